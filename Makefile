@@ -1,0 +1,138 @@
+# Berthline: everything a user or contributor runs. `make` alone lists the targets.
+#
+# One .venv serves all targets; stamp files in .venv/.stamps record what is already in it, so a
+# second run starts at once and an edit redoes only what depends on it.
+#
+# The package is installed editable and without build isolation. Why:
+#  - Editable: a change in src/ counts at once, also for people who call .venv/bin/pytest by hand.
+#    The import hook this takes costs about 10 ms of the first `import berthline`.
+#  - No isolation: an isolated build sees nanobind in a new temporary folder each time, so CMake
+#    would rebuild everything (10 s and more). With the pinned build tools inside .venv the build
+#    folder stays valid and a rebuild takes 1-2 s plus the C++ files that changed. It is also the
+#    only way for constraints.txt to bind the build tools with every version of pip.
+#  - cmake and ninja come from pip: nothing but Python, make and a C++ compiler need be present.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTEST_ARGS ?= -n auto --maxprocesses 8
+DEMO_ARGS ?=
+BENCH_ARGS ?= sim
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+NATIVE_FILES := $(shell find native -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
+CXX_FILES = $(filter-out %/CMakeLists.txt,$(NATIVE_FILES))
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := $(BIN)/python -m pip install --quiet
+# $(call requirements,KEYS): the requirement list at project.KEYS of pyproject.toml, one per line.
+requirements = $(BIN)/python -c "import tomllib; \
+  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']$(1), sep='\n')"
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo venv build test test-slow check lint types format bench golden sanitize clean distclean
+
+help: ## List the targets
+	@echo "Berthline: make TARGET"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMPS)/package ## Set up if needed, then compare schedulers on a bundled workload
+	@$(BIN)/berthline demo $(DEMO_ARGS)
+
+venv: $(STAMPS)/package $(STAMPS)/dev ## Set up .venv for development: package, native core, dev tools
+	@echo "$(VENV) is ready: $(BIN)/berthline, $(BIN)/pytest"
+
+build: $(STAMPS)/package ## Rebuild the native core if its sources changed
+	@echo "the native core is up to date"
+
+test: $(STAMPS)/package $(STAMPS)/dev ## Set up if needed, then run the tests (slow ones and benchmarks left out)
+	@echo "==> tests"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(STAMPS)/package $(STAMPS)/dev ## Run the slow tests
+	@echo "==> slow tests"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m slow
+
+check: lint types test ## What CI runs: lint, types, tests
+
+lint: $(STAMPS)/dev ## Check style and format of Python and C++
+	@echo "==> lint"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "hint: make format"; exit 1; }
+	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) || { echo "hint: make format"; exit 1; }
+
+types: $(STAMPS)/dev ## Check types with mypy, strictly
+	@echo "==> types"
+	@$(BIN)/mypy
+
+format: $(STAMPS)/dev ## Format Python and C++ in place
+	@$(BIN)/ruff check --quiet --select I --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what (default: sim)
+	@$(BIN)/berthline bench $(BENCH_ARGS)
+
+golden: $(STAMPS)/package $(STAMPS)/dev ## Regenerate the committed results under tests/golden
+	@$(BIN)/python tests/golden/regenerate.py
+
+# The instrumented package gets an environment of its own, which borrows .venv's packages but not
+# its editable hook. Python itself is not instrumented, hence the preload and no leak reports.
+# One process and --capture=sys, so that a sanitizer's report reaches the terminal before the abort.
+SANITIZED := build/sanitized
+sanitize: $(STAMPS)/package $(STAMPS)/dev ## Run the tests on a core built with ASan and UBSan
+	@echo "==> building with sanitizers"
+	@rm -rf $(SANITIZED)/venv
+	@$(BIN)/python -m venv --without-pip $(SANITIZED)/venv
+	@site='import sysconfig; print(sysconfig.get_path("platlib"))' && \
+	  target=$$($(SANITIZED)/venv/bin/python -c "$$site") && \
+	  $(BIN)/python -c "$$site" > $$target/borrowed.pth && \
+	  $(PIP_INSTALL) --no-build-isolation --no-deps --target $$target \
+	    -C build-dir=$(SANITIZED)/cmake -C cmake.define.BERTHLINE_SANITIZE=ON .
+	@echo "==> tests"
+	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	  $(SANITIZED)/venv/bin/python -m pytest --capture=sys
+
+clean: ## Remove build products and caches
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(STAMPS)/package
+	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## Remove .venv as well
+	@rm -rf $(VENV)
+
+# ---- set-up, in the order it happens ---------------------------------------------------------
+
+$(STAMPS)/venv:
+	@test -n "$(PYTHON)" || { \
+	  echo "error: no Python 3.11 or newer found"; \
+	  echo "hint: install one, or name it: make $(or $(MAKECMDGOALS),demo) PYTHON=/path/to/python3"; exit 1; }
+	@c="$${CXX:-}"; test -n "$$c" || for c in c++ g++ clang++ none; do \
+	    command -v $$c >/dev/null 2>&1 && break; done; \
+	  command -v $$c >/dev/null 2>&1 || { \
+	  echo "error: no C++ compiler found (looked for \$$CXX, c++, g++, clang++)"; \
+	  echo "hint: install g++ 11+ or clang 14+ from your system's packages"; exit 1; }
+	@echo "==> creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "hint: some systems ship the venv module separately (Debian, Ubuntu: python3-venv)"; exit 1; }
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv pyproject.toml constraints.txt
+	@echo "==> installing dependencies"
+	@$(call requirements,['dependencies']) > $(STAMPS)/core.txt
+	@$(PIP_INSTALL) -c constraints.txt $(BUILD_TOOLS) -r $(STAMPS)/core.txt
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/core
+	@echo "==> installing development tools"
+	@$(call requirements,['optional-dependencies']['dev']) > $(STAMPS)/dev.txt
+	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/dev.txt
+	@touch $@
+
+$(STAMPS)/package: $(STAMPS)/core $(NATIVE_FILES)
+	@echo "==> building the native core"
+	@$(PIP_INSTALL) --no-build-isolation --no-deps --editable .
+	@touch $@

@@ -1,0 +1,155 @@
+#include "formula.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+// The same loops compiled for wider vectors; the loader picks what the machine has. One operation
+// per loop leaves nothing to contract, so all clones give the same bits.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define BERTHLINE_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define BERTHLINE_CLONES
+#endif
+
+namespace berthline {
+namespace {
+
+constexpr int kBlock = 256;
+
+BERTHLINE_CLONES
+void apply(Operation operation, double* __restrict a, const double* __restrict b,
+           const double* __restrict c, int n) {
+  switch (operation) {
+    case Operation::kAdd:
+      for (int i = 0; i < n; ++i) a[i] = a[i] + b[i];
+      break;
+    case Operation::kSubtract:
+      for (int i = 0; i < n; ++i) a[i] = a[i] - b[i];
+      break;
+    case Operation::kMultiply:
+      for (int i = 0; i < n; ++i) a[i] = a[i] * b[i];
+      break;
+    case Operation::kDivide:
+      for (int i = 0; i < n; ++i) a[i] = a[i] / b[i];
+      break;
+    case Operation::kPower:
+      for (int i = 0; i < n; ++i) a[i] = std::pow(a[i], b[i]);
+      break;
+    case Operation::kNegate:
+      for (int i = 0; i < n; ++i) a[i] = -a[i];
+      break;
+    case Operation::kLess:
+      for (int i = 0; i < n; ++i) a[i] = a[i] < b[i];
+      break;
+    case Operation::kLessEqual:
+      for (int i = 0; i < n; ++i) a[i] = a[i] <= b[i];
+      break;
+    case Operation::kEqual:
+      for (int i = 0; i < n; ++i) a[i] = a[i] == b[i];
+      break;
+    case Operation::kNotEqual:
+      for (int i = 0; i < n; ++i) a[i] = a[i] != b[i];
+      break;
+    case Operation::kLog2:
+      for (int i = 0; i < n; ++i) a[i] = std::log2(a[i]);
+      break;
+    case Operation::kLog10:
+      for (int i = 0; i < n; ++i) a[i] = std::log10(a[i]);
+      break;
+    case Operation::kLn:
+      for (int i = 0; i < n; ++i) a[i] = std::log(a[i]);
+      break;
+    case Operation::kSqrt:
+      for (int i = 0; i < n; ++i) a[i] = std::sqrt(a[i]);
+      break;
+    case Operation::kExp:
+      for (int i = 0; i < n; ++i) a[i] = std::exp(a[i]);
+      break;
+    case Operation::kAbs:
+      for (int i = 0; i < n; ++i) a[i] = std::fabs(a[i]);
+      break;
+    case Operation::kFloor:
+      for (int i = 0; i < n; ++i) a[i] = std::floor(a[i]);
+      break;
+    case Operation::kTanh:
+      for (int i = 0; i < n; ++i) a[i] = std::tanh(a[i]);
+      break;
+    case Operation::kMin:
+      for (int i = 0; i < n; ++i) a[i] = b[i] < a[i] ? b[i] : a[i];
+      break;
+    case Operation::kMax:
+      for (int i = 0; i < n; ++i) a[i] = b[i] > a[i] ? b[i] : a[i];
+      break;
+    case Operation::kWhere:
+      for (int i = 0; i < n; ++i) a[i] = a[i] != 0 ? b[i] : c[i];
+      break;
+    case Operation::kNumber:
+    case Operation::kWord:
+      break;
+  }
+}
+
+int arity(Operation operation) {
+  switch (operation) {
+    case Operation::kNumber:
+    case Operation::kWord:
+      return 0;
+    case Operation::kNegate:
+    case Operation::kLog2:
+    case Operation::kLog10:
+    case Operation::kLn:
+    case Operation::kSqrt:
+    case Operation::kExp:
+    case Operation::kAbs:
+    case Operation::kFloor:
+    case Operation::kTanh:
+      return 1;
+    case Operation::kWhere:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+}  // namespace
+
+Formula::Formula(std::vector<Instruction> code, Changes changes)
+    : code_(std::move(code)), changes_(changes) {
+  int depth = 0;
+  int deepest = 0;
+  for (const Instruction& instruction : code_) {
+    depth += 1 - arity(instruction.operation);
+    deepest = std::max(deepest, depth);
+  }
+  stack_.resize(static_cast<size_t>(deepest) * kBlock);
+}
+
+bool Formula::uses(Word word) const {
+  return std::any_of(code_.begin(), code_.end(), [word](const Instruction& instruction) {
+    return instruction.operation == Operation::kWord && instruction.word == word;
+  });
+}
+
+void Formula::evaluate(WordSource& source, const int32_t* jobs, int count, double* out) {
+  for (int begin = 0; begin < count; begin += kBlock) {
+    const int n = std::min(kBlock, count - begin);
+    double* top = stack_.data();  // one past the highest level in use
+    for (const Instruction& instruction : code_) {
+      if (instruction.operation == Operation::kNumber) {
+        std::fill_n(top, n, instruction.number);
+        top += kBlock;
+      } else if (instruction.operation == Operation::kWord) {
+        source.fill(instruction.word, jobs + begin, n, top);
+        top += kBlock;
+      } else {
+        top -= (arity(instruction.operation) - 1) * kBlock;
+        apply(instruction.operation, top - kBlock, top, top + kBlock, n);
+      }
+    }
+    std::memcpy(out + begin, stack_.data(), sizeof(double) * static_cast<size_t>(n));
+  }
+}
+
+}  // namespace berthline

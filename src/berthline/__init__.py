@@ -1,0 +1,59 @@
+"""Berthline: simulate, learn and run GPU-cluster scheduling.
+
+The public names below load on first use, so that `import berthline` costs almost nothing and
+never pulls in a dependency the program does not touch.
+
+Example:
+    >>> import berthline as bl
+    >>> cluster = bl.Cluster.uniform(nodes=8, gpus_per_node=8)
+    >>> workload = bl.generate("synthetic", cluster=cluster, jobs=1000, load=0.9, seed=42)
+    >>> result = bl.simulate(workload, cluster, "sjf+easy@best-fit", knowledge="estimate")
+    >>> result.metrics().jobs.completed
+    1000
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from berthline.errors import BerthlineError as BerthlineError
+    from berthline.evaluate.compare import compare as compare
+    from berthline.model.cluster import Cluster as Cluster
+    from berthline.model.schedule import Schedule as Schedule
+    from berthline.model.workload import Workload as Workload
+    from berthline.policies.orders import register_order as register_order
+    from berthline.sim.simulate import Result as Result
+    from berthline.sim.simulate import simulate as simulate
+    from berthline.traces.load import load_trace as load_trace
+    from berthline.traces.synthetic import generate as generate
+
+_HOME = {
+    "BerthlineError": "berthline.errors",
+    "Cluster": "berthline.model.cluster",
+    "Result": "berthline.sim.simulate",
+    "Schedule": "berthline.model.schedule",
+    "Workload": "berthline.model.workload",
+    "compare": "berthline.evaluate.compare",
+    "generate": "berthline.traces.synthetic",
+    "load_trace": "berthline.traces.load",
+    "register_order": "berthline.policies.orders",
+    "simulate": "berthline.sim.simulate",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("berthline")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'berthline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,48 @@
+"""The machine and the installation, as results and reports name them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_tile", "asimd", "sve")
+
+
+def package_version() -> str:
+    """Return the version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("berthline")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+def machine_line() -> str:
+    """Return what the numbers were measured on."""
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return (
+        f"{cpu_count()}, {platform.machine()}, Python {platform.python_version()}, "
+        f"load average {load}"
+    )
+
+
+def cpu_count() -> str:
+    """Return how many cores there are, and how many this process may use."""
+    every = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else every
+    text = f"{every} core{'s' if every > 1 else ''}"
+    return text if usable == every else f"{text}, {usable} for this process"
+
+
+def cpu_features() -> list[str]:
+    """Return the instruction sets that matter here, where the system tells."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    present = set(match[1].split()) if match else set()
+    return [feature for feature in CPU_FEATURES if feature in present]

@@ -1,0 +1,124 @@
+"""The `berthline` command.
+
+Only this module is imported to print the verb list, so it must stay free of heavy imports: each
+verb's module is imported when that verb is called. A verb's module has `main(argv) -> int`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+VERBS: dict[str, str] = {
+    "demo": "compare eleven schedulers on a bundled workload (start here)",
+    "sim": "run one workload under one scheduler",
+    "compare": "run the same workloads under several schedulers, with intervals",
+    "policies": "list orderings, disciplines, placements, gates, words of formulas",
+    "bench": "measure how many jobs per second the simulator does here",
+    "doctor": "check the installation, and say what to install or report",
+}
+"""Each verb and its line in the list; the module of the same name does the work."""
+
+FAILURE, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+_HELP = """\
+usage: berthline VERB [OPTIONS]
+
+Replay, compare and improve the scheduling of GPU clusters.
+
+verbs:
+{verbs}
+
+examples:
+  berthline demo
+  berthline sim synthetic --scheduler sjf+easy --cluster uniform:16x8:V100
+  berthline compare trace.swf --cluster cluster.toml --schedulers fcfs,fcfs+easy
+
+options:
+  -h, --help  this list; berthline VERB --help explains a verb, with an example
+  --version   the version
+  --debug     with any verb: show the Python traceback of an error
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 failure, 2 usage, 3 refused for safety."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets "?" instead of a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        return _report(error)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        width = max(map(len, VERBS))
+        verbs = "\n".join(f"  {name:{width}}  {line}" for name, line in VERBS.items())
+        print(_HELP.format(verbs=verbs), end="")
+        return 0
+    if arguments[0] == "--version":
+        from berthline.cli.machine import package_version
+
+        print(f"berthline {package_version()}")
+        return 0
+    verb, *rest = arguments
+    if verb not in VERBS:
+        from berthline.errors import ConfigError, unknown_name
+
+        what, expected, hint = unknown_name("verb", verb, VERBS, list_command="berthline --help")
+        raise ConfigError(what, expected=expected, hint=hint)
+    import importlib
+
+    try:
+        run = importlib.import_module(f"berthline.cli.{verb}").main
+        return int(run(rest))
+    except SystemExit as stop:  # tyro prints help this way
+        return stop.code if isinstance(stop.code, int) else FAILURE if stop.code else 0
+
+
+def _report(error: Exception) -> int:
+    """Print an error in the one form all errors have, and return the exit code."""
+    from berthline.errors import BerthlineError
+
+    if isinstance(error, BerthlineError):
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    what = str(error).partition("\n")[0]
+    print(
+        f"error: unexpected {type(error).__name__}{f': {what}' if what else ''}\n"
+        "hint: this is a fault in Berthline or its installation; run the command again with\n"
+        "      --debug to see where, and report that with the output of: berthline doctor",
+        file=sys.stderr,
+    )
+    return FAILURE
+
+
+def _close_stdout() -> None:
+    """Leave quietly when the reader of our output (such as `head`) has gone."""
+    import os
+
+    # The interpreter flushes stdout once more on exit, which must not fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Reading a verb's options: a msgspec Struct, filled in by tyro, with errors in our own form.
+
+A verb declares its options as a frozen Struct whose field docstrings become the help. Three things
+are added to what tyro does. Numbers are checked where they are read, because tyro does not know
+msgspec's bounds, and the whole Struct is validated once more. Values that start with a minus, such
+as `--order -wait`, are taken as values. And every error is a ConfigError, so that a mistyped option
+looks like any other error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+import tyro
+from tyro.conf import Positional, UseAppendAction, arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from berthline.errors import ConfigError, unknown_name
+
+_Options = TypeVar("_Options", bound=msgspec.Struct)
+
+_TAKE_MINUS = ("--order", "--gate")
+"""Options whose value may start with a minus: formulas."""
+
+_BOX = re.compile(r"^[│|]\s?|\s*[│|]$")
+_RULE = re.compile(r"^[╭╰+].*|^[\s│|]*[─-]{3,}[\s│|]*$")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def whole(flag: str, *, lowest: int, metavar: str = "N") -> PrimitiveConstructorSpec[float | None]:
+    """Return how tyro is to read a whole number of `lowest` or more."""
+    return _number(flag, int, f"a whole number, {lowest} or more", lambda x: x >= lowest, metavar)
+
+
+def positive(flag: str, *, metavar: str = "X") -> PrimitiveConstructorSpec[float | None]:
+    """Return how tyro is to read a number of more than 0."""
+    return _number(
+        flag, float, "a number, more than 0", lambda x: x > 0 and math.isfinite(x), metavar
+    )
+
+
+def _number(
+    flag: str,
+    kind: Callable[[str], float],
+    expected: str,
+    good: Callable[[float], bool],
+    metavar: str,
+) -> PrimitiveConstructorSpec[float | None]:
+    def read(texts: list[str]) -> float:
+        try:
+            value = kind(texts[0])
+        except ValueError:
+            value = math.nan
+        if not good(value):
+            raise ConfigError(f"{flag} is {texts[0]!r}", expected=expected)
+        return value
+
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=read,
+        is_instance=lambda x: x is None or isinstance(x, int | float),
+        str_from_instance=lambda x: [str(x)],
+    )
+
+
+# Options that several verbs have, each with its help.
+WorkloadName = Annotated[
+    Positional[str],
+    arg(
+        metavar="WORKLOAD",
+        help="A trace file (SWF, plain or gzip'd), or the name of a generator: synthetic.",
+    ),
+]
+ClusterName = Annotated[
+    str,
+    arg(
+        metavar="CLUSTER",
+        help="uniform:NODESxGPUS[:TYPE], or a TOML file with [[nodes]] groups.",
+    ),
+]
+Knowledge = Annotated[
+    str,
+    arg(
+        metavar="WHAT",
+        help="What the scheduler knows of run times: none; estimate (the users'); predicted (from"
+        " finished jobs); exact.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    arg(
+        metavar="NAME",
+        help="Format of the trace file, such as swf.",
+        help_behavior_hint="(default: recognised)",
+    ),
+]
+Jobs = Annotated[
+    Annotated[int, msgspec.Meta(ge=1)] | None,
+    whole("--jobs", lowest=1),
+    arg(
+        help="How many jobs to generate, or to take from the start of a file.",
+        help_behavior_hint="(default: 1000, or the whole file)",
+    ),
+]
+Load = Annotated[
+    Annotated[float, msgspec.Meta(gt=0)] | None,
+    positive("--load"),
+    arg(
+        help="Work submitted, as a share of what all GPUs could do meanwhile; 1 just fills the"
+        " cluster. A file's submissions are moved apart or together to match.",
+        help_behavior_hint="(default: 0.9, or the file as it is)",
+    ),
+]
+Seed = Annotated[
+    int,
+    msgspec.Meta(ge=0),
+    whole("--seed", lowest=0, metavar="S"),
+    arg(help="Decides everything random: the same seed gives the same numbers."),
+]
+Settings = Annotated[
+    UseAppendAction[tuple[str, ...]],
+    arg(
+        metavar="KEY=VALUE",
+        help="A setting of the generator, such as estimate_error=0.5.",
+        help_behavior_hint="(repeatable)",
+    ),
+]
+Json = Annotated[
+    bool, arg(help="Print one JSON object, and nothing else, to stdout.", help_behavior_hint="")
+]
+Out = Annotated[
+    str | None,
+    arg(
+        metavar="DIR",
+        help="Also write a run directory: options, metrics, summary.",
+        help_behavior_hint="(default: nothing is written)",
+    ),
+]
+Force = Annotated[
+    bool, arg(help="Let --out replace an earlier run of this verb.", help_behavior_hint="")
+]
+
+
+def read_settings(given: Iterable[str]) -> dict[str, str]:
+    """Return the `--set` options as a dictionary.
+
+    Raises:
+        ConfigError: one is not of the form KEY=VALUE, or a key is given twice.
+    """
+    settings: dict[str, str] = {}
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and key and value):
+            raise ConfigError(
+                f"cannot read --set {text!r}", expected="KEY=VALUE, such as users=100"
+            )
+        if key in settings:
+            raise ConfigError(f"--set {key} is given twice", expected="each setting once")
+        settings[key] = value
+    return settings
+
+
+def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _Options:
+    """Return the options in `argv`; `--help` prints the help and exits.
+
+    Args:
+        kind: the Struct to fill in. Its docstring is the head of the help.
+        argv: what follows the verb.
+        verb: the verb, for the help and errors.
+
+    Raises:
+        ConfigError: an option is unknown, or its value is wrong.
+    """
+    caught = io.StringIO()
+    help_command = f"berthline {verb} --help"
+    try:
+        with contextlib.redirect_stderr(caught):
+            options, unknown = tyro.cli(
+                kind,
+                args=_joined(argv),
+                prog=f"berthline {verb}",
+                description=inspect.getdoc(kind),
+                config=(tyro.conf.FlagCreatePairsOff,),
+                return_unknown_args=True,
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise _as_error(caught.getvalue(), help_command) from None
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        flags = [f"--{field.replace('_', '-')}" for field in kind.__struct_fields__]
+        if not name.startswith("-"):
+            raise ConfigError(f"unexpected argument {name!r}", hint=f"see {help_command}")
+        what, _, hint = unknown_name("option", name, flags, list_command=help_command)
+        raise ConfigError(what, hint=hint)
+    return _validated(options)
+
+
+def check_choice(flag: str, value: str, choices: Iterable[str]) -> None:
+    """Raise a ConfigError unless `value` is one of the choices."""
+    choices = tuple(choices)
+    if value not in choices:
+        _, _, hint = unknown_name(flag, value, choices)
+        raise ConfigError(
+            f"{flag} is {value!r}", expected="one of " + ", ".join(choices), hint=hint
+        )
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Return `argv` with values that tyro would misread joined to their option by `=`."""
+    joined: list[str] = []
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word in _TAKE_MINUS and rest and not rest[0].startswith("--"):
+            joined.append(f"{word}={rest.pop(0)}")
+        elif word == "--set" and rest:
+            joined.append(f"--set={rest.pop(0)}")
+            while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
+                joined.append(f"--set={rest.pop(0)}")
+        else:
+            joined.append(word)
+    return joined
+
+
+def _as_error(text: str, help_command: str) -> ConfigError:
+    """Return what tyro wanted to print in a box as one of our errors."""
+    lines = [_COLOUR.sub("", line) for line in text.splitlines()]
+    lines = [_BOX.sub("", line).rstrip() for line in lines if not _RULE.match(line)]
+    shown = [line for line in lines if line.strip() and "--help" not in line and "help" not in line]
+    what = "\n".join(shown) or "the options could not be read"
+    return ConfigError(what[:1].lower() + what[1:], hint=f"see {help_command}")
+
+
+def _validated(options: _Options) -> _Options:
+    try:
+        return msgspec.convert(msgspec.to_builtins(options), type(options))
+    except msgspec.ValidationError as error:
+        match = re.fullmatch(r"Expected (.*) - at `\$\.(\w+).*`", str(error))
+        if match is None:
+            raise ConfigError(str(error)) from None
+        expected, field = match.groups()
+        value = getattr(options, field)
+        flag = f"--{field.replace('_', '-')}"
+        raise ConfigError(f"{flag} is {value!r}", expected=expected.replace("`", "")) from None
+
+
+def command_line(verb: str, options: msgspec.Struct) -> str:
+    """Return the command that gives the same numbers again, with what matters written out."""
+    words = ["berthline", verb]
+    written_out = ("cluster", "scheduler", "knowledge", "seed")
+    for field in msgspec.structs.fields(options):
+        value = getattr(options, field.name)
+        if field.name in ("json", "out", "force"):
+            continue
+        if field.name == "workload":
+            words.append(value)
+        elif value != field.default or field.name in written_out:
+            flag = f"--{field.encode_name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [flag] if value else []
+            elif isinstance(value, tuple):
+                words += [word for item in value for word in (flag, item)]
+            else:
+                words += [flag, str(value)]
+    return shlex.join(words)

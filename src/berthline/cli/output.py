@@ -1,0 +1,179 @@
+"""What every verb prints: tables, numbers, JSON, notes and progress.
+
+Results go to stdout, everything else (notes, progress, errors) to stderr, so that a pipe gets the
+results alone. Tables are made to be read at 80 columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from berthline.evaluate.metrics import JobCounts
+    from berthline.model.workload import Workload
+
+PIPE_WIDTH = 110
+"""Columns of a table when nobody says how wide the output is (a pipe or a file)."""
+
+PROGRESS_AFTER = 2.0
+"""Seconds of work before a progress bar appears."""
+
+BEST = "*"
+"""Marks the best value of a column."""
+
+
+def print_json(value: object) -> None:
+    """Print a Struct or plain data as one JSON object; values that are no number become null."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def note(text: str) -> None:
+    """Print a remark to stderr."""
+    print(f"note: {text}", file=sys.stderr)
+
+
+def new_table(*columns: str, title: str = "") -> Table:
+    """Return an empty table: the first column is text, the others are numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        header_style="",
+    )
+    table.add_column(columns[0], overflow="fold")
+    for column in columns[1:]:
+        table.add_column(column, justify="right", no_wrap=True, vertical="bottom")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal allows, and as `PIPE_WIDTH` where there is none."""
+    from rich.console import Console
+
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    Console(width=None if known else PIPE_WIDTH, highlight=False, markup=False).print(table)
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Return a number with separators, as many digits as asked for, and `-` for none."""
+    if value is None or value != value:
+        return "-"
+    return f"{value:,.{digits}f}"
+
+
+def seconds(value: float) -> str:
+    """Return seconds for a table: with a decimal as long as it tells anything."""
+    return number(value, 0 if abs(value) >= 1000 else 1)
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
+    return f"{number(100 * value, 1)} %"
+
+
+def clock(value: float) -> str:
+    """Return a duration as batch systems print it, `D-HH:MM:SS`.
+
+    Example:
+        >>> clock(93784.4)
+        '1-02:03:04'
+    """
+    if not value < float("inf"):
+        return "-"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print a line for each fact: its name and its text; facts without text are left out."""
+    for name, text in facts.items():
+        if text:
+            print(f"{name:<10} {text}")
+
+
+def job_counts(jobs: JobCounts) -> str:
+    """Return what became of the jobs, in words."""
+    late = "; the unfinished count with their time so far" if jobs.unfinished else ""
+    return (
+        f"{number(jobs.submitted)} submitted, {number(jobs.completed)} completed, "
+        f"{number(jobs.rejected)} rejected, {number(jobs.unfinished)} unfinished{late}"
+    )
+
+
+def fold_scheduler(text: str, width: int = 27) -> str:
+    """Return a scheduler's text on as many lines as it needs, broken between its seats.
+
+    Example:
+        >>> print(fold_scheduler("smallest-area+easy@best-fit?express-lane"))
+        smallest-area+easy@best-fit
+          ?express-lane
+    """
+    lines = [""]
+    for part in re.split(r"(?=[+@?](?![^\[]*\]))", text):
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("  ")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def dropped_rows(workload: Workload) -> str:
+    """Return what a trace reader left out, in words; empty when nothing was."""
+    dropped: Mapping[str, int] = workload.provenance.get("dropped") or {}
+    total = sum(dropped.values())
+    if not total:
+        return ""
+    rows = workload.provenance.get("rows")
+    reasons = "; ".join(f"{count:,} {why}" for why, count in dropped.items())
+    return f"{total:,} of {rows:,} trace rows left out: {reasons}"
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield a function (done, total, label) that shows a bar when the work takes a while.
+
+    The bar is drawn on stderr, only if that is a terminal, and is gone at the end.
+    """
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    started = time.monotonic()
+    bar: Any = None
+    task: Any = None
+
+    def update(done: int, total: int, label: str) -> None:
+        nonlocal bar, task
+        if bar is None:
+            if time.monotonic() - started < PROGRESS_AFTER:
+                return
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(stderr=True), transient=True)
+            bar.start()
+            task = bar.add_task(what, total=total)
+        bar.update(task, completed=done, description=f"{what}: {label}"[:60])
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()

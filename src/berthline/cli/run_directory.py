@@ -1,0 +1,247 @@
+"""Run directories: what a run was, and what it gave, in files that outlive the program.
+
+    config.toml     every option, resolved
+    meta.json       version, command, seed, machine, when; the workload and what was left out of it
+    events.parquet  the schedule log, where there is one run
+    metrics.jsonl   one line for each run
+    summary.json    the object that `--json` prints
+
+The files are written into a staging directory beside the target, which takes the target's name
+when all of them are complete: a directory of that name is a whole run. What exists is replaced
+only with `--force`, and only a run of the same verb with nothing else in it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from berthline.cli.machine import package_version
+from berthline.errors import BerthlineError, ConfigError
+
+if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
+
+FILES = ("config.toml", "meta.json", "events.parquet", "metrics.jsonl", "summary.json")
+
+
+class WriteError(BerthlineError):
+    """The results could not be written."""
+
+    exit_code = 1
+
+
+class RunDirectory:
+    """A run directory to be written once.
+
+    Args:
+        path: the directory; it and its parents need not exist.
+        verb: the verb that writes it.
+        force: replace an earlier run of this verb.
+
+    Raises:
+        ConfigError: something is there that must not be replaced. Made before the run, so that
+            no result is computed that could not be kept.
+    """
+
+    def __init__(self, path: str | Path, *, verb: str, force: bool = False) -> None:
+        self.path, self.verb, self.force = Path(path), verb, force
+        self._check()
+
+    def write(
+        self,
+        *,
+        command: str,
+        config: Mapping[str, Any],
+        seed: int,
+        summary: object,
+        metrics: Iterable[object],
+        log: Schedule | None = None,
+        workload: Workload | None = None,
+    ) -> None:
+        """Write all files, or none.
+
+        Args:
+            command: what the user typed.
+            config: the resolved options.
+            seed: the seed.
+            summary: what `--json` prints.
+            metrics: one row for each run.
+            log: the schedule log of a single run.
+            workload: for its name and provenance.
+
+        Raises:
+            WriteError: the disk is full, or the directory cannot be written.
+        """
+        staging = self._staging()
+        try:
+            staging.mkdir(parents=True)
+            text = to_toml(config)
+            (staging / "config.toml").write_text(text, encoding="utf-8", errors="replace")
+            (staging / "meta.json").write_bytes(_pretty(self._meta(command, seed, workload)))
+            lines = b"".join(msgspec.json.encode(row) + b"\n" for row in metrics)
+            (staging / "metrics.jsonl").write_bytes(lines)
+            (staging / "summary.json").write_bytes(_pretty(summary))
+            if log is not None:
+                log.frame().write_parquet(staging / "events.parquet")
+        except OSError as error:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise WriteError(
+                f"cannot write the results: {error.strerror or error}", where=str(self.path)
+            ) from None
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        try:
+            self._put_in_place(staging)
+        except (OSError, ConfigError) as error:
+            raise WriteError(
+                f"the results could not be given their name: {error}",
+                where=str(self.path),
+                hint=f"they are complete and kept in {staging}",
+            ) from None
+
+    def _check(self) -> None:
+        """Raise unless the target is free, empty, or a run that may be replaced."""
+        path = self.path
+        if path.exists() and not path.is_dir():
+            raise ConfigError("--out is an existing file", where=str(path), expected="a directory")
+        try:
+            present = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
+        except OSError as error:
+            raise ConfigError(f"cannot read --out: {error.strerror}", where=str(path)) from None
+        if not present:
+            return
+        if not self.force:
+            raise ConfigError(
+                "--out exists and is not empty",
+                where=str(path),
+                expected="a new or an empty directory",
+                hint="choose another, or replace the earlier run with --force",
+            )
+        if _verb_of(path) != self.verb:
+            raise ConfigError(
+                f"--force replaces only results of berthline {self.verb}",
+                where=str(path),
+                expected="a directory that such a run has written",
+                hint="choose another directory",
+            )
+        foreign = [name for name in present if name not in FILES]
+        if foreign:
+            raise ConfigError(
+                f"--force would delete {foreign[0]!r}, which is no part of the earlier run",
+                where=str(path),
+                hint="move it away, or choose another directory",
+            )
+
+    def _staging(self) -> Path:
+        path = self.path.resolve()
+        if path.is_dir() and not any(path.iterdir()):
+            return path / f".partial-{os.getpid()}"
+        return path.with_name(f".{path.name}.partial-{os.getpid()}")
+
+    def _put_in_place(self, staging: Path) -> None:
+        path = self.path.resolve()
+        if staging.parent == path:
+            # An empty directory is filled, not replaced: it may be a mount point.
+            for file in sorted(staging.iterdir(), key=lambda file: file.name == "meta.json"):
+                file.rename(path / file.name)
+            staging.rmdir()
+            return
+        if not path.exists():
+            staging.rename(path)
+            return
+        self._check()  # once more: something may have come in while the run went on
+        old = path.with_name(f".{path.name}.replaced-{os.getpid()}")
+        path.rename(old)
+        try:
+            staging.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _meta(self, command: str, seed: int, workload: Workload | None) -> dict[str, Any]:
+        meta: dict[str, Any] = {
+            "berthline": package_version(),
+            "verb": self.verb,
+            "command": command,
+            "seed": seed,
+            "written": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            "python": platform.python_version(),
+            "machine": {
+                "system": platform.platform(),
+                "architecture": platform.machine(),
+                "cores": os.cpu_count(),
+            },
+        }
+        if workload is not None:
+            provenance = json.loads(json.dumps(dict(workload.provenance), default=str))
+            meta["workload"] = {
+                "name": workload.name,
+                "jobs": len(workload),
+                "provenance": provenance,
+            }
+        return meta
+
+
+def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
+    """Return a mapping as TOML: scalars and lists of them first, then nested tables.
+
+    None is left out, because TOML has no such value.
+
+    Example:
+        >>> print(to_toml({"jobs": 3, "set": {"users": "2"}}), end="")
+        jobs = 3
+        <BLANKLINE>
+        [set]
+        users = "2"
+    """
+    given = {key: value for key, value in table.items() if value is not None}
+    tables = {key: value for key, value in given.items() if isinstance(value, Mapping)}
+    lines = [f"{_key(k)} = {_toml_value(v)}\n" for k, v in given.items() if k not in tables]
+    for key, value in tables.items():
+        name = f"{prefix}{_key(key)}"
+        lines.append(f"\n[{name}]\n{to_toml(value, f'{name}.')}")
+    return "".join(lines)
+
+
+def _key(text: str) -> str:
+    is_bare = text.isascii() and text.replace("-", "").replace("_", "").isalnum()
+    return text if is_bare else _toml_value(text)
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)  # inf and nan are TOML too
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _pretty(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _verb_of(path: Path) -> str | None:
+    """Return which verb wrote a run directory; None if it is not one."""
+    try:
+        meta = json.loads((path / "meta.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return meta.get("verb") if isinstance(meta, dict) and "berthline" in meta else None

@@ -1,0 +1,215 @@
+"""`berthline sim`: run one workload on one cluster under one scheduler."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.options import (
+    ClusterName,
+    Force,
+    Format,
+    Jobs,
+    Json,
+    Knowledge,
+    Load,
+    Out,
+    Seed,
+    Settings,
+    WorkloadName,
+    check_choice,
+    command_line,
+    parse_options,
+    positive,
+    read_settings,
+)
+from berthline.cli.output import (
+    clock,
+    dropped_rows,
+    job_counts,
+    new_table,
+    note,
+    number,
+    percent,
+    print_facts,
+    print_json,
+    print_table,
+    seconds,
+)
+from berthline.cli.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from berthline.sim.simulate import Result
+
+
+class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Run one workload on one cluster under one scheduler, and print what came of it.
+
+    Examples:
+      berthline sim synthetic --scheduler sjf+easy --cluster uniform:16x8:V100
+      berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
+      berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
+    """
+
+    workload: WorkloadName
+    cluster: ClusterName = "uniform:8x8:V100"
+    scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
+    """order[+discipline][@placement][?gate], such as sjf+easy@best-fit; see berthline policies."""
+    order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
+    """An ordering in place of the scheduler's: the smallest value is next."""
+    gate: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
+    """A gate in place of the scheduler's: a job may start only while it is 0 or more."""
+    knowledge: Knowledge = "estimate"
+    jobs: Jobs = None
+    load: Load = None
+    seed: Seed = 0
+    set: Settings = ()
+    format: Format = None
+    horizon: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        positive("--horizon", metavar="SECONDS"),
+        arg(help_behavior_hint="(default: until every job has finished)"),
+    ] = None
+    """Stop the clock there; jobs not finished by then count with the time spent so far."""
+    simulator: Annotated[str, arg(metavar="NAME")] = "native"
+    """native is fast; reference (needs simpy) is slow, and defines what is right."""
+    json: Json = False
+    out: Out = None
+    force: Force = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Sim, argv, verb="sim")
+    from berthline.model.cluster import Cluster
+    from berthline.policies.scheduler import Scheduler
+    from berthline.sim.inputs import KNOWLEDGE
+    from berthline.sim.simulate import SIMULATORS, simulate
+    from berthline.traces.workload_argument import resolve_workload
+
+    check_choice("--knowledge", options.knowledge, KNOWLEDGE)
+    check_choice("--simulator", options.simulator, SIMULATORS)
+    scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+    cluster = Cluster.parse(options.cluster)
+    settings = read_settings(options.set)
+    directory = RunDirectory(options.out, verb="sim", force=options.force) if options.out else None
+    workload = resolve_workload(
+        options.workload,
+        cluster=cluster,
+        jobs=options.jobs,
+        load=options.load,
+        seed=options.seed,
+        format=options.format,
+        settings=settings,
+    )
+    result = simulate(
+        workload,
+        cluster,
+        scheduler,
+        knowledge=options.knowledge,
+        seed=options.seed,
+        horizon=options.horizon,
+        simulator=options.simulator,
+    )
+    summary = summarise(result)
+    if directory is not None:
+        directory.write(
+            command=shlex.join(["berthline", "sim", *argv]),
+            config={
+                **msgspec.structs.asdict(options),
+                "scheduler": str(scheduler),
+                "set": settings,
+            },
+            seed=options.seed,
+            summary=summary,
+            metrics=[summary],
+            log=result.log,
+            workload=workload,
+        )
+    if options.json:
+        if dropped := dropped_rows(workload):
+            note(dropped)
+        print_json(summary)
+    else:
+        show(result)
+        print()
+        print_facts(
+            {
+                "results": str(directory.path) if directory else "",
+                "again": command_line("sim", options),
+            }
+        )
+    return 0
+
+
+def summarise(result: Result) -> dict[str, Any]:
+    """Return the object that `--json` prints."""
+    metrics = msgspec.structs.asdict(result.metrics())
+    end = ("events", "decisions", "log_sha256")
+    return {
+        "scheduler": str(result.scheduler),
+        "workload": result.workload.name,
+        "cluster": result.cluster.name,
+        "knowledge": result.knowledge,
+        "seed": result.seed,
+        **{key: value for key, value in metrics.items() if key not in end},
+        "wall_seconds": result.wall_seconds,
+        **{key: metrics[key] for key in end},
+    }
+
+
+def show(result: Result) -> None:
+    """Print a result for people."""
+    metrics, cluster = result.metrics(), result.cluster
+    print(f"{result.scheduler}")
+    print(
+        f"{result.workload.name} on {cluster.name} ({number(cluster.total_gpus)} GPUs), "
+        f"knowledge {result.knowledge}, seed {result.seed}\n"
+    )
+    table = new_table("", "mean", "p50", "p95", "p99", "max")
+    for label, values, write in (
+        ("wait, s", metrics.wait, seconds),
+        ("JCT, s", metrics.jct, seconds),
+        ("slowdown", metrics.slowdown, _ratio),
+        ("bounded slowdown", metrics.bounded_slowdown, _ratio),
+    ):
+        table.add_row(label, *(write(value) for value in msgspec.structs.astuple(values)))
+    print_table(table)
+    print()
+    print_facts(
+        {
+            "jobs": job_counts(metrics.jobs),
+            "rejected": rejected_by_reason(result),
+            "left out": dropped_rows(result.workload),
+            "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
+            "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
+            "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
+            f"{number(metrics.queue.max)} at most",
+            "deadlines": ""
+            if metrics.deadline_miss_rate is None
+            else f"{percent(metrics.deadline_miss_rate)} missed",
+            "energy": f"{number(metrics.energy_kwh)} kWh",
+            "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)",
+            "run took": f"{result.wall_seconds:.3g} s, {number(metrics.events)} events",
+        }
+    )
+
+
+def rejected_by_reason(result: Result) -> str:
+    """Return why jobs were rejected, in words; empty when none was."""
+    import numpy as np
+
+    from berthline.model.schedule import REJECT, REJECT_REASONS
+
+    log = result.log
+    counts = np.bincount(log.detail[log.kind == REJECT], minlength=len(REJECT_REASONS))
+    return "; ".join(
+        f"{count:,} {reason}" for reason, count in zip(REJECT_REASONS, counts, strict=True) if count
+    )
+
+
+def _ratio(value: float) -> str:
+    return number(value, 2 if abs(value) < 100 else 0)

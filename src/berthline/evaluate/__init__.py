@@ -1,0 +1,1 @@
+"""Evaluation: metrics of one run, statistics over paired runs, comparisons of schedulers."""

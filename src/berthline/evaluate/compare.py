@@ -1,0 +1,356 @@
+"""compare: several schedulers on the same windows of jobs, against one of them as the baseline.
+
+Every scheduler runs every window from an empty cluster, with the same knowledge and seed, so that
+differences are the schedulers' own. No metric is judged alone: a gain in slowdown that is paid
+for in JCT is named as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from berthline.errors import ConfigError
+from berthline.evaluate.metrics import (
+    Distribution,
+    Fairness,
+    JobCounts,
+    Metrics,
+    QueueLength,
+    Utilization,
+)
+from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
+from berthline.model.workload import Workload
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+
+Progress = Callable[[int, int, str], None]
+"""Called after each run with (runs done, runs in all, what has just run)."""
+
+JCT_TOLERANCE = 1.02
+"""A scheduler whose mean JCT is worse by more than this ratio does not win on slowdown."""
+
+TRADE = "trades JCT for slowdown"
+
+_T = TypeVar("_T")
+_Record = TypeVar("_Record", Distribution, Fairness, QueueLength, Utilization)
+
+
+class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
+    """One thing for each metric that schedulers are judged by."""
+
+    jct_mean: _T
+    jct_p99: _T
+    bounded_slowdown_mean: _T
+    wait_mean: _T
+    makespan: _T
+    utilization: _T
+
+
+class Judgement(Ratio, frozen=True, kw_only=True):
+    """A ratio to the baseline and what it says, in words."""
+
+    verdict: str
+
+
+class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one scheduler, each the mean of its values in the windows."""
+
+    jct: Distribution
+    wait: Distribution
+    slowdown: Distribution
+    bounded_slowdown: Distribution
+    makespan: float
+    utilization: Utilization
+    energy_kwh: float
+    fairness: Fairness
+    queue: QueueLength
+    preemptions: float
+    deadline_miss_rate: float | None
+    load_imbalance: float
+
+
+class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One scheduler over all windows.
+
+    Attributes:
+        scheduler: its text, as it was given.
+        jobs: counts summed over windows.
+        metrics: means over windows.
+        per_window: one value per window, in order.
+        against_baseline: paired ratios; below 1 = smaller than the baseline's.
+        log_sha256: of each window's log.
+        wall_seconds: simulation time of all windows together.
+    """
+
+    scheduler: str
+    jobs: JobCounts
+    metrics: AverageMetrics
+    per_window: PerMetric[list[float]]
+    against_baseline: PerMetric[Judgement]
+    log_sha256: list[str]
+    wall_seconds: float
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What `compare` found.
+
+    Attributes:
+        workload: name of the workload (of the first, when there are several).
+        cluster: name of the cluster.
+        knowledge: what all schedulers knew about run times.
+        seed: of all runs and of the intervals.
+        windows: how many windows each scheduler ran.
+        window_jobs: jobs in each of them.
+        baseline: the scheduler that the others are compared with.
+        schedulers: one result each, in the order given.
+        best: the best fixed scheduler in hindsight, by the mean over windows of each metric; of
+            equals the first.
+    """
+
+    workload: str
+    cluster: str
+    knowledge: str
+    seed: int
+    windows: int
+    window_jobs: list[int]
+    baseline: str
+    schedulers: list[SchedulerResult]
+    best: PerMetric[str]
+
+
+def compare(
+    workload: Workload | Sequence[Workload],
+    cluster: Cluster | str,
+    schedulers: Sequence[str],
+    *,
+    baseline: str | None = None,
+    knowledge: str = "estimate",
+    seed: int = 0,
+    windows: int = 1,
+    simulator: str = "native",
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run every scheduler on the same windows and compare each with the baseline.
+
+    Args:
+        workload: the jobs; several workloads (one per generator seed, say) are a window each.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
+        schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`.
+        baseline: one of them, or another that is then run first; None = the first.
+        knowledge: what the schedulers know of run times: none, estimate, predicted or exact.
+        seed: for whatever is random in a scheduler, and for the intervals.
+        windows: cut each workload into this many consecutive windows of equally many jobs (one
+            more or less where it does not divide), each on an empty cluster from time 0.
+        simulator: `native` or `reference`.
+        progress: called after each run with (done, total, label).
+
+    Raises:
+        ConfigError: no or duplicate schedulers, or more windows than jobs.
+        BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
+    """
+    from berthline.model.cluster import Cluster
+    from berthline.sim.simulate import simulate
+
+    workloads = [workload] if isinstance(workload, Workload) else list(workload)
+    _check_windows(workloads, windows)
+    names, reference = _with_baseline(schedulers, baseline)
+    if isinstance(cluster, str):
+        cluster = Cluster.parse(cluster)
+
+    measured: list[list[Metrics]] = [[] for _ in names]
+    wall_seconds = [0.0] * len(names)
+    window_jobs: list[int] = []
+    total = len(workloads) * windows * len(names)
+    for window in _cut(workloads, windows):
+        window_jobs.append(len(window))
+        for index, name in enumerate(names):
+            result = simulate(
+                window, cluster, name, knowledge=knowledge, seed=seed, simulator=simulator
+            )
+            measured[index].append(result.metrics())
+            wall_seconds[index] += result.wall_seconds
+            if progress is not None:
+                progress(sum(map(len, measured)), total, f"{name} on {window.name}")
+
+    results = [
+        _summarise(name, runs, measured[reference], seconds, seed=seed, is_baseline=i == reference)
+        for i, (name, runs, seconds) in enumerate(zip(names, measured, wall_seconds, strict=True))
+    ]
+    return Comparison(
+        workload=workloads[0].name,
+        cluster=cluster.name,
+        knowledge=knowledge,
+        seed=seed,
+        windows=len(window_jobs),
+        window_jobs=window_jobs,
+        baseline=names[reference],
+        schedulers=results,
+        best=_best(results),
+    )
+
+
+def _check_windows(workloads: list[Workload], windows: int) -> None:
+    if not workloads:
+        raise ConfigError("no workload to compare on", expected="one workload or more")
+    fewest = min(map(len, workloads))
+    if not 1 <= windows <= fewest:
+        raise ConfigError(
+            f"windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
+        )
+
+
+def _cut(workloads: list[Workload], windows: int) -> Iterator[Workload]:
+    """Yield the windows one at a time, so that only one is in memory."""
+    for workload in workloads:
+        if windows == 1:
+            yield workload
+            continue
+        for index in range(windows):
+            first, last = (len(workload) * i // windows for i in (index, index + 1))
+            yield workload.window(first, last)
+
+
+def _with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
+    """Return the schedulers to run and which of them is the baseline.
+
+    Two texts are the same scheduler when they are written out alike, as `sjf` and `sjf+strict`.
+    """
+    from berthline.policies.scheduler import Scheduler
+
+    if isinstance(schedulers, str) or not schedulers:
+        raise ConfigError(
+            f"schedulers is {schedulers!r}",
+            expected="a list of schedulers, such as ['fcfs', 'sjf+easy']",
+        )
+    names = list(schedulers)
+    in_full = [str(Scheduler.parse(name)) for name in names]
+    for index, text in enumerate(in_full):
+        if text in in_full[:index]:
+            earlier = names[in_full.index(text)]
+            raise ConfigError(
+                f"scheduler {names[index]!r} is listed twice",
+                where="" if earlier == names[index] else f"as {earlier!r} before",
+                expected="each scheduler once",
+            )
+    if baseline is None:
+        return names, 0
+    wanted = str(Scheduler.parse(baseline))
+    if wanted in in_full:
+        return names, in_full.index(wanted)
+    return [baseline, *names], 0
+
+
+def _summarise(
+    name: str,
+    runs: list[Metrics],
+    baseline_runs: list[Metrics],
+    wall_seconds: float,
+    *,
+    seed: int,
+    is_baseline: bool,
+) -> SchedulerResult:
+    per_window = _per_window(runs)
+    return SchedulerResult(
+        scheduler=name,
+        jobs=JobCounts(
+            submitted=sum(run.jobs.submitted for run in runs),
+            completed=sum(run.jobs.completed for run in runs),
+            rejected=sum(run.jobs.rejected for run in runs),
+            unfinished=sum(run.jobs.unfinished for run in runs),
+        ),
+        metrics=_average(runs),
+        per_window=per_window,
+        against_baseline=_judge(
+            per_window, _per_window(baseline_runs), seed=seed, is_baseline=is_baseline
+        ),
+        log_sha256=[run.log_sha256 for run in runs],
+        wall_seconds=wall_seconds,
+    )
+
+
+def _per_window(runs: list[Metrics]) -> PerMetric[list[float]]:
+    return PerMetric(
+        jct_mean=[run.jct.mean for run in runs],
+        jct_p99=[run.jct.p99 for run in runs],
+        bounded_slowdown_mean=[run.bounded_slowdown.mean for run in runs],
+        wait_mean=[run.wait.mean for run in runs],
+        makespan=[run.makespan for run in runs],
+        utilization=[run.utilization.gpu for run in runs],
+    )
+
+
+def _average(runs: list[Metrics]) -> AverageMetrics:
+    rates = [run.deadline_miss_rate for run in runs if run.deadline_miss_rate is not None]
+    return AverageMetrics(
+        jct=_average_record([run.jct for run in runs]),
+        wait=_average_record([run.wait for run in runs]),
+        slowdown=_average_record([run.slowdown for run in runs]),
+        bounded_slowdown=_average_record([run.bounded_slowdown for run in runs]),
+        makespan=_mean([run.makespan for run in runs]),
+        utilization=_average_record([run.utilization for run in runs]),
+        energy_kwh=_mean([run.energy_kwh for run in runs]),
+        fairness=_average_record([run.fairness for run in runs]),
+        queue=_average_record([run.queue for run in runs]),
+        preemptions=_mean([run.preemptions for run in runs]),
+        deadline_miss_rate=_mean(rates) if rates else None,
+        load_imbalance=_mean([run.load_imbalance for run in runs]),
+    )
+
+
+def _average_record(records: list[_Record]) -> _Record:
+    kind = type(records[0])
+    return kind(
+        **{field: _mean([getattr(r, field) for r in records]) for field in kind.__struct_fields__}
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _judge(
+    ours: PerMetric[list[float]],
+    baseline: PerMetric[list[float]],
+    *,
+    seed: int,
+    is_baseline: bool,
+) -> PerMetric[Judgement]:
+    ratios = {
+        metric: paired_ratio(getattr(ours, metric), getattr(baseline, metric), seed=seed)
+        for metric in PerMetric.__struct_fields__
+    }
+    words = {
+        metric: "the baseline"
+        if is_baseline
+        else verdict(ratio, higher_is_better=metric == "utilization")
+        for metric, ratio in ratios.items()
+    }
+    if _trades_jct(ratios["jct_mean"], ratios["bounded_slowdown_mean"]):
+        words["bounded_slowdown_mean"] = TRADE
+    return PerMetric(
+        **{
+            metric: Judgement(**msgspec.structs.asdict(ratio), verdict=words[metric])
+            for metric, ratio in ratios.items()
+        }
+    )
+
+
+def _trades_jct(jct: Ratio, slowdown: Ratio) -> bool:
+    """Whether slowdown is better (beyond its interval, if there is one) and mean JCT is worse."""
+    if jct.ratio is None or slowdown.ratio is None:
+        return False
+    return (slowdown.high or slowdown.ratio) < 1 and jct.ratio > JCT_TOLERANCE
+
+
+def _best(results: list[SchedulerResult]) -> PerMetric[str]:
+    best = {}
+    for metric in PerMetric.__struct_fields__:
+        choose = max if metric == "utilization" else min
+        best[metric] = choose(
+            results, key=lambda result: _mean(getattr(result.per_window, metric))
+        ).scheduler
+    return PerMetric(**best)

@@ -1,0 +1,1 @@
+"""Data that everything else shares: workload, cluster, GPU types, schedule log."""

@@ -1,0 +1,1 @@
+"""Scheduling policies: the vocabulary, formulas, and the registries of rules for each seat."""

@@ -1,0 +1,89 @@
+"""The words formulas are made of: one table, from which checks, errors and docs come.
+
+A word's value belongs to a waiting job (`job`) or to the whole cluster (`cluster`). `changes`
+says when it may change while the job waits, which decides how often a formula is evaluated:
+
+    never   fixed from the job's submission on
+    time    changes with the clock, but not when other jobs start at the same instant
+    state   may change with every start
+
+Words marked `estimate` are refused when the scheduler knows no run times (knowledge `none`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+Changes = Literal["never", "time", "state"]
+CHANGES: tuple[Changes, ...] = ("never", "time", "state")
+
+
+@dataclasses.dataclass(frozen=True)
+class Word:
+    """One named quantity."""
+
+    name: str
+    scope: Literal["job", "cluster"]
+    unit: str
+    meaning: str
+    changes: Changes = "never"
+    estimate: bool = False
+
+
+_MAY_USE = "the nodes this job may use (its pool, its GPU types)"
+
+VOCABULARY: dict[str, Word] = {
+    word.name: word
+    for word in (
+        Word("submit", "job", "s", "when the job was submitted"),
+        Word("wait", "job", "s", "how long it has waited: now - submit", "time"),
+        Word("estimate", "job", "s", "its run time, as far as the scheduler knows", estimate=True),
+        Word("gpus", "job", "GPUs", "GPUs of its gang"),
+        Word("cpus", "job", "cores", "CPU cores of its gang; 0 = no limit"),
+        Word("memory_mib", "job", "MiB", "memory of its gang; 0 = no limit"),
+        Word("work", "job", "GPU s", "estimate * gpus", estimate=True),
+        Word("priority", "job", "", "its priority; larger is more important"),
+        Word("deadline", "job", "s", "when it should be finished; infinity = no deadline"),
+        Word("slack", "job", "s", "time left to its deadline: deadline - now", "time"),
+        Word("random", "job", "", "uniform in [0, 1), fixed for the job by the run's seed"),
+        Word("nodes_min", "job", "nodes", "fewest nodes that can hold it on an empty cluster"),
+        Word("user_usage", "job", "GPU s", "GPU-seconds its user has used so far", "state"),
+        Word("user_share", "job", "", "its user's part of all GPU-seconds used so far", "state"),
+        Word("user_jobs", "job", "jobs", "its user's jobs that wait or run now", "state"),
+        Word("pool_free_gpus", "job", "GPUs", f"free GPUs on {_MAY_USE}", "state"),
+        Word("pool_total_gpus", "job", "GPUs", f"all GPUs on {_MAY_USE}"),
+        Word(
+            "pool_queued_gpus",
+            "job",
+            "GPUs",
+            "GPUs asked for by waiting jobs with the same pool and GPU types, itself included",
+            "state",
+        ),
+        Word("can_start", "job", "0 or 1", "1 if it could be placed right now", "state"),
+        Word("now", "cluster", "s", "the clock", "time"),
+        Word("queue_len", "cluster", "jobs", "jobs waiting", "state"),
+        Word("queued_gpus", "cluster", "GPUs", "GPUs asked for by all waiting jobs", "state"),
+        Word("queued_work", "cluster", "GPU s", "work of all waiting jobs", "state", estimate=True),
+        Word("running_jobs", "cluster", "jobs", "jobs running", "state"),
+        Word("busy_gpus", "cluster", "GPUs", "GPUs in use", "state"),
+        Word("free_gpus", "cluster", "GPUs", "GPUs not in use", "state"),
+        Word("total_gpus", "cluster", "GPUs", "all GPUs"),
+        Word("utilization", "cluster", "", "busy_gpus / total_gpus", "state"),
+        Word(
+            "fragmentation",
+            "cluster",
+            "",
+            "nodes partly in use / nodes with a free GPU; 0 when no GPU is free",
+            "state",
+        ),
+        Word(
+            "arrival_rate", "cluster", "jobs/s", "jobs submitted in the last 3600 s / 3600", "time"
+        ),
+        Word("num_users", "cluster", "users", "users who have submitted a job so far", "time"),
+        Word("max_node_gpus", "cluster", "GPUs", "GPUs of the largest node"),
+        Word("max_node_cpus", "cluster", "cores", "CPU cores of the largest node"),
+        Word("max_node_memory_mib", "cluster", "MiB", "memory of the largest node"),
+        Word("max_priority", "cluster", "", "highest priority in the workload, at least 1"),
+    )
+}

@@ -1,0 +1,1 @@
+"""The two simulators: `reference` defines the semantics, `native` runs them fast."""

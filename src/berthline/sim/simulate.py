@@ -1,0 +1,96 @@
+"""simulate: run one workload on one cluster under one scheduler."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from berthline.errors import ConfigError, unknown_name
+from berthline.model.cluster import Cluster
+from berthline.model.schedule import Schedule
+from berthline.model.workload import Workload
+from berthline.policies.scheduler import Scheduler
+from berthline.sim.inputs import Inputs, prepare
+
+if TYPE_CHECKING:
+    from berthline.evaluate.metrics import Metrics
+
+SIMULATORS = ("native", "reference")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+    """What one run gave: the log, and everything needed to read or repeat it."""
+
+    log: Schedule
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    knowledge: str
+    seed: int
+    wall_seconds: float
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of the log (computed once)."""
+        return self._metrics
+
+    @cached_property
+    def _metrics(self) -> Metrics:
+        from berthline.evaluate.metrics import measure
+
+        return measure(self.log, self.workload, self.cluster)
+
+
+def simulate(
+    workload: Workload,
+    cluster: Cluster | str,
+    scheduler: Scheduler | str,
+    *,
+    knowledge: str = "estimate",
+    seed: int = 0,
+    horizon: float | None = None,
+    simulator: Literal["native", "reference"] | str = "native",
+) -> Result:
+    """Simulate the workload and return its schedule log.
+
+    Args:
+        workload: the jobs.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
+        scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`.
+        knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
+        seed: decides what the `random` order and placement draw.
+        horizon: stop at this time; None = run until every job has finished.
+        simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
+
+    Raises:
+        BerthlineError: the inputs do not go together.
+    """
+    if simulator not in SIMULATORS:
+        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
+        raise ConfigError(what, expected=expected, hint=hint)
+    if isinstance(cluster, str):
+        cluster = Cluster.parse(cluster)
+    if isinstance(scheduler, str):
+        scheduler = Scheduler.parse(scheduler)
+    started = time.perf_counter()
+    inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
+    log = _run(inputs, simulator)
+    return Result(
+        log=log,
+        workload=workload,
+        cluster=cluster,
+        scheduler=scheduler,
+        knowledge=knowledge,
+        seed=seed,
+        wall_seconds=time.perf_counter() - started,
+    )
+
+
+def _run(inputs: Inputs, simulator: str) -> Schedule:
+    if simulator == "native":
+        from berthline.sim.native import run
+    else:
+        from berthline.sim.reference import run
+    return run(inputs)

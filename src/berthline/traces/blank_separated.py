@@ -1,0 +1,223 @@
+"""Columns of a text whose fields are separated by blanks, read with numpy.
+
+Lines may differ in how many fields they have and in what stands in fields nobody wants: only the
+positions of the wanted fields are found at first, and a column is converted when it is asked for.
+That is as fast as a parser of fixed tables, keeps the line number of every row, and lets a few odd
+lines be odd. Errors name the line, the field and the value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_SPACE = ord(" ")  # every byte up to it counts as a blank: tabs and other control characters too
+_NEWLINE = ord("\n")
+_PIECE_BYTES = 2**20
+
+LONGEST_NUMBER = 40
+"""Characters; anything longer is no number of a log, and a bound keeps columns small."""
+
+LARGEST_EXACT = 2.0**53
+"""Beyond this a float64 no longer holds every whole number, so seconds would be lost."""
+
+
+class BlankSeparated:
+    """The rows of a text: its lines that hold at least one field.
+
+    Attributes:
+        line: the number of each row's line, from 1.
+        num_fields: how many fields each row has.
+    """
+
+    line: npt.NDArray[np.int64]  # (num_rows,)
+    num_fields: npt.NDArray[np.int64]  # (num_rows,)
+
+    def __init__(
+        self,
+        text: bytes,
+        path: Path,
+        field_names: tuple[str, ...],
+        *,
+        wanted: tuple[str, ...],
+        hint: str,
+    ) -> None:
+        r"""Find the fields of `text`.
+
+        Args:
+            text: lines, each ended by `\n`, with comments already blanked out.
+            path: the file, for errors.
+            field_names: what errors call the fields, in their order.
+            wanted: the fields that will be asked for.
+            hint: what to do about a value that makes no sense, for errors.
+        """
+        self._path = path
+        self._field_names = field_names
+        self._wanted = wanted
+        self._hint = hint
+        self._bytes = np.frombuffer(text, dtype=np.uint8)
+        numbers = np.array([field_names.index(name) for name in wanted])
+        lines_before = 0
+        lines, counts, starts, lengths = [], [], [], []
+        for begin, end in _pieces(text):
+            piece = _find_fields(self._bytes[begin:end], numbers)
+            lines.append(piece.row + lines_before + 1)
+            counts.append(piece.num_fields)
+            starts.append(piece.start + begin)
+            lengths.append(piece.length)
+            lines_before += piece.num_lines
+        self.line = np.concatenate(lines)
+        self.num_fields = np.concatenate(counts)
+        self._starts = np.concatenate(starts)  # (num_rows, len(wanted)) int64
+        self._lengths = np.concatenate(lengths)  # (num_rows, len(wanted)) int64
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def require_fields(self) -> None:
+        """Refuse rows with fewer fields than there are names, or so many that they are two rows.
+
+        Raises:
+            TraceError: with the first such line, and how many more there are.
+        """
+        long = np.flatnonzero(self.num_fields >= 2 * len(self._field_names))
+        if long.size:
+            raise TraceError(
+                f"the line has {self.num_fields[long[0]]} fields",
+                where=self._where(long),
+                expected=f"{len(self._field_names)} fields separated by blanks, one job on a line",
+                hint="the line break between two jobs may have been lost",
+            )
+        short = np.flatnonzero(self.num_fields < len(self._field_names))
+        if short.size:
+            num_fields = self.num_fields[short[0]]
+            raise TraceError(
+                f"the line has only {num_fields} field{'' if num_fields == 1 else 's'}",
+                where=self._where(short),
+                expected=f"{len(self._field_names)} fields separated by blanks",
+                hint="if it is the last line, the file may have been cut short",
+            )
+
+    def words(self, name: str) -> npt.NDArray[np.bytes_]:
+        """Return a wanted field of every row as it stands in the text.
+
+        Raises:
+            TraceError: a value is too long to be a number or an id.
+        """
+        column = self._wanted.index(name)
+        starts, lengths = self._starts[:, column], self._lengths[:, column]
+        width = int(lengths.max(initial=1))
+        if width > LONGEST_NUMBER:
+            row = int(np.argmax(lengths > LONGEST_NUMBER))
+            shown = self._bytes[starts[row] : starts[row] + LONGEST_NUMBER].tobytes()
+            raise self._value_error(name, shown + b"...", np.array([row]), "a number")
+        within = np.arange(width)
+        # Near the end of the text a short field is read past its end; the mask blanks that out.
+        at = np.minimum(starts[:, None] + within, self._bytes.size - 1)
+        characters = self._bytes[at]  # (num_rows, width) uint8
+        characters[within >= lengths[:, None]] = 0
+        words: npt.NDArray[np.bytes_] = characters.view(f"S{width}").ravel()
+        return words
+
+    def numbers(
+        self, name: str, *, whole: bool = False, highest: float = LARGEST_EXACT
+    ) -> npt.NDArray[np.float64]:
+        """Return a wanted field of every row as numbers.
+
+        Args:
+            name: which field.
+            whole: refuse fractions.
+            highest: refuse values beyond this, on either side of 0.
+
+        Raises:
+            TraceError: with the first line where the field is no such number.
+        """
+        words = self.words(name)
+        expected = f"a {'whole ' if whole else ''}number"
+        try:
+            values: npt.NDArray[np.float64] = words.astype(np.float64)
+        except ValueError:
+            texts = enumerate(words.tolist())
+            row = next((row for row, text in texts if not _is_number(text)), 0)
+            raise self._value_error(name, words[row], np.array([row]), expected) from None
+        good = np.abs(values) <= highest  # false for NaN and infinity too
+        if whole:
+            good &= values == np.floor(values)
+        bad = np.flatnonzero(~good)
+        if bad.size:
+            expected = f"{expected} from {-highest:.0f} to {highest:.0f}"
+            raise self._value_error(name, words[bad[0]], bad, expected)
+        return values
+
+    def _value_error(
+        self, name: str, value: bytes, rows: npt.NDArray[np.int64], expected: str
+    ) -> TraceError:
+        number = self._field_names.index(name) + 1
+        return TraceError(
+            f"field {number} ({name}) is {value.decode('utf-8', errors='replace')!r}",
+            where=self._where(rows),
+            expected=expected,
+            hint=self._hint,
+        )
+
+    def _where(self, rows: npt.NDArray[np.int64]) -> str:
+        more = rows.size - 1
+        suffix = f" and {more} more line{'' if more == 1 else 's'}" if more else ""
+        return f"{self._path}, line {self.line[rows[0]]}{suffix}"
+
+
+class _Fields(NamedTuple):
+    """Where the wanted fields of a piece of text are, for its rows."""
+
+    row: npt.NDArray[np.int64]  # (num_rows,) line of the piece, from 0
+    num_fields: npt.NDArray[np.int64]  # (num_rows,)
+    start: npt.NDArray[np.int64]  # (num_rows, num_wanted) position in the piece
+    length: npt.NDArray[np.int64]  # (num_rows, num_wanted)
+    num_lines: int
+
+
+def _find_fields(piece: npt.NDArray[np.uint8], wanted: npt.NDArray[np.int64]) -> _Fields:
+    is_blank = np.empty(piece.size + 1, dtype=np.bool_)
+    is_blank[0] = True  # as if the text followed a blank, so that a first field has a start
+    np.less_equal(piece, _SPACE, out=is_blank[1:])
+    edges = np.flatnonzero(is_blank[1:] != is_blank[:-1])
+    starts, ends = edges[0::2], edges[1::2]
+    line_ends = np.flatnonzero(piece == _NEWLINE)
+    fields_so_far = np.searchsorted(starts, line_ends)
+    num_fields = np.diff(fields_so_far, prepend=0)
+    rows = np.flatnonzero(num_fields)
+    first = (fields_so_far - num_fields)[rows]
+    # In a row with too few fields this points into the next one; `require_fields` tells.
+    at = np.minimum(first[:, None] + wanted, starts.size - 1)
+    return _Fields(rows, num_fields[rows], starts[at], ends[at] - starts[at], line_ends.size)
+
+
+def _pieces(text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the begin and end of pieces of whole lines that fit a processor's cache.
+
+    Finding fields makes arrays several times the size of the text, which are used once: for a long
+    file they would cost more memory than everything else together.
+    """
+    begin = 0
+    while begin < len(text):
+        end = text.rfind(b"\n", begin, begin + _PIECE_BYTES) + 1
+        if end == 0:  # one line is longer than a piece
+            end = text.index(b"\n", begin) + 1
+        yield begin, end
+        begin = end
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

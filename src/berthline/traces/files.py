@@ -1,0 +1,128 @@
+"""Reading trace files: bytes in, gzip or not, and clear errors for what cannot be read.
+
+Gzip is recognised by its first bytes, not by the file's name. Every failure of the file system or
+of the decompressor becomes a TraceError that names the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+from berthline.errors import TraceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file a format may look at to recognise itself."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_READABLE = "a text file of jobs, plain or gzip'd"
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked, up to `HEAD_BYTES`.
+
+    Raises:
+        TraceError: the file is missing, a directory, empty, or cannot be read or unpacked.
+    """
+    return _read(path, HEAD_BYTES)
+
+
+def read_text(path: Path) -> bytes:
+    r"""Return all of a text file, unpacked, as bytes in which every line ends with `\n`.
+
+    The text stays bytes because headers of old logs come in encodings nobody wrote down.
+
+    Raises:
+        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+    """
+    content = _read(path, -1)
+    if is_binary(content):
+        raise binary_error(path)
+    content = content.removeprefix(_UTF8_MARK)
+    if b"\n" not in content:
+        # Files of old Macs end lines with a lone carriage return and would read as one line.
+        content = content.replace(b"\r", b"\n")
+    return content if content.endswith(b"\n") else content + b"\n"
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether `content` holds a zero byte, which no text in a byte-wide encoding does."""
+    return b"\0" in content
+
+
+def binary_error(path: Path) -> TraceError:
+    """Return the error for a file that should be text and is not."""
+    return TraceError(
+        "the file is binary, not text",
+        where=str(path),
+        expected=_READABLE,
+        hint="UTF-16 text looks binary too: convert it to UTF-8; unpack archives such as zip first",
+    )
+
+
+def bare_name(path: Path, *suffixes: str) -> str:
+    """Return the file's name without `.gz` and then without the first of `suffixes` it ends in.
+
+    Example:
+        >>> from pathlib import Path
+        >>> bare_name(Path("logs/HPC2N-2.2.swf.gz"), ".swf")
+        'HPC2N-2.2'
+    """
+    name = path.name
+    for suffix in (".gz", *suffixes):
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            name = name[: -len(suffix)]
+    return name
+
+
+def _read(path: Path, size: int) -> bytes:
+    """Return `size` bytes of the unpacked file, -1 = all of it."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            file.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    content = unpacked.read(size)
+            else:
+                content = file.read(size)
+    except FileNotFoundError:
+        raise TraceError(
+            "no such trace file",
+            where=str(path),
+            expected=_READABLE,
+            hint="check the path; relative paths start at the current directory",
+        ) from None
+    except IsADirectoryError:
+        raise TraceError(
+            "this is a directory, not a trace file",
+            where=str(path),
+            expected=_READABLE,
+            hint="name one file in it",
+        ) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(
+            f"the gzip file is damaged ({error})",
+            where=str(path),
+            expected="a complete gzip file",
+            hint="it may have been cut short: copy or download it again",
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero character in it
+        raise TraceError(
+            f"cannot read the trace file ({getattr(error, 'strerror', None) or error})",
+            where=str(path),
+            expected=_READABLE,
+        ) from None
+    if not content:
+        raise TraceError(
+            "the trace file is empty",
+            where=str(path),
+            expected=_READABLE,
+            hint="an export or download that failed leaves an empty file behind",
+        )
+    return content

@@ -1,0 +1,130 @@
+"""The command line's WORKLOAD argument: a trace file or the name of a generator."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from berthline.errors import ConfigError
+from berthline.traces.dials import JOBS, LOAD, SEED
+from berthline.traces.load import load_trace
+from berthline.traces.offered_load import scale_to_load
+from berthline.traces.synthetic import GENERATORS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+_NEAR_ENOUGH = 0.5  # of difflib's ratio, as for every other unknown name
+_MOST_NEIGHBOURS = 1000
+
+
+def resolve_workload(
+    text: str,
+    *,
+    cluster: Cluster,
+    jobs: int | None = None,
+    load: float | None = None,
+    seed: int = 0,
+    format: str | None = None,  # noqa: A002 - the same name as the --format option
+    settings: Mapping[str, str] | None = None,
+) -> Workload:
+    """Return the workload that a WORKLOAD argument means.
+
+    A file wins over a generator of the same name. For a file, `jobs` takes the first jobs by
+    submission, and then `load` stretches or squeezes the submission times until work /
+    (GPUs * time from first to last submission) is that load (see `scale_to_load`); None leaves the
+    trace as it is. For a generator, None means its default.
+
+    Args:
+        text: a path or the name of a generator.
+        cluster: the cluster that `load` refers to.
+        jobs: how many jobs.
+        load: offered load on the cluster.
+        seed: of a generator; a file ignores it.
+        format: of a file; None = recognise it.
+        settings: dials of a generator, as text, from `--set key=value`.
+
+    Raises:
+        ConfigError: neither a file nor a generator, or an option that does not fit.
+        TraceError: the file cannot be used.
+    """
+    settings = settings or {}
+    path = Path(text)
+    kind = _kind(path)
+    if text in GENERATORS and kind != "file":
+        if format is not None:
+            raise ConfigError(
+                f"--format {format} given for a generator",
+                where=text,
+                expected="--format only with a trace file",
+                hint=f"there is no file named {text!r}; leave --format out to generate",
+            )
+        return _generated(text, cluster, jobs, load, seed, settings)
+    if kind == "missing":
+        raise _neither(text, path)
+    if settings:
+        raise ConfigError(
+            f"--set {next(iter(settings))} given for a trace file",
+            where=text,
+            expected="--set only with a generator: " + ", ".join(GENERATORS),
+            hint="a trace takes --jobs and --load",
+        )
+    if jobs is not None:
+        jobs = int(JOBS.convert(jobs, where=text))
+    workload = load_trace(path, format)
+    if jobs is not None:
+        if jobs > len(workload):
+            raise ConfigError(
+                f"--jobs {jobs} is more than there are",
+                where=text,
+                expected=f"up to {len(workload)}, the usable jobs of the trace",
+            )
+        workload = workload.window(0, jobs)
+    return workload if load is None else scale_to_load(workload, cluster, load)
+
+
+def _kind(path: Path) -> Literal["file", "other", "missing"]:
+    """Return what stands at a path; one the system refuses to look at counts as missing."""
+    try:
+        return "file" if path.is_file() else "other" if path.exists() else "missing"
+    except OSError:
+        return "missing"
+
+
+def _generated(
+    name: str,
+    cluster: Cluster,
+    jobs: int | None,
+    load: float | None,
+    seed: int,
+    settings: Mapping[str, str],
+) -> Workload:
+    for dial in (JOBS, LOAD, SEED):
+        if dial.name in settings:
+            raise ConfigError(
+                f"--set {dial.name} is not how to set it",
+                where=f"generator {name!r}",
+                expected=f"--{dial.name} {settings[dial.name]}",
+            )
+    return GENERATORS[name].make(cluster, jobs=jobs, load=load, seed=seed, dials=settings)
+
+
+def _neither(text: str, path: Path) -> ConfigError:
+    """Return the error for an argument that is no file and no generator."""
+    candidates = {name: name for name in GENERATORS}
+    try:
+        neighbours = list(itertools.islice(path.parent.iterdir(), _MOST_NEIGHBOURS))
+    except (OSError, ValueError):
+        neighbours = []  # the directory does not exist or may not be listed
+    candidates |= {entry.name: str(entry) for entry in neighbours if _kind(entry) == "file"}
+    near = difflib.get_close_matches(path.name, candidates, n=1, cutoff=_NEAR_ENOUGH)
+    return ConfigError(
+        f"unknown workload {text!r}: no such file, and no generator of that name",
+        expected="a trace file, or a generator: " + ", ".join(GENERATORS),
+        hint=f"did you mean {candidates[near[0]]!r}?" if near else "",
+    )
