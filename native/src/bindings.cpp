@@ -66,10 +66,10 @@ nb::dict log_arrays(std::unique_ptr<Simulation> simulation) {
     return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner, {stride});
   };
   nb::dict arrays;
-  arrays["time"] = column(log.time.get(), log.count, 1);
-  arrays["kind"] = column(log.kind.get(), log.count, 1);
-  arrays["job"] = column(log.job.get(), log.count, 1);
-  arrays["detail"] = column(log.detail.get(), log.count, 1);
+  arrays["time"] = column(log.time.data(), log.count, 1);
+  arrays["kind"] = column(log.kind.data(), log.count, 1);
+  arrays["job"] = column(log.job.data(), log.count, 1);
+  arrays["detail"] = column(log.detail.data(), log.count, 1);
   arrays["alloc_node"] = column(&log.shares.data()->node, log.shares.size(), 2);
   arrays["alloc_gpus"] = column(&log.shares.data()->gpus, log.shares.size(), 2);
   arrays["decisions"] = log.decisions;
@@ -125,7 +125,10 @@ nb::dict run(Column<double> submit, Column<double> run_time, Column<double> esti
   {
     nb::gil_scoped_release unlocked;
     simulation = std::make_unique<Simulation>(std::move(inputs));
-    simulation->run();
+    simulation->run([] {
+      nb::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();  // Ctrl-C
+    });
     simulation->drop_scratch();
   }
   return log_arrays(std::move(simulation));
@@ -144,7 +147,11 @@ NB_MODULE(_native, m) {
   m.doc() = "Berthline's native core. Private: use the berthline package instead.";
   m.def(
       "version", [] { return BERTHLINE_VERSION; }, "Version of Berthline this core was built for.");
-  m.attr("compiler") = __VERSION__;
+#ifdef __clang__
+  m.attr("compiler") = "clang " __clang_version__;
+#else
+  m.attr("compiler") = "gcc " __VERSION__;
+#endif
   m.attr("operations") = list_of(kOperationNames);
   m.attr("words") = list_of(kWordNames);
   m.attr("disciplines") = list_of(kDisciplineNames);

@@ -21,21 +21,22 @@ void Simulation::decide() {
     if (keep_ids_) sort_queue();
     decide_skip_once();
   } else {
-    for (bool is_first = true;; is_first = false) {
+    for (bool is_first = true; is_first || !sorted_.empty(); is_first = false) {
       if (keep_ids_ && (is_first || inputs_.order.changes() == Changes::kState)) sort_queue();
       find_candidates();
       const int choice = choose();
       if (choice == kNothing) break;
-      start(candidates_[choice].job);
-      leave_queue(candidates_[choice]);
+      const size_t position = position_of(choice);
+      start(sorted_[position].job());
+      leave_queue(position);
     }
   }
   freed_ = false;
 }
 
 void Simulation::decide_from_heap() {
-  while (!heap_.empty() && try_place(nodes_, heap_.top().job)) {
-    start(heap_.top().job);
+  while (!heap_.empty() && try_place(nodes_, heap_.top().job())) {
+    start(heap_.top().job());
     heap_.pop();
   }
 }
@@ -44,10 +45,10 @@ void Simulation::decide_from_heap() {
 // one walk through the queue does what starting again from the top would.
 void Simulation::decide_skip_once() {
   for (size_t i = 0; i < sorted_.size() && nodes_.free_gpus() > 0;) {
-    const Keyed entry = sorted_[i];
-    if (try_place(nodes_, entry.job)) {
-      start(entry.job);
-      leave_queue(entry);
+    const int32_t job = sorted_[i].job();
+    if (try_place(nodes_, job)) {
+      start(job);
+      leave_queue(i);
     } else {
       ++i;
     }
@@ -60,10 +61,10 @@ bool Simulation::decide_arrivals_only() {
   if (inputs_.discipline == Discipline::kConservative || arrivals_.size() > 1) return false;
   if (arrivals_.empty()) return true;
   const int32_t job = arrivals_.front();
-  if (inputs_.discipline != Discipline::kSkip && sorted_[0].job == job) return false;
+  if (inputs_.discipline != Discipline::kSkip && sorted_[0].job() == job) return false;
   if (inputs_.discipline == Discipline::kStrict) return true;
   if (inputs_.discipline == Discipline::kEasy) {
-    if (reservation_.head != sorted_[0].job || reservation_.time < now_) return false;
+    if (!reservation_.stands(sorted_[0].job(), now_)) return false;
     return !nodes_.fits(gang(job)) || (placed_.clear(), !try_to_pass_head(job));
   }
   return !nodes_.fits(gang(job));
@@ -82,33 +83,26 @@ void Simulation::sort_queue() {
   sorted_.assign(keyed_);
 }
 
-void Simulation::leave_queue(Keyed entry) {
-  sorted_.erase(entry);
+void Simulation::leave_queue(size_t position) {
   if (keep_ids_) {
-    waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), entry.job));
+    waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), sorted_[position].job()));
   }
+  sorted_.erase_at(position);
 }
 
-// Fills `candidates_` with the waiting jobs, in order, whose gate is open.
+// Finds the waiting jobs, in order, whose gate is open.
 void Simulation::find_candidates() {
+  if (inputs_.gate.empty()) return;
   const size_t count = sorted_.size();
-  candidates_.clear();
-  if (!inputs_.gate.empty()) {
-    ids_.resize(count);
-    values_.resize(count);
-    for (size_t i = 0; i < count; ++i) ids_[i] = sorted_[i].job;
-    inputs_.gate.evaluate(*this, ids_.data(), static_cast<int>(count), values_.data());
-  }
-  const bool needs_head_only = inputs_.discipline == Discipline::kStrict;
+  ids_.resize(count);
+  values_.resize(count);
+  for (size_t i = 0; i < count; ++i) ids_[i] = sorted_[i].job();
+  inputs_.gate.evaluate(*this, ids_.data(), static_cast<int>(count), values_.data());
+  open_.clear();
   for (size_t i = 0; i < count; ++i) {
-    const Keyed entry = sorted_[i];
-    if (!inputs_.gate.empty()) {
-      const int32_t job_class = inputs_.jobs.job_class[entry.job];
-      const bool is_idle = nodes_.class_free_gpus(job_class) == layout_.class_gpus[job_class];
-      if (!is_idle && !(values_[i] >= 0)) continue;
-    }
-    candidates_.push_back(entry);
-    if (needs_head_only) return;
+    const int32_t job_class = inputs_.jobs.job_class[ids_[i]];
+    const bool is_idle = nodes_.class_free_gpus(job_class) == layout_.class_gpus[job_class];
+    if (is_idle || values_[i] >= 0) open_.push_back(i);
   }
 }
 
@@ -118,12 +112,12 @@ bool Simulation::try_place(Nodes& nodes, int32_t job) {
 }
 
 int Simulation::choose() {
-  if (candidates_.empty() || nodes_.free_gpus() == 0) return kNothing;
+  if (num_candidates() == 0 || nodes_.free_gpus() == 0) return kNothing;
   switch (inputs_.discipline) {
     case Discipline::kStrict:
       return choose_first(1);
     case Discipline::kSkip:
-      return choose_first(candidates_.size());
+      return choose_first(num_candidates());
     case Discipline::kEasy:
       return choose_easy();
     case Discipline::kConservative:
@@ -134,16 +128,16 @@ int Simulation::choose() {
 
 int Simulation::choose_first(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (try_place(nodes_, candidates_[i].job)) return static_cast<int>(i);
+    if (try_place(nodes_, candidate(i))) return static_cast<int>(i);
   }
   return kNothing;
 }
 
 int Simulation::choose_easy() {
-  if (try_place(nodes_, candidates_[0].job)) return 0;
-  reserve(candidates_[0].job);
-  for (size_t i = 1; i < candidates_.size(); ++i) {
-    const int32_t job = candidates_[i].job;
+  if (try_place(nodes_, candidate(0))) return 0;
+  if (!reservation_.stands(candidate(0), now_)) reserve(candidate(0));
+  for (size_t i = 1; i < num_candidates(); ++i) {
+    const int32_t job = candidate(i);
     if (nodes_.fits(gang(job)) && try_to_pass_head(job)) return static_cast<int>(i);
   }
   return kNothing;
@@ -153,10 +147,11 @@ int Simulation::choose_easy() {
 void Simulation::reserve(int32_t head) {
   reservation_ = {head, now_, false};
   shadow_ = nodes_;
+  releases_.update();
   for (size_t i = 0; i < releases_.size();) {
     reservation_.time = release_time(i);
     for (; i < releases_.size() && release_time(i) == reservation_.time; ++i) {
-      shadow_.give_back(gang(releases_[i].job), allocation(releases_[i].job));
+      shadow_.give_back(gang(releases_.job(i)), allocation(releases_.job(i)));
     }
     if (try_place(shadow_, head)) break;
   }
@@ -176,8 +171,8 @@ bool Simulation::try_to_pass_head(int32_t job) {
 
 int Simulation::choose_conservative() {
   // Only a job that fits now can start now; reservations after the last such job change nothing.
-  size_t count = candidates_.size();
-  while (count > 0 && !nodes_.fits(gang(candidates_[count - 1].job))) --count;
+  size_t count = num_candidates();
+  while (count > 0 && !nodes_.fits(gang(candidate(count - 1)))) --count;
   if (count == 0) return kNothing;
 
   // Step i of the profile says what is free from its time until the next step's.
@@ -188,17 +183,18 @@ int Simulation::choose_conservative() {
     return states++;
   };
   profile_.clear();
+  releases_.update();
   profile_.push_back({now_, new_state(nodes_)});
   for (size_t i = 0; i < releases_.size();) {
     const double time = release_time(i);
     const size_t state = new_state(Nodes(profile_states_[profile_.back().state]));
     for (; i < releases_.size() && release_time(i) == time; ++i) {
-      profile_states_[state].give_back(gang(releases_[i].job), allocation(releases_[i].job));
+      profile_states_[state].give_back(gang(releases_.job(i)), allocation(releases_.job(i)));
     }
     profile_.push_back({time, state});
   }
   for (size_t c = 0; c < count; ++c) {
-    const int32_t job = candidates_[c].job;
+    const int32_t job = candidate(c);
     const Gang who = gang(job);
     size_t first = 0;
     double end = 0;

@@ -72,15 +72,15 @@ Layout::Layout(const Inputs& inputs)
   }
 }
 
-int32_t Layout::nodes_min(const Gang& gang) {
-  if (limits) return count_nodes(gang);
-  std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
-  constexpr int32_t kUnknown = 0;
+int32_t Layout::find_nodes_min(const Gang& gang) {
   constexpr int32_t kMaxKnown = 1 << 16;
-  if (gang.gpus >= kMaxKnown) return count_nodes(gang);
-  if (known.size() <= static_cast<size_t>(gang.gpus)) known.resize(gang.gpus + 1, kUnknown);
-  if (known[gang.gpus] == kUnknown) known[gang.gpus] = count_nodes(gang);
-  return known[gang.gpus];
+  const int32_t nodes = count_nodes(gang);
+  if (!limits && gang.gpus < kMaxKnown) {
+    std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
+    if (known.size() <= static_cast<size_t>(gang.gpus)) known.resize(gang.gpus + 1, kUnknown);
+    known[gang.gpus] = nodes;
+  }
+  return nodes;
 }
 
 int32_t Layout::count_nodes(const Gang& gang) {

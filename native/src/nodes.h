@@ -54,7 +54,14 @@ struct Layout {
 
   // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do. Reasons are
   // indices into REJECT_REASONS of model/schedule.py.
-  int32_t nodes_min(const Gang& gang);
+  int32_t nodes_min(const Gang& gang) {
+    if (!limits) {
+      const std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
+      const auto gpus = static_cast<size_t>(gang.gpus);
+      if (gpus < known.size() && known[gpus] != kUnknown) return known[gpus];
+    }
+    return find_nodes_min(gang);
+  }
 
  private:
   struct Shape {
@@ -62,6 +69,8 @@ struct Layout {
     int64_t memory_mib;
     int32_t count;
   };
+  static constexpr int32_t kUnknown = 0;
+  int32_t find_nodes_min(const Gang& gang);
   int32_t count_nodes(const Gang& gang);
 
   std::vector<std::vector<Shape>> shapes_;             // [class]

@@ -2,19 +2,36 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 namespace berthline {
 
-// A job with the number it is ordered by: an ordering's value, or the time of an event.
-struct Keyed {
-  double key;
-  int32_t job;
+// A job with the number it is ordered by: an ordering's value, or the time of an event. The number
+// is kept as an integer of the same order, because comparing those needs no care for NaN and, in a
+// heap, where every outcome is a coin toss, no branch.
+class Keyed {
+ public:
+  Keyed() = default;
+  Keyed(double key, int32_t job) : rank_(rank(key)), job_(static_cast<uint64_t>(job)) {}
+
+  int32_t job() const { return static_cast<int32_t>(job_); }
+  double key() const { return std::bit_cast<double>(rank_ & kSign ? rank_ ^ kSign : ~rank_); }
 
   friend bool operator<(const Keyed& a, const Keyed& b) {
-    return a.key < b.key || (a.key == b.key && a.job < b.job);
+    return (a.rank_ < b.rank_) | ((a.rank_ == b.rank_) & (a.job_ < b.job_));
   }
+
+ private:
+  static constexpr uint64_t kSign = uint64_t{1} << 63;
+  static uint64_t rank(double key) {
+    const auto bits = std::bit_cast<uint64_t>(key + 0.0);  // -0 and 0 are equal
+    return bits & kSign ? ~bits : bits | kSign;
+  }
+
+  uint64_t rank_;
+  uint64_t job_;
 };
 
 // A heap with four children per entry: as many comparisons as two, half the cache lines.
@@ -25,8 +42,40 @@ class Heap {
   const Keyed& top() const { return entries_.front(); }
 
   void push(Keyed entry) {
-    size_t at = entries_.size();
     entries_.push_back(entry);
+    rise(entries_.size() - 1, entry);
+  }
+
+  void pop() {
+    // The hole left by the top sinks to a leaf along the smallest children; then the last entry,
+    // which nearly always belongs near a leaf, is put there and rises if it must.
+    const Keyed last = entries_.back();
+    entries_.pop_back();
+    const size_t count = entries_.size();
+    if (count == 0) return;
+    Keyed* entry = entries_.data();
+    size_t hole = 0;
+    size_t child = 1;
+    for (; child + 3 < count; child = 4 * hole + 1) {
+      const size_t left = child + (entry[child + 1] < entry[child]);
+      const size_t right = child + 2 + (entry[child + 3] < entry[child + 2]);
+      const size_t least = entry[right] < entry[left] ? right : left;
+      entry[hole] = entry[least];
+      hole = least;
+    }
+    if (child < count) {
+      size_t least = child;
+      for (size_t i = child + 1; i < count; ++i) {
+        if (entry[i] < entry[least]) least = i;
+      }
+      entry[hole] = entry[least];
+      hole = least;
+    }
+    rise(hole, last);
+  }
+
+ private:
+  void rise(size_t at, Keyed entry) {
     while (at > 0) {
       const size_t parent = (at - 1) / 4;
       if (!(entry < entries_[parent])) break;
@@ -36,27 +85,6 @@ class Heap {
     entries_[at] = entry;
   }
 
-  void pop() {
-    const Keyed entry = entries_.back();
-    entries_.pop_back();
-    const size_t count = entries_.size();
-    if (count == 0) return;
-    size_t at = 0;
-    for (;;) {
-      const size_t first = 4 * at + 1;
-      if (first >= count) break;
-      size_t least = first;
-      for (size_t child = first + 1; child < std::min(first + 4, count); ++child) {
-        if (entries_[child] < entries_[least]) least = child;
-      }
-      if (!(entries_[least] < entry)) break;
-      entries_[at] = entries_[least];
-      at = least;
-    }
-    entries_[at] = entry;
-  }
-
- private:
   std::vector<Keyed> entries_;
 };
 
@@ -71,13 +99,14 @@ class SortedList {
   const Keyed& operator[](size_t i) const { return entries_[entries_.size() - 1 - i]; }
 
   void insert(Keyed entry) {
-    auto after = std::lower_bound(entries_.begin(), entries_.end(), entry,
-                                  [](const Keyed& a, const Keyed& b) { return b < a; });
-    entries_.insert(after, entry);
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), entry,
+                                        [](const Keyed& a, const Keyed& b) { return b < a; });
+    entries_.insert(place, entry);
   }
-  void erase(Keyed entry) {
-    entries_.erase(std::lower_bound(entries_.begin(), entries_.end(), entry,
-                                    [](const Keyed& a, const Keyed& b) { return b < a; }));
+  void erase_at(size_t i) { entries_.erase(entries_.end() - 1 - static_cast<ptrdiff_t>(i)); }
+  template <typename Predicate>
+  void erase_if(Predicate predicate) {
+    std::erase_if(entries_, predicate);
   }
   // Replaces everything; `entries` may be in any order.
   void assign(const std::vector<Keyed>& entries) {

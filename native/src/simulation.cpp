@@ -23,19 +23,19 @@ Simulation::Simulation(Inputs inputs)
       log_(3 * static_cast<size_t>(inputs_.jobs.count)),
       nodes_(&layout_),
       estimate_(inputs_.jobs.estimate),
+      first_share_(static_cast<size_t>(inputs_.jobs.count)),
       shadow_(&layout_),
       spare_(&layout_) {
   const Jobs& jobs = inputs_.jobs;
   const auto count = static_cast<size_t>(jobs.count);
   log_.shares.reserve(count);
-  first_share_.resize(count);
-  nodes_min_.resize(count);
-  for (int32_t job = 0; job < jobs.count; ++job) nodes_min_[job] = layout_.nodes_min(gang(job));
-
-  int32_t num_users = 0;
-  for (int32_t job = 0; job < jobs.count; ++job)
-    num_users = std::max(num_users, jobs.user[job] + 1);
+  if (layout_.limits) {
+    nodes_min_.resize(count);
+    for (int32_t job = 0; job < jobs.count; ++job) nodes_min_[job] = layout_.nodes_min(gang(job));
+  }
   track_ = uses_tracked_words(inputs_);
+  const int32_t num_users =
+      track_ || inputs_.predicted ? 1 + *std::max_element(jobs.user, jobs.user + count) : 0;
   if (track_) {
     class_queued_gpus_.resize(inputs_.cluster.may_use.size());
     user_jobs_.resize(num_users);
@@ -51,28 +51,9 @@ Simulation::Simulation(Inputs inputs)
 
   reserves_ =
       inputs_.discipline == Discipline::kEasy || inputs_.discipline == Discipline::kConservative;
-  if (reserves_) release_.resize(count);
+  if (reserves_) releases_ = Releases(count);
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork);
   use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_;
-  if (!keep_ids_ && !inputs_.predicted) {
-    std::vector<int32_t> all(256);
-    keys_.resize(count);
-    for (size_t begin = 0; begin < count; begin += all.size()) {
-      const size_t n = std::min(all.size(), count - begin);
-      std::iota(all.begin(), all.begin() + n, static_cast<int32_t>(begin));
-      inputs_.order.evaluate(*this, all.data(), static_cast<int>(n), &keys_[begin]);
-    }
-  }
-}
-
-Gang Simulation::gang(int32_t job) const {
-  const Jobs& jobs = inputs_.jobs;
-  return {job,
-          jobs.gpus[job],
-          jobs.cpus[job],
-          jobs.memory_mib[job],
-          jobs.job_class[job],
-          nodes_min_[job]};
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -82,32 +63,33 @@ std::span<const Share> Simulation::allocation(int32_t job) const {
   return {log_.shares.data() + first, last - first};
 }
 
-void Simulation::run() {
+void Simulation::run(const std::function<void()>& pause) {
   const Jobs& jobs = inputs_.jobs;
   constexpr double kNever = std::numeric_limits<double>::infinity();
   for (;;) {
     const double next_submit = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
-    const double next_finish = finishes_.empty() ? kNever : finishes_.top().key;
+    const double next_finish = finishes_.empty() ? kNever : finishes_.top().key();
     const double next = std::min(next_submit, next_finish);
     if (next == kNever || next > inputs_.horizon) return;
     now_ = next;
-    while (!finishes_.empty() && finishes_.top().key == now_) {
-      const int32_t job = finishes_.top().job;
+    while (!finishes_.empty() && finishes_.top().key() == now_) {
+      const int32_t job = finishes_.top().job();
       finishes_.pop();
       finish(job);
     }
     arrivals_.clear();
     while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
     decide();
+    constexpr int64_t kDecisionsBetweenPauses = 1 << 12;
+    if (log_.decisions % kDecisionsBetweenPauses == 0) pause();
   }
 }
 
 void Simulation::drop_scratch() {
-  for (auto* column : {&predicted_, &keys_, &release_, &values_})
-    std::vector<double>().swap(*column);
-  for (auto* column : {&nodes_min_, &first_share_, &waiting_, &ids_}) {
-    std::vector<int32_t>().swap(*column);
-  }
+  first_share_ = {};
+  releases_ = {};
+  std::vector<double>().swap(predicted_);
+  std::vector<int32_t>().swap(nodes_min_);
   log_.shares.shrink_to_fit();
 }
 
@@ -120,8 +102,9 @@ void Simulation::arrive(int32_t job) {
     ++num_users_;
   }
   if (inputs_.predicted) predicted_[job] = predict(jobs.user[job]);
-  if (nodes_min_[job] < 0) {
-    log_.append(now_, Log::kReject, job, -1 - nodes_min_[job]);
+  const int32_t nodes_min = gang(job).nodes_min;
+  if (nodes_min < 0) {
+    log_.append(now_, Log::kReject, job, -1 - nodes_min);
     return;
   }
   if (track_) {
@@ -135,18 +118,31 @@ void Simulation::arrive(int32_t job) {
     waiting_.push_back(job);
     return;
   }
-  double key;
-  if (inputs_.predicted) {
-    inputs_.order.evaluate(*this, &job, 1, &key);
-  } else {
-    key = keys_[job];
-  }
-  if (std::isnan(key)) key = std::numeric_limits<double>::infinity();
+  const double key = fixed_key(job);
   if (use_heap_) {
     heap_.push({key, job});
   } else {
     sorted_.insert({key, job});
   }
+}
+
+// The key of a job that arrives, when the order never changes. Estimates are known beforehand
+// unless they are predicted, and then a block of coming jobs is evaluated at once.
+double Simulation::fixed_key(int32_t job) {
+  constexpr int32_t kBlock = 256;
+  const int32_t slot = job % kBlock;
+  if (inputs_.predicted) {
+    keys_.resize(kBlock);
+    inputs_.order.evaluate(*this, &job, 1, &keys_[slot]);
+  } else if (slot == 0 || keys_.empty()) {
+    keys_.resize(kBlock);
+    ids_.resize(kBlock);
+    std::iota(ids_.begin(), ids_.end(), job - slot);
+    const int32_t count = std::min(kBlock, inputs_.jobs.count - (job - slot));
+    inputs_.order.evaluate(*this, ids_.data(), count, keys_.data());
+  }
+  const double key = keys_[slot];
+  return std::isnan(key) ? std::numeric_limits<double>::infinity() : key;
 }
 
 // The caller has put the allocation into `placed_` and takes the job out of the queue.
@@ -159,9 +155,9 @@ void Simulation::start(int32_t job) {
   ++running_;
   finishes_.push({now_ + jobs.run[job], job});
   if (reserves_) {
-    release_[job] = now_ + estimate_[job];
-    releases_.insert({release_[job], job});
-    reservation_.head = -1;
+    const double release = now_ + estimate_[job];
+    releases_.add(release, job);
+    reservation_.state_changed(release <= reservation_.time);
   }
   if (track_) {
     --queue_len_;
@@ -179,7 +175,8 @@ void Simulation::finish(int32_t job) {
   --running_;
   freed_ = true;
   if (reserves_) {
-    releases_.erase({release_[job], job});
+    reservation_.state_changed(releases_.time_of(job) <= now_);
+    releases_.remove(job);
   }
   if (track_) {
     --user_jobs_[jobs.user[job]];

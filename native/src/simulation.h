@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "formula.h"
 #include "inputs.h"
+#include "large_array.h"
 #include "nodes.h"
 #include "queue.h"
+#include "releases.h"
 
 namespace berthline {
 
@@ -20,11 +22,7 @@ class Log {
  public:
   enum Kind : uint8_t { kSubmit, kStart, kFinish, kReject };
 
-  explicit Log(size_t capacity)
-      : time(new double[capacity]),
-        kind(new uint8_t[capacity]),
-        job(new int32_t[capacity]),
-        detail(new int32_t[capacity]) {}
+  explicit Log(size_t capacity) : time(capacity), kind(capacity), job(capacity), detail(capacity) {}
 
   void append(double at, Kind what, int32_t who, int32_t more) {
     time[count] = at;
@@ -36,10 +34,10 @@ class Log {
 
   size_t count = 0;
   int64_t decisions = 0;
-  std::unique_ptr<double[]> time;
-  std::unique_ptr<uint8_t[]> kind;
-  std::unique_ptr<int32_t[]> job;
-  std::unique_ptr<int32_t[]> detail;
+  LargeArray<double> time;
+  LargeArray<uint8_t> kind;
+  LargeArray<int32_t> job;
+  LargeArray<int32_t> detail;
   std::vector<Share> shares;
 };
 
@@ -47,7 +45,8 @@ class Simulation : public WordSource {
  public:
   explicit Simulation(Inputs inputs);
 
-  void run();
+  // Runs to the end; calls `pause` now and then, which may throw to abandon the run.
+  void run(const std::function<void()>& pause);
   Log& log() { return log_; }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
@@ -72,18 +71,40 @@ class Simulation : public WordSource {
     int32_t head = -1;
     double time = 0;
     bool spare_known = false;
+
+    // It stands while the states from now until its time were foreseen: a job that ends when it
+    // was expected to, or later, or one that starts and is to end before the head starts, changes
+    // only what is spare now.
+    bool stands(int32_t job, double now) const { return head == job && now <= time; }
+    void state_changed(bool was_foreseen) {
+      spare_known = false;
+      if (!was_foreseen) head = -1;
+    }
   };
 
   bool uses(Word word) const { return inputs_.order.uses(word) || inputs_.gate.uses(word); }
-  Gang gang(int32_t job) const;
+  Gang gang(int32_t job) {
+    const Jobs& jobs = inputs_.jobs;
+    Gang gang{job, jobs.gpus[job], 0, 0, layout_.one_class ? 0 : jobs.job_class[job], 0};
+    if (layout_.limits) {
+      gang.cpus = jobs.cpus[job];
+      gang.memory_mib = jobs.memory_mib[job];
+      gang.nodes_min = nodes_min_[job];
+    } else {
+      gang.nodes_min = layout_.nodes_min(gang);
+    }
+    return gang;
+  }
   std::span<const Share> allocation(int32_t job) const;
 
   void arrive(int32_t job);
+  double fixed_key(int32_t job);
   void start(int32_t job);
   void finish(int32_t job);
   double predict(int32_t user) const;
 
-  // Decisions (decide.cpp). A choice is a position in `candidates_`, its allocation in `placed_`.
+  // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
+  // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
   static constexpr int kNothing = -1;
   void decide();
   void decide_from_heap();
@@ -91,7 +112,10 @@ class Simulation : public WordSource {
   bool decide_arrivals_only();
   void sort_queue();
   void find_candidates();
-  void leave_queue(Keyed entry);
+  void leave_queue(size_t position);
+  size_t num_candidates() const { return inputs_.gate.empty() ? sorted_.size() : open_.size(); }
+  size_t position_of(size_t i) const { return inputs_.gate.empty() ? i : open_[i]; }
+  int32_t candidate(size_t i) const { return sorted_[position_of(i)].job(); }
   int choose();
   int choose_first(size_t count);
   int choose_easy();
@@ -99,7 +123,7 @@ class Simulation : public WordSource {
   bool try_place(Nodes& nodes, int32_t job);
   bool try_to_pass_head(int32_t job);
   void reserve(int32_t head);
-  double release_time(size_t i) const { return std::max(releases_[i].key, now_); }
+  double release_time(size_t i) const { return std::max(releases_.time(i), now_); }
 
   Inputs inputs_;
   Layout layout_;
@@ -112,13 +136,12 @@ class Simulation : public WordSource {
   // Jobs.
   const double* estimate_;
   std::vector<double> predicted_;
-  std::vector<int32_t> nodes_min_;    // of each job; negative = rejected, see Layout::nodes_min
-  std::vector<int32_t> first_share_;  // of each started job, in the log's shares
-  std::vector<double> keys_;          // of each job, when the order never changes
+  std::vector<int32_t> nodes_min_;   // of each job, when there are limits; see Layout::nodes_min
+  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
+  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes
   Heap finishes_;
-  bool reserves_ = false;        // the discipline makes reservations, so it needs:
-  std::vector<double> release_;  // the expected end of each started job
-  SortedList releases_;          // expected ends of running jobs
+  bool reserves_ = false;  // the discipline makes reservations
+  Releases releases_;
 
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
@@ -130,10 +153,10 @@ class Simulation : public WordSource {
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
-  std::vector<Keyed> candidates_;  // in order, gate open
-  std::vector<Keyed> keyed_;       // scratch
-  std::vector<double> values_;     // scratch
-  std::vector<int32_t> ids_;       // scratch
+  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+  std::vector<int32_t> ids_;    // scratch
   std::vector<Share> placed_;
   bool freed_ = true;  // since the last decision that left nothing to start
   Reservation reservation_;

@@ -37,7 +37,7 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kRandom:
       return each([&](int32_t j) { return all.random[j]; });
     case Word::kNodesMin:
-      return each([&](int32_t j) { return nodes_min_[j]; });
+      return each([&](int32_t j) { return gang(j).nodes_min; });
     case Word::kUserUsage:
       return each([&](int32_t j) { return user_usage_[all.user[j]].at(now_); });
     case Word::kUserShare: {

@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 from berthline.cli.machine import machine_line
 from berthline.cli.options import Force, Json, Out, check_choice, parse_options
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
-from berthline.cli.run_directory import RunDirectory
+from berthline.cli.run_directory import open_directory
 from berthline.cli.speed import (
     CONFIGURATIONS,
     MEMORY_GPUS,
@@ -61,9 +61,7 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Bench, argv, verb="bench")
     check_choice("WHAT", options.what, ("sim",))
-    directory = (
-        RunDirectory(options.out, verb="bench", force=options.force) if options.out else None
-    )
+    directory = open_directory(options.out, verb="bench", force=options.force)
     machine = machine_line()
     if not options.json:
         print(machine)

@@ -41,7 +41,7 @@ from berthline.cli.output import (
     progress,
     seconds,
 )
-from berthline.cli.run_directory import RunDirectory
+from berthline.cli.run_directory import open_directory
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def main(argv: list[str]) -> int:
     for text in (*schedulers, *filter(None, [options.baseline])):
         Scheduler.parse(text)  # before any work: a misspelt name should not cost a minute
     cluster = Cluster.parse(options.cluster)
-    directory = (
-        RunDirectory(options.out, verb="compare", force=options.force) if options.out else None
-    )
+    directory = open_directory(options.out, verb="compare", force=options.force)
     workloads, cuts = windows_of(options, cluster)
     with progress("comparing") as report:
         comparison = compare(
@@ -133,14 +131,14 @@ def main(argv: list[str]) -> int:
         )
     if options.json:
         if dropped := dropped_rows(workloads[0]):
-            note(dropped)
+            note(f"trace: {dropped}")
         print_json(comparison)
         return 0
     show(comparison, cluster)
     print()
     print_facts(
         {
-            "left out": dropped_rows(workloads[0]),
+            "trace": dropped_rows(workloads[0]),
             "results": str(directory.path) if directory else "",
             "again": command_line("compare", options),
         }
@@ -205,8 +203,15 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
         print(f"\nagainst {comparison.baseline}{interval}:\n")
         print_table(_differences(comparison))
     print()
-    counts = {job_counts(result.jobs) for result in comparison.schedulers}
-    print_facts({"caution": _caution(comparison.windows), "jobs": " | ".join(sorted(counts))})
+    # Without a horizon every job either finishes or is rejected, whatever the scheduler.
+    counts = comparison.schedulers[0].jobs
+    print_facts(
+        {
+            "caution": _caution(comparison.windows),
+            "jobs": job_counts(counts),
+            "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
+        }
+    )
 
 
 def _values(comparison: Comparison) -> Table:

@@ -110,7 +110,7 @@ def main(argv: list[str]) -> int:
             "took": f"{time.monotonic() - started:.1f} s",
             "results": str(directory.path),
             "next": "berthline sim synthetic --scheduler sjf+easy",
-            " ": "berthline compare YOUR_TRACE.swf --cluster uniform:16x8:V100 --windows 8",
+            " ": "berthline compare TRACE.swf --cluster uniform:16x8:V100 --windows 8",
             "  ": "berthline policies",
         }
     )
@@ -135,7 +135,7 @@ def verdict_sentence(comparison: Comparison) -> str:
 
     jct, slowdown = comparison.best.jct_mean, comparison.best.bounded_slowdown_mean
     sentence = (
-        f"Verdict: {jct} has the lowest mean JCT, {against(jct, 'jct_mean')}; "
+        f"Verdict: on these jobs {jct} has the lowest mean JCT, {against(jct, 'jct_mean')}; "
         f"{'it also' if slowdown == jct else slowdown} has the lowest bounded slowdown, "
         f"{against(slowdown, 'bounded_slowdown_mean')}."
     )

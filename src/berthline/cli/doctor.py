@@ -8,12 +8,11 @@ import platform
 import re
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from berthline.cli.machine import cpu_count, cpu_features, package_version
+from berthline.cli.machine import NOT_INSTALLED, cpu_count, cpu_features, package_version
 from berthline.cli.options import Json, parse_options
 from berthline.cli.output import new_table, print_json, print_table
 from berthline.errors import BerthlineError
@@ -142,13 +141,16 @@ def examine_core() -> list[Finding]:
                 fix="pip install --force-reinstall berthline",
             )
         ]
-    build = getattr(native, "build_info", None)
-    info = build() if callable(build) else build
-    detail = f"{info}" if info else Path(native.__file__ or "").name
-    return [
-        Finding(name="native core", state=OK, detail=detail),
-        *(_check_runs("self-check", reference=bool(importlib.util.find_spec("simpy")))),
-    ]
+    built_for, package = native.version(), package_version()
+    stale = built_for != package and package != NOT_INSTALLED
+    core = Finding(
+        name="native core",
+        state=BROKEN if stale else OK,
+        detail=f"{built_for}, compiler {getattr(native, 'compiler', 'unknown')}"
+        + (f"; the package is {package}" if stale else ""),
+        fix="pip install --force-reinstall berthline" if stale else "",
+    )
+    return [core, *_check_runs("self-check", reference=bool(importlib.util.find_spec("simpy")))]
 
 
 def _check_runs(name: str, *, reference: bool) -> list[Finding]:

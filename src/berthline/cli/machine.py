@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_tile", "asimd", "sve")
+NOT_INSTALLED = "unknown (not installed)"
 
 
 def package_version() -> str:
@@ -17,7 +18,7 @@ def package_version() -> str:
     try:
         return version("berthline")
     except PackageNotFoundError:
-        return "unknown (not installed)"
+        return NOT_INSTALLED
 
 
 def machine_line() -> str:

@@ -15,6 +15,7 @@ import io
 import math
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, TypeVar
 
@@ -30,8 +31,8 @@ _Options = TypeVar("_Options", bound=msgspec.Struct)
 _TAKE_MINUS = ("--order", "--gate")
 """Options whose value may start with a minus: formulas."""
 
-_BOX = re.compile(r"^[│|]\s?|\s*[│|]$")
-_RULE = re.compile(r"^[╭╰+].*|^[\s│|]*[─-]{3,}[\s│|]*$")
+_BOX = re.compile(r"^│\s?|\s*│$")
+_RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -234,11 +235,19 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 
 def _as_error(text: str, help_command: str) -> ConfigError:
-    """Return what tyro wanted to print in a box as one of our errors."""
-    lines = [_COLOUR.sub("", line) for line in text.splitlines()]
-    lines = [_BOX.sub("", line).rstrip() for line in lines if not _RULE.match(line)]
-    shown = [line for line in lines if line.strip() and "--help" not in line and "help" not in line]
-    what = "\n".join(shown) or "the options could not be read"
+    """Return what tyro wanted to print in a box as one of our errors.
+
+    With or without box characters, its parts lie between rules: the title, what is wrong, and
+    where to find help.
+    """
+    parts: list[list[str]] = [[]]
+    for line in _COLOUR.sub("", text).splitlines():
+        if _RULE.match(line):
+            parts.append([])
+        else:
+            parts[-1].append(_BOX.sub("", line).rstrip())
+    told = textwrap.dedent("\n".join(parts[1] if len(parts) > 1 else parts[0])).strip()
+    what = told or "the options could not be read"
     return ConfigError(what[:1].lower() + what[1:], hint=f"see {help_command}")
 
 

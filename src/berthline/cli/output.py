@@ -112,10 +112,9 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 def job_counts(jobs: JobCounts) -> str:
     """Return what became of the jobs, in words."""
-    late = "; the unfinished count with their time so far" if jobs.unfinished else ""
     return (
         f"{number(jobs.submitted)} submitted, {number(jobs.completed)} completed, "
-        f"{number(jobs.rejected)} rejected, {number(jobs.unfinished)} unfinished{late}"
+        f"{number(jobs.rejected)} rejected, {number(jobs.unfinished)} unfinished"
     )
 
 
@@ -143,7 +142,7 @@ def dropped_rows(workload: Workload) -> str:
         return ""
     rows = workload.provenance.get("rows")
     reasons = "; ".join(f"{count:,} {why}" for why, count in dropped.items())
-    return f"{total:,} of {rows:,} trace rows left out: {reasons}"
+    return f"{total:,} of {rows:,} rows left out: {reasons}"
 
 
 @contextlib.contextmanager

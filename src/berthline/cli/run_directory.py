@@ -55,6 +55,8 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | Path, *, verb: str, force: bool = False) -> None:
+        if not str(path):
+            raise ConfigError("--out is empty", expected="the name of a directory")
         self.path, self.verb, self.force = Path(path), verb, force
         self._check()
 
@@ -193,6 +195,19 @@ class RunDirectory:
                 "provenance": provenance,
             }
         return meta
+
+
+def open_directory(path: str | None, *, verb: str, force: bool) -> RunDirectory | None:
+    """Return the run directory that `--out` and `--force` ask for; None if there is no `--out`.
+
+    Raises:
+        ConfigError: the directory cannot be written, or --force stands alone.
+    """
+    if path is not None:
+        return RunDirectory(path, verb=verb, force=force)
+    if force:
+        raise ConfigError("--force does nothing without --out", hint="add --out DIR")
+    return None
 
 
 def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:

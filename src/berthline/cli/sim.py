@@ -39,7 +39,7 @@ from berthline.cli.output import (
     print_table,
     seconds,
 )
-from berthline.cli.run_directory import RunDirectory
+from berthline.cli.run_directory import open_directory
 
 if TYPE_CHECKING:
     from berthline.sim.simulate import Result
@@ -95,7 +95,7 @@ def main(argv: list[str]) -> int:
     scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
     cluster = Cluster.parse(options.cluster)
     settings = read_settings(options.set)
-    directory = RunDirectory(options.out, verb="sim", force=options.force) if options.out else None
+    directory = open_directory(options.out, verb="sim", force=options.force)
     workload = resolve_workload(
         options.workload,
         cluster=cluster,
@@ -131,7 +131,7 @@ def main(argv: list[str]) -> int:
         )
     if options.json:
         if dropped := dropped_rows(workload):
-            note(dropped)
+            note(f"trace: {dropped}")
         print_json(summary)
     else:
         show(result)
@@ -183,7 +183,10 @@ def show(result: Result) -> None:
         {
             "jobs": job_counts(metrics.jobs),
             "rejected": rejected_by_reason(result),
-            "left out": dropped_rows(result.workload),
+            "unfinished": "counted with the time they have spent so far"
+            if metrics.jobs.unfinished
+            else "",
+            "trace": dropped_rows(result.workload),
             "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
             "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
             "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
@@ -191,7 +194,7 @@ def show(result: Result) -> None:
             "deadlines": ""
             if metrics.deadline_miss_rate is None
             else f"{percent(metrics.deadline_miss_rate)} missed",
-            "energy": f"{number(metrics.energy_kwh)} kWh",
+            "energy": f"{number(metrics.energy_kwh, 0 if metrics.energy_kwh >= 100 else 2)} kWh",
             "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)",
             "run took": f"{result.wall_seconds:.3g} s, {number(metrics.events)} events",
         }
@@ -207,7 +210,9 @@ def rejected_by_reason(result: Result) -> str:
     log = result.log
     counts = np.bincount(log.detail[log.kind == REJECT], minlength=len(REJECT_REASONS))
     return "; ".join(
-        f"{count:,} {reason}" for reason, count in zip(REJECT_REASONS, counts, strict=True) if count
+        f"{reason} ({count:,})"
+        for reason, count in zip(REJECT_REASONS, counts, strict=True)
+        if count
     )
 
 

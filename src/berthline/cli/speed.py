@@ -62,8 +62,8 @@ PUBLISHED: dict[tuple[int, int], dict[str, str]] = {
 YARDSTICK = (10_000, 512)
 YARDSTICK_CONFIGURATION = "fcfs strict, pool"
 MEMORY_JOBS, MEMORY_GPUS = 1_000_000, 512
-ROUND_SECONDS = 0.5
-"""A configuration is run again while its rounds have taken less than this, 3 times at least."""
+FEWEST_ROUNDS, MOST_ROUNDS, ENOUGH_SECONDS = 3, 30, 0.5
+"""A configuration is run again until its rounds have taken enough time, within these bounds."""
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,10 +99,13 @@ def common_workload(jobs: int, gpus: int) -> Workload:
 
 def cpu_seconds(call: Callable[[], _T]) -> tuple[float, _T]:
     """Return the CPU time of this process that a call takes, and what it returns."""
-    gc.collect()
-    started = time.process_time()
-    value = call()
-    return time.process_time() - started, value
+    gc.disable()  # as timeit does: a collection would fall on whichever call is next
+    try:
+        started = time.process_time()
+        value = call()
+        return time.process_time() - started, value
+    finally:
+        gc.enable()
 
 
 def measure_speeds(
@@ -130,7 +133,8 @@ def _measure_cell(jobs: int, gpus: int) -> Iterator[Speed]:
     published = PUBLISHED.get((jobs, gpus), {})
     waits: dict[str, float] = {}
     spent, rounds = 0.0, 0
-    while rounds < 3 or (spent < ROUND_SECONDS * len(prepared) and rounds < 100):
+    enough = ENOUGH_SECONDS * len(prepared)
+    while rounds < FEWEST_ROUNDS or (rounds < MOST_ROUNDS and spent < enough):
         rounds += 1
         for name, (scheduler, cluster) in prepared.items():
             taken, result = cpu_seconds(partial(simulate, workload, cluster, scheduler))

@@ -129,14 +129,14 @@ def _classes(
     workload: Workload, cluster: Cluster
 ) -> tuple[IntColumn, npt.NDArray[np.bool_], IntColumn]:
     """Group jobs by (pool, GPU types) and say which nodes each group may use."""
-    width = len(workload.gpu_type_sets) + 1
-    codes = (workload.pool + 1) * width + (workload.gpu_types + 1)
-    if (codes == 0).all():
+    if not workload.pool_names and not workload.gpu_type_sets:
         return (
             np.zeros(len(workload), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
             np.full(1, -1, np.int32),
         )
+    width = len(workload.gpu_type_sets) + 1
+    codes = (workload.pool + 1) * width + (workload.gpu_types + 1)
     unique, job_class = np.unique(codes, return_inverse=True)
     may_use = np.ones((len(unique), cluster.num_nodes), np.bool_)
     reason = np.full(len(unique), -1, np.int32)

@@ -1,0 +1,54 @@
+// A fixed-size array of plain values, not initialised, for what is written once per job.
+//
+// Fresh memory costs a page fault every 4 KiB, a sixth of a whole run; large pages make that
+// one fault every 2 MiB.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace berthline {
+
+template <typename T>
+class LargeArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  LargeArray() = default;
+  explicit LargeArray(size_t count) {
+    constexpr size_t kLargePage = size_t{2} << 20;
+    size_t bytes = count * sizeof(T);
+    if (bytes < kLargePage) {
+      data_ = static_cast<T*>(std::malloc(bytes + 1));
+    } else {
+      bytes = (bytes + kLargePage - 1) / kLargePage * kLargePage;
+      data_ = static_cast<T*>(std::aligned_alloc(kLargePage, bytes));
+#ifdef MADV_HUGEPAGE
+      if (data_ != nullptr) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
+    }
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  LargeArray(LargeArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  LargeArray& operator=(LargeArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~LargeArray() { std::free(data_); }
+
+  T* data() { return data_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+};
+
+}  // namespace berthline

@@ -1,0 +1,7 @@
+"""`python -m berthline` is the command line."""
+
+import sys
+
+from berthline.cli.main import main
+
+sys.exit(main())

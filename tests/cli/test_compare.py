@@ -1,0 +1,110 @@
+"""`berthline compare`: the same jobs for all, a table, JSON, and a run directory."""
+
+import json
+
+import pytest
+
+from berthline.cli.compare import window_seeds
+
+COMPARE = ("compare", "synthetic", "--jobs", "120", "--load", "1.5")
+
+
+def test_json(run):
+    outcome = run(*COMPARE, "--schedulers", "fcfs,sjf+easy", "--windows", "3", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    found = outcome.json
+    assert found["baseline"] == "fcfs"
+    assert found["windows"] == 3
+    assert found["knowledge"] == "estimate"
+    assert [result["scheduler"] for result in found["schedulers"]] == ["fcfs", "sjf+easy"]
+    for result in found["schedulers"]:
+        assert result["jobs"]["submitted"] == 360
+        assert len(result["per_window"]["jct_mean"]) == 3
+    assert len(set(found["schedulers"][0]["log_sha256"])) == 3  # three different windows
+
+
+def test_agrees_with_sim(run):
+    compared = run(*COMPARE, "--schedulers", "sjf+easy", "--seed", "7", "--json").json
+    alone = run("sim", *COMPARE[1:], "--scheduler", "sjf+easy", "--seed", "7", "--json").json
+    assert compared["schedulers"][0]["log_sha256"] == [alone["log_sha256"]]
+
+
+def test_table(run):
+    outcome = run(*COMPARE, "--windows", "8", "--baseline", "fcfs+easy")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "against fcfs+easy, with 95 % intervals" in outcome.out
+    assert "knowledge estimate, seed 0" in outcome.out
+    assert "*" in outcome.out
+    assert "caution" not in outcome.out
+    assert "960 submitted, 960 completed" in outcome.out
+    table = outcome.out.rsplit("again", 1)[0]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("windows", "text"), [("1", "one window"), ("3", "only 3 windows")])
+def test_few_windows_are_cautioned(run, windows, text):
+    assert f"caution    {text}" in run(*COMPARE, "--windows", windows).out
+
+
+def test_long_names_fit_80_columns(run):
+    long = "smallest-area+easy@best-fit?express-lane,[estimate * sqrt(gpus)]+conservative@worst-fit"
+    outcome = run(*COMPARE, "--schedulers", f"fcfs,{long}", "--windows", "6")
+    table = outcome.out.rsplit("again", 1)[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "smallest-area+easy@best-fit" in table  # not broken within a word
+    assert "\n  ?express-lane" in table
+
+
+def test_trace_is_cut_into_windows(run, trace):
+    argv = ["compare", str(trace), "--cluster", "uniform:1x8", "--windows", "2"]
+    found = run(*argv, "--json")
+    assert found.json["window_jobs"] == [2, 2]
+    assert "1 of 5 rows left out" in found.err
+    shown = run(*argv)
+    assert "1 of 5 rows left out" in shown.out
+    assert "1 rejected" in shown.out
+    assert "berthline sim says why" in shown.out
+
+
+def test_run_directory(run, tmp_path):
+    out = tmp_path / "run"
+    outcome = run(*COMPARE, "--schedulers", "fcfs,sjf", "--out", str(out), "--json")
+    files = sorted(path.name for path in out.iterdir())
+    assert files == ["config.toml", "meta.json", "metrics.jsonl", "summary.json"]
+    assert json.loads((out / "summary.json").read_text()) == outcome.json
+    lines = (out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["scheduler"] for line in lines] == ["fcfs", "sjf"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "texts"),
+    [
+        (["--schedulers", "fcfs,sjff"], ["unknown ordering 'sjff'", "did you mean 'sjf'?"]),
+        (["--schedulers", "fcfs,fcfs+strict"], ["'fcfs+strict' is listed twice"]),
+        (["--schedulers", ","], ["--schedulers is empty"]),
+        (["--baseline", "fcsf"], ["unknown ordering 'fcsf'"]),
+        (["--windows", "0"], ["--windows is '0'", "1 or more"]),
+        (["--knowledge", "none"], ["needs run times"]),
+        (["--cluster", "x"], ["unknown cluster 'x'"]),
+    ],
+)
+def test_bad_options(run, argv, texts):
+    outcome = run(*COMPARE, *argv)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    for text in texts:
+        assert text in outcome.err
+
+
+def test_more_windows_than_jobs(run, trace):
+    outcome = run("compare", str(trace), "--cluster", "uniform:1x8", "--windows", "9")
+    assert outcome.code == 2
+    assert "windows is 9" in outcome.err
+
+
+def test_window_seeds():
+    seeds = window_seeds(1, 8)
+    assert seeds[0] == 1
+    assert len(set(seeds)) == 8
+    assert window_seeds(1, 4) == seeds[:4]  # more windows keep the earlier ones
+    assert not set(seeds) & set(window_seeds(2, 8))

@@ -1,0 +1,192 @@
+"""`berthline sim`: results, JSON, and what it says about bad input."""
+
+import pytest
+
+from berthline.cli.options import read_settings
+from berthline.errors import ConfigError
+
+KEYS = (
+    *("scheduler", "workload", "cluster", "knowledge", "seed"),
+    *("jobs", "jct", "wait", "slowdown", "bounded_slowdown", "makespan", "utilization"),
+    *("energy_kwh", "fairness", "queue", "preemptions", "deadline_miss_rate", "load_imbalance"),
+    *("by_priority", "wall_seconds", "events", "decisions", "log_sha256"),
+)
+
+
+def test_json_has_exactly_the_promised_keys(run):
+    outcome = run("sim", "synthetic", "--jobs", "50", "--scheduler", "sjf+easy", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    summary = outcome.json
+    assert tuple(summary) == KEYS
+    assert list(summary["jobs"]) == ["submitted", "completed", "rejected", "unfinished"]
+    for key in ("jct", "wait", "slowdown", "bounded_slowdown"):
+        assert list(summary[key]) == ["mean", "p50", "p95", "p99", "max"]
+    assert list(summary["utilization"]) == ["gpu", "flops"]
+    assert list(summary["fairness"]) == ["jain"]
+    assert list(summary["queue"]) == ["mean", "max"]
+    assert summary["scheduler"] == "sjf+easy@first-fit"
+    assert summary["workload"] == "synthetic"
+    assert summary["cluster"] == "uniform:8x8:V100"
+    assert summary["knowledge"] == "estimate"
+    assert summary["jobs"]["submitted"] == 50
+
+
+def test_published_numbers(run):
+    summary = run(
+        *("sim", "synthetic", "--cluster", "uniform:1x64", "--jobs", "1000", "--load", "0.9"),
+        *("--seed", "42", "--json"),
+    ).json
+    assert round(summary["wait"]["mean"], 3) == 163.482
+
+
+def test_simulators_agree(run):
+    argv = ["sim", "synthetic", "--jobs", "60", "--load", "2", "--scheduler", "sjf+easy", "--json"]
+    native, reference = run(*argv), run(*argv, "--simulator", "reference")
+    assert native.json["log_sha256"] == reference.json["log_sha256"]
+
+
+def test_same_seed_same_log(run):
+    def digest(seed):
+        argv = ["sim", "synthetic", "--jobs", "99", "--scheduler", "random+skip", "--seed", seed]
+        return run(*argv, "--json").json["log_sha256"]
+
+    assert digest("3") == digest("3")
+    assert digest("3") != digest("4")
+
+
+def test_table(run):
+    outcome = run("sim", "synthetic", "--jobs", "200", "--load", "1.2", "--knowledge", "exact")
+    assert (outcome.code, outcome.err) == (0, "")
+    for text in ("knowledge exact", "seed 0", "bounded slowdown", "p99", "200 submitted"):
+        assert text in outcome.out
+    results, again = outcome.out.rsplit("again", 1)
+    assert max(map(len, results.splitlines())) <= 80
+    assert again.split()[:3] == ["berthline", "sim", "synthetic"]
+
+
+def test_printed_command_gives_the_same_again(run):
+    import shlex
+
+    argv = [
+        "synthetic",
+        "--jobs",
+        "80",
+        "--order",
+        "-gpus * wait",
+        "--set",
+        "users=3",
+        "--load",
+        "2",
+    ]
+    shown = run("sim", *argv).out.rsplit("again", 1)[1].strip()
+    first = run("sim", *argv, "--json").json
+    again = run(*shlex.split(shown)[1:], "--json").json
+    assert first["log_sha256"] == again["log_sha256"]
+
+
+def test_rejected_and_dropped_are_told(run, trace):
+    outcome = run("sim", str(trace), "--cluster", "uniform:1x8")
+    assert outcome.code == 0
+    assert "4 submitted, 3 completed, 1 rejected, 0 unfinished" in outcome.out
+    assert "rejected   more GPUs than the nodes it may use have (1)" in outcome.out
+    assert "trace      1 of 5 rows left out: 1 cancelled before start" in outcome.out
+
+
+def test_dropped_rows_are_told_beside_json(run, trace):
+    outcome = run("sim", str(trace), "--cluster", "uniform:1x8", "--json")
+    assert outcome.json["jobs"]["rejected"] == 1
+    assert outcome.err == "note: trace: 1 of 5 rows left out: 1 cancelled before start\n"
+
+
+def test_horizon(run, trace):
+    outcome = run("sim", str(trace), "--cluster", "uniform:1x8", "--horizon", "110")
+    assert "2 unfinished" in outcome.out
+    assert "counted with the time they have spent so far" in outcome.out
+
+
+def test_formulas_may_start_with_a_minus(run):
+    for form in (["--order", "-wait"], ["--order=-wait"]):
+        summary = run("sim", "synthetic", "--jobs", "9", *form, "--json").json
+        assert summary["scheduler"] == "[-wait]+strict@first-fit"
+    summary = run("sim", "synthetic", "--jobs", "9", "--gate", "-gpus + 8", "--json").json
+    assert summary["scheduler"] == "fcfs+strict@first-fit?[-gpus + 8]"
+
+
+def test_settings_in_both_forms(run):
+    together = run("sim", "synthetic", "--set", "users=2", "priorities=1", "--jobs", "9", "--json")
+    apart = run(
+        "sim", "--set", "users=2", "--set", "priorities=1", "synthetic", "--jobs=9", "--json"
+    )
+    assert together.code == apart.code == 0
+    assert together.json["by_priority"].keys() == {"0"}
+    assert together.json["log_sha256"] == apart.json["log_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "texts"),
+    [
+        (["--scheduler", "sjff"], ["unknown ordering 'sjff'", "did you mean 'sjf'?"]),
+        (["--scheduler", "fcfs+easi"], ["unknown discipline 'easi'", "did you mean 'easy'?"]),
+        (["--scheduler", "fcfs@bestfit"], ["unknown placement", "did you mean 'best-fit'?"]),
+        (["--scheduler", "fcfs?expres"], ["unknown gate", "did you mean 'express-lane'?"]),
+        (["--scheduler", ""], ["cannot read scheduler ''", "order[+discipline]"]),
+        (["--cluster", "venus"], ["unknown cluster 'venus'", "uniform:NODESxGPUS"]),
+        (["--cluster", "none.toml"], ["cannot read the cluster file", "none.toml"]),
+        (["--cluster", "uniform:0x8"], ["count is 0", "1 or more"]),
+        (["--cluster", "uniform:2x8:V10"], ["unknown GPU type 'V10'", "did you mean 'V100'?"]),
+        (["--order", "wait / estimat"], ["position 8", "'estimat'", "did you mean 'estimate'?"]),
+        (["--order", "wait +"], ["the formula ends early", "position 7"]),
+        (["--gate", "gpus gpus"], ["position 6 of formula 'gpus gpus'"]),
+        (["--knowledge", "none", "--scheduler", "sjf"], ["needs run times", "--knowledge"]),
+        (["--knowledge", "exakt"], ["--knowledge is 'exakt'", "did you mean 'exact'?"]),
+        (["--simulator", "nativ"], ["--simulator is 'nativ'", "did you mean 'native'?"]),
+        (["--set", "users"], ["cannot read --set 'users'", "KEY=VALUE"]),
+        (["--set", "user=3"], ["unknown dial 'user'", "did you mean 'users'?"]),
+        (["--set", "users=x"], ["users is 'x'", "a whole number"]),
+        (["--set", "users=1", "users=2"], ["--set users is given twice"]),
+        (["--jobs", "0"], ["--jobs is '0'", "a whole number, 1 or more"]),
+        (["--jobs", "-5"], ["--jobs is '-5'", "a whole number, 1 or more"]),
+        (["--jobs", "1.5"], ["--jobs is '1.5'", "a whole number, 1 or more"]),
+        (["--jobs", "many"], ["--jobs is 'many'"]),
+        (["--load", "0"], ["--load is '0'", "a number, more than 0"]),
+        (["--load", "nan"], ["--load is 'nan'"]),
+        (["--load", "inf"], ["--load is 'inf'"]),
+        (["--seed", "-1"], ["--seed is '-1'", "0 or more"]),
+        (["--horizon", "-1"], ["--horizon is '-1'"]),
+        (["--format", "swf"], ["--format swf given for a generator"]),
+        (["--force"], ["--force does nothing without --out"]),
+        (["--out", ""], ["--out is empty"]),
+    ],
+)
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_bad_options(run, argv, texts, json):
+    outcome = run("sim", "synthetic", *argv, *json)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    for text in texts:
+        assert text in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_unknown_workload(run):
+    outcome = run("sim", "synthetc")
+    assert outcome.code == 2
+    assert "unknown workload 'synthetc'" in outcome.err
+    assert "did you mean 'synthetic'?" in outcome.err
+
+
+def test_missing_and_damaged_files(run, trace, tmp_path):
+    assert "no such file" in run("sim", str(tmp_path / "absent.swf")).err
+    assert "unknown trace format 'swff'" in run("sim", str(trace), "--format", "swff").err
+    trace.write_text(trace.read_text().replace("4 20 -1 50", "4 20 -1 fifty"))
+    outcome = run("sim", str(trace))
+    assert outcome.code == 2
+    assert "line 5" in outcome.err
+
+
+def test_read_settings():
+    assert read_settings(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
+    for bad in ("a", "=1", "a=", ""):
+        with pytest.raises(ConfigError, match="cannot read --set"):
+            read_settings([bad])

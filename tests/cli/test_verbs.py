@@ -1,0 +1,181 @@
+"""`demo`, `policies`, `doctor` and `bench`."""
+
+import importlib
+import json
+
+import pytest
+
+from berthline.cli import bench, demo, doctor, speed
+from berthline.cli.output import clock, fold_scheduler, number, seconds
+from berthline.policies.orders import ORDERS
+from berthline.policies.vocabulary import VOCABULARY
+from berthline.sim.simulate import simulate
+
+
+@pytest.fixture
+def small_demo(monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "JOBS", 150)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class TestDemo:
+    def test_table_and_results(self, run, small_demo):
+        outcome = run("demo")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert len(demo.SCHEDULERS) >= 8
+        for text in ("against fcfs", "Verdict: ", "runs/demo", "next", "knowledge estimate"):
+            assert text in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+        found = json.loads((small_demo / "runs" / "demo" / "summary.json").read_text())
+        assert [result["scheduler"] for result in found["schedulers"]] == list(demo.SCHEDULERS)
+
+    def test_again_replaces_its_own_results_only(self, run, small_demo):
+        assert run("demo").code == 0
+        assert run("demo", "--seed", "1").code == 0
+        (small_demo / "runs" / "demo" / "mine.txt").write_text("")
+        assert run("demo").code == 2
+
+    def test_json(self, run, small_demo):
+        outcome = run("demo", "--json", "--out", "elsewhere")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.json["baseline"] == "fcfs"
+        assert (small_demo / "elsewhere" / "summary.json").exists()
+
+
+class TestPolicies:
+    def test_all(self, run):
+        outcome = run("policies")
+        assert outcome.code == 0
+        for text in (*ORDERS, "conservative", "worst-fit", "express-lane", "policies words"):
+            assert text in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+
+    def test_words(self, run):
+        outcome = run("policies", "words")
+        for word in VOCABULARY:
+            assert word in outcome.out
+        assert "functions: " in outcome.out
+
+    @pytest.mark.parametrize("topic", ["orders", "disciplines", "placements", "gates", "words"])
+    def test_json(self, run, topic):
+        found = run("policies", topic, "--json").json
+        assert list(found) == [topic]
+        assert all(row["name"] for row in found[topic])
+
+    def test_what_needs_run_times(self, run):
+        rows = {row["name"]: row for row in run("policies", "orders", "--json").json["orders"]}
+        assert rows["sjf"]["needs_run_times"]
+        assert not rows["fcfs"]["needs_run_times"]
+
+    def test_unknown_topic(self, run):
+        outcome = run("policies", "word")
+        assert outcome.code == 2
+        assert "did you mean 'words'?" in outcome.err
+
+
+class TestDoctor:
+    def test_all_is_well(self, run):
+        outcome = run("doctor")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "both simulators agree" in outcome.out
+        assert "all is well" in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+
+    def test_json(self, run):
+        found = run("doctor", "--json").json
+        assert found["ok"] is True
+        assert {"berthline", "Python", "native core", "self-check"} <= {
+            finding["name"] for finding in found["findings"]
+        }
+
+    def test_missing_extra_names_the_command(self, monkeypatch):
+        monkeypatch.setattr(doctor, "requirements", lambda: {"magic": ["no-such-package"]})
+        finding = doctor.examine_extras()[0]
+        assert (finding.state, finding.fix) == ("missing", "pip install 'berthline[magic]'")
+
+    def test_broken_core_fails(self, run, monkeypatch):
+        load = importlib.import_module
+
+        def no_core(name, *rest):
+            if name == "berthline._native":
+                raise ImportError("no such core")
+            return load(name, *rest)
+
+        monkeypatch.setattr(doctor.importlib, "import_module", no_core)
+        outcome = run("doctor")
+        assert outcome.code == 1
+        assert "1 broken: native core" in outcome.out
+
+    def test_stale_core_is_found(self, run, monkeypatch):
+        monkeypatch.setattr(doctor, "package_version", lambda: "99.0")
+        outcome = run("doctor")
+        assert outcome.code == 1
+        assert "the package is 99.0" in " ".join(outcome.out.split())
+
+    def test_disagreement_is_found(self, monkeypatch):
+        def differently(*arguments, simulator="native", **options):
+            seed = 1 if simulator == "native" else 2
+            return simulate(*arguments, **options, simulator=simulator, seed=seed)
+
+        monkeypatch.setattr("berthline.sim.simulate.simulate", differently)
+        monkeypatch.setattr(doctor, "SELF_CHECK", ("random+skip",))
+        (finding,) = doctor._check_runs("self-check", reference=True)
+        assert finding.state == "broken"
+        assert "disagree" in finding.detail
+
+
+class TestBench:
+    def test_published_numbers_and_report(self, run, monkeypatch):
+        monkeypatch.setattr(speed, "FEWEST_ROUNDS", 1)
+        monkeypatch.setattr(speed, "MOST_ROUNDS", 1)
+        sizes = speed._measure_cell
+        monkeypatch.setattr(
+            speed, "_measure_cell", lambda n, g: sizes(n, g) if (n, g) in speed.PUBLISHED else ()
+        )
+        monkeypatch.setattr(speed, "YARDSTICK", (1_000, 64))
+        outcome = run("bench", "sim", "--quick")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "load average" in outcome.out
+        assert "SimPy reference" in outcome.out
+        assert "plain Python, heapq" in outcome.out
+        assert "mean waits equal the published ones in all 12 cases" in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+
+    def test_wrong_numbers_fail(self, run, monkeypatch):
+        wrong = speed.Speed(
+            configuration="fcfs strict, pool",
+            jobs=1_000,
+            gpus=64,
+            jobs_per_cpu_second=1.0,
+            rounds=1,
+            mean_wait=163.481,
+            published_mean_wait="163.482",
+            agrees=False,
+        )
+        stick = speed.Yardstick(program="x", jobs_per_cpu_second=1.0, mean_wait=1.0, agrees=True)
+        monkeypatch.setattr(bench, "measure_speeds", lambda **_: [wrong])
+        monkeypatch.setattr(bench, "measure_yardsticks", lambda: [stick])
+        outcome = run("bench", "--quick", "--json")
+        assert outcome.code == 1
+        assert outcome.json["agrees"] is False
+
+    def test_heapq_yardstick(self):
+        workload = speed.common_workload(1_000, 64)
+        columns = (workload.submit.tolist(), workload.run.tolist(), workload.gpus.tolist())
+        assert f"{speed.heapq_fcfs(*columns, 64):.3f}" == "163.482"
+
+    def test_memory_is_measured_in_a_new_process(self):
+        assert 20 < speed.max_rss_mb(1_000, 64) < 300
+
+    def test_unknown_target(self, run):
+        outcome = run("bench", "simm")
+        assert outcome.code == 2
+        assert "did you mean 'sim'?" in outcome.err
+
+
+def test_formats():
+    assert (number(1234567.8), number(float("nan")), number(None)) == ("1,234,568", "-", "-")
+    assert (seconds(12.34), seconds(1234.5)) == ("12.3", "1,234")
+    assert clock(93784.4) == "1-02:03:04"
+    assert fold_scheduler("[a + b ? c]+easy@best-fit", 12) == "[a + b ? c]\n  +easy\n  @best-fit"
