@@ -84,7 +84,7 @@ nb::dict run(Column<double> submit, Column<double> run_time, Column<double> esti
              Column<int32_t> class_reason, nb::list order, const std::string& order_changes,
              nb::list gate, const std::string& gate_changes, const std::string& discipline,
              const std::string& placement, bool predicted, double first_prediction,
-             double max_priority, uint64_t placement_key, double horizon) {
+             double max_priority, uint64_t placement_key, double horizon, nb::object progress) {
   Inputs inputs;
   Jobs& jobs = inputs.jobs;
   jobs.count = static_cast<int32_t>(submit.size());
@@ -125,9 +125,10 @@ nb::dict run(Column<double> submit, Column<double> run_time, Column<double> esti
   {
     nb::gil_scoped_release unlocked;
     simulation = std::make_unique<Simulation>(std::move(inputs));
-    simulation->run([] {
+    simulation->run([&](int32_t arrived) {
       nb::gil_scoped_acquire locked;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();  // Ctrl-C
+      if (!progress.is_none()) progress(arrived);
     });
     simulation->drop_scratch();
   }
@@ -160,6 +161,6 @@ NB_MODULE(_native, m) {
         "memory_mib"_a, "priority"_a, "deadline"_a, "user"_a, "job_class"_a, "random"_a,
         "node_gpus"_a, "node_cpus"_a, "node_memory_mib"_a, "may_use"_a, "class_reason"_a, "order"_a,
         "order_changes"_a, "gate"_a, "gate_changes"_a, "discipline"_a, "placement"_a, "predicted"_a,
-        "first_prediction"_a, "max_priority"_a, "placement_key"_a, "horizon"_a,
+        "first_prediction"_a, "max_priority"_a, "placement_key"_a, "horizon"_a, "progress"_a.none(),
         "Simulate one run and return the columns of its log.");
 }

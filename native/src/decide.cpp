@@ -170,6 +170,8 @@ bool Simulation::try_to_pass_head(int32_t job) {
 }
 
 int Simulation::choose_conservative() {
+  // Before any reservation, what is free only grows: if the first job fits now, it fits for good.
+  if (try_place(nodes_, candidate(0))) return 0;
   // Only a job that fits now can start now; reservations after the last such job change nothing.
   size_t count = num_candidates();
   while (count > 0 && !nodes_.fits(gang(candidate(count - 1)))) --count;

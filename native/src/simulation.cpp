@@ -63,7 +63,7 @@ std::span<const Share> Simulation::allocation(int32_t job) const {
   return {log_.shares.data() + first, last - first};
 }
 
-void Simulation::run(const std::function<void()>& pause) {
+void Simulation::run(const std::function<void(int32_t)>& pause) {
   const Jobs& jobs = inputs_.jobs;
   constexpr double kNever = std::numeric_limits<double>::infinity();
   for (;;) {
@@ -81,7 +81,7 @@ void Simulation::run(const std::function<void()>& pause) {
     while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
     decide();
     constexpr int64_t kDecisionsBetweenPauses = 1 << 12;
-    if (log_.decisions % kDecisionsBetweenPauses == 0) pause();
+    if (log_.decisions % kDecisionsBetweenPauses == 0) pause(arrived_);
   }
 }
 

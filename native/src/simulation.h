@@ -45,8 +45,9 @@ class Simulation : public WordSource {
  public:
   explicit Simulation(Inputs inputs);
 
-  // Runs to the end; calls `pause` now and then, which may throw to abandon the run.
-  void run(const std::function<void()>& pause);
+  // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
+  // throw to abandon the run.
+  void run(const std::function<void(int32_t)>& pause);
   Log& log() { return log_; }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();

@@ -1,6 +1,6 @@
 """The native core (native/src/bindings.cpp). Private: use `berthline.sim.native`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,4 +42,5 @@ def run(
     max_priority: float,
     placement_key: int,
     horizon: float,
+    progress: Callable[[int], None] | None,
 ) -> dict[str, Any]: ...

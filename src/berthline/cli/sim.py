@@ -37,6 +37,7 @@ from berthline.cli.output import (
     print_facts,
     print_json,
     print_table,
+    progress,
     seconds,
 )
 from berthline.cli.run_directory import open_directory
@@ -105,15 +106,17 @@ def main(argv: list[str]) -> int:
         format=options.format,
         settings=settings,
     )
-    result = simulate(
-        workload,
-        cluster,
-        scheduler,
-        knowledge=options.knowledge,
-        seed=options.seed,
-        horizon=options.horizon,
-        simulator=options.simulator,
-    )
+    with progress("simulating") as report:
+        result = simulate(
+            workload,
+            cluster,
+            scheduler,
+            knowledge=options.knowledge,
+            seed=options.seed,
+            horizon=options.horizon,
+            simulator=options.simulator,
+            progress=lambda arrived: report(arrived, len(workload), f"{arrived:,} jobs"),
+        )
     summary = summarise(result)
     if directory is not None:
         directory.write(

@@ -9,11 +9,18 @@ from berthline.model.schedule import Schedule
 from berthline.sim.inputs import FIRST_PREDICTION, Inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berthline.policies.formulas import Formula
 
 
-def run(inputs: Inputs) -> Schedule:
-    """Simulate the inputs and return the log."""
+def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Simulate the inputs and return the log.
+
+    Args:
+        inputs: the run.
+        progress: called now and then with the number of jobs that have arrived.
+    """
     workload, cluster, scheduler = inputs.workload, inputs.cluster, inputs.scheduler
     arrays = _native.run(
         submit=workload.submit,
@@ -43,6 +50,7 @@ def run(inputs: Inputs) -> Schedule:
         max_priority=inputs.max_priority,
         placement_key=inputs.placement_key,
         horizon=inputs.horizon,
+        progress=progress,
     )
     return Schedule(**arrays, horizon=inputs.horizon)
 

@@ -23,7 +23,7 @@ from berthline.sim.random import uniform
 from berthline.sim.reference_words import WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from berthline.policies.formulas import Formula
 
@@ -75,9 +75,15 @@ class Usage:
         self.gpus += gpus
 
 
-def run(inputs: Inputs) -> Schedule:
-    """Simulate the inputs and return the log."""
-    return Simulation(inputs).run()
+def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Simulate the inputs and return the log.
+
+    Args:
+        inputs: the run.
+        progress: called after every event with the number of jobs that have arrived.
+    """
+    simulation = Simulation(inputs)
+    return simulation.run(progress or (lambda _: None))
 
 
 class Simulation:
@@ -121,12 +127,13 @@ class Simulation:
 
     # --- events ----------------------------------------------------------------------------------
 
-    def run(self) -> Schedule:
+    def run(self, progress: Callable[[int], None]) -> Schedule:
         """Let everything happen, and return the log."""
         for job, submit in enumerate(self.submit):
             self.happen_after(submit, SUBMIT, job)
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
+            progress(self.arrived)
         time, kind, job_ids, detail = zip(*self.log, strict=True) if self.log else ((),) * 4
         nodes, gpus = zip(*self.allocated, strict=True) if self.allocated else ((),) * 2
         return Schedule(

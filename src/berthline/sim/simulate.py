@@ -12,9 +12,11 @@ from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
-from berthline.sim.inputs import Inputs, prepare
+from berthline.sim.inputs import prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berthline.evaluate.metrics import Metrics
 
 SIMULATORS = ("native", "reference")
@@ -52,6 +54,7 @@ def simulate(
     seed: int = 0,
     horizon: float | None = None,
     simulator: Literal["native", "reference"] | str = "native",
+    progress: Callable[[int], None] | None = None,
 ) -> Result:
     """Simulate the workload and return its schedule log.
 
@@ -63,6 +66,7 @@ def simulate(
         seed: decides what the `random` order and placement draw.
         horizon: stop at this time; None = run until every job has finished.
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
+        progress: called now and then with the number of jobs that have arrived.
 
     Raises:
         BerthlineError: the inputs do not go together.
@@ -76,7 +80,11 @@ def simulate(
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
     inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
-    log = _run(inputs, simulator)
+    if simulator == "native":
+        from berthline.sim.native import run
+    else:
+        from berthline.sim.reference import run
+    log = run(inputs, progress)
     return Result(
         log=log,
         workload=workload,
@@ -86,11 +94,3 @@ def simulate(
         seed=seed,
         wall_seconds=time.perf_counter() - started,
     )
-
-
-def _run(inputs: Inputs, simulator: str) -> Schedule:
-    if simulator == "native":
-        from berthline.sim.native import run
-    else:
-        from berthline.sim.reference import run
-    return run(inputs)
