@@ -23,6 +23,7 @@ from berthline.model.workload import Workload
 from berthline.traces.blank_separated import BlankSeparated
 from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import bare_name, is_binary, read_text
+from berthline.traces.usable import CANCELLED, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,14 +138,11 @@ def read(path: Path) -> Workload:
 
     processors = np.where(allocated > 0, allocated, requested)
     status_counts = _status_counts(status)
-    used, dropped = _choose(job_number, submit, run, processors, status)
-    if not used.any():
-        raise TraceError(
-            f"none of the {len(rows)} rows is a usable job",
-            where=str(path),
-            expected="a submit time of 0 or more, a run time and processors of more than 0",
-            hint="left out: " + ", ".join(f"{count} {why}" for why, count in dropped.items()),
-        )
+    used, dropped = choose_rows(
+        _reasons(job_number, submit, run, processors, status),
+        path=path,
+        expected="a submit time of 0 or more, a run time and processors of more than 0",
+    )
     users, user_code = np.unique(user[used], return_inverse=True)
     provenance: dict[str, Any] = {
         "format": "swf",
@@ -176,35 +174,27 @@ def read(path: Path) -> Workload:
     )
 
 
-def _choose(
+def _reasons(
     job_number: npt.NDArray[np.bytes_],
     submit: npt.NDArray[np.float64],
     run: npt.NDArray[np.float64],
     processors: npt.NDArray[np.float64],
     status: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.bool_], dict[str, int]]:
-    """Return which rows are used, and how many are not, each counted under its first reason."""
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return why rows are left out."""
     is_partial = np.isin(status, _PARTIAL)
     has_whole = np.zeros_like(is_partial)
     if is_partial.any():
         has_whole = np.isin(job_number, job_number[~is_partial])
-    reasons = {
+    return {
         # A checkpointed job has one row for all of it and one for every part: counting the parts
         # as well would double its work.
         "part of a job that has a row of its own": is_partial & has_whole,
-        "cancelled before start": (status == _CANCELLED) & (run <= 0),
-        "run time 0 or unknown": run <= 0,
+        CANCELLED: (status == _CANCELLED) & (run <= 0),
+        NO_RUN_TIME: run <= 0,
         "no processors": processors <= 0,
-        "submit time unknown": submit < 0,
+        NO_SUBMIT_TIME: submit < 0,
     }
-    used = np.ones(len(submit), dtype=np.bool_)
-    dropped: dict[str, int] = {}
-    for why, applies in reasons.items():
-        count = int((applies & used).sum())
-        if count:
-            dropped[why] = count
-            used &= ~applies
-    return used, dropped
 
 
 def _status_counts(status: npt.NDArray[np.float64]) -> dict[str, int]:

@@ -1,0 +1,53 @@
+"""Which rows of a trace become jobs: named reasons for leaving a row out, counted, never silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# The names formats share; a format adds its own where it has a reason of its own.
+NO_RUN_TIME = "run time 0 or unknown"
+NO_GPUS = "no GPUs"
+NO_SUBMIT_TIME = "submit time unknown"
+NEVER_STARTED = "never started"
+NOT_FINISHED = "not finished when the trace ends"
+CANCELLED = "cancelled before start"
+
+
+def choose_rows(
+    reasons: Mapping[str, npt.NDArray[np.bool_]], *, path: Path, expected: str
+) -> tuple[npt.NDArray[np.bool_], dict[str, int]]:
+    """Return which rows are used, and how many are not, each counted under its first reason.
+
+    Args:
+        reasons: for each reason, in order, the rows it applies to.
+        path: the file, for the error.
+        expected: what a usable row has, for the error.
+
+    Raises:
+        TraceError: no row is left.
+    """
+    masks = list(reasons.values())
+    used = np.ones(len(masks[0]), dtype=np.bool_)
+    dropped: dict[str, int] = {}
+    for why, applies in reasons.items():
+        count = int((applies & used).sum())
+        if count:
+            dropped[why] = count
+            used &= ~applies
+    if not used.any():
+        raise TraceError(
+            f"none of the {len(used):,} rows is a usable job",
+            where=str(path),
+            expected=expected,
+            hint="left out: " + ", ".join(f"{count:,} {why}" for why, count in dropped.items()),
+        )
+    return used, dropped
