@@ -15,7 +15,7 @@ void Simulation::decide() {
     return;
   }
   const bool is_fixed = inputs_.gate.empty() && !keep_ids_;
-  if (is_fixed && !freed_ && decide_arrivals_only()) return;
+  if (is_fixed && !freed_ && nothing_can_start()) return;
   if (inputs_.discipline == Discipline::kSkip && inputs_.gate.empty() &&
       inputs_.order.changes() != Changes::kState) {
     if (keep_ids_) sort_queue();
@@ -55,19 +55,24 @@ void Simulation::decide_skip_once() {
   }
 }
 
-// Nothing was freed since the last decision left nothing to start, so only jobs that came now can
-// start: older ones still do not fit, and the head's reservation stands. False = decide in full.
-bool Simulation::decide_arrivals_only() {
+// Nothing was freed since the last decision left nothing to start, so older jobs still do not fit,
+// and while the head's reservation stands none of them may pass it: only jobs that came now can
+// start. Returns whether none of those can either; false = decide in full.
+bool Simulation::nothing_can_start() {
+  if (sorted_.empty()) return true;
   if (inputs_.discipline == Discipline::kConservative || arrivals_.size() > 1) return false;
+  const int32_t head = sorted_[0].job();
+  if (inputs_.discipline == Discipline::kEasy && !reservation_.stands(head, now_)) return false;
   if (arrivals_.empty()) return true;
   const int32_t job = arrivals_.front();
-  if (inputs_.discipline != Discipline::kSkip && sorted_[0].job() == job) return false;
-  if (inputs_.discipline == Discipline::kStrict) return true;
-  if (inputs_.discipline == Discipline::kEasy) {
-    if (!reservation_.stands(sorted_[0].job(), now_)) return false;
-    return !nodes_.fits(gang(job)) || (placed_.clear(), !try_to_pass_head(job));
+  switch (inputs_.discipline) {
+    case Discipline::kSkip:
+      return !nodes_.fits(gang(job));
+    case Discipline::kEasy:
+      return head != job && !try_to_pass_head(job);
+    default:
+      return head != job;
   }
-  return !nodes_.fits(gang(job));
 }
 
 // Evaluates the order of all waiting jobs.

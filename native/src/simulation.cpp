@@ -130,18 +130,19 @@ void Simulation::arrive(int32_t job) {
 // unless they are predicted, and then a block of coming jobs is evaluated at once.
 double Simulation::fixed_key(int32_t job) {
   constexpr int32_t kBlock = 256;
-  const int32_t slot = job % kBlock;
+  double key;
   if (inputs_.predicted) {
-    keys_.resize(kBlock);
-    inputs_.order.evaluate(*this, &job, 1, &keys_[slot]);
-  } else if (slot == 0 || keys_.empty()) {
-    keys_.resize(kBlock);
-    ids_.resize(kBlock);
-    std::iota(ids_.begin(), ids_.end(), job - slot);
-    const int32_t count = std::min(kBlock, inputs_.jobs.count - (job - slot));
-    inputs_.order.evaluate(*this, ids_.data(), count, keys_.data());
+    inputs_.order.evaluate(*this, &job, 1, &key);
+  } else {
+    if (job >= first_key_ + static_cast<int32_t>(keys_.size())) {
+      first_key_ = job;
+      keys_.resize(std::min(kBlock, inputs_.jobs.count - job));
+      ids_.resize(keys_.size());
+      std::iota(ids_.begin(), ids_.end(), job);
+      inputs_.order.evaluate(*this, ids_.data(), static_cast<int>(keys_.size()), keys_.data());
+    }
+    key = keys_[job - first_key_];
   }
-  const double key = keys_[slot];
   return std::isnan(key) ? std::numeric_limits<double>::infinity() : key;
 }
 

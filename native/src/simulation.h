@@ -110,7 +110,7 @@ class Simulation : public WordSource {
   void decide();
   void decide_from_heap();
   void decide_skip_once();
-  bool decide_arrivals_only();
+  bool nothing_can_start();
   void sort_queue();
   void find_candidates();
   void leave_queue(size_t position);
@@ -139,7 +139,8 @@ class Simulation : public WordSource {
   std::vector<double> predicted_;
   std::vector<int32_t> nodes_min_;   // of each job, when there are limits; see Layout::nodes_min
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
-  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes
+  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes,
+  int32_t first_key_ = 0;            //   from this job on
   Heap finishes_;
   bool reserves_ = false;  // the discipline makes reservations
   Releases releases_;

@@ -1,7 +1,10 @@
 """Random workloads, clusters and schedulers on which the two simulators must agree.
 
 One number makes one run. The mix is chosen so that ties, blocked heads, gangs over several nodes,
-CPU and memory limits, pools, GPU types, rejected jobs and overdue estimates all happen often.
+CPU and memory limits, pools, GPU types, rejected jobs and overdue estimates all happen often. A few
+runs in a hundred reach what small ones cannot: more than 64 nodes (several words of the native
+core's bitmaps), gangs of 64 GPUs and more, queues longer than a block of the formula evaluator, and
+clocks so large that a run time vanishes in rounding.
 """
 
 from __future__ import annotations
@@ -9,21 +12,27 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from tests.agreement.random_formulas import random_formula
 
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.workload import Workload
 from berthline.policies.orders import ORDERS
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.scheduler import Scheduler
+from berthline.policies.vocabulary import VOCABULARY
 
 POOLS = ("red", "blue")
 TYPE_SETS = ("V100", "A100", "A100|V100", "T4")
 
 GATES = (
-    "?express-lane:T=50:r=0.25",
-    "?[free_gpus - gpus - 2]",
-    "?[where(queued_work > 500, 1, wait - 5)]",
-    "?[can_start - 0.5]",
-    "?[pool_queued_gpus - 2 * user_jobs]",
+    "express-lane:T=50:r=0.25",
+    "[free_gpus - gpus - 2]",
+    "[where(queued_work > 500, 1, wait - 5)]",
+    "[can_start - 0.5]",
+    "[pool_queued_gpus - 2 * user_jobs]",
+    "[pool_free_gpus - gpus - 0.2 * pool_total_gpus]",
+    "[running_jobs - gpus]",
+    "[0.8 - user_share * num_users]",
 )
 FORMULAS = (
     "[-wait * nodes_min + random]",
@@ -35,7 +44,20 @@ FORMULAS = (
     "[floor(wait / 7) * (cpus >= 4) - abs(pool_free_gpus - gpus) + (pool_total_gpus != gpus)]",
     "[clip(max_node_gpus - gpus, 0, 3) + max_node_cpus / (1 + max_node_memory_mib) + queued_work]",
     "[gpus ** -1 + log2(estimate) * log10(now + 1) - num_users + max_priority]",
+    "[-user_share * gpus + user_jobs]",
+    "[where(priority > 1, 0/0, priority)]",
+    "[floor(random * 3) * (arrival_rate * 3600 - 5)]",
+    "[where(queued_work > 300, gpus, -gpus) * estimate]",
+    "[abs(pool_queued_gpus - 7) * where(queue_len > 4, 1, -1) * gpus]",
+    "[(fragmentation - 0.4) * (gpus + random)]",
+    "[(gpus - free_gpus / 3) * (gpus - free_gpus / 3)]",
 )
+# Named orderings as they are when the tests are collected, whatever a test registers later.
+NAMED_ORDERS = tuple(ORDERS)
+# Words of jobs twice: an order that is the same for all jobs tests little.
+WORDS = (*VOCABULARY, *(word.name for word in VOCABULARY.values() if word.scope == "job"))
+
+SMALL, WIDE, LARGE_NODES, LONG, BURST, LATE = range(6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +72,17 @@ class Run:
     horizon: float | None
 
 
-def random_cluster(rng: np.random.Generator) -> Cluster:
+def random_cluster(rng: np.random.Generator, shape: int = SMALL) -> Cluster:
     kind = rng.integers(5)
+    if shape == BURST:  # few GPUs, so that the queue stays long
+        return Cluster.uniform(nodes=int(rng.integers(1, 4)), gpus_per_node=8)
+    if shape == LARGE_NODES:
+        sizes, groups, most = [20, 64, 65, 130], int(rng.integers(1, 4)), 9
+    elif shape == WIDE:
+        sizes, groups, most = [1, 2, 4, 8], int(rng.integers(3, 6)), 41
+        kind = max(kind, 2)
+    else:
+        sizes, groups, most = [1, 2, 4, 8], int(rng.integers(1, 6)), 9
     if kind == 0:
         return Cluster.uniform(nodes=1, gpus_per_node=int(rng.integers(1, 40)))
     if kind == 1:
@@ -59,63 +90,104 @@ def random_cluster(rng: np.random.Generator) -> Cluster:
             nodes=int(rng.integers(2, 30)), gpus_per_node=int(rng.integers(1, 9))
         )
     limited = kind == 4
-    groups = [
-        NodeGroup(
-            count=int(rng.integers(1, 9)),
-            gpus=int(rng.choice([1, 2, 4, 8])),
-            gpu_type=str(rng.choice(["V100", "A100"])),
-            pool=str(rng.choice(["", *POOLS])) if kind >= 3 else "",
-            cpus=int(rng.choice([0, 8, 16])) if limited else 0,
-            memory_mib=int(rng.choice([0, 64, 128])) if limited else 0,
-        )
-        for _ in range(int(rng.integers(1, 6)))
-    ]
-    return Cluster.from_groups(groups, name="mixed")
+    return Cluster.from_groups(
+        [
+            NodeGroup(
+                count=int(rng.integers(1, most)),
+                gpus=int(rng.choice(sizes)),
+                gpu_type=str(rng.choice(["V100", "A100"])),
+                pool=str(rng.choice(["", *POOLS])) if kind >= 3 else "",
+                cpus=int(rng.choice([0, 8, 16])) if limited else 0,
+                memory_mib=int(rng.choice([0, 64, 128])) if limited else 0,
+            )
+            for _ in range(groups)
+        ],
+        name="mixed",
+    )
 
 
-def random_workload(rng: np.random.Generator, cluster: Cluster) -> Workload:
-    jobs = int(rng.integers(1, 60))
+def random_workload(rng: np.random.Generator, cluster: Cluster, shape: int = SMALL) -> Workload:
+    fewest, most = {WIDE: (5, 30), LONG: (257, 700), BURST: (257, 400)}.get(shape, (1, 60))
+    jobs = int(rng.integers(fewest, most))
     widest = max(1, min(cluster.total_gpus, int(rng.choice([2, 8, 20, 40]))))
+    if shape in (WIDE, LARGE_NODES):
+        widest = max(widest, cluster.total_gpus // int(rng.choice([2, 4, 10])))
     run = rng.integers(1, 120, jobs).astype(float)
     gpus = rng.integers(1, widest + 1 + int(rng.integers(2)), jobs)
-    mean_gap = float((run * gpus).mean()) / cluster.total_gpus / rng.choice([0.5, 1.0, 2.0])
+    load = rng.choice([0.2, 0.6]) if shape == LONG else rng.choice([0.5, 1.0, 2.0])
+    mean_gap = float((run * gpus).mean()) / cluster.total_gpus / load
+    if shape == BURST:
+        mean_gap = 1e-3
     gaps = rng.exponential(mean_gap, jobs)
     if rng.integers(2):  # whole seconds give many ties
         gaps = np.rint(gaps)
     else:
         run = run + rng.random(jobs)
+    if shape == LATE:
+        gaps[0] = 1e16  # where neighbouring numbers are 2 s apart
+    submit = np.cumsum(gaps)
+    accuracy = float(rng.choice([0.0, 0.3, 0.7, 1.5]))
+    estimate = np.maximum(1.0, np.rint(run * rng.lognormal(0.0, accuracy, jobs)))
+    if rng.random() < 0.2:  # some users state none
+        estimate[1:][rng.random(jobs - 1) < 0.4] = np.nan
     return Workload.from_columns(
-        submit=np.cumsum(gaps),
+        submit=submit,
         run=run,
         gpus=gpus,
-        estimate=np.maximum(1.0, np.rint(run * rng.lognormal(0.0, 0.7, jobs))),
+        estimate=estimate,
         cpus=rng.choice([0, 1, 2, 4, 9, 30], jobs) if rng.integers(2) else 0,
         memory_mib=rng.choice([0, 3, 16, 70, 300], jobs) if rng.integers(2) else 0,
-        priority=rng.integers(0, 4, jobs).astype(float),
-        deadline=np.where(rng.random(jobs) < 0.3, np.inf, np.cumsum(gaps) + run * 2),
-        user=rng.integers(0, 5, jobs),
+        priority=rng.integers(-1, 4, jobs) * float(rng.choice([1.0, 0.3])),
+        deadline=np.where(rng.random(jobs) < 0.3, np.inf, submit + run * 2),
+        user=rng.integers(0, 5, jobs) * int(rng.integers(1, 4)),
         pool=rng.integers(-1, len(POOLS), jobs) if rng.integers(2) else -1,
         gpu_types=rng.integers(-1, len(TYPE_SETS), jobs) if rng.integers(3) == 0 else -1,
         pool_names=POOLS,
         gpu_type_sets=TYPE_SETS,
-        rebase=bool(rng.integers(2)),
+        rebase=shape != LATE and bool(rng.integers(2)),
+    )
+
+
+def random_scheduler(rng: np.random.Generator, shape: int = SMALL) -> str:
+    """Return a scheduler; the slowest combinations are left out where jobs or nodes are many."""
+    kind = rng.random()
+    if shape in (LONG, WIDE) or (kind < 0.5 and shape != BURST):
+        order = str(rng.choice(NAMED_ORDERS))
+    elif kind < 0.75:
+        order = str(rng.choice(FORMULAS))
+    else:
+        order = f"[{random_formula(rng, WORDS, depth=int(rng.integers(1, 5)))}]"
+    gate = ""
+    if rng.random() < 0.3 and shape not in (LONG, BURST):
+        gate = str(rng.choice(GATES))
+        if rng.random() < 0.4:
+            gate = f"[{random_formula(rng, WORDS, depth=int(rng.integers(1, 4)))}]"
+    disciplines = [*DISCIPLINES][: 3 if shape in (LONG, BURST) else 4]
+    return (
+        f"{order}+{rng.choice(disciplines)}@{rng.choice([*PLACEMENTS])}{'?' if gate else ''}{gate}"
     )
 
 
 def random_run(number: int) -> Run:
     """Return run `number`; the same number always gives the same run."""
     rng = np.random.default_rng([number, 0xA9])
-    cluster = random_cluster(rng)
-    workload = random_workload(rng, cluster)
-    order = str(rng.choice([*ORDERS, *FORMULAS]))
-    gate = str(rng.choice(GATES)) if rng.random() < 0.3 else ""
-    discipline = str(rng.choice([*DISCIPLINES]))
-    placement = str(rng.choice([*PLACEMENTS]))
+    shape = int(rng.choice(6, p=[0.85, 0.04, 0.04, 0.02, 0.01, 0.04]))
+    cluster = random_cluster(rng, shape)
+    workload = random_workload(rng, cluster, shape)
+    scheduler = random_scheduler(rng, shape)
+    knowledge = str(rng.choice(["estimate", "predicted", "exact", "none"]))
+    if knowledge == "none" and rng.random() < 0.9 and Scheduler.parse(scheduler).needs_run_times:
+        knowledge = "predicted"  # most of those would be refused
+    horizon = None
+    if rng.random() < 0.15 or shape == BURST:
+        # Just past an event, or exactly at one.
+        event = workload.submit[rng.integers(len(workload))] + rng.choice([0.0, workload.run[0]])
+        horizon = float(event + rng.choice([0, 1, 200]) + 0.5 * rng.integers(2)) or None
     return Run(
         workload=workload,
         cluster=cluster,
-        scheduler=f"{order}+{discipline}@{placement}{gate}",
-        knowledge=str(rng.choice(["estimate", "predicted", "exact", "none"])),
+        scheduler=scheduler,
+        knowledge=knowledge,
         seed=int(rng.integers(1000)),
-        horizon=float(rng.integers(1, 400)) if rng.random() < 0.15 else None,
+        horizon=horizon,
     )

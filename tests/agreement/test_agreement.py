@@ -12,6 +12,7 @@ from tests.agreement.random_runs import Run, random_run
 
 import berthline as bl
 from berthline.errors import PolicyError
+from berthline.model.schedule import START
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
@@ -44,9 +45,9 @@ def assert_agreement(run: Run) -> bool:
         return False
     reference, native = logs
     for column in ("time", "kind", "job", "detail", "alloc_node", "alloc_gpus"):
-        np.testing.assert_array_equal(
-            getattr(native, column), getattr(reference, column), err_msg=f"{column} of {run}"
-        )
+        expected, found = getattr(reference, column), getattr(native, column)
+        if not np.array_equal(expected, found):  # describing the run takes longer than the run
+            np.testing.assert_array_equal(found, expected, err_msg=f"{column} of {run}")
     assert native.decisions == reference.decisions
     assert native.sha256() == reference.sha256()
     return True
@@ -69,3 +70,23 @@ def test_agreement__drawn_seeds(number: int) -> None:
 def test_agreement__many_seeds(block: int) -> None:
     for number in range(500):
         assert_agreement(random_run(1_000_000 + block * 500 + number))
+
+
+def test_agreement__rejected_arrival_makes_a_decision_point() -> None:
+    """A job that is rejected on arrival still makes a decision point, at which more may be spare.
+
+    Four GPUs. Jobs 0 and 1 hold one each; they should end at 10 and 30 but run until 100. Job 2
+    needs three and is reserved for time 10, so job 3 (one GPU, long) may not pass it. At 35 both
+    are overdue: seen from there they end at once, the head leaves one GPU, and job 3 may start.
+    Only the rejected job 4 makes anybody look at 35.
+    """
+    workload = bl.Workload.from_columns(
+        submit=[0.0, 0.0, 1.0, 2.0, 35.0],
+        run=[100.0, 100.0, 50.0, 50.0, 5.0],
+        gpus=[1, 1, 3, 1, 99],
+        estimate=[10.0, 30.0, 50.0, 50.0, 5.0],
+    )
+    cluster = bl.Cluster.uniform(nodes=1, gpus_per_node=4)
+    assert assert_agreement(Run(workload, cluster, "fcfs+easy", "estimate", 0, None))
+    log = bl.simulate(workload, cluster, "fcfs+easy").log
+    assert log.time[(log.kind == START) & (log.job == 3)] == 35.0
