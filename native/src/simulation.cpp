@@ -90,7 +90,7 @@ void Simulation::drop_scratch() {
   releases_ = {};
   std::vector<double>().swap(predicted_);
   std::vector<int32_t>().swap(nodes_min_);
-  log_.shares.shrink_to_fit();
+  if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
 }
 
 void Simulation::arrive(int32_t job) {
