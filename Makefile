@@ -76,6 +76,10 @@ format: $(STAMPS)/dev ## Format Python and C++ in place
 bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what (default: sim)
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
+.PHONY: docs
+docs: $(STAMPS)/package ## Rewrite the generated parts of the documentation
+	@$(BIN)/python docs/generate.py
+
 golden: $(STAMPS)/package $(STAMPS)/dev ## Regenerate the committed results under tests/golden
 	@$(BIN)/python tests/golden/regenerate.py
 

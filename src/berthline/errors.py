@@ -71,8 +71,16 @@ def unknown_name(
 ) -> tuple[str, str, str]:
     """Return (what, expected, hint) for a name that is in no registry, with the nearest match."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else ""
+    near = max(names, key=lambda other: _likeness(name, other), default="")
+    hint = f"did you mean {near!r}?" if near and _likeness(name, near) >= 0.5 else ""
     if list_command:
         hint = f"{hint} all of them: {list_command}".strip()
     return f"unknown {kind} {name!r}", "one of " + ", ".join(names), hint
+
+
+def _likeness(given: str, other: str) -> float:
+    """Return how alike two names are; letters in the wrong order are the likeliest slip."""
+    given, other = given.lower(), other.lower()
+    return difflib.SequenceMatcher(None, given, other).ratio() + 0.2 * (
+        sorted(given) == sorted(other)
+    )

@@ -1,7 +1,7 @@
 """Random formulas, as text: every operation, function and word, and numbers that make trouble.
 
-The grammar is that of `policies/formulas.py`. Sub-formulas are bracketed only sometimes, so that the
-parser's precedence is used too; both simulators read the tree it makes.
+The grammar is that of `policies/formulas.py`. Brackets are left out now and then, so that trees
+take shapes the brackets do not say; both simulators read the tree that the parser makes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from berthline.policies.scheduler import Scheduler
 from berthline.policies.vocabulary import VOCABULARY
 
 POOLS = ("red", "blue")
-TYPE_SETS = ("V100", "A100", "A100|V100", "T4")
+TYPE_SETS = ("P100", "H100", "H100|P100", "T4")
 
 GATES = (
     "express-lane:T=50:r=0.25",
@@ -51,6 +51,10 @@ FORMULAS = (
     "[abs(pool_queued_gpus - 7) * where(queue_len > 4, 1, -1) * gpus]",
     "[(fragmentation - 0.4) * (gpus + random)]",
     "[(gpus - free_gpus / 3) * (gpus - free_gpus / 3)]",
+    "[gpus * (free_gpus - total_gpus / 2)]",
+    "[submit * where(running_jobs > 3, 1, -1)]",
+    "[random * (queue_len - 3.5)]",
+    "[estimate * (busy_gpus - pool_total_gpus / 3)]",
 )
 # Named orderings as they are when the tests are collected, whatever a test registers later.
 NAMED_ORDERS = tuple(ORDERS)
@@ -58,6 +62,7 @@ NAMED_ORDERS = tuple(ORDERS)
 WORDS = (*VOCABULARY, *(word.name for word in VOCABULARY.values() if word.scope == "job"))
 
 SMALL, WIDE, LARGE_NODES, LONG, BURST, LATE = range(6)
+SHARES = (0.85, 0.04, 0.04, 0.02, 0.01, 0.04)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +82,7 @@ def random_cluster(rng: np.random.Generator, shape: int = SMALL) -> Cluster:
     if shape == BURST:  # few GPUs, so that the queue stays long
         return Cluster.uniform(nodes=int(rng.integers(1, 4)), gpus_per_node=8)
     if shape == LARGE_NODES:
-        sizes, groups, most = [20, 64, 65, 130], int(rng.integers(1, 4)), 9
+        sizes, groups, most = [12, 20, 64, 65, 130], int(rng.integers(1, 4)), 9
     elif shape == WIDE:
         sizes, groups, most = [1, 2, 4, 8], int(rng.integers(3, 6)), 41
         kind = max(kind, 2)
@@ -95,7 +100,7 @@ def random_cluster(rng: np.random.Generator, shape: int = SMALL) -> Cluster:
             NodeGroup(
                 count=int(rng.integers(1, most)),
                 gpus=int(rng.choice(sizes)),
-                gpu_type=str(rng.choice(["V100", "A100"])),
+                gpu_type=str(rng.choice(["P100", "H100"])),
                 pool=str(rng.choice(["", *POOLS])) if kind >= 3 else "",
                 cpus=int(rng.choice([0, 8, 16])) if limited else 0,
                 memory_mib=int(rng.choice([0, 64, 128])) if limited else 0,
@@ -114,6 +119,11 @@ def random_workload(rng: np.random.Generator, cluster: Cluster, shape: int = SMA
         widest = max(widest, cluster.total_gpus // int(rng.choice([2, 4, 10])))
     run = rng.integers(1, 120, jobs).astype(float)
     gpus = rng.integers(1, widest + 1 + int(rng.integers(2)), jobs)
+    if shape == LARGE_NODES and rng.integers(2):  # sizes that differ by 64
+        gpus = np.minimum(rng.choice([1, 2, 12, 20, 63, 64, 65, 76, 84], jobs), cluster.total_gpus)
+    if rng.random() < 0.3:
+        # Some can never run: they are rejected, but their arrival makes a decision point.
+        gpus[rng.random(jobs) < rng.choice([0.1, 0.5])] = cluster.total_gpus + 1
     load = rng.choice([0.2, 0.6]) if shape == LONG else rng.choice([0.5, 1.0, 2.0])
     mean_gap = float((run * gpus).mean()) / cluster.total_gpus / load
     if shape == BURST:
@@ -126,8 +136,8 @@ def random_workload(rng: np.random.Generator, cluster: Cluster, shape: int = SMA
     if shape == LATE:
         gaps[0] = 1e16  # where neighbouring numbers are 2 s apart
     submit = np.cumsum(gaps)
-    accuracy = float(rng.choice([0.0, 0.3, 0.7, 1.5]))
-    estimate = np.maximum(1.0, np.rint(run * rng.lognormal(0.0, accuracy, jobs)))
+    bias, spread = float(rng.choice([0.0, 0.0, -1.5])), float(rng.choice([0.0, 0.3, 0.7, 1.5]))
+    estimate = np.maximum(1.0, np.rint(run * rng.lognormal(bias, spread, jobs)))
     if rng.random() < 0.2:  # some users state none
         estimate[1:][rng.random(jobs - 1) < 0.4] = np.nan
     return Workload.from_columns(
@@ -140,8 +150,8 @@ def random_workload(rng: np.random.Generator, cluster: Cluster, shape: int = SMA
         priority=rng.integers(-1, 4, jobs) * float(rng.choice([1.0, 0.3])),
         deadline=np.where(rng.random(jobs) < 0.3, np.inf, submit + run * 2),
         user=rng.integers(0, 5, jobs) * int(rng.integers(1, 4)),
-        pool=rng.integers(-1, len(POOLS), jobs) if rng.integers(2) else -1,
-        gpu_types=rng.integers(-1, len(TYPE_SETS), jobs) if rng.integers(3) == 0 else -1,
+        pool=[-1, 0, rng.integers(-1, len(POOLS), jobs)][rng.choice(3, p=[0.4, 0.2, 0.4])],
+        gpu_types=[-1, 2, rng.integers(-1, len(TYPE_SETS), jobs)][rng.choice(3, p=[0.6, 0.1, 0.3])],
         pool_names=POOLS,
         gpu_type_sets=TYPE_SETS,
         rebase=shape != LATE and bool(rng.integers(2)),
@@ -171,7 +181,7 @@ def random_scheduler(rng: np.random.Generator, shape: int = SMALL) -> str:
 def random_run(number: int) -> Run:
     """Return run `number`; the same number always gives the same run."""
     rng = np.random.default_rng([number, 0xA9])
-    shape = int(rng.choice(6, p=[0.85, 0.04, 0.04, 0.02, 0.01, 0.04]))
+    shape = int(rng.choice(len(SHARES), p=SHARES))
     cluster = random_cluster(rng, shape)
     workload = random_workload(rng, cluster, shape)
     scheduler = random_scheduler(rng, shape)
@@ -191,3 +201,28 @@ def random_run(number: int) -> Run:
         seed=int(rng.integers(1000)),
         horizon=horizon,
     )
+
+
+def overdue_run(number: int) -> Run:
+    """Return run `number` of another kind: reservations are overdue, most arrivals rejected.
+
+    So there are instants at which nothing has changed but the time, and they matter.
+    """
+    rng = np.random.default_rng([number, 0x0D])
+    node_gpus = int(rng.integers(3, 9))
+    cluster = Cluster.uniform(nodes=int(rng.integers(1, 3)), gpus_per_node=node_gpus)
+    jobs = int(rng.integers(6, 30))
+    run = rng.integers(50, 120, jobs).astype(float)
+    gpus = rng.integers(1, node_gpus + 1, jobs)
+    mean_gap = float((run * gpus).mean()) / cluster.total_gpus / 4
+    gpus[rng.random(jobs) < 0.5] = cluster.total_gpus + 1
+    workload = Workload.from_columns(
+        submit=np.cumsum(np.rint(rng.exponential(mean_gap, jobs))),
+        run=run,
+        gpus=gpus,
+        estimate=np.maximum(1.0, np.rint(run * rng.uniform(0.02, 0.3, jobs))),
+    )
+    order = str(rng.choice(["fcfs", "sjf", "lcfs", "wfp3"]))
+    discipline = str(rng.choice(["easy", "easy", "easy", "conservative"]))
+    scheduler = f"{order}+{discipline}@{rng.choice([*PLACEMENTS])}"
+    return Run(workload, cluster, scheduler, "estimate", int(rng.integers(1000)), None)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agreement.random_runs import Run, random_run
+from tests.agreement.random_runs import Run, overdue_run, random_run
 
 import berthline as bl
-from berthline.errors import PolicyError
+from berthline.errors import BerthlineError, PolicyError
+from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.schedule import START
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ def test_agreement__pinned_seeds(block: int) -> None:
     assert compared > 50
 
 
+@pytest.mark.parametrize("block", range(5))
+def test_agreement__overdue_reservations(block: int) -> None:
+    for number in range(300):
+        assert assert_agreement(overdue_run(block * 300 + number))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.integers(min_value=10_000, max_value=2**40))
 def test_agreement__drawn_seeds(number: int) -> None:
@@ -90,3 +97,33 @@ def test_agreement__rejected_arrival_makes_a_decision_point() -> None:
     assert assert_agreement(Run(workload, cluster, "fcfs+easy", "estimate", 0, None))
     log = bl.simulate(workload, cluster, "fcfs+easy").log
     assert log.time[(log.kind == START) & (log.job == 3)] == 35.0
+
+
+@pytest.mark.parametrize("rejected", [255, 256, 257, 511, 512])
+def test_agreement__keys_are_fresh_after_a_rejected_job(rejected: int) -> None:
+    """Keys that never change are worked out for a block of jobs at once: for each its own."""
+    rng = np.random.default_rng(rejected)
+    gpus = np.ones(600, int)
+    gpus[rejected] = 5
+    workload = bl.Workload.from_columns(
+        submit=np.arange(600.0), run=4.1, gpus=gpus, priority=rng.permutation(600)
+    )
+    cluster = bl.Cluster.uniform(nodes=1, gpus_per_node=4)
+    for scheduler in ("static-priority", "static-priority+skip"):
+        assert assert_agreement(Run(workload, cluster, scheduler, "exact", 0, None))
+
+
+@pytest.mark.parametrize("power", [40, 50, 61])
+def test_agreement__amounts_of_memory_beyond_all_measure(power: int) -> None:
+    """Refused, or exact: memory x GPUs must not overflow 64 bits."""
+    try:
+        workload = bl.Workload.from_columns(
+            submit=[0.0, 1.0], run=5.0, gpus=[4000, 4000], memory_mib=2**power
+        )
+        cluster = Cluster.from_groups(
+            [NodeGroup(count=1, gpus=9000, memory_mib=2 ** (power + 1))], name="vast"
+        )
+    except BerthlineError:
+        assert power > 40
+        return
+    assert assert_agreement(Run(workload, cluster, "fcfs", "exact", 0, None))

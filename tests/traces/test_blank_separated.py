@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +61,33 @@ def test_rows_with_too_few_fields_are_refused_wherever_they_stand(monkeypatch):
     for text, line in (("1 2\n1 2 3\n", 1), ("1 2 3\n1 2 3\n1\n", 3)):
         with pytest.raises(TraceError, match=rf"line {line}\b"):
             table(text).require_fields()
+
+
+@given(
+    words=st.lists(
+        st.one_of(
+            st.integers(-(10**17), 10**17).map(str),
+            st.floats(allow_nan=False, allow_infinity=False, width=32).map(repr),
+            st.sampled_from(["-0", "+7", "007", "1e3", "-1.", ".5", "999999999999999"]),
+        ),
+        min_size=1,
+    )
+)
+def test_numbers_are_those_python_reads(words):
+    rows = table("".join(f"{word} x y\n" for word in words))
+    numbers = rows.numbers("first", highest=float("inf"))
+    expected = np.array([float(word) for word in words])
+    assert numbers.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("block_rows", [1, 3, 2**15])
+@pytest.mark.parametrize("word", ["-", "1-2", "--1", "1,5", "x", "٣", "1" * 41])
+def test_what_is_no_number_has_its_line(monkeypatch, block_rows, word):
+    monkeypatch.setattr(blank_separated, "_BLOCK_ROWS", block_rows)
+    rows = table("1 2 3\n" * 7 + f"{word} 2 3\n" + "1 2 3\n")
+    with pytest.raises(TraceError, match="field 1"):
+        rows.numbers("first")
+    with pytest.raises(TraceError) as caught:
+        rows.numbers("first")
+    assert caught.value.where == "a.txt, line 8"
+    assert rows.numbers("second").tolist() == [2] * 9

@@ -38,7 +38,7 @@ def test_unreadable_files_are_refused_with_a_hint(tmp_path, name):
     assert "empty" in refused(tmp_path / "empty.swf", name).what
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     assert "empty" in refused(tmp_path / "empty.gz", name).what
-    (tmp_path / "binary").write_bytes(b"PAR1\0\0\0\x15")
+    (tmp_path / "binary").write_bytes(b"\x7fELF\0\0\0\x15")
     assert "binary" in refused(tmp_path / "binary", name).what
     (tmp_path / "utf16.swf").write_bytes(ROW.decode().encode("utf-16"))
     assert "UTF-16" in refused(tmp_path / "utf16.swf", name).hint
@@ -57,13 +57,14 @@ def test_a_damaged_gzip_file_is_refused(tmp_path):
 
 def test_an_unknown_format_shows_the_first_line(tmp_path):
     path = tmp_path / "jobs.csv"
-    path.write_text("\n  timestamp,duration,num_gpus" + ",x" * 100 + "\n1,2,3\n")
+    path.write_text("\n  when,how_long,cards" + ",x" * 100 + "\n1,2,3\n")
     error = refused(path)
     assert "not recognised" in error.what
-    assert "'timestamp,duration" in error.what
+    assert "'when,how_long" in error.what
     assert len(error.what) < 150
     assert "swf" in error.expected
     assert "--format" in error.hint
+    assert "--map submit=" in error.hint
 
 
 def test_a_wrong_format_name_gets_the_nearest(tmp_path):

@@ -91,9 +91,9 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Compare, argv, verb="compare")
     from berthline.evaluate.compare import compare
-    from berthline.model.cluster import Cluster
     from berthline.policies.scheduler import Scheduler, split_schedulers
     from berthline.sim.inputs import KNOWLEDGE
+    from berthline.traces.cluster_argument import resolve_cluster
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     schedulers = split_schedulers(options.schedulers)
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError("--schedulers is empty", expected=f"a list such as {SCHEDULERS}")
     for text in (*schedulers, *filter(None, [options.baseline])):
         Scheduler.parse(text)  # before any work: a misspelt name should not cost a minute
-    cluster = Cluster.parse(options.cluster)
+    cluster = resolve_cluster(options.cluster)
     directory = open_directory(options.out, verb="compare", force=options.force)
     workloads, cuts = windows_of(options, cluster)
     with progress("comparing") as report:

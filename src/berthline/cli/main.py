@@ -12,6 +12,7 @@ VERBS: dict[str, str] = {
     "demo": "compare eleven schedulers on a bundled workload (start here)",
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
+    "traces": "list, fetch, look at, check, convert and split traces",
     "policies": "list orderings, disciplines, placements, gates, words of formulas",
     "bench": "measure how many jobs per second the simulator does here",
     "doctor": "check the installation, and say what to install or report",

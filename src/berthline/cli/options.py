@@ -78,14 +78,16 @@ WorkloadName = Annotated[
     Positional[str],
     arg(
         metavar="WORKLOAD",
-        help="A trace file (SWF, plain or gzip'd), or the name of a generator: synthetic.",
+        help="A trace file, plain or gzip'd, or a generator: berthline traces list formats |"
+        " generators.",
     ),
 ]
 ClusterName = Annotated[
     str,
     arg(
         metavar="CLUSTER",
-        help="uniform:NODESxGPUS[:TYPE], or a TOML file with [[nodes]] groups.",
+        help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML file"
+        " with [[nodes]] groups, or a publisher's node list.",
     ),
 ]
 Knowledge = Annotated[
@@ -100,7 +102,7 @@ Format = Annotated[
     str | None,
     arg(
         metavar="NAME",
-        help="Format of the trace file, such as swf.",
+        help="Format of the trace file: berthline traces list formats.",
         help_behavior_hint="(default: recognised)",
     ),
 ]

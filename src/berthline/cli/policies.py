@@ -137,9 +137,11 @@ def _orders_table(rows: list[dict[str, Any]]) -> Table:
 
 def _rules_table(title: str) -> Callable[[list[dict[str, Any]]], Table]:
     def draw(rows: list[dict[str, Any]]) -> Table:
-        table = _text_table(title, "t", "meaning")
+        some_need_run_times = any(row.get("needs_run_times") for row in rows)
+        mark = ["t"] if some_need_run_times else []
+        table = _text_table(title, *mark, "meaning")
         for row in rows:
-            table.add_row(row["name"], _mark(row), row["meaning"])
+            table.add_row(row["name"], *([_mark(row)] if mark else []), row["meaning"])
         return table
 
     return draw

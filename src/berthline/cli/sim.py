@@ -85,16 +85,16 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Sim, argv, verb="sim")
-    from berthline.model.cluster import Cluster
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import SIMULATORS, simulate
+    from berthline.traces.cluster_argument import resolve_cluster
     from berthline.traces.workload_argument import resolve_workload
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
     scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
-    cluster = Cluster.parse(options.cluster)
+    cluster = resolve_cluster(options.cluster)
     settings = read_settings(options.set)
     directory = open_directory(options.out, verb="sim", force=options.force)
     workload = resolve_workload(

@@ -1,7 +1,8 @@
 """Cluster: nodes with GPUs, in pools, as columns.
 
 A node's *id* is its position; placement rules break every tie by the lowest id, so the order of
-nodes is part of the semantics. A CLUSTER argument is a TOML file or `uniform:NODESxGPUS[:TYPE]`.
+nodes is part of the semantics. A CLUSTER argument is a preset's name (presets.py), a TOML file or
+`uniform:NODESxGPUS[:TYPE]`. GPU types go by the names in gpu_types.py, whatever spelling was given.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import dataclasses
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError, unknown_name
-from berthline.model.gpu_types import GPU_TYPES, GpuType
+from berthline.model.gpu_types import GpuType, gpu_type
+from berthline.model.workload import MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NO_LIMIT = 0
 """Written for a node's CPUs or memory when the cluster does not limit them."""
+
+MAX_GPUS = 2**23
+"""GPUs of a cluster. Memory times GPUs must fit into 64 bits, hence this and MAX_MEMORY_MIB."""
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -37,12 +42,27 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     pool: str = ""
 
 
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class GpuTypeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A GPU type that a cluster file defines, in a table `[gpu_types.NAME]`; see GpuType."""
+
+    tflops: Annotated[float, msgspec.Meta(gt=0)]
+    memory_mib: Annotated[int, msgspec.Meta(ge=0)]
+    idle_w: Amount
+    peak_w: Amount
+    tflops_fp32: Amount | None = None
+    source: str = "the cluster file"
+    is_guess: bool = False
+
+
 class ClusterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layout of a cluster TOML file: a name and a list of `[[nodes]]` groups."""
+    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, GPU types of its own."""
 
     name: str = ""
     nodes: list[NodeGroup]
-    gpu_types: dict[str, dict[str, float]] = {}
+    gpu_types: dict[str, GpuTypeEntry] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,8 +120,9 @@ class Cluster:
         Raises:
             ConfigError: a group has no nodes, no GPUs, or an unknown GPU type.
         """
-        known = GPU_TYPES | {kind.name: kind for kind in extra_types}
+        extra = {kind.name: kind for kind in extra_types}
         groups = list(groups)
+        kinds: list[GpuType] = []  # of each group
         types: list[GpuType] = []
         pools: list[str] = []
         for number, group in enumerate(groups, start=1):
@@ -110,25 +131,35 @@ class Cluster:
                 value = getattr(group, field)
                 if value < 1:
                     raise ConfigError(f"{field} is {value}", where=where, expected="1 or more")
-            for field in ("cpus", "memory_mib"):
+            for field, highest in (("cpus", 2**31 - 1), ("memory_mib", MAX_MEMORY_MIB)):
                 value = getattr(group, field)
-                if value < 0:
+                if not 0 <= value <= highest:
                     raise ConfigError(
-                        f"{field} is {value}", where=where, expected="0 (no limit) or more"
+                        f"{field} is {value}",
+                        where=where,
+                        expected="0 (no limit) or more" if value < 0 else f"at most {highest}",
                     )
-            if group.gpu_type not in known:
-                what, expected, hint = unknown_name("GPU type", group.gpu_type, known)
-                raise ConfigError(what, where=where, expected=expected, hint=hint)
-            if known[group.gpu_type] not in types:
-                types.append(known[group.gpu_type])
+            try:
+                kind = (
+                    extra[group.gpu_type] if group.gpu_type in extra else gpu_type(group.gpu_type)
+                )
+            except ConfigError as error:
+                raise ConfigError(
+                    error.what, where=where, expected=error.expected, hint=error.hint
+                ) from None
+            kinds.append(kind)
+            if kind not in types:
+                types.append(kind)
             if group.pool and group.pool not in pools:
                 pools.append(group.pool)
         if not groups:
             raise ConfigError("a cluster needs at least one node", where=name)
         counts = [group.count for group in groups]
-        if sum(counts) > 1_000_000 or sum(g.count * g.gpus for g in groups) > 2**31 - 1:
+        if sum(counts) > 1_000_000 or sum(g.count * g.gpus for g in groups) > MAX_GPUS:
             raise ConfigError(
-                "the cluster is too large", where=name, expected="up to 1,000,000 nodes"
+                "the cluster is too large",
+                where=name,
+                expected=f"up to 1,000,000 nodes and {MAX_GPUS:,} GPUs",
             )
 
         def spread(values: list[int], dtype: type[np.generic] = np.int32) -> npt.NDArray[Any]:
@@ -141,7 +172,7 @@ class Cluster:
             gpus=spread([g.gpus for g in groups]),
             cpus=spread([g.cpus for g in groups]),
             memory_mib=spread([g.memory_mib for g in groups], np.int64),
-            gpu_type=spread([types.index(known[g.gpu_type]) for g in groups]),
+            gpu_type=spread([types.index(kind) for kind in kinds]),
             pool=spread([pools.index(g.pool) if g.pool else -1 for g in groups]),
             types=tuple(types),
             pool_names=tuple(pools),
@@ -169,36 +200,36 @@ class Cluster:
                 expected="[[nodes]] groups, each with count and gpus",
                 hint="see docs/reference/cluster.md",
             ) from None
-        extra = []
-        for type_name, fields in layout.gpu_types.items():
-            try:
-                extra.append(msgspec.convert({"name": type_name, **fields}, GpuType))
-            except msgspec.ValidationError as error:
-                raise ConfigError(
-                    f"gpu_types.{type_name}: {error}",
-                    where=str(path),
-                    expected="tflops, memory_mib, idle_w, peak_w",
-                ) from None
+        extra = [
+            GpuType(name=name, **msgspec.structs.asdict(entry))
+            for name, entry in layout.gpu_types.items()
+        ]
         return cls.from_groups(layout.nodes, name=layout.name or path.stem, extra_types=extra)
 
     @classmethod
     def parse(cls, text: str) -> Cluster:
-        """Return the cluster that a CLUSTER argument names.
+        """Return the cluster that a CLUSTER argument names: a preset, a shape or a TOML file.
 
         Example:
             >>> Cluster.parse("uniform:64x8:V100").total_gpus
             512
+            >>> Cluster.parse("philly").total_gpus
+            2490
         """
+        from berthline.model.presets import PRESETS
+
         match = re.fullmatch(r"uniform:(\d+)x(\d+)(?::([\w-]+))?", text)
         if match:
-            nodes, gpus, gpu_type = match.groups()
-            return cls.uniform(
-                nodes=int(nodes), gpus_per_node=int(gpus), gpu_type=gpu_type or "V100"
-            )
+            nodes, gpus, kind = match.groups()
+            return cls.uniform(nodes=int(nodes), gpus_per_node=int(gpus), gpu_type=kind or "V100")
+        if text in PRESETS:
+            return PRESETS[text].cluster()
         if text.endswith(".toml") or Path(text).is_file():
             return cls.from_toml(text)
+        what, expected, hint = unknown_name("cluster", text, PRESETS)
         raise ConfigError(
-            f"unknown cluster {text!r}",
-            expected="uniform:NODESxGPUS[:TYPE], such as uniform:64x8:V100, or a TOML file",
-            hint="one node with all GPUs (no placement at all) is uniform:1x512",
+            what,
+            expected="uniform:NODESxGPUS[:TYPE], such as uniform:64x8:V100; a TOML file; or "
+            + expected,
+            hint=hint or "one node with all GPUs (no placement at all) is uniform:1x512",
         )

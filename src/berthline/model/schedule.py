@@ -26,8 +26,8 @@ REJECT_REASONS = (
     "no node in its pool",
     "no node with its GPU type",
     "more GPUs than the nodes it may use have",
-    "more CPUs than the nodes it may use have",
-    "more memory than the nodes it may use have",
+    "its CPUs do not fit on the nodes it may use",
+    "its memory does not fit on the nodes it may use",
 )
 
 

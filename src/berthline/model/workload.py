@@ -2,7 +2,8 @@
 
 Jobs are rows sorted by submission; a job's *id* is its row number. That number breaks every tie
 in the simulators, so it is part of the semantics; the name a trace gave the job is kept beside it.
-Columns are read-only numpy arrays of equal length. Times are seconds from the first submission.
+Columns are read-only numpy arrays of equal length. Times are seconds on the workload's clock, whose
+zero is the first submission, or for generated workloads the start of the generator.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from berthline.errors import TraceError
 FloatColumn = npt.NDArray[np.float64]
 IntColumn = npt.NDArray[np.int32]
 LongColumn = npt.NDArray[np.int64]
+
+MAX_MEMORY_MIB = 2**38
+"""Memory of a job or a node: 256 PiB."""
 
 _DTYPES: dict[str, type[np.generic]] = {
     "submit": np.float64,
@@ -40,7 +44,7 @@ class Workload:
     """The jobs of one run. Build it with `Workload.from_columns`, which checks and sorts.
 
     Attributes:
-        submit: seconds since the first submission, ascending.
+        submit: seconds on the workload's clock, 0 or more, ascending.
         run: true run time in seconds, > 0. Schedulers see it only under `exact` knowledge.
         gpus: whole GPUs, all of which start together (the gang), >= 1.
         estimate: the run time the user (or the trace) stated, > 0; NaN where none was given.
@@ -134,7 +138,7 @@ class Workload:
         Raises:
             TraceError: a column has the wrong length, or a value outside its range.
         """
-        submit_times = np.asarray(submit, dtype=np.float64)
+        submit_times = np.asarray(submit)
         if submit_times.ndim != 1 or submit_times.size == 0:
             raise TraceError(
                 "a workload needs at least one job",
@@ -157,7 +161,8 @@ class Workload:
         columns = {
             key: _column(key, value, submit_times.size, name) for key, value in given.items()
         }
-        _check_ranges(columns, name, len(pool_names), len(gpu_type_sets))
+        num_users = None if user_names is None else len(user_names)
+        _check_ranges(columns, name, num_users, len(pool_names), len(gpu_type_sets))
         order = np.argsort(columns["submit"], kind="stable")
         in_order = bool((order[1:] > order[:-1]).all())
         if not in_order:
@@ -166,7 +171,21 @@ class Workload:
             origin = columns["submit"][0]
             columns["submit"] = columns["submit"] - origin
             columns["deadline"] = columns["deadline"] - origin
-        labels = None if names is None else np.asarray(names, dtype=np.str_)[order]
+        if columns["submit"][0] < 0:
+            raise TraceError(
+                f"column 'submit' holds {columns['submit'][0]}",
+                where=f"{name}, row {order[0]}",
+                expected="seconds of 0 or more on a clock that is kept (rebase=False)",
+            )
+        labels = None if names is None else np.asarray(names, dtype=np.str_)
+        if labels is not None and labels.shape != submit_times.shape:
+            raise TraceError(
+                f"there are names of shape {labels.shape} for {len(submit_times)} jobs",
+                where=name,
+                expected="one name per job",
+            )
+        if labels is not None and not in_order:
+            labels = labels[order]
         if user_names is None:
             highest = int(columns["user"].max())
             user_names = tuple(f"user{i}" for i in range(highest + 1))
@@ -200,27 +219,35 @@ def _column(key: str, value: npt.ArrayLike, size: int, name: str) -> npt.NDArray
     """Return `value` as a fresh, writable column of `size` rows and the right type."""
     dtype = _DTYPES[key]
     array = np.asarray(value)
-    if array.ndim == 0:
-        return np.full(size, array, dtype=dtype)
-    if array.shape != (size,):
+    if array.ndim > 0 and array.shape != (size,):
         raise TraceError(
             f"column {key!r} has shape {array.shape}",
             where=name,
             expected=f"({size},): one value per job, as in 'submit'",
         )
-    if np.issubdtype(dtype, np.integer) and np.issubdtype(array.dtype, np.floating):
-        bad = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array))))
+    if not (np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)):
+        raise TraceError(
+            f"column {key!r} holds {array.dtype} values", where=name, expected="numbers"
+        )
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type
+        good = (array >= limits.min) & (array <= limits.max) & (array == np.floor(array))
+        bad = np.flatnonzero(~good)
         if bad.size:
             raise TraceError(
-                f"column {key!r} holds {array[bad[0]]}",
+                f"column {key!r} holds {np.atleast_1d(array)[bad[0]]}",
                 where=f"{name}, row {bad[0]}",
                 expected="whole numbers",
             )
-    return np.array(array, dtype=dtype)
+    return np.full(size, array, dtype=dtype) if array.ndim == 0 else np.array(array, dtype=dtype)
 
 
 def _check_ranges(
-    columns: Mapping[str, npt.NDArray[Any]], name: str, num_pools: int, num_type_sets: int
+    columns: Mapping[str, npt.NDArray[Any]],
+    name: str,
+    num_users: int | None,
+    num_pools: int,
+    num_type_sets: int,
 ) -> None:
     estimate = columns["estimate"]
     rules = [
@@ -230,9 +257,14 @@ def _check_ranges(
         ("estimate", np.isnan(estimate) | ((estimate > 0) & np.isfinite(estimate)), "seconds > 0"),
         ("cpus", columns["cpus"] >= 0, "0 (no limit) or more"),
         ("memory_mib", columns["memory_mib"] >= 0, "0 (no limit) or more"),
+        ("memory_mib", columns["memory_mib"] <= MAX_MEMORY_MIB, f"at most {MAX_MEMORY_MIB}"),
         ("priority", np.isfinite(columns["priority"]), "a finite number"),
         ("deadline", ~np.isnan(columns["deadline"]), "seconds, or infinity for none"),
-        ("user", columns["user"] >= 0, "a user index of 0 or more"),
+        (
+            "user",
+            (columns["user"] >= 0) & (columns["user"] < (num_users or 2**31)),
+            "an index into user_names" if num_users else "a user index of 0 or more",
+        ),
         ("pool", (columns["pool"] >= -1) & (columns["pool"] < num_pools), "-1 or a pool index"),
         (
             "gpu_types",

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_DEPTH = 32
 """Values a formula may have on the native core's stack at once."""
 
+MAX_TERMS = 200
+"""Operators a formula may have; a longer chain would be as deep a tree, too deep for Python."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Node:
@@ -197,7 +200,7 @@ class Formula:
                 return value_of(node.word)
             if node.op == "number":
                 return node.value
-            return OPERATIONS[node.op][1](*(walk(argument) for argument in node.args))
+            return OPERATIONS[node.op][1](*map(walk, node.args))
 
         return walk(self.root)
 
@@ -222,6 +225,7 @@ class _Parser:
         self.text, self.parameters = text, parameters
         self.words: set[str] = set()
         self.nesting = 0
+        self.operators = 0
         self.tokens: list[tuple[str, str, int]] = []
         position = 0
         while position < len(text.rstrip()):
@@ -240,11 +244,14 @@ class _Parser:
         return PolicyError(what, where=where, expected=expected, hint=hint)
 
     def take(self, *symbols: str) -> str | None:
-        kind, text, _ = self.tokens[self.next]
-        if kind == "symbol" and text in symbols:
-            self.next += 1
-            return text
-        return None
+        kind, text, position = self.tokens[self.next]
+        if kind != "symbol" or text not in symbols:
+            return None
+        self.next += 1
+        self.operators += text not in "(),"
+        if self.operators > MAX_TERMS:
+            raise self.error("the formula is too long", position, f"at most {MAX_TERMS} operators")
+        return text
 
     def require(self, symbol: str) -> None:
         if self.take(symbol) is None:
@@ -324,7 +331,7 @@ class _Parser:
             args.append(self.formula())
         self.require(")")
         if not at_least <= len(args) <= at_most:
-            wanted = str(at_least) if at_least == at_most else f"{at_least} or more"
+            wanted = str(at_least) if at_least == at_most else f"{at_least} to {at_most}"
             raise self.error(f"{name} got {len(args)} arguments", position, f"{wanted} arguments")
         if name == "clip":
             return Node("min", (Node("max", (args[0], args[1])), args[2]))

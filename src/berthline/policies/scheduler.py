@@ -11,18 +11,23 @@ gate follow it after colons:
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
+from typing import TYPE_CHECKING
 
 from berthline.errors import PolicyError, unknown_name
 from berthline.policies.formulas import Formula
-from berthline.policies.orders import order_formula
+from berthline.policies.orders import ORDERS, order_formula
 from berthline.policies.rules import DISCIPLINES, GATES, NEEDS_RUN_TIMES, PLACEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 FORM = "order[+discipline][@placement][?gate], such as sjf+easy@best-fit"
 _PART = r"\[[^\]]*\]|[^+@?!\[\]]+"
 _SCHEDULER = re.compile(
     rf"(?P<order>{_PART})(?:\+(?P<discipline>[^+@?!]+))?(?:@(?P<placement>[^+@?!]+))?"
-    rf"(?:\?(?P<gate>{_PART}))?(?:!(?P<preemption>.+))?"
+    r"(?:\?(?P<gate>\[[^\]]*\]|[^@?!\[\]]+))?(?:!(?P<preemption>.+))?"
 )
 
 
@@ -51,8 +56,8 @@ class Scheduler:
 
         Args:
             text: the SCHEDULER argument.
-            order: a formula that replaces the order of `text`.
-            gate: a formula that replaces the gate of `text`.
+            order: a formula, or a name, that replaces the order of `text`.
+            gate: a formula, or a name with its options, that replaces the gate of `text`.
 
         Raises:
             PolicyError: a part is unknown or malformed.
@@ -71,8 +76,12 @@ class Scheduler:
                 where=f"scheduler {text!r}",
                 expected="no '!' part: this version has no preemption rules",
             )
-        order_text = f"[{order}]" if order is not None else parts["order"].strip()
-        gate_text = f"[{gate}]" if gate is not None else (parts["gate"] or "").strip()
+        order_text = _bracketed(order, ORDERS) if order is not None else parts["order"].strip()
+        gate_text = (
+            _bracketed(gate, (*GATES, "none"))
+            if gate is not None
+            else (parts["gate"] or "").strip()
+        )
         discipline = (parts["discipline"] or "strict").strip()
         placement = (parts["placement"] or "first-fit").strip()
         for kind, value, known in (
@@ -94,8 +103,15 @@ class Scheduler:
 
 def split_schedulers(text: str) -> list[str]:
     """Split a comma-separated list of schedulers; commas inside [formulas] do not count."""
-    parts = re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+", text)
+    parts = re.split(r",(?![^\[]*\])", text)
     return [part.strip() for part in parts if part.strip()]
+
+
+def _bracketed(text: str, names: Container[str]) -> str:
+    """Return a formula as it stands in a scheduler's text: in brackets, unless it is a name."""
+    text = text.strip()
+    is_name = text.partition(":")[0] in names
+    return text if is_name or text.startswith("[") else f"[{text}]"
 
 
 def _order(text: str) -> Formula:
@@ -134,10 +150,22 @@ def _gate(text: str, scheduler: str) -> tuple[Formula | None, str]:
                 expected=" or ".join(f"{option}=NUMBER" for option in options),
             )
         try:
-            options[key] = float(value)
+            options[key] = _finite(value)
         except ValueError:
             raise PolicyError(
                 f"option {key} of gate {name!r} is {value!r}", where=where, expected="a number"
             ) from None
-    canonical = ":".join([name, *(f"{key}={value:g}" for key, value in options.items())])
+    canonical = ":".join([name, *(f"{key}={_digits(value)}" for key, value in options.items())])
     return Formula.parse(gate.formula, parameters=options), canonical
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _digits(number: float) -> str:
+    """Return the shortest text that reads as the same number, without a plus sign."""
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else f"{number!r}"

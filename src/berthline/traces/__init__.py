@@ -3,12 +3,20 @@
     load.py               load_trace: a file in, a Workload out
     formats.py            the table of formats; a new format is one file and one entry there
     swf.py                Standard Workload Format
+    alibaba_*.py          Alibaba traces: pai (2020), openb (2023), dlrm (2025), spot (2026)
+    google_2011*.py       Google clusterdata-2011-2
+    node_lists.py         read_cluster: a publisher's list of nodes as a cluster
     detection.py          how sure a format can be of a file
     files.py              reading bytes, gzip or not, with errors a user can act on
     blank_separated.py    columns of a text whose fields are separated by blanks
+    csv_table.py          columns of a text table; json_rows.py: records of a JSON list
+    usable.py             why a row is left out; dates.py, pools.py: what many formats share
     synthetic.py          generate, and the table of generators
     dials.py              the named, range-checked settings of a generator
     offered_load.py       how loaded a cluster is by a workload, and how to change it
+    card.py               what a workload is made of; demand.py, arrival_pattern.py, impossible.py
+    validate.py           what is wrong in a file; oddities.py: what looks odd in a workload
+    catalog.py            public traces; fetch.py gets them from their publishers
     workload_argument.py  the command line's WORKLOAD: a file or a generator
 
 A reader never drops a row silently: what it left out, and why, is in `Workload.provenance`.

@@ -32,6 +32,15 @@ def read_head(path: Path) -> bytes:
     return _read(path, HEAD_BYTES)
 
 
+def read_bytes(path: Path) -> bytes:
+    """Return all of a file, unpacked.
+
+    Raises:
+        TraceError: the file is missing, a directory, empty, or cannot be read or unpacked.
+    """
+    return _read(path, -1)
+
+
 def read_text(path: Path) -> bytes:
     r"""Return all of a text file, unpacked, as bytes in which every line ends with `\n`.
 
@@ -80,17 +89,34 @@ def bare_name(path: Path, *suffixes: str) -> str:
     return name
 
 
+def is_directory(path: Path) -> bool:
+    """Return whether a path is a directory; one the system refuses to look at is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def list_files(directory: Path) -> list[Path]:
+    """Return the files in a directory by name; one that may not be listed counts as empty."""
+    try:
+        return sorted(entry for entry in directory.iterdir() if entry.is_file())
+    except (OSError, ValueError):
+        return []
+
+
 def _read(path: Path, size: int) -> bytes:
     """Return `size` bytes of the unpacked file, -1 = all of it."""
     try:
-        with path.open("rb") as file:
+        # Without a buffer in between, reading all of a file takes its size in memory, not twice.
+        with path.open("rb", buffering=0) as file:
             packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
             file.seek(0)
             if packed:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     content = unpacked.read(size)
             else:
-                content = file.read(size)
+                content = file.read(size) or b""
     except FileNotFoundError:
         raise TraceError(
             "no such trace file",

@@ -8,11 +8,36 @@ knows a format by name. Tables sit here, not in the modules, so that one look sh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from berthline.model.workload import Workload
-from berthline.traces import swf
+from berthline.traces import (
+    acme,
+    alibaba_dlrm,
+    alibaba_openb,
+    alibaba_pai,
+    alibaba_spot,
+    alibaba_spot_reduced,
+    four_column,
+    gavel,
+    google_2011,
+    helios,
+    lsf_acct,
+    lsf_csv,
+    muri,
+    parquet,
+    philly,
+    philly_reduced,
+    plain_csv,
+    pollux_sia,
+    rltune,
+    slurm_database,
+    slurm_json,
+    slurm_sacct,
+    swf,
+    tiresias,
+)
 from berthline.traces.detection import Match
 
 
@@ -26,12 +51,17 @@ class Format:
         detect: from the unpacked first bytes of a file and its path, how sure the format is that
             the file is of its kind.
         read: returns the jobs of a file; raises TraceError, with the line, when it cannot.
+        options: the keyword arguments of `read` beyond the path, all optional, and what each is.
+        parts: returns the files of a directory that together are one trace of this format, none
+            if there are none; None = `read` takes single files only.
     """
 
     name: str
     description: str
     detect: Callable[[bytes, Path], Match]
-    read: Callable[[Path], Workload]
+    read: Callable[..., Workload]
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    parts: Callable[[Path], list[Path]] | None = None
 
 
 FORMATS: dict[str, Format] = {
@@ -43,19 +73,167 @@ FORMATS: dict[str, Format] = {
             swf.detect,
             swf.read,
         ),
+        Format(
+            "philly",
+            "Microsoft Philly: the native cluster_job_log JSON",
+            philly.detect,
+            philly.read,
+        ),
+        Format(
+            "philly-reduced",
+            "Microsoft Philly reduced to timestamp, duration, num_gpus, gpu_time, cluster",
+            philly_reduced.detect,
+            philly_reduced.read,
+        ),
+        Format(
+            "helios",
+            "SenseTime Helios: the native cluster_log.csv",
+            helios.detect,
+            helios.read,
+        ),
+        Format(
+            "reduced-csv",
+            "Helios or Alibaba PAI reduced to job_id, arrival_s, service_sec, gpu_count",
+            four_column.detect,
+            four_column.read,
+        ),
+        Format(
+            "acme",
+            "Acme of the Shanghai AI Laboratory: trace_seren.csv and trace_kalos.csv",
+            acme.detect,
+            acme.read,
+        ),
+        Format(
+            "slurm-sacct",
+            "Slurm accounting: text of sacct -P",
+            slurm_sacct.detect,
+            slurm_sacct.read,
+            slurm_sacct.OPTIONS,
+        ),
+        Format(
+            "slurm-json",
+            "Slurm accounting: sacct --json",
+            slurm_json.detect,
+            slurm_json.read,
+        ),
+        Format(
+            "slurm-database",
+            "Slurm accounting: dump of the database's job table, such as MIT Supercloud's",
+            slurm_database.detect,
+            slurm_database.read,
+        ),
+        Format(
+            "lsf-acct",
+            "LSF accounting: lsb.acct",
+            lsf_acct.detect,
+            lsf_acct.read,
+        ),
+        Format(
+            "lsf-csv",
+            "LSF jobs as CSV, made from lsb.acct or bacct",
+            lsf_csv.detect,
+            lsf_csv.read,
+            lsf_csv.OPTIONS,
+        ),
+        Format(
+            "alibaba-pai",
+            "Alibaba PAI (cluster-trace-gpu-v2020): headerless job, task and instance tables",
+            alibaba_pai.detect,
+            alibaba_pai.read,
+            parts=alibaba_pai.parts,
+        ),
+        Format(
+            "alibaba-openb",
+            "Alibaba openb pods (cluster-trace-gpu-v2023): pod lists with times",
+            alibaba_openb.detect,
+            alibaba_openb.read,
+        ),
+        Format(
+            "alibaba-dlrm",
+            "Alibaba DLRM inference instances (cluster-trace-gpu-v2025)",
+            alibaba_dlrm.detect,
+            alibaba_dlrm.read,
+            alibaba_dlrm.OPTIONS,
+        ),
+        Format(
+            "alibaba-spot",
+            "Alibaba spot and high-priority jobs (cluster-trace-v2026-spot-gpu): job_info_df",
+            alibaba_spot.detect,
+            alibaba_spot.read,
+        ),
+        Format(
+            "alibaba-spot-reduced",
+            "Alibaba spot jobs reduced to arrival_time, runtime, gpus, priority",
+            alibaba_spot_reduced.detect,
+            alibaba_spot_reduced.read,
+        ),
+        Format(
+            "google-2011",
+            "Google clusterdata-2011-2: parts of job_events or task_events; GPUs are an assumption",
+            google_2011.detect,
+            google_2011.read,
+            google_2011.OPTIONS,
+            google_2011.parts,
+        ),
+        Format(
+            "rltune",
+            "RLTune job lists: 19 or 20 columns without a header, virtual cluster and GPU type",
+            rltune.detect,
+            rltune.read,
+        ),
+        Format(
+            "tiresias",
+            "Tiresias job lists: training jobs with iterations and durations",
+            tiresias.detect,
+            tiresias.read,
+        ),
+        Format(
+            "muri",
+            "Muri job lists: those of Tiresias in milliseconds, with resource times",
+            muri.detect,
+            muri.read,
+        ),
+        Format(
+            "pollux-sia",
+            "Pollux and Sia workloads, which need a table of run times",
+            pollux_sia.detect,
+            pollux_sia.read,
+            pollux_sia.OPTIONS,
+        ),
+        Format(
+            "gavel",
+            "Gavel traces, which need a table of throughputs",
+            gavel.detect,
+            gavel.read,
+            gavel.OPTIONS,
+        ),
+        Format(
+            "parquet",
+            "Berthline's own: a workload as it was, with its provenance",
+            parquet.detect,
+            parquet.read,
+        ),
+        Format(
+            "csv",
+            "any CSV: columns by a mapping, or by names such as submit_time, duration, num_gpus",
+            plain_csv.detect,
+            plain_csv.read,
+            plain_csv.OPTIONS,
+        ),
     )
 }
 
 
-def detect_format(head: bytes, path: Path) -> Format | None:
+def detect_format(head: bytes, path: Path, among: Iterable[Format] | None = None) -> Format | None:
     """Return the format that is surest of a file, the first of equals, or None.
 
     Args:
         head: the unpacked first bytes of the file.
         path: the file, for its name.
+        among: the formats to choose from; None = all.
     """
     best, surest = None, Match.NO
-    for entry in FORMATS.values():
+    for entry in FORMATS.values() if among is None else among:
         match = entry.detect(head, path)
         if match > surest:
             best, surest = entry, match

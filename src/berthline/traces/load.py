@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from berthline.errors import TraceError, unknown_name
+from berthline.errors import ConfigError, TraceError, unknown_name
+from berthline.traces.column_mapping import FORM
 from berthline.traces.detection import head_lines
-from berthline.traces.files import binary_error, is_binary, read_head
-from berthline.traces.formats import FORMATS, detect_format
+from berthline.traces.files import binary_error, is_binary, is_directory, read_head
+from berthline.traces.formats import FORMATS, Format, detect_format
+from berthline.traces.node_list_kinds import node_list_kind
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from berthline.model.workload import Workload
 
@@ -21,6 +24,7 @@ _SHOWN_CHARACTERS = 60
 def load_trace(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - the public name, the same as the --format option
+    **options: object,
 ) -> Workload:
     """Return the jobs of a trace file, sorted by submission and rebased to time 0.
 
@@ -29,30 +33,87 @@ def load_trace(
     reason) and what the format itself knows, such as `origin_unix_time`.
 
     Args:
-        path: the file.
-        format: the name of its format; None = recognise it by its content.
+        path: the file; for formats that come in parts or tables, also the directory of them.
+        format: the name of its format; None = recognise it by its content, among the formats that
+            take the options given.
+        **options: settings of the format, such as `mapping` of `csv`; None = not given.
 
     Raises:
+        ConfigError: no format, or not this one, takes such an option.
         TraceError: the file cannot be read, is of no known format, has a line that makes no sense
             (the message has its number), or holds no usable job.
     """
     path = Path(path)
+    given = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         if format not in FORMATS:
             what, expected, hint = unknown_name("trace format", format, FORMATS)
             raise TraceError(what, where=str(path), expected=expected, hint=hint)
-        return FORMATS[format].read(path)
+        found: Format | None = _takers(given, [FORMATS[format]], path)[0]
+    else:
+        takers = _takers(given, FORMATS.values(), path)
+        # An option that only one format has names the format: a mapping makes any table a trace.
+        only = bool(given) and len(takers) == 1
+        found = takers[0] if only else _recognise(path, takers)
+    if found is None:
+        raise _unrecognised(path)
+    return found.read(path, **given)
+
+
+def _recognise(path: Path, among: Iterable[Format]) -> Format | None:
+    """Return the format of a file, or of a directory whose files are the parts of one trace."""
+    for entry in among if is_directory(path) else ():
+        parts = entry.parts(path) if entry.parts else []
+        if parts and entry.detect(read_head(parts[0]), parts[0]):
+            return entry
+    return detect_format(read_head(path), path, among)  # which says so if it is a directory
+
+
+def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[Format]:
+    """Return the formats that take all options given.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    among = list(among)
+    takers = [entry for entry in among if entry.options.keys() >= set(given)]
+    if takers:
+        return takers
+    known = {name for entry in among for name in entry.options}
+    wrong = next((name for name in given if name not in known), None)
+    kind = f"option of the trace format {among[0].name!r}" if len(among) == 1 else "trace option"
+    if wrong is None:
+        raise ConfigError(
+            "no trace format takes these options together: " + ", ".join(given), where=str(path)
+        )
+    what, expected, hint = unknown_name(kind, wrong, known)
+    owners = [entry.name for entry in FORMATS.values() if wrong in entry.options]
+    raise ConfigError(
+        what,
+        where=str(path),
+        expected=expected if known else "no options: this format has none",
+        hint=f"{wrong} is an option of {' and '.join(owners)}" if owners else hint,
+    )
+
+
+def _unrecognised(path: Path) -> TraceError:
     head = read_head(path)
-    found = detect_format(head, path)
-    if found is not None:
-        return found.read(path)
     if is_binary(head):
-        raise binary_error(path)
-    raise TraceError(
+        return binary_error(path)
+    nodes = node_list_kind(head)
+    if nodes is not None:
+        return TraceError(
+            f"this is a list of nodes ({nodes}), not of jobs",
+            where=str(path),
+            expected="a trace of jobs: one of " + ", ".join(FORMATS),
+            hint="berthline.traces.node_lists.read_cluster makes a cluster of it",
+        )
+    return TraceError(
         f"the trace format was not recognised; the first line is {_first_line(head)!r}",
         where=str(path),
         expected="one of " + ", ".join(FORMATS),
-        hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}",
+        hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}; if it is a "
+        f"table of your own, say what its columns mean: --map {FORM}",
     )
 
 

@@ -110,10 +110,10 @@ def read(path: Path) -> Workload:
     Raises:
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
-    text = read_text(path)
-    header = _header(_comment_lines(text))
+    comments, text = _part_comments(read_text(path))
+    header = _header(comments)
     rows = BlankSeparated(
-        _COMMENT.sub(b"", text),
+        text,
         path,
         FIELDS,
         wanted=_WANTED,
@@ -168,7 +168,7 @@ def read(path: Path) -> Workload:
         estimate=np.where(estimate[used] > 0, estimate[used], np.nan),
         user=user_code,
         user_names=tuple("unknown" if code < 0 else f"{code:.0f}" for code in users.tolist()),
-        names=job_number[used].astype(np.str_),
+        names=_as_text(job_number[used]),
         name=bare_name(path, _SUFFIX),
         provenance=provenance,
     )
@@ -197,6 +197,13 @@ def _reasons(
     }
 
 
+def _as_text(words: npt.NDArray[np.bytes_]) -> npt.NDArray[np.str_]:
+    try:
+        return words.astype(np.str_)
+    except UnicodeDecodeError:  # not ASCII, which is all that numpy converts by itself
+        return np.char.decode(words, "utf-8", "replace")
+
+
 def _status_counts(status: npt.NDArray[np.float64]) -> dict[str, int]:
     codes, counts = np.unique(status, return_counts=True)
     return {
@@ -213,9 +220,13 @@ def _origin(first_submit: float, header: Mapping[str, str]) -> float | None:
     return None if start is None else start + first_submit
 
 
-def _comment_lines(text: bytes) -> list[str]:
-    """Return the comments of a file, wherever they stand."""
-    return [comment.decode("utf-8", errors="replace") for comment in _COMMENT.findall(text)]
+def _part_comments(text: bytes) -> tuple[list[str], bytes]:
+    """Return the comments of a file, wherever they stand, and the text without them."""
+    end = text.rfind(b";") + 1  # the last comment; after it, which is nearly all, nothing changes
+    end = text.index(b"\n", end) if end else 0
+    top = text[:end]
+    comments = [comment.decode("utf-8", errors="replace") for comment in _COMMENT.findall(top)]
+    return comments, _COMMENT.sub(b"", top) + text[end:]
 
 
 def _header(lines: list[str]) -> dict[str, str]:

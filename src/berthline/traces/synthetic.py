@@ -1,76 +1,47 @@
 """Generators: workloads made from a seed and a few dials, and the table of them.
 
-A generator is a function and one entry in `GENERATORS`; the command line, `generate` and the lists
-know it from there. Everything is a pure function of the arguments.
-
-The `synthetic` generator draws its base columns (GPUs, run time, submission, in this order) from
-`numpy.random.default_rng(seed)` and nothing else from that stream, so they are the common workload
-that published numbers refer to. Every further column has a stream of its own, keyed by the seed
-and the column: turning one dial never changes another column.
+A generator is one entry in `GENERATORS`; the command line, `generate` and the lists know it from
+there. Everything is a pure function of the arguments. Columns have random streams of their own,
+keyed by the seed and the column, and the streams are the same for all generators: turning one dial
+never changes another column, and `bursty` and `diurnal` submit the very same jobs at other times.
+(`synthetic` itself has older streams; see common_workload.py.)
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Callable, Mapping
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, unknown_name
-from berthline.model.cluster import Cluster
-from berthline.model.workload import Workload
-from berthline.traces.dials import JOBS, LOAD, SEED, Dial, set_dials
+from berthline.traces import arrivals, lublin
+from berthline.traces import reference_systems as systems
+from berthline.traces.common_workload import common_workload
+from berthline.traces.dials import set_dials, with_defaults
+from berthline.traces.estimates import ESTIMATE_DIALS
+from berthline.traces.generator import Generator
+from berthline.traces.gpu_mix import GPU_DIALS, draw_gpus
+from berthline.traces.job_columns import (
+    DEADLINE_DIALS,
+    PRIORITY_CORRELATION_DIAL,
+    PRIORITY_DIAL,
+    USER_DIALS,
+)
+from berthline.traces.run_times import RUN_DIALS, draw_run_times
 
-Settings = Mapping[str, int | float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Generator:
-    """A way to make workloads.
-
-    Attributes:
-        name: what the WORKLOAD argument calls it.
-        description: one line for lists.
-        function: makes the workload from (cluster, jobs, load, seed, values of all dials).
-        dials: its settings beyond jobs, load and seed.
-    """
-
-    name: str
-    description: str
-    function: Callable[[Cluster, int, float, int, Settings], Workload]
-    dials: tuple[Dial, ...]
-
-    def make(
-        self,
-        cluster: Cluster,
-        *,
-        jobs: int | None = None,
-        load: float | None = None,
-        seed: int = 0,
-        dials: Mapping[str, object],
-    ) -> Workload:
-        """Return a workload, with None and dials not given at their defaults.
-
-        Raises:
-            ConfigError: an unknown dial, or a value out of range.
-        """
-        where = f"generator {self.name!r}"
-        return self.function(
-            cluster,
-            int(JOBS.convert(JOBS.default if jobs is None else jobs, where=where)),
-            float(LOAD.convert(LOAD.default if load is None else load, where=where)),
-            int(SEED.convert(seed, where=where)),
-            set_dials(self.dials, dials, where=where),
-        )
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+    from berthline.traces.dials import Settings
+    from berthline.traces.draws import Source, Table
+    from berthline.traces.episodes import Episodes
+    from berthline.traces.fitted import FittedGenerator
 
 
 def generate(
     name: str = "synthetic",
     *,
     cluster: Cluster,
-    jobs: int = 1000,
-    load: float = 0.9,
+    jobs: int | None = None,
+    load: float | None = None,
     seed: int = 0,
     **dials: object,
 ) -> Workload:
@@ -82,136 +53,218 @@ def generate(
     Args:
         name: a key of `GENERATORS`.
         cluster: the arrival rate is set so that this cluster is loaded as asked.
-        jobs: how many jobs.
-        load: GPU-seconds asked for per GPU-second of the cluster, on average.
+        jobs: how many jobs; None = 1000.
+        load: GPU-seconds asked for per GPU-second of the cluster, on average; None = 0.9, or the
+            rate of the system that the generator is taken from.
         seed: selects the random numbers.
         **dials: the generator's own settings, as numbers or as their text.
 
     Raises:
         ConfigError: an unknown generator or dial, or a value out of range.
     """
+    return _generator(name).make(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
+
+
+def episodes(
+    generator: str | Generator | FittedGenerator,
+    *,
+    cluster: Cluster,
+    count: int,
+    jobs: int,
+    load: float | None = None,
+    seed: int = 0,
+    first: int = 0,
+    **dials: object,
+) -> Episodes:
+    """Return many workloads of a generator at once, as tables with one row each.
+
+    Episode i depends on the seed and i alone, not on how many are made with it, and episode 0 is
+    what `generate` returns. (Of `synthetic` it has the same distributions, not the same numbers.)
+
+    Args:
+        generator: a key of `GENERATORS`, a generator, or one fitted to a trace.
+        cluster: as for `generate`.
+        count: how many episodes.
+        jobs: jobs in each.
+        load: as for `generate`; every episode has it on average.
+        seed: selects the random numbers.
+        first: number of the first episode.
+        **dials: as for `generate`.
+
+    Raises:
+        ConfigError: an unknown generator or dial, or a value out of range.
+
+    Example:
+        >>> from berthline.model.cluster import Cluster
+        >>> batch = episodes("bursty", cluster=Cluster.parse("philly"), count=100, jobs=400)
+        >>> batch.columns["run"].shape, len(batch[7])
+        ((100, 400), 400)
+    """
+    entry = _generator(generator) if isinstance(generator, str) else generator
+    return entry.episodes(
+        cluster, count=count, jobs=jobs, load=load, seed=seed, first=first, dials=dials
+    )
+
+
+def _generator(name: str) -> Generator:
     if name not in GENERATORS:
         what, expected, hint = unknown_name("generator", name, GENERATORS)
         raise ConfigError(what, expected=expected, hint=hint)
-    return GENERATORS[name].make(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
+    return GENERATORS[name]
 
 
-_GPU_CHOICES = np.array([1, 2, 4, 8])
-_GPU_SHARES = np.array([0.6, 0.15, 0.1, 0.15])
-_MEAN_GPUS = float(_GPU_CHOICES @ _GPU_SHARES)
-
-_MEDIAN_RUN = 1200.0  # seconds
-_RUN_SIGMA = 1.5
-_SHORTEST_RUN, _LONGEST_RUN = 10.0, 604_800.0  # seconds; one week
-# GPU-seconds, of run times before they are rounded and clipped; GPUs and run time are independent.
-_MEAN_WORK = _MEAN_GPUS * _MEDIAN_RUN * math.exp(_RUN_SIGMA**2 / 2)
-
-# Positions in this tuple key the streams, so new columns are added at the end.
-_STREAMS = ("user", "priority", "deadline", "estimate")
-
-
-def _stream(seed: int, column: str) -> np.random.Generator:
-    """Return the random stream of one column.
-
-    A spawn key, unlike a longer seed, cannot collide with the stream of any other seed.
-    """
-    key = np.random.SeedSequence(seed, spawn_key=(_STREAMS.index(column),))
-    return np.random.default_rng(key)
+_PEOPLE_DIALS = (*USER_DIALS, PRIORITY_DIAL, *DEADLINE_DIALS)
+_OWN_PRIORITY_DIALS = (*USER_DIALS, *DEADLINE_DIALS)
+_COMMON_DIALS = (
+    *_PEOPLE_DIALS,
+    *(dial for dial in ESTIMATE_DIALS if dial.name == "estimate_error"),
+)
+_MIX_DIALS = (
+    *RUN_DIALS,
+    *GPU_DIALS,
+    *_PEOPLE_DIALS,
+    PRIORITY_CORRELATION_DIAL,
+    *ESTIMATE_DIALS,
+)
+_COMMON_MIX = set_dials((*RUN_DIALS, *GPU_DIALS), {}, where="the common workload")
 
 
-def _synthetic(cluster: Cluster, jobs: int, load: float, seed: int, dials: Settings) -> Workload:
-    low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
-    if low > high:
-        raise ConfigError(
-            f"deadline_low is {low:g} and deadline_high is {high:g}",
-            where="generator 'synthetic'",
-            expected="deadline_low no larger than deadline_high",
-        )
-    base = np.random.default_rng(seed)
-    gpus = base.choice(_GPU_CHOICES, jobs, p=_GPU_SHARES)
-    drawn = base.lognormal(math.log(_MEDIAN_RUN), _RUN_SIGMA, jobs)
-    run = np.clip(np.rint(drawn), _SHORTEST_RUN, _LONGEST_RUN)
-    mean_gap = _MEAN_WORK / (load * cluster.total_gpus)
-    submit = np.rint(np.cumsum(base.exponential(mean_gap, jobs)))
+def _mixed_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:  # noqa: ARG001
+    return draw_run_times(source, dials), draw_gpus(source, dials)
 
-    num_users = int(dials["users"])
-    popularity = np.arange(1, num_users + 1, dtype=np.float64) ** -float(dials["user_skew"])
-    user = _stream(seed, "user").choice(num_users, jobs, p=popularity / popularity.sum())
-    priority = _stream(seed, "priority").integers(0, int(dials["priorities"]), jobs)
-    deadline = submit + run * _stream(seed, "deadline").uniform(low, high, jobs)
-    # Users state a limit at which the job would be killed, so an estimate is never too short.
-    excess = np.abs(_stream(seed, "estimate").standard_normal(jobs))
-    estimate = np.ceil(run * np.exp(float(dials["estimate_error"]) * excess))
-    return Workload.from_columns(
-        submit=submit,
-        run=run,
-        gpus=gpus,
-        estimate=estimate,
-        priority=priority,
-        deadline=deadline,
-        user=user,
-        user_names=tuple(f"user{number}" for number in range(num_users)),
-        name="synthetic",
-        provenance={
-            "generator": "synthetic",
-            "jobs": jobs,
-            "load": load,
-            "seed": seed,
-            "gpus": cluster.total_gpus,
-            "dials": dict(dials),
-        },
-        # Published makespans count from the generator's time 0, not from the first job.
-        rebase=False,
-    )
+
+def _common_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:  # noqa: ARG001
+    return _mixed_sizes(source, total_gpus, _COMMON_MIX)
 
 
 GENERATORS: dict[str, Generator] = {
     entry.name: entry
     for entry in (
         Generator(
-            "synthetic",
-            "the common workload: Poisson arrivals, lognormal run times, gangs of 1, 2, 4 and 8",
-            _synthetic,
-            (
-                Dial(
-                    name="users",
-                    default=16,
-                    meaning="how many users submit jobs",
-                    lowest=1,
-                    highest=1_000_000,
-                ),
-                Dial(
-                    name="user_skew",
-                    default=1.0,
-                    meaning="the k-th user has a share like 1/k**user_skew; 0 = all equal",
-                    highest=10,
-                ),
-                Dial(
-                    name="priorities",
-                    default=4,
-                    meaning="priorities are 0 to this minus 1, all equally likely",
-                    lowest=1,
-                    highest=1_000_000,
-                ),
-                Dial(
-                    name="deadline_low",
-                    default=1.2,
-                    meaning="the tightest deadline: submission plus this many run times",
-                    highest=1e6,
-                ),
-                Dial(
-                    name="deadline_high",
-                    default=2.0,
-                    meaning="the loosest deadline: submission plus this many run times",
-                    highest=1e6,
-                ),
-                Dial(
-                    name="estimate_error",
-                    default=0.0,
-                    meaning="estimate = run * exp(error * |N(0, 1)|), rounded up; 0 = exact",
-                    highest=10,
-                ),
+            name="synthetic",
+            description="the common workload: Poisson arrivals, lognormal run times, gangs of 1, "
+            "2, 4 and 8",
+            sizes=_common_sizes,
+            arrivals=arrivals.even,
+            dials=_COMMON_DIALS,
+            exact=common_workload,
+        ),
+        Generator(
+            name="poisson",
+            description="jobs like the common workload's, with a dial for everything",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.even,
+            dials=_MIX_DIALS,
+        ),
+        Generator(
+            name="bursty",
+            description="bursts about a few instants over an even background",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.about_centres,
+            dials=(*arrivals.BURST_DIALS, *_MIX_DIALS),
+        ),
+        Generator(
+            name="on-off",
+            description="a rate that is high and low by turns",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.by_turns,
+            dials=(*arrivals.ON_OFF_DIALS, *_MIX_DIALS),
+        ),
+        Generator(
+            name="diurnal",
+            description="a rate that rises and falls like a sine, rising first",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.daily,
+            dials=(*arrivals.DIURNAL_DIALS, *_MIX_DIALS),
+        ),
+        Generator(
+            name="shifted-diurnal",
+            description="the same a quarter period later: at its highest, and falling, first",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.daily_shifted,
+            dials=(*arrivals.DIURNAL_DIALS, *_MIX_DIALS),
+        ),
+        Generator(
+            name="batch",
+            description="all jobs submitted at once, at time 0; takes no load",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.at_once,
+            dials=_MIX_DIALS,
+            load=None,
+        ),
+        Generator(
+            name="lublin",
+            description="sizes, run times and daily cycle like the Lublin-Feitelson model's",
+            sizes=lublin.lublin_sizes,
+            arrivals=lublin.lublin_arrivals,
+            dials=(*lublin.LUBLIN_DIALS, *_PEOPLE_DIALS, *ESTIMATE_DIALS),
+        ),
+        Generator(
+            name="heavy-tailed",
+            description="the look-ahead system's: few long and wide jobs among many short ones, "
+            "submitted in bursts within 10,000 s unless a load is given",
+            sizes=systems.lookahead_sizes,
+            arrivals=arrivals.about_centres,
+            dials=(
+                *systems.LOOKAHEAD_DIALS,
+                *arrivals.BURST_DIALS,
+                *with_defaults(RUN_DIALS, run_times="heavy-tailed", run_low=1.0, run_high=10_000.0),
+                *_OWN_PRIORITY_DIALS,
+                *ESTIMATE_DIALS,
             ),
+            load=None,
+            own_gap=systems.lookahead_gap,
+            priorities=systems.lookahead_priorities,
+        ),
+        Generator(
+            name="drl-scheduler",
+            description="the D3QN and SAC scheduler's: normal run times, 1 to 8 GPUs, 2.5 jobs a "
+            "second unless a load is given",
+            sizes=_mixed_sizes,
+            arrivals=arrivals.even,
+            dials=(
+                *systems.DRL_DIALS,
+                *with_defaults(RUN_DIALS, run_times="normal", run_low=1.0, run_high=1e8),
+                *with_defaults(GPU_DIALS, gpu_mix="1-8"),
+                *with_defaults(_OWN_PRIORITY_DIALS, users=3, user_skew=0.0),
+                *ESTIMATE_DIALS,
+            ),
+            load=None,
+            own_gap=systems.drl_gap,
+            priorities=systems.drl_priorities,
+        ),
+        Generator(
+            name="rlmetadqn",
+            description="the meta-scheduler's: single-GPU jobs of 30 to 900 s with deadlines, 2 a "
+            "minute unless a load is given",
+            sizes=_mixed_sizes,
+            arrivals=systems.meta_arrivals,
+            dials=(
+                *systems.META_DIALS,
+                *with_defaults(RUN_DIALS, run_times="uniform", run_low=30.0, run_high=900.0),
+                *with_defaults(GPU_DIALS, gpu_mix="single"),
+                *_PEOPLE_DIALS,
+                *ESTIMATE_DIALS,
+            ),
+            load=None,
+            own_gap=systems.meta_gap,
+        ),
+        Generator(
+            name="lsf",
+            description="the LSF host picker's: short jobs in bunches every second, up to 50 "
+            "unless a load is given; its cores are GPUs here",
+            sizes=_mixed_sizes,
+            arrivals=systems.lsf_arrivals,
+            dials=(
+                *systems.LSF_DIALS,
+                *with_defaults(RUN_DIALS, run_times="uniform", run_low=20.0, run_high=120.0),
+                *with_defaults(GPU_DIALS, gpu_mix="1-4"),
+                *_PEOPLE_DIALS,
+                *ESTIMATE_DIALS,
+            ),
+            load=None,
+            own_gap=systems.lsf_gap,
+            memory=systems.lsf_memory,
         ),
     )
 }

@@ -21,6 +21,9 @@ NEVER_STARTED = "never started"
 NOT_FINISHED = "not finished when the trace ends"
 CANCELLED = "cancelled before start"
 
+FRACTIONS_ROUNDED_UP = "fractional GPUs rounded up to whole ones"
+"""The key of `provenance["rounded"]` under which formats count such jobs."""
+
 
 def choose_rows(
     reasons: Mapping[str, npt.NDArray[np.bool_]], *, path: Path, expected: str

@@ -1,4 +1,4 @@
-"""The command line's WORKLOAD argument: a trace file or the name of a generator."""
+"""The command line's WORKLOAD argument: a trace file, a fitted generator, or a generator's name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import JOBS, LOAD, SEED
+from berthline.traces.fitted import SUFFIX as FITTED_SUFFIX
+from berthline.traces.fitted import FittedGenerator
 from berthline.traces.load import load_trace
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.synthetic import GENERATORS
@@ -38,7 +40,9 @@ def resolve_workload(
     A file wins over a generator of the same name. For a file, `jobs` takes the first jobs by
     submission, and then `load` stretches or squeezes the submission times until work /
     (GPUs * time from first to last submission) is that load (see `scale_to_load`); None leaves the
-    trace as it is. For a generator, None means its default.
+    trace as it is. For a generator, None means its default. A file whose name ends with `.fit.json`
+    is a fitted generator: it is drawn from with the seed, by default as many jobs, at the same
+    rate, as its trace has.
 
     Args:
         text: a path or the name of a generator.
@@ -74,6 +78,14 @@ def resolve_workload(
             expected="--set only with a generator: " + ", ".join(GENERATORS),
             hint="a trace takes --jobs and --load",
         )
+    if text.endswith(FITTED_SUFFIX):
+        if format is not None:
+            raise ConfigError(
+                f"--format {format} given for a fitted generator",
+                where=text,
+                expected="--format only with a trace file",
+            )
+        return FittedGenerator.load(path).generate(jobs, seed, cluster=cluster, load=load)
     if jobs is not None:
         jobs = int(JOBS.convert(jobs, where=text))
     workload = load_trace(path, format)

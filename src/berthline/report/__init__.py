@@ -1,0 +1,1 @@
+"""Figures and reports, made from workloads and schedule logs. Needs the extra `report`."""

@@ -1,0 +1,157 @@
+"""Anonymising a workload: names become keyed hashes, so that a log can leave the house.
+
+The code of a name depends on the key, the salt and the name alone: not on the order of rows nor on
+the other names, so the same user has the same code in every file made with the same key and salt.
+Without the key, codes cannot be checked against a list of likely names. Another salt gives codes
+that cannot be matched with those of other files.
+
+Kept as they are: submissions relative to the first, run times, estimates, deadlines, GPUs, CPUs,
+memory, priorities and GPU types. They are what a scheduler works with; whoever knows a job's exact
+times and size can still find it, so publish with care.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+from berthline.model.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Clock = Literal["keep", "shift", "drop"]
+
+SHORTEST_KEY = 16
+"""Characters. A key that can be guessed protects nothing."""
+
+_PLACEHOLDERS = frozenset({"", "all", "unknown"})  # what readers write where there is no name
+_KEPT_PROVENANCE = ("format", "rows", "used", "dropped", "rounded")
+_WEEK = 7 * 86_400
+_MOST_WEEKS = 520
+_CODE_BYTES = 8
+
+
+def anonymize(
+    workload: Workload,
+    *,
+    key: str | None = None,
+    salt: str = "",
+    clock: Clock = "drop",
+    name: str = "anonymized",
+) -> Workload:
+    """Return the workload with users, pools and jobs under codes, and without its origin.
+
+    `provenance["anonymized"]` says what was done. Of the rest of provenance only the format and the
+    counts of rows are kept, as anything else may name places and people.
+
+    Args:
+        workload: the jobs.
+        key: a secret text; None = a random one that nobody keeps, so that no other file can ever
+            get the same codes.
+        salt: any text; files with different salts cannot be matched with each other.
+        clock: what is known of the date of time 0: `"drop"` = nothing; `"shift"` = it is moved into
+            the past by up to ten years, a number of whole weeks that depends on the key, so that
+            days and nights stay where they are; `"keep"` = all.
+        name: what reports call the new workload.
+
+    Raises:
+        ConfigError: the key is too short, or the clock is none of these.
+    """
+    if key is not None and len(key) < SHORTEST_KEY:
+        raise ConfigError(
+            f"the key for anonymising has {len(key)} characters",
+            expected=f"{SHORTEST_KEY} or more, hard to guess",
+        )
+    if clock not in ("keep", "shift", "drop"):
+        raise ConfigError(f"unknown clock {clock!r}", expected="one of keep, shift, drop")
+    secret = secrets.token_bytes(32) if key is None else hashlib.sha256(key.encode()).digest()
+    coder = _Coder(secret, salt)
+    user, user_names = coder.recode("user", workload.user, workload.user_names)
+    pool, pool_names = coder.recode("pool", workload.pool, workload.pool_names)
+    names = None if workload.names is None else coder.codes("job", workload.names.tolist())
+    provenance: dict[str, Any] = {
+        known: workload.provenance[known]
+        for known in _KEPT_PROVENANCE
+        if known in workload.provenance
+    }
+    provenance |= _clock(workload, clock, coder)
+    provenance["anonymized"] = {
+        "hashed": "users, pools, jobs",
+        "key": "random, not kept" if key is None else "given",
+        "salted": bool(salt),
+        "clock": clock,
+        "kept": "times since the first submission, run times, estimates, deadlines, GPUs, CPUs, "
+        "memory, priorities, GPU types",
+    }
+    return Workload.from_columns(
+        submit=workload.submit,
+        run=workload.run,
+        gpus=workload.gpus,
+        estimate=workload.estimate,
+        cpus=workload.cpus,
+        memory_mib=workload.memory_mib,
+        priority=workload.priority,
+        deadline=workload.deadline,
+        user=user,
+        pool=pool,
+        gpu_types=workload.gpu_types,
+        user_names=user_names,
+        pool_names=pool_names,
+        gpu_type_sets=workload.gpu_type_sets,
+        names=names,
+        name=name,
+        provenance=provenance,
+        rebase=False,
+    )
+
+
+class _Coder:
+    """Turns names into codes."""
+
+    def __init__(self, secret: bytes, salt: str) -> None:
+        self._secret = secret
+        self._salt = hashlib.sha256(salt.encode()).digest()[: hashlib.blake2b.SALT_SIZE]
+
+    def digest(self, kind: str, name: str) -> bytes:
+        """Return the hash of a name; the same text as a user and as a pool has different ones."""
+        return hashlib.blake2b(
+            name.encode(),
+            key=self._secret,
+            salt=self._salt,
+            person=kind.encode(),
+            digest_size=_CODE_BYTES,
+        ).digest()
+
+    def codes(self, kind: str, names: Iterable[str]) -> list[str]:
+        return [
+            name if name in _PLACEHOLDERS else f"{kind}-{self.digest(kind, name).hex()}"
+            for name in names
+        ]
+
+    def recode(
+        self, kind: str, column: npt.NDArray[np.int32], names: tuple[str, ...]
+    ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+        """Return the column and its names under codes, in an order that tells nothing."""
+        codes = self.codes(kind, names)
+        order = np.argsort(np.array(codes, dtype=np.str_), kind="stable")
+        position = np.empty(len(codes) + 1, dtype=np.int32)
+        position[order] = np.arange(len(codes))
+        position[-1] = -1  # no pool
+        return position[column], tuple(codes[at] for at in order.tolist())
+
+
+def _clock(workload: Workload, clock: Clock, coder: _Coder) -> dict[str, Any]:
+    """Return what is known of the date of time 0."""
+    origin, zone = (workload.provenance.get(key) for key in ("origin_unix_time", "time_zone"))
+    if clock == "drop" or origin is None:
+        return {"origin_unix_time": None, "time_zone": zone if clock == "keep" else None}
+    if clock == "shift":
+        weeks = 1 + int.from_bytes(coder.digest("clock", "")) % _MOST_WEEKS
+        origin -= weeks * _WEEK
+    return {"origin_unix_time": origin, "time_zone": zone}

@@ -1,0 +1,251 @@
+"""FittedGenerator: a generator with the habits of a trace, as a file of a few numbers.
+
+`fit.py` makes one from a workload. What it knows, and how it draws:
+
+    when      gaps between submissions, bent to the hours of the day, the days of the week, and a
+              level that drifts from week to week. Gaps within short series, within long series
+              and between series are drawn apart.
+    who       users by their share, in series of successive jobs as long as theirs are.
+    how wide  GPUs by the user's own mix of size classes; a user repeats the size of the job before
+              with a probability.
+    how long  a run time's rank within its size class: the user's own level, plus a part that the
+              user repeats, nearly, with a probability, from job to job. The rank becomes seconds by
+              the quantiles of the class.
+    estimate  what was stated for run times of that length; repeated with the run time.
+
+Pools, GPU types, CPUs, memory, priorities and deadlines are not part of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from berthline.errors import ConfigError, TraceError
+from berthline.traces.atomic_write import write_atomically
+from berthline.traces.dials import JOBS, LOAD, SEED, set_dials
+from berthline.traces.episodes import COUNT, FIRST, Episodes, draw_in_blocks
+from berthline.traces.fitted_draws import GAP_LEVELS, SERIES_LEVELS, draw_columns
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+SUFFIX = ".fit.json"
+_LAYOUT = 1
+
+
+class SizeClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Jobs of similar width: the sizes with their shares, and run times by normal rank."""
+
+    sizes: list[int]
+    shares: list[float]
+    ranks: list[float]
+    run: list[float]
+
+
+class UserHabits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One user, or `count` users who are alike, with `share` of the jobs between them.
+
+    `series` has quantiles (at SERIES_LEVELS) of how many jobs the user submits in succession.
+    """
+
+    share: float
+    count: int
+    classes: dict[int, float]
+    level: float
+    spread: float
+    series: list[float]
+
+
+class StatedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is stated for run times up to `run_up_to`: quantiles, and how often nothing is."""
+
+    run_up_to: float
+    missing: float
+    values: list[float]
+
+
+class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A generator with the habits of a trace. Make it with `fit`, keep it with `save`.
+
+    Attributes:
+        layout: version of the file's layout.
+        name: of the trace.
+        jobs: how many jobs the trace has.
+        mean_gap: seconds between its submissions.
+        mean_work: GPU-seconds per job, as this generator draws them.
+        demand: GPUs that would be busy on average if no job ever waited.
+        hour_of_week: local time at time 0, in hours after Monday 00:00; 0 if not known.
+        hourly: rate in each hour of the day, as a multiple of the mean.
+        daily: rate on each day of the week, Monday first, likewise.
+        week_sigma: standard deviation of the logarithm of the weekly level.
+        week_correlation: of one week's level with the next.
+        pace: correlation of the gaps within a series.
+        gaps: quantiles (at GAP_LEVELS) of gaps in mean gaps, the cycle taken out: between series,
+            within short series, and within series of LONG_SERIES jobs and more.
+        repeat_size: probability that a user repeats the size of the job before.
+        repeat_run: probability that a user repeats its run time, too.
+        classes: size classes.
+        users: users by their share.
+        limits: what users state, by run time.
+    """
+
+    layout: int = _LAYOUT
+    name: str
+    jobs: int
+    mean_gap: float
+    mean_work: float
+    demand: float
+    hour_of_week: float
+    hourly: list[float]
+    daily: list[float]
+    week_sigma: float
+    week_correlation: float
+    pace: float
+    gaps: tuple[list[float], list[float], list[float]]
+    repeat_size: float
+    repeat_run: float
+    classes: list[SizeClass]
+    users: list[UserHabits]
+    limits: list[StatedLimits]
+
+    def generate(
+        self,
+        jobs: int | None = None,
+        seed: int = 0,
+        *,
+        cluster: Cluster | None = None,
+        load: float | None = None,
+    ) -> Workload:
+        """Return a workload like the trace.
+
+        Args:
+            jobs: how many jobs; None = as many as the trace.
+            seed: selects the random numbers.
+            cluster: what `load` refers to.
+            load: offered load on the cluster; None = the trace's own rate.
+
+        Raises:
+            ConfigError: a value out of range, or a load without a cluster.
+        """
+        return self.episodes(cluster, count=1, jobs=jobs, load=load, seed=seed)[0]
+
+    def episodes(
+        self,
+        cluster: Cluster | None = None,
+        *,
+        count: int,
+        jobs: int | None = None,
+        load: float | None = None,
+        seed: int = 0,
+        first: int = 0,
+        dials: Mapping[str, object] | None = None,
+    ) -> Episodes:
+        """Return many workloads like the trace at once; see `berthline.traces.synthetic.episodes`.
+
+        Raises:
+            ConfigError: a value out of range, a dial (there are none), or a load without a cluster.
+        """
+        where = f"fitted generator {self.name!r}"
+        set_dials((), dials or {}, where=where)
+        num_jobs = int(JOBS.convert(self.jobs if jobs is None else jobs, where=where))
+        seed = int(SEED.convert(seed, where=where))
+        count = int(COUNT.convert(count, where=where))
+        first = int(FIRST.convert(first, where=where))
+        mean_gap = self.mean_gap
+        if load is not None:
+            if cluster is None:
+                raise ConfigError(
+                    f"load is {load}, but of no cluster", where=where, expected="a cluster as well"
+                )
+            load = float(LOAD.convert(load, where=where))
+            mean_gap = self.mean_work / (load * cluster.total_gpus)
+        return Episodes(
+            name=self.name,
+            first=first,
+            columns=draw_in_blocks(
+                lambda draws: draw_columns(self, draws, mean_gap),
+                seed=seed,
+                first=first,
+                count=count,
+                jobs=num_jobs,
+            ),
+            user_names=tuple(f"user{n}" for n in range(sum(user.count for user in self.users))),
+            provenance={
+                "generator": "fitted",
+                "trace": self.name,
+                "jobs": num_jobs,
+                "load": load,
+                "seed": seed,
+                "mean_gap": mean_gap,
+            },
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the generator to a file; as a WORKLOAD its name has to end with `.fit.json`."""
+        write_atomically(Path(path), msgspec.json.format(msgspec.json.encode(self), indent=1))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FittedGenerator:
+        """Read a generator from a file.
+
+        Raises:
+            TraceError: the file cannot be read, or holds no fitted generator.
+        """
+        try:
+            fitted = msgspec.json.decode(Path(path).read_bytes(), type=cls)
+        except OSError as error:
+            raise TraceError(
+                f"cannot read the fitted generator ({error.strerror})", where=str(path)
+            ) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TraceError(
+                f"not a fitted generator: {error}",
+                where=str(path),
+                expected=f"a file that berthline traces fit wrote, {SUFFIX}",
+            ) from None
+        fitted._check(str(path))
+        return fitted
+
+    def _check(self, where: str) -> None:
+        """Refuse a file whose numbers cannot be drawn from."""
+        good = (
+            self.layout == _LAYOUT
+            and self.jobs >= 1
+            and self.mean_gap > 0
+            and self.mean_work > 0
+            and len(self.hourly) == 24
+            and len(self.daily) == 7
+            and min(self.hourly) > 0
+            and min(self.daily) > 0
+            and 0 <= self.week_correlation < 1
+            and 0 <= self.pace <= 1
+            and all(len(gaps) == len(GAP_LEVELS) and min(gaps) >= 0 for gaps in self.gaps)
+            and all(len(u.series) == len(SERIES_LEVELS) and min(u.series) > 0 for u in self.users)
+            and self.users
+            and self.classes
+            and self.limits
+            and all(len(c.sizes) == len(c.shares) > 0 for c in self.classes)
+            and all(len(c.ranks) == len(c.run) > 1 and min(c.run) > 0 for c in self.classes)
+            and all(min(c.sizes) >= 1 for c in self.classes)
+            and all(
+                user.count >= 1
+                and user.classes
+                and set(user.classes) <= set(range(len(self.classes)))
+                for user in self.users
+            )
+            and all(entry.values or entry.missing == 1 for entry in self.limits)
+        )
+        if not good:
+            raise TraceError(
+                "the fitted generator has numbers that make no sense",
+                where=where,
+                expected=f"a file that berthline traces fit wrote, layout {_LAYOUT}",
+                hint="fit the trace again",
+            )

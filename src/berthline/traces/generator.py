@@ -1,0 +1,180 @@
+"""Generator: a way to make workloads, one at a time or very many short ones at once.
+
+A generator is put together from a function that draws the jobs' sizes (run time and GPUs), an
+arrival process, and dials; the other columns are drawn alike for all (job_columns.py,
+estimates.py). Everything is a pure function of the arguments: see draws.py for what a random
+number depends on. Times are whole seconds, so that the last bit of a logarithm, which differs
+between machines, does not show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
+from berthline.traces.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
+from berthline.traces.draws import Draws, Lattice, Source, Table
+from berthline.traces.episodes import COUNT, FIRST, Columns, Episodes, draw_in_blocks
+from berthline.traces.estimates import draw_estimates
+from berthline.traces.job_columns import draw_deadlines, draw_priorities, draw_users, user_names
+
+Sizes = Callable[[Source, int, Settings], tuple[Table, Table]]
+"""Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Generator:
+    """A way to make workloads.
+
+    Attributes:
+        name: what the WORKLOAD argument calls it.
+        description: one line for lists.
+        sizes: draws run times and GPUs.
+        arrivals: draws submission times from (random numbers, mean gap, dials).
+        dials: its settings beyond jobs, load and seed.
+        load: the default load; None = the rate of the system it is taken from.
+        own_gap: that rate, as the mean gap from (dials, jobs); None = it has none, and no load
+            can be set either: all jobs are submitted at once.
+        priorities: draws priorities from (random numbers, run times, dials).
+        memory: draws memory in MiB from (random numbers, dials); None = no limit.
+        exact: makes a single workload in another way, with published numbers to match.
+    """
+
+    name: str
+    description: str
+    sizes: Sizes
+    arrivals: Callable[[Draws, float, Settings], Table]
+    dials: tuple[Dial, ...]
+    load: float | None = 0.9
+    own_gap: Callable[[Settings, int], float] | None = None
+    priorities: Callable[[Source, Table, Settings], Table] = (
+        lambda source, run, dials: draw_priorities(source, dials)  # noqa: ARG005
+    )
+    memory: Callable[[Source, Settings], npt.NDArray[np.int64]] | None = None
+    exact: Callable[[Cluster, int, float, int, Settings], Workload] | None = None
+
+    def make(
+        self,
+        cluster: Cluster,
+        *,
+        jobs: int | None = None,
+        load: float | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object],
+    ) -> Workload:
+        """Return a workload, with None and dials not given at their defaults.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        where = f"generator {self.name!r}"
+        num_jobs = int(JOBS.convert(JOBS.default if jobs is None else jobs, where=where))
+        number = int(SEED.convert(seed, where=where))
+        settings = set_dials(self.dials, dials, where=where)
+        if self.exact is not None:
+            rate = float(LOAD.convert(LOAD.default if load is None else load, where=where))
+            return self.exact(cluster, num_jobs, rate, number, settings)
+        return self.episodes(cluster, count=1, jobs=num_jobs, load=load, seed=number, dials=dials)[
+            0
+        ]
+
+    def episodes(
+        self,
+        cluster: Cluster,
+        *,
+        count: int,
+        jobs: int,
+        load: float | None = None,
+        seed: int = 0,
+        first: int = 0,
+        dials: Mapping[str, object],
+    ) -> Episodes:
+        """Return `count` episodes at once; see `berthline.traces.synthetic.episodes`.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        where = f"generator {self.name!r}"
+        jobs = int(JOBS.convert(jobs, where=where))
+        seed = int(SEED.convert(seed, where=where))
+        count = int(COUNT.convert(count, where=where))
+        first = int(FIRST.convert(first, where=where))
+        settings = set_dials(self.dials, dials, where=where)
+        mean_gap, load = self._mean_gap(cluster, jobs, load, settings)
+        return Episodes(
+            name=self.name,
+            first=first,
+            columns=draw_in_blocks(
+                lambda draws: self._columns(draws, mean_gap, cluster, settings),
+                seed=seed,
+                first=first,
+                count=count,
+                jobs=jobs,
+            ),
+            user_names=user_names(int(settings["users"])),
+            provenance={
+                "generator": self.name,
+                "jobs": jobs,
+                "load": load,
+                "seed": seed,
+                "gpus": cluster.total_gpus,
+                "dials": dict(settings),
+            },
+        )
+
+    def _mean_gap(
+        self, cluster: Cluster, jobs: int, load: float | None, settings: Settings
+    ) -> tuple[float, float | None]:
+        """Return the mean gap, and the load that it makes; 0 and None: all jobs at once."""
+        where = f"generator {self.name!r}"
+        if self.load is None and self.own_gap is None:
+            if load is not None:
+                raise ConfigError(
+                    f"load is {load}",
+                    where=where,
+                    expected="no load: all jobs are submitted at once",
+                    hint="leave --load out",
+                )
+            return 0.0, None
+        key = tuple(sorted(settings.items()))
+        work = mean_work(self.sizes, cluster.total_gpus, key)
+        if load is None and self.load is None and self.own_gap is not None:
+            gap = self.own_gap(settings, jobs)
+            return gap, work / (gap * cluster.total_gpus)
+        load = float(LOAD.convert(self.load if load is None else load, where=where))
+        return work / (load * cluster.total_gpus), load
+
+    def _columns(
+        self, draws: Draws, mean_gap: float, cluster: Cluster, settings: Settings
+    ) -> Columns:
+        where = f"generator {self.name!r}"
+        run, gpus = self.sizes(draws, cluster.total_gpus, settings)
+        submit = self.arrivals(draws, mean_gap, settings)
+        submit = np.rint(submit, out=submit)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "submit": submit,
+            "run": run,
+            "gpus": gpus.astype(np.int32),
+            "estimate": draw_estimates(draws, run, settings),
+            "priority": self.priorities(draws, run, settings),
+            "deadline": draw_deadlines(draws, submit, run, settings, where=where),
+            "user": draw_users(draws, settings).astype(np.int32),
+        }
+        if self.memory is not None:
+            columns["memory_mib"] = self.memory(draws, settings)
+        return columns
+
+
+@functools.lru_cache(maxsize=256)
+def mean_work(sizes: Sizes, total_gpus: int, dials: tuple[tuple[str, Any], ...]) -> float:
+    """Return the GPU-seconds that a job brings on average."""
+    run, gpus = sizes(Lattice(), total_gpus, dict(dials))
+    return float((run * gpus).mean())

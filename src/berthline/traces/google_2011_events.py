@@ -1,0 +1,142 @@
+"""The events of the Google trace of 2011, gathered into one row for every task and every job.
+
+A whole trace has 144 million task events, so each part is reduced to its tasks as soon as it is
+read, and the reduced parts are merged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.traces.csv_table import LONGEST_LABEL
+from berthline.traces.google_2011_tables import (
+    AFTER_THE_TRACE,
+    EVENTS,
+    TASK_EVENTS,
+    microseconds,
+    open_part,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import polars as pl
+
+_SUBMIT, _SCHEDULE = EVENTS.index("submit"), EVENTS.index("schedule")
+_ENDS = [EVENTS.index(name) for name in ("evict", "fail", "finish", "kill", "lost")]
+_HIGHEST_CLASS = 3
+
+
+def read_jobs(files: Iterable[Path], table: str) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+    """Return the jobs of parts of job_events or task_events, and how many events of each type.
+
+    Columns of the jobs: job (its id), user (null = not known), class, cpu (requests of its tasks
+    added up, of the largest machine; 0 in job_events), submit and schedule (its first such events
+    in microseconds; NaN = none), ended (whether its last event, or that of each of its tasks, is
+    an end), end (microseconds) and ending (the type of its last event).
+
+    Args:
+        files: the parts in their order, which is that of time.
+        table: `job_events` or `task_events`.
+
+    Raises:
+        TraceError: a part cannot be read, or a line of it makes no sense.
+    """
+    import polars as pl
+
+    counts = np.zeros(len(EVENTS), np.int64)
+    reduced = []
+    for file in files:
+        events = _events(file, table)
+        counts += np.bincount(events["event"].to_numpy(), minlength=len(EVENTS))
+        reduced.append(_by_task(events))
+    tasks = (
+        pl.concat(reduced)
+        .group_by("job", "task", maintain_order=True)
+        .agg(
+            pl.col("user").drop_nulls().first(),
+            pl.col("class", "last_event", "last_time").last(),
+            pl.col("cpu").max(),
+            pl.col("submit", "schedule").min(),
+        )
+    )
+    ended = pl.col("last_event").is_in(_ENDS) & (pl.col("last_time") < AFTER_THE_TRACE)
+    jobs = tasks.group_by("job", maintain_order=True).agg(
+        pl.col("user").drop_nulls().first(),
+        pl.col("class").max(),
+        pl.col("cpu").sum(),
+        pl.col("submit", "schedule").min().fill_null(np.nan),
+        ended=ended.all(),
+        end=pl.col("last_time").max(),
+        ending=pl.col("last_event").sort_by("last_time").last(),
+    )
+    return jobs, counts
+
+
+def read_cpu(files: Iterable[Path], jobs: pl.Series) -> npt.NDArray[np.float64]:
+    """Return the CPU requests of jobs: those of their tasks added up, 0 where none is known.
+
+    Args:
+        files: the parts of task_events.
+        jobs: the ids of the jobs.
+
+    Raises:
+        TraceError: a part cannot be read, or a line of it makes no sense.
+    """
+    import polars as pl
+
+    wanted = pl.DataFrame({"job": jobs})
+    reduced = [
+        _by_task(_events(file, TASK_EVENTS).join(wanted, on="job", how="semi")) for file in files
+    ]
+    tasks = pl.concat(reduced).group_by("job", "task").agg(pl.col("cpu").max())
+    requests = tasks.group_by("job").agg(pl.col("cpu").sum())
+    joined = wanted.join(requests, on="job", how="left", maintain_order="left")
+    return joined["cpu"].fill_null(0.0).to_numpy()
+
+
+def _events(file: Path, table: str) -> pl.DataFrame:
+    import polars as pl
+
+    rows = open_part(file, table)
+    job = rows.text("job ID")
+    rows.refuse(job.is_null() | (job.str.len_chars() > LONGEST_LABEL), "job ID", "the id of a job")
+    highest = len(EVENTS) - 1
+    classes = rows.numbers(
+        "scheduling class", lowest=0, highest=_HIGHEST_CLASS, whole=True, missing=0
+    )
+    is_tasks = table == TASK_EVENTS
+    return pl.DataFrame(
+        {
+            "time": microseconds(rows),
+            "job": job,
+            # An event of a job counts as one of its only task.
+            "task": rows.text("task index") if is_tasks else pl.repeat("", len(rows), eager=True),
+            "event": rows.numbers("event type", lowest=0, highest=highest, whole=True).astype(int),
+            "user": rows.text("user"),
+            "class": classes,
+            # A fraction of the largest machine.
+            "cpu": rows.numbers("CPU request", lowest=0, highest=1, missing=0)
+            if is_tasks
+            else np.zeros(len(rows)),
+        }
+    )
+
+
+def _by_task(events: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each task with its events so far."""
+    import polars as pl
+
+    return events.group_by("job", "task", maintain_order=True).agg(
+        pl.col("user").drop_nulls().first(),
+        pl.col("class").last(),
+        pl.col("cpu").max(),
+        last_event=pl.col("event").last(),
+        last_time=pl.col("time").last(),
+        submit=pl.col("time").filter(pl.col("event") == _SUBMIT).min(),
+        schedule=pl.col("time").filter(pl.col("event") == _SCHEDULE).min(),
+    )

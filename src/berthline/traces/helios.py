@@ -1,0 +1,106 @@
+"""SenseTime's Helios trace: the native `cluster_log.csv` of one of its clusters.
+
+One row is one Slurm job: `job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,
+end_time,duration,queue`. Dates are local time in China; `duration` (end - start) and `queue`
+(start - submission) are seconds. Jobs without GPUs are in the log and are left out; jobs that were
+cancelled or failed while they ran used their GPUs and are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.model.workload import Workload
+from berthline.traces.csv_table import CsvTable, count_values
+from berthline.traces.detection import Match, header_cells
+from berthline.traces.files import bare_name
+from berthline.traces.pools import number_pools
+from berthline.traces.usable import (
+    CANCELLED,
+    NEVER_STARTED,
+    NO_GPUS,
+    NO_RUN_TIME,
+    choose_rows,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = (
+    "job_id",
+    "user",
+    "vc",
+    "gpu_num",
+    "cpu_num",
+    "node_num",
+    "state",
+    "submit_time",
+    "start_time",
+    "end_time",
+    "duration",
+    "queue",
+)
+TIME_ZONE = "Asia/Shanghai"
+
+_MISSING = ("None", "NaT", "nan")
+_MOST = 2**31 - 1  # what the workload's columns of GPUs and CPUs hold
+
+
+def detect(head: bytes, path: Path) -> Match:
+    """Return whether a file is such a log: by its header line."""
+    del path  # only the content counts
+    return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
+
+
+def read(path: Path) -> Workload:
+    """Return the jobs of a Helios log; the virtual cluster is the pool.
+
+    Provenance, besides what `load_trace` lists: `status` (rows by state).
+
+    Raises:
+        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+    """
+    table = CsvTable(path, required=COLUMNS)
+    submit = table.times("submit_time", zone=TIME_ZONE)
+    start = table.times("start_time", zone=TIME_ZONE, empty=_MISSING, optional=True)
+    run = table.numbers("duration", missing=0.0, empty=_MISSING)
+    gpus = table.numbers("gpu_num", lowest=0, highest=_MOST, whole=True)
+    cpus = table.numbers("cpu_num", lowest=0, highest=_MOST, whole=True, missing=0)
+    state = table.text("state")
+    not_started = np.isnan(start)
+    used, dropped = choose_rows(
+        {
+            CANCELLED: not_started & (state == "CANCELLED").fill_null(False).to_numpy(),
+            NEVER_STARTED: not_started,
+            NO_GPUS: gpus == 0,
+            NO_RUN_TIME: run <= 0,
+        },
+        path=path,
+        expected="a start_time, and a duration and gpu_num of more than 0",
+    )
+    user, user_names = table.categories("user", rows=used)
+    pool, pool_names = number_pools(table.text("vc", rows=used))
+    return Workload.from_columns(
+        submit=submit[used],
+        run=run[used],
+        gpus=gpus[used],
+        cpus=cpus[used],
+        user=user,
+        user_names=user_names,
+        pool=pool,
+        pool_names=pool_names,
+        names=table.labels("job_id", rows=used),
+        name=bare_name(path, ".csv"),
+        provenance={
+            "format": "helios",
+            "path": path.name,
+            "rows": len(table),
+            "used": int(used.sum()),
+            "dropped": dropped,
+            "origin_unix_time": float(submit[used].min()),
+            "time_zone": TIME_ZONE,
+            "status": count_values(state),
+        },
+    )

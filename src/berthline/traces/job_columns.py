@@ -1,0 +1,124 @@
+"""The columns of generated jobs beside size, run time and submission: user, priority, deadline."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+from berthline.traces.dials import Dial
+from berthline.traces.gpu_mix import choose_with, limits_of, number_of_limits
+
+if TYPE_CHECKING:
+    from berthline.traces.dials import Settings
+    from berthline.traces.draws import Source, Table
+
+USER_DIALS = (
+    Dial(
+        name="users",
+        default=16,
+        meaning="how many users submit jobs",
+        lowest=1,
+        highest=1_000_000,
+    ),
+    Dial(
+        name="user_skew",
+        default=1.0,
+        meaning="the k-th user has a share like 1/k**user_skew; 0 = all equal",
+        highest=10,
+    ),
+)
+PRIORITY_DIAL = Dial(
+    name="priorities",
+    default=4,
+    meaning="priorities are 0 to this minus 1, all equally likely",
+    lowest=1,
+    highest=1_000_000,
+)
+PRIORITY_CORRELATION_DIAL = Dial(
+    name="priority_correlation",
+    default=0.0,
+    meaning="of priority and run time: 1 = the longest jobs come first, -1 = the shortest",
+    lowest=-1,
+    highest=1,
+)
+DEADLINE_DIALS = (
+    Dial(
+        name="deadline_low",
+        default=1.2,
+        meaning="the tightest deadline: submission plus this many run times",
+        highest=1e6,
+    ),
+    Dial(
+        name="deadline_high",
+        default=2.0,
+        meaning="the loosest deadline: submission plus this many run times",
+        highest=1e6,
+    ),
+)
+
+
+def user_shares(dials: Settings) -> npt.NDArray[np.float64]:
+    """Return the share of jobs that each user submits."""
+    ranks = np.arange(1, int(dials["users"]) + 1, dtype=np.float64)
+    popularity = ranks ** -float(dials["user_skew"])
+    return np.asarray(popularity / popularity.sum())
+
+
+def user_names(num_users: int) -> tuple[str, ...]:
+    """Return names for users that have none."""
+    return tuple(f"user{number}" for number in range(num_users))
+
+
+def draw_users(source: Source, dials: Settings) -> npt.NDArray[np.intp]:
+    """Return the number of each job's user."""
+    limits = np.cumsum(user_shares(dials))[:-1]
+    return number_of_limits(source.uniform("user"), limits)
+
+
+def draw_priorities(source: Source, dials: Settings) -> Table:
+    """Return whole priorities from 0, all equally likely, correlated with run times as asked."""
+    count = int(dials["priorities"])
+    correlation = float(dials.get("priority_correlation", 0.0))
+    if correlation == 0:
+        return np.floor(source.uniform("priority") * count)
+    limits, scores = _even_limits(count)
+    return choose_with(source, "priority", limits, scores, correlation).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _even_limits(
+    count: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    return limits_of(np.ones(count))
+
+
+def deadline_range(dials: Settings, *, where: str) -> tuple[float, float]:
+    """Return the tightest and the loosest deadline, in run times after submission.
+
+    Raises:
+        ConfigError: the tightest is looser than the loosest.
+    """
+    low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
+    if low > high:
+        raise ConfigError(
+            f"deadline_low is {low:g} and deadline_high is {high:g}",
+            where=where,
+            expected="deadline_low no larger than deadline_high",
+        )
+    return low, high
+
+
+def draw_deadlines(
+    source: Source, submit: Table, run: Table, dials: Settings, *, where: str
+) -> Table:
+    """Return deadlines: submission plus an evenly spread multiple of the run time."""
+    low, high = deadline_range(dials, where=where)
+    deadline = source.uniform("deadline") * (high - low)
+    deadline += low
+    deadline *= run
+    deadline += submit
+    return deadline

@@ -1,0 +1,146 @@
+"""LSF jobs as a table: the CSV that public tools make from `lsb.acct` or `bacct`.
+
+Needed are `job_id`, `submit_time`, `start_time`, `finish_time` and `resource_request`; `run_time`,
+`num_hosts`, `num_cores`, `user` and `queue` (the pool) are used where they are there. Durations are
+written as Python does (`0:08:21`, `2 days, 3:04:05`). GPUs come from the resource request, counted
+for every host. Dates are the cluster's local time; the table does not tell the zone, so an option
+does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.model.workload import Workload
+from berthline.traces.csv_table import CsvTable, count_values
+from berthline.traces.dates import ZONE_OPTION, check_zone
+from berthline.traces.detection import Match, header_cells
+from berthline.traces.files import bare_name
+from berthline.traces.lsf_gpus import MOST_GPUS, requested_gpus
+from berthline.traces.pools import ANY_POOL, number_pools
+from berthline.traces.usable import NEVER_STARTED, NO_GPUS, NO_RUN_TIME, NOT_FINISHED, choose_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+COLUMNS = ("job_id", "submit_time", "start_time", "finish_time", "resource_request")
+OPTIONS = ZONE_OPTION
+
+_DATE = "%Y-%m-%dT%H:%M:%S"
+_NO_TIME = ("None", "-")
+_DURATION = r"^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$"
+_SECONDS_PER = (86_400.0, 3_600.0, 60.0, 1.0)
+
+
+def detect(head: bytes, path: Path) -> Match:
+    """Return whether a file is such a table: by its header line."""
+    del path  # only the content counts
+    return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
+
+
+def read(path: Path, *, time_zone: str | None = None) -> Workload:
+    """Return the jobs of a table of LSF jobs.
+
+    Provenance, besides what `load_trace` lists: `exit_status` (rows by it, where there).
+
+    Args:
+        path: the file.
+        time_zone: of the cluster's clock, such as `"Europe/Berlin"`; None = not known.
+
+    Raises:
+        ConfigError: there is no such zone.
+        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+    """
+    zone = check_zone(time_zone)
+    table = CsvTable(path, required=COLUMNS)
+    submit = table.times("submit_time", _DATE, zone=zone)
+    start = table.times("start_time", _DATE, empty=_NO_TIME, optional=True, zone=zone)
+    finish = table.times("finish_time", _DATE, empty=_NO_TIME, optional=True, zone=zone)
+    run = finish - start
+    if "run_time" in table.columns:
+        given = _durations(table, "run_time")
+        run = np.where(np.isnan(given), run, given)
+    cores = _whole(table, "num_cores", 0)
+    gpus = _gpus(table, cores)
+    used, dropped = choose_rows(
+        {
+            NEVER_STARTED: np.isnan(start),
+            NOT_FINISHED: np.isnan(finish),
+            NO_GPUS: gpus == 0,
+            NO_RUN_TIME: ~(run > 0),
+        },
+        path=path,
+        expected="a start_time, a later finish_time, and ngpus_physical in resource_request",
+    )
+    user: npt.ArrayLike = 0
+    user_names: tuple[str, ...] = ("unknown",)
+    if "user" in table.columns:
+        user, user_names = table.categories("user", rows=used)
+    pool: npt.ArrayLike = ANY_POOL
+    pool_names: tuple[str, ...] = ()
+    if "queue" in table.columns:
+        pool, pool_names = number_pools(table.text("queue", rows=used))
+    provenance = {
+        "format": "lsf-csv",
+        "path": path.name,
+        "rows": len(table),
+        "used": int(used.sum()),
+        "dropped": dropped,
+        "origin_unix_time": float(submit[used].min()) if zone else None,
+        "time_zone": zone,
+    }
+    if "exit_status" in table.columns:
+        provenance["exit_status"] = count_values(table.text("exit_status"))
+    return Workload.from_columns(
+        submit=submit[used],
+        run=run[used],
+        gpus=gpus[used],
+        cpus=cores[used],
+        user=user,
+        user_names=user_names,
+        pool=pool,
+        pool_names=pool_names,
+        names=table.labels("job_id", rows=used),
+        name=bare_name(path, ".csv"),
+        provenance=provenance,
+    )
+
+
+def _whole(table: CsvTable, name: str, missing: int) -> npt.NDArray[np.float64]:
+    """Return a column of whole numbers, or nothing but `missing` where the table lacks it."""
+    if name not in table.columns:
+        return np.full(len(table), float(missing))
+    return table.numbers(name, lowest=0, highest=MOST_GPUS, whole=True, missing=missing)
+
+
+def _gpus(table: CsvTable, cores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    import polars as pl
+
+    hosts = _whole(table, "num_hosts", 1)
+    gpus = np.zeros(len(table))
+    text = table.text("resource_request")
+    for row in text.str.contains(r"ngpus|num=").fill_null(False).arg_true().to_list():
+        request = requested_gpus(text[row])
+        if request is not None:
+            gpus[row] = request.total(hosts=int(hosts[row]), tasks=int(cores[row]))
+    table.refuse(pl.Series(gpus > MOST_GPUS), "resource_request", f"up to {MOST_GPUS} GPUs")
+    return gpus
+
+
+def _durations(table: CsvTable, name: str) -> npt.NDArray[np.float64]:
+    """Return a column of durations in seconds, NaN where there is none."""
+    import polars as pl
+
+    text: pl.Series = table.text(name)
+    parts = text.str.extract_groups(_DURATION).struct.unnest()
+    seconds = pl.Series(np.zeros(len(text)))
+    for part, unit in zip(parts, _SECONDS_PER, strict=True):
+        seconds += part.cast(pl.Float64, strict=False).fill_null(0.0) * unit
+    fits = text.str.contains(_DURATION).fill_null(False) & (seconds < 1e15)
+    table.refuse(text.is_not_null() & ~fits, name, "a duration such as 0:08:21 or 2 days, 3:04:05")
+    return seconds.set(~fits, None).fill_null(np.nan).to_numpy()

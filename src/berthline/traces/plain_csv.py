@@ -1,0 +1,226 @@
+"""A user's own table: any CSV whose columns a mapping names, or that have names that speak.
+
+See `column_mapping` for mappings. The separator (comma, semicolon, tab or bar) is that of the first
+line. Times are seconds or dates; of dates, the ISO 8601 form is recognised. An empty cell means
+that the value is not known; so does a submission before 0 or a run time of 0 or less. Without a run
+time the table must have a start and an end. Fractional GPUs are rounded up to whole ones.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import TraceError
+from berthline.model.workload import Workload
+from berthline.traces.column_mapping import (
+    FORM,
+    Source,
+    find_sources,
+    is_complete,
+    numbered_columns,
+    parse_mapping,
+)
+from berthline.traces.csv_table import CsvTable, presentable
+from berthline.traces.detection import Match, head_lines, header_cells
+from berthline.traces.files import bare_name, is_binary, read_head
+from berthline.traces.gpu_type_sets import gpu_type_sets
+from berthline.traces.pools import number_pools
+from berthline.traces.usable import (
+    FRACTIONS_ROUNDED_UP,
+    NEVER_STARTED,
+    NO_GPUS,
+    NO_RUN_TIME,
+    NO_SUBMIT_TIME,
+    NOT_FINISHED,
+    choose_rows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+OPTIONS = {"mapping": f"which column means what, such as {FORM}; KEY= leaves a column out"}
+
+_SEPARATORS = ",\t;|"
+_HINT = f"if a column was taken for what it is not, say what is: --map {FORM}; KEY= leaves it out"
+_MOST = 2**31 - 1  # what the workload's whole-number columns hold
+_LONGEST = 1e15  # seconds
+_EARLIEST_ABSOLUTE = 3e8
+"""Seconds. A first submission from here on (mid 1979) is taken for a Unix time."""
+
+_ISO_DATE = re.compile(
+    r"\d{4}(?P<part>[-/])\d{1,2}[-/]\d{1,2}(?P<gap>[ T])\d{1,2}:\d\d:\d\d(?:\.\d+)?"
+    r"(?P<zone>Z|[-+]\d\d(?::?\d\d)?)?"
+)
+
+
+def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
+    """Return whether a file is a table whose column names say all that a job needs."""
+    if is_binary(head):
+        return Match.NO
+    columns = header_cells(head, _separator(head))
+    return Match.READABLE if is_complete(find_sources({}, columns, where="")) else Match.NO
+
+
+def read(path: Path, *, mapping: str | Mapping[str, str] = "") -> Workload:
+    """Return the jobs of a table.
+
+    Provenance, besides what `load_trace` lists: `mapping` (which column became what) and `rounded`.
+
+    Args:
+        path: the file.
+        mapping: see `column_mapping`; what it leaves open is filled by names that speak.
+
+    Raises:
+        ConfigError: the mapping makes no sense.
+        TraceError: the file cannot be read or lacks a column, a cell makes no sense, or no row is
+            usable.
+    """
+    items = parse_mapping(mapping, where=str(path)) if mapping else {}
+    separator = _separator(read_head(path))
+    table = CsvTable(path, columns=numbered_columns(items), separator=separator, hint=_HINT)
+    sources = find_sources(items, table.columns, where=str(path))
+    if not is_complete(sources):
+        raise _incomplete(sources, table)
+    reader = _Reader(table, sources)
+    del table  # the text of a long trace takes more memory than all the rest
+    columns = reader.columns()
+    del reader
+    return Workload.from_columns(**columns)
+
+
+class _Reader:
+    """Makes the columns of a workload from a table, each from its source."""
+
+    def __init__(self, table: CsvTable, sources: Mapping[str, Source]) -> None:
+        self._table, self._sources = table, sources
+        self._has_zone = False
+
+    def columns(self) -> dict[str, Any]:
+        """Return the arguments of `Workload.from_columns`."""
+        table, sources = self._table, self._sources
+        submit = self._times("submit")
+        gpus = self._numbers("gpus", lowest=-1, highest=_MOST, missing=0)
+        reasons = {NO_SUBMIT_TIME: ~(submit >= 0)}
+        if "run" in sources:
+            run = self._numbers("run", lowest=-_LONGEST, highest=_LONGEST)
+        else:
+            start, end = self._times("start"), self._times("end")
+            run = end - start
+            reasons |= {NEVER_STARTED: np.isnan(start), NOT_FINISHED: np.isnan(end)}
+        used, dropped = choose_rows(
+            {**reasons, NO_RUN_TIME: ~(run > 0), NO_GPUS: ~(gpus > 0)},
+            path=table.path,
+            expected="a submission of 0 or more, a run time and GPUs of more than 0",
+        )
+        origin = float(submit[used].min())
+        dated = self._sources["submit"].pattern is not None or origin >= _EARLIEST_ABSOLUTE
+        whole_gpus = np.ceil(gpus)
+        provenance: dict[str, Any] = {
+            "format": "csv",
+            "path": table.path.name,
+            "rows": len(table),
+            "used": int(used.sum()),
+            "dropped": dropped,
+            "origin_unix_time": origin if dated else None,
+            "time_zone": "UTC" if self._has_zone else None,
+            "mapping": {key: str(source) for key, source in self._sources.items()},
+        }
+        rounded = int((whole_gpus != gpus)[used].sum())
+        if rounded:
+            provenance["rounded"] = {FRACTIONS_ROUNDED_UP: rounded}
+        return {
+            "submit": submit[used],
+            "run": run[used],
+            "gpus": whole_gpus[used],
+            **self._optional(used),
+            "name": bare_name(table.path, ".csv", ".tsv", ".txt"),
+            "provenance": provenance,
+        }
+
+    def _optional(self, used: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the columns a workload can do without, for the rows used."""
+        table = self._table
+        given: dict[str, Any] = {}
+        if "estimate" in self._sources:
+            estimate = self._numbers("estimate", lowest=-_LONGEST, highest=_LONGEST)[used]
+            given["estimate"] = np.where(estimate > 0, estimate, np.nan)
+        if "cpus" in self._sources:
+            cpus = self._numbers("cpus", lowest=-1, highest=_MOST, missing=0)[used]
+            given["cpus"] = np.ceil(np.maximum(cpus, 0))
+        if "memory_mib" in self._sources:
+            memory = self._numbers("memory_mib", lowest=-1, highest=_LONGEST, missing=0)[used]
+            given["memory_mib"] = np.ceil(np.maximum(memory, 0))
+        if "priority" in self._sources:
+            given["priority"] = self._numbers("priority", lowest=-1e15, highest=1e15, missing=0)
+            given["priority"] = given["priority"][used]
+        if "deadline" in self._sources:
+            deadline = self._times("deadline")[used]
+            given["deadline"] = np.where(np.isnan(deadline), np.inf, deadline)
+        if "user" in self._sources:
+            column = self._sources["user"].column
+            given["user"], given["user_names"] = table.categories(column, rows=used)
+        if "pool" in self._sources:
+            text = table.text(self._sources["pool"].column, rows=used)
+            given["pool"], given["pool_names"] = number_pools(text)
+        if "gpu_types" in self._sources:
+            text = table.text(self._sources["gpu_types"].column, rows=used)
+            given["gpu_types"], given["gpu_type_sets"] = gpu_type_sets(text)
+        if "name" in self._sources:
+            given["names"] = table.labels(self._sources["name"].column, rows=used)
+        return given
+
+    def _numbers(
+        self, key: str, *, lowest: float, highest: float, missing: float = np.nan
+    ) -> npt.NDArray[np.float64]:
+        source = self._sources[key]
+        values = self._table.numbers(
+            source.column,
+            lowest=lowest / source.factor,
+            highest=highest / source.factor,
+            missing=missing,
+        )
+        return values if source.factor == 1 else values * source.factor
+
+    def _times(self, key: str) -> npt.NDArray[np.float64]:
+        """Return a column of times in seconds; NaN = missing."""
+        source = self._sources[key]
+        pattern = source.pattern or _date_pattern(self._table.first_text(source.column))
+        if pattern is None:
+            return self._numbers(key, lowest=-_LONGEST, highest=_LONGEST)
+        self._sources = {**self._sources, key: Source(source.column, 1.0, pattern)}
+        self._has_zone |= "z" in pattern
+        return self._table.times(source.column, pattern, optional=True)
+
+
+def _separator(head: bytes) -> str:
+    """Return the separator that the first line has most of."""
+    first = next(iter(head_lines(head)), "")
+    return max(_SEPARATORS, key=first.count)
+
+
+def _date_pattern(text: str) -> str | None:
+    """Return the form of a date such as `2020-04-01 13:05:59`; None = the text is no such date."""
+    match = _ISO_DATE.fullmatch(text)
+    if match is None:
+        return None
+    part = match["part"]
+    zone = "%#z" if match["zone"] else ""
+    return f"%Y{part}%m{part}%d{match['gap']}%H:%M:%S%.f{zone}"
+
+
+def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
+    missing = [key for key in ("submit", "gpus") if key not in sources]
+    if "run" not in sources and not {"start", "end"} <= sources.keys():
+        missing.append("run")
+    columns = ", ".join(presentable(table.columns))
+    return TraceError(
+        "no column is known to be " + " or ".join(f"{key!r}" for key in missing),
+        where=f"{table.path}, line 1",
+        expected="columns for the submission, the run time (or start and end) and the GPUs",
+        hint=f"the columns are {columns}; say which is which: --map {FORM}",
+    )

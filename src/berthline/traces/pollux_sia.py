@@ -1,0 +1,131 @@
+"""Workloads of Pollux and Sia: CSV with `name,time,application,num_replicas,batch_size`.
+
+These files have no run times: there, a job's speed follows from profiles of its application and
+from the GPUs it happens to have. Here it needs one run time, so a table of them must be given: a
+CSV with the columns `application` and `run_time` (seconds) and, where they matter, `num_replicas`
+and `batch_size`. Without it the file is refused, for no honest number can be made up.
+
+`num_replicas` are the GPUs (the sensible fixed choice for that job, which Pollux and Sia change as
+the job runs), `time` is the submission in seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import TraceError
+from berthline.model.workload import Workload
+from berthline.traces.csv_table import CsvTable, count_values, presentable, shorten
+from berthline.traces.detection import Match, header_cells
+from berthline.traces.files import bare_name, is_binary
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+
+if TYPE_CHECKING:
+    import os
+
+COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+_KEYS = ("application", "num_replicas", "batch_size")
+
+OPTIONS = {
+    "run_times": "a CSV of run times: application, run_time (seconds), and num_replicas and "
+    "batch_size where they matter"
+}
+_MOST = 2**31 - 1
+
+
+def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
+    """Return whether a file is a workload of Pollux or Sia: by the names of its columns."""
+    if is_binary(head):
+        return Match.NO
+    return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
+
+
+def read(path: Path, *, run_times: str | os.PathLike[str] | None = None) -> Workload:
+    """Return the jobs of a workload of Pollux or Sia.
+
+    Provenance, besides what `load_trace` lists: `applications` (rows by application) and
+    `run_times` (the name of the table).
+
+    Args:
+        path: the file.
+        run_times: the table of run times, see the module.
+
+    Raises:
+        TraceError: the file cannot be read, there is no table of run times or a run time is
+            missing in it, a cell makes no sense, or no row is usable.
+    """
+    table = CsvTable(path, required=COLUMNS)
+    submit = table.numbers("time")
+    gpus = table.numbers("num_replicas", lowest=-1, highest=_MOST, whole=True)
+    if run_times is None:
+        raise TraceError(
+            "the file has no run times",
+            where=str(path),
+            expected="the option run_times: " + OPTIONS["run_times"],
+            hint="Pollux and Sia derive run times from profiles of "
+            + ", ".join(presentable(sorted(count_values(table.text("application"))))),
+        )
+    run = _run_times(table, Path(run_times))
+    used, dropped = choose_rows(
+        {NO_SUBMIT_TIME: submit < 0, NO_RUN_TIME: run <= 0, NO_GPUS: gpus <= 0},
+        path=path,
+        expected="a time of 0 or more, num_replicas and a run time of more than 0",
+    )
+    provenance: dict[str, Any] = {
+        "format": "pollux-sia",
+        "path": path.name,
+        "rows": len(table),
+        "used": int(used.sum()),
+        "dropped": dropped,
+        "origin_unix_time": None,
+        "time_zone": None,
+        "applications": count_values(table.text("application")),
+        "run_times": Path(run_times).name,
+    }
+    return Workload.from_columns(
+        submit=submit[used],
+        run=run[used],
+        gpus=gpus[used],
+        names=table.labels("name", rows=used),
+        name=bare_name(path, ".csv"),
+        provenance=provenance,
+    )
+
+
+def _run_times(jobs: CsvTable, path: Path) -> npt.NDArray[np.float64]:
+    """Return the run time of every job, from the table at `path`."""
+    table = CsvTable(path, required=("application", "run_time"))
+    keys = [name for name in _KEYS if name in table.columns]
+    seconds = table.numbers("run_time", lowest=0).tolist()
+    known: dict[tuple[str | float, ...], float] = {}
+    for row, key in enumerate(_key_rows(table, keys)):
+        if known.setdefault(key, seconds[row]) != seconds[row]:
+            raise TraceError(
+                f"two run times for {_said(keys, key)}",
+                where=f"{path}, line {table.line_of(row)}",
+                expected="one run time for each " + ", ".join(keys),
+            )
+    wanted = _key_rows(jobs, keys)
+    for row, key in enumerate(wanted):
+        if key not in known:
+            raise TraceError(
+                f"the table of run times has none for {_said(keys, key)}",
+                where=f"{jobs.path}, line {jobs.line_of(row)}",
+                expected=f"a row for it in {path}",
+            )
+    return np.array([known[key] for key in wanted])
+
+
+def _said(keys: list[str], values: tuple[str | float, ...]) -> str:
+    return ", ".join(f"{key} {shorten(value)}" for key, value in zip(keys, values, strict=True))
+
+
+def _key_rows(table: CsvTable, keys: list[str]) -> list[tuple[str | float, ...]]:
+    """Return what run times are looked up by, for every row; numbers as numbers."""
+    columns: list[list[Any]] = [table.text("application").fill_null("").to_list()]
+    columns += [table.numbers(name).tolist() for name in keys[1:]]
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,129 @@
+"""Splitting a workload by time into train | validation | test, with a gap before each next part.
+
+Jobs are cut in the order of their submission, never at random: a policy must not learn from what
+happens after the jobs it is judged on. The gap keeps apart jobs that were in the queue together.
+Jobs submitted at the same instant stay on the same side of a cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.errors import ConfigError
+from berthline.model.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PARTS = ("train", "validation", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """The three parts of a workload, each rebased to its first job.
+
+    Attributes:
+        train: the first jobs.
+        validation: the next.
+        test: the last.
+        gap: how many jobs are in neither part, before validation and before test.
+    """
+
+    train: Workload
+    validation: Workload
+    test: Workload
+    gap: tuple[int, int]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs went where; the sum is that of the whole."""
+        parts = {name: len(getattr(self, name)) for name in PARTS}
+        return {**parts, "gap": sum(self.gap)}
+
+
+def split_by_time(
+    workload: Workload,
+    fractions: Sequence[float] = (0.7, 0.15, 0.15),
+    *,
+    gap_seconds: float = 0.0,
+    gap_jobs: int = 0,
+) -> Split:
+    """Return train, validation and test parts, in the order of submission.
+
+    `provenance["split"]` of each part says which jobs it has, and the Unix time of time 0 moves
+    with it.
+
+    Args:
+        workload: the jobs.
+        fractions: the shares of the jobs for each part, which add up to 1; the jobs of a gap are
+            taken from the part after it.
+        gap_seconds: a part starts at least this long after the last submission of the one before.
+        gap_jobs: at least this many jobs lie between parts.
+
+    Raises:
+        ConfigError: the fractions or gaps make no sense, or leave a part without jobs.
+    """
+    _check(fractions, gap_seconds, gap_jobs)
+    submit = workload.submit
+    first_cut = _cut(submit, fractions[0])
+    second_cut = _cut(submit, fractions[0] + fractions[1])
+    starts = [0]
+    for cut in (first_cut, second_cut):
+        if cut == 0:
+            starts.append(0)
+            continue
+        after = int(np.searchsorted(submit, submit[cut - 1] + gap_seconds, side="left"))
+        starts.append(max(cut + gap_jobs, after))
+    ends = [first_cut, second_cut, len(workload)]
+    for name, start, end in zip(PARTS, starts, ends, strict=True):
+        if start >= end:
+            raise ConfigError(
+                f"the {name} part has no jobs",
+                where=workload.name,
+                expected=f"larger fractions, or smaller gaps, for {len(workload):,} jobs",
+            )
+    train, validation, test = (
+        _part(workload, name, start, end)
+        for name, start, end in zip(PARTS, starts, ends, strict=True)
+    )
+    gap = (starts[1] - first_cut, starts[2] - second_cut)
+    return Split(train, validation, test, gap)
+
+
+def _cut(submit: np.ndarray, fraction: float) -> int:
+    """Return how many jobs come before a cut; jobs of the same instant are not parted."""
+    count = round(len(submit) * fraction)
+    if count <= 0:
+        return 0
+    return int(np.searchsorted(submit, submit[count - 1], side="right"))
+
+
+def _part(workload: Workload, name: str, start: int, end: int) -> Workload:
+    provenance = dict(workload.provenance)
+    origin = provenance.get("origin_unix_time")
+    if origin is not None:
+        provenance["origin_unix_time"] = origin + float(workload.submit[start])
+    provenance["split"] = {"part": name, "first": start, "last": end - 1, "of": len(workload)}
+    return dataclasses.replace(
+        workload.window(start, end), name=f"{workload.name}-{name}", provenance=provenance
+    )
+
+
+def _check(fractions: Sequence[float], gap_seconds: float, gap_jobs: int) -> None:
+    if (
+        len(fractions) != len(PARTS)
+        or not all(0 < fraction < 1 for fraction in fractions)
+        or not math.isclose(sum(fractions), 1, abs_tol=1e-6)
+    ):
+        raise ConfigError(
+            f"the fractions of the split are {', '.join(map(str, fractions))}",
+            expected="three numbers between 0 and 1 that add up to 1: train, validation, test",
+        )
+    if not 0 <= gap_seconds < math.inf or gap_jobs < 0:
+        raise ConfigError(
+            f"the gap of the split is {gap_seconds:g} s and {gap_jobs} jobs",
+            expected="0 or more of each",
+        )

@@ -1,0 +1,154 @@
+"""Writing a Workload as SWF, the Standard Workload Format, and saying what gets lost on the way.
+
+SWF has whole seconds, numbers instead of names, and no priorities, deadlines or CPU counts. Pools
+become queues and GPU type sets become partitions, by number, with their names in the header. The
+header and `write_swf` say how many jobs lost what; the file itself is plain SWF 2.2.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.traces.atomic_write import write_atomically
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from berthline.model.workload import Workload
+
+_UNKNOWN = -1
+_KIB_PER_MIB = 1024
+_NAMELESS = ("all", "unknown")
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}")
+
+
+def write_swf(
+    workload: Workload, path: str | os.PathLike[str], *, max_procs: int | None = None
+) -> dict[str, int]:
+    """Write a workload as SWF, replacing the file if it exists.
+
+    Args:
+        workload: the jobs.
+        path: the file.
+        max_procs: the size of the cluster in GPUs, for the header; None = not known.
+
+    Returns:
+        What got lost, and for how many jobs.
+
+    Raises:
+        TraceError: the file cannot be written.
+    """
+    text, lost = swf_text(workload, max_procs=max_procs)
+    write_atomically(path, text)
+    return lost
+
+
+def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes, dict[str, int]]:
+    """Return a workload as SWF, and what got lost, with the number of jobs.
+
+    Args:
+        workload: the jobs.
+        max_procs: see `write_swf`.
+    """
+    import polars as pl
+
+    numbers = None if workload.names is None else _as_numbers(workload.names.tolist())
+    users = _as_numbers(workload.user_names)
+    submit = np.rint(workload.submit).astype(np.int64)
+    run = np.maximum(np.rint(workload.run), 1).astype(np.int64)
+    estimate = np.ceil(np.nan_to_num(workload.estimate, nan=_UNKNOWN)).astype(np.int64)
+    memory = np.ceil(workload.memory_mib * _KIB_PER_MIB / workload.gpus).astype(np.int64)
+    unknown = np.full(len(workload), _UNKNOWN)
+    columns = {
+        "job number": np.arange(1, len(workload) + 1) if numbers is None else numbers,
+        "submit time": submit,
+        "wait time": unknown,
+        "run time": run,
+        "allocated processors": workload.gpus,
+        "average CPU time": unknown,
+        "used memory": unknown,
+        "requested processors": workload.gpus,
+        "requested time": estimate,
+        "requested memory": np.where(memory > 0, memory, _UNKNOWN),
+        "status": unknown,
+        "user": workload.user + 1 if users is None else users[workload.user],
+        "group": unknown,
+        "application": unknown,
+        "queue": _from_one(workload.pool),
+        "partition": _from_one(workload.gpu_types),
+        "preceding job": unknown,
+        "think time": unknown,
+    }
+    rounded = (
+        (submit != workload.submit)
+        | (run != workload.run)
+        | (np.isfinite(workload.estimate) & (estimate != workload.estimate))
+    )
+    lost = {
+        "times rounded to whole seconds": int(rounded.sum()),
+        "names of jobs": len(workload) if workload.names is not None and numbers is None else 0,
+        # A workload without users has one, by the name of all.
+        "names of users": 0 if users is not None or len(workload.user_names) == 1 else len(workload),
+        "priorities": int((workload.priority != 0).sum()),
+        "deadlines": int(np.isfinite(workload.deadline).sum()),
+        "CPUs": int((workload.cpus > 0).sum()),
+    }
+    lost = {what: count for what, count in lost.items() if count}
+    rows = io.BytesIO()
+    pl.DataFrame(columns).write_csv(rows, separator=" ", include_header=False)
+    header = "".join(f"; {line}\n" for line in _header(workload, max_procs, lost))
+    return header.encode() + rows.getvalue(), lost
+
+
+def _header(workload: Workload, max_procs: int | None, lost: dict[str, int]) -> list[str]:
+    origin = workload.provenance.get("origin_unix_time")
+    zone = workload.provenance.get("time_zone")
+    lines = [
+        "Version: 2.2",
+        f"Conversion: Berthline, from {_one_line(workload.name)}",
+        f"MaxJobs: {len(workload)}",
+        f"MaxRecords: {len(workload)}",
+    ]
+    if max_procs is not None:
+        lines.append(f"MaxProcs: {max_procs}")
+    if isinstance(origin, int | float):
+        lines.append(f"UnixStartTime: {round(origin)}")
+    if zone:
+        lines.append(f"TimeZoneString: {_one_line(str(zone))}")
+    lines += [f"Note: lost in conversion: {what} of {count} jobs" for what, count in lost.items()]
+    lines += _named("Queue", workload.pool_names) + _named("Partition", workload.gpu_type_sets)
+    return lines
+
+
+def _named(key: str, names: tuple[str, ...]) -> list[str]:
+    counted = [f"Max{key}s: {len(names)}"] if names else []
+    listed = [f"{key}: {number} {_one_line(name)}" for number, name in enumerate(names, start=1)]
+    return counted + listed
+
+
+def _as_numbers(names: Sequence[str]) -> npt.NDArray[np.int64] | None:
+    """Return names as numbers if that loses nothing: all different, and whole numbers as written.
+
+    What readers write where there is no name becomes -1.
+    """
+    numbers = [_UNKNOWN if name in _NAMELESS else name for name in names]
+    if not all(name == _UNKNOWN or _WHOLE.fullmatch(str(name)) for name in numbers):
+        return None
+    if len(set(numbers)) < len(numbers):
+        return None
+    return np.array(numbers, dtype=np.int64)
+
+
+def _from_one(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return indexes counted from 1, as SWF does; -1 stays."""
+    return np.where(codes < 0, _UNKNOWN, codes + 1)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,35 @@
+"""A folder with the files that the examples name, and registries as they were before."""
+
+from __future__ import annotations
+
+import pytest
+from tests.docs.pages import files
+
+from berthline.policies.orders import ORDERS
+
+CLUSTER = """\
+[[nodes]]
+count = 2
+gpus = 8
+"""
+
+
+@pytest.fixture
+def playground(tmp_path, monkeypatch):
+    """Change to a folder with the files of the pages; widths and registries are fixed."""
+    rows = [
+        f"{job} {60 * job} -1 {100 + 37 * job % 600} {2 ** (job % 4)} -1 -1 -1 900"
+        f" -1 1 {job % 3} -1 -1 -1 -1 -1 -1"
+        for job in range(120)
+    ]
+    (tmp_path / "trace.swf").write_text("\n".join(rows) + "\n")
+    for name in ("my.toml", "cluster.toml"):
+        (tmp_path / name).write_text(CLUSTER)
+    for name, text in files().items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    before = dict(ORDERS)
+    yield tmp_path
+    ORDERS.clear()
+    ORDERS.update(before)

@@ -1,0 +1,160 @@
+"""Every command in the documentation runs, and prints what the page shows below it.
+
+In `console` blocks a command follows `$ `, and what it prints stands below; `...` stands for lines
+left out. In `sh` blocks every line is a command. A block that must not be run has
+`<!-- not run: WHY -->` above it; its options are checked all the same. Every command runs in a new
+folder, except on pages with `<!-- run in order -->`, where one folder serves all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+import shlex
+
+import pytest
+from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, runs_in_order
+
+from berthline.cli.main import VERBS, main
+from berthline.cli.options import parse_options
+from berthline.cli.traces import VERBS as TRACES_VERBS
+from berthline.traces.load import load_trace
+from berthline.traces.parquet import write_parquet
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command line, and the output the page shows for it."""
+
+    block: Block
+    text: str
+    shown: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.block.page}: {self.text}"[:100]
+
+
+def commands_of(block: Block) -> list[Command]:
+    lines = block.text.splitlines()
+    if block.language == "sh":
+        lines = ["$ " + line for line in lines if line.strip() and not line.startswith("#")]
+    found: list[Command] = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append(Command(block, line.removeprefix("$ "), ()))
+        else:
+            assert found, f"{block.where}: output without a command"
+            found[-1] = dataclasses.replace(found[-1], shown=(*found[-1].shown, line.rstrip()))
+    return found
+
+
+COMMANDS = [
+    command
+    for page in PAGES
+    for block in blocks(page, "console", "sh")
+    for command in commands_of(block)
+]
+OURS = [command for command in COMMANDS if command.text.startswith("berthline")]
+OTHERS = [command for command in COMMANDS if command not in OURS]
+
+
+def words_of(command: Command) -> tuple[list[str], str]:
+    """Return the arguments, and the file that `> FILE` names."""
+    words = shlex.split(command.text, comments=True)[1:]
+    if ">" in words:
+        return words[: words.index(">")], words[-1]
+    return words, ""
+
+
+IN_ORDER = [name_of(page) for page in PAGES if runs_in_order(page)]
+TO_RUN = {
+    command.text: command
+    for command in OURS
+    if not command.block.not_run and command.block.page not in IN_ORDER
+}
+
+
+@pytest.mark.parametrize("command", TO_RUN.values(), ids=str)
+def test_command_runs(command, playground, capsys):
+    if "traces convert trace.parquet " in command.text:  # another command must write it anew
+        write_parquet(load_trace("trace.swf"), "trace.parquet")
+    out = run(command, playground, capsys)
+    for same in OURS:  # a command on several pages runs once
+        if same.text == command.text:
+            assert_shown(same, out)
+
+
+@pytest.mark.parametrize("page", IN_ORDER)
+def test_commands_run_in_order(page, playground, capsys):
+    for command in OURS:
+        if command.block.page == page and not command.block.not_run:
+            assert_shown(command, run(command, playground, capsys))
+
+
+def run(command, folder, capsys):
+    """Run a command and return what it prints."""
+    arguments, file = words_of(command)
+    if "--figure" in arguments:
+        pytest.importorskip("matplotlib", reason="figures need the extra `report`")
+    code = main(arguments)
+    captured = capsys.readouterr()
+    assert code == 0, f"{command}\n{captured.err}"
+    if file:
+        (folder / file).write_text(captured.out)
+    return captured.out
+
+
+def assert_shown(command: Command, out: str) -> None:
+    """Check that the lines shown follow one another in the output, but for dots."""
+    printed = [line.rstrip() for line in out.splitlines()]
+    at, gap = 0, False
+    for line in command.shown:
+        if line == "...":
+            gap = True
+            continue
+        where = printed.index(line, at) if line in printed[at:] else -1
+        assert where >= 0, f"{command.block.where} shows {line!r}, which is not printed:\n{out}"
+        assert gap or where == at, f"{command.block.where} leaves lines out before {line!r}"
+        at, gap = where + 1, False
+
+
+@pytest.mark.parametrize("command", [c for c in OURS if c.block.not_run], ids=str)
+def test_command_that_is_not_run_has_a_reason_and_right_options(command):
+    assert len(command.block.not_run.split()) >= 2
+    arguments, _ = words_of(command)
+    verb, *rest = arguments
+    assert verb in VERBS
+    module = f"berthline.cli.{verb}"
+    if verb == "traces":
+        verb, *rest = rest
+        module = f"berthline.cli.{TRACES_VERBS[verb][0]}"
+    parse_options(getattr(importlib.import_module(module), verb.capitalize()), rest, verb=verb)
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=str)
+def test_other_commands_are_make_targets(command):
+    program, target = command.text.split()[:2]
+    assert program == "make", command
+    assert target in make_targets()
+
+
+def make_targets() -> set[str]:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z-]+):.*## ", text, re.MULTILINE))
+
+
+def test_make_targets_named_in_the_pages_exist():
+    named = {
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {target for _, target in named} <= make_targets(), named
+
+
+def test_every_verb_has_an_example():
+    first_words = [words_of(command)[0] for command in OURS]
+    assert {words[0] for words in first_words} >= set(VERBS)
+    assert {words[1] for words in first_words if words[0] == "traces"} >= set(TRACES_VERBS)

@@ -1,0 +1,123 @@
+"""Schedule: the log's allocations, its table and its hash."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+from berthline.model.schedule import FINISH, REJECT, REJECT_REASONS, START, SUBMIT, Schedule
+
+# time, kind, job, detail; job 1 is rejected, job 0 runs on nodes 2 and 0, job 2 on node 1.
+EVENTS = [
+    (0.0, SUBMIT, 0, -1),
+    (0.0, START, 0, 0),
+    (1.0, SUBMIT, 1, -1),
+    (1.0, REJECT, 1, 2),
+    (2.0, SUBMIT, 2, -1),
+    (3.5, FINISH, 0, -1),
+    (3.5, START, 2, 2),
+]
+ALLOCATIONS = [(2, 8), (0, 3), (1, 1)]
+
+
+def schedule(
+    events: list[tuple[float, int, int, int]] = EVENTS,
+    allocations: list[tuple[int, int]] = ALLOCATIONS,
+) -> Schedule:
+    time, kind, job, detail = np.array(events, dtype=float).reshape(-1, 4).T
+    node, gpus = np.array(allocations, dtype=np.int32).reshape(-1, 2).T
+    return Schedule(
+        time=time,
+        kind=kind.astype(np.uint8),
+        job=job.astype(np.int32),
+        detail=detail.astype(np.int32),
+        alloc_node=node,
+        alloc_gpus=gpus,
+        horizon=np.inf,
+        decisions=4,
+    )
+
+
+def test_allocation__of_every_start() -> None:
+    log = schedule()
+    assert len(log) == 7
+    assert log.allocation(1) == {2: 8, 0: 3}
+    assert list(log.allocation(1)) == [2, 0], "nodes in the order in which they were taken"
+    assert log.allocation(6) == {1: 1}
+
+
+def test_frame__one_row_per_event() -> None:
+    frame = schedule().frame()
+    assert frame.schema == {
+        "time": pl.Float64,
+        "kind": pl.String,
+        "job": pl.Int32,
+        "nodes": pl.List(pl.Int32),
+        "gpus": pl.List(pl.Int32),
+        "reason": pl.String,
+    }
+    assert frame.rows() == [
+        (0.0, "submit", 0, None, None, None),
+        (0.0, "start", 0, [2, 0], [8, 3], None),
+        (1.0, "submit", 1, None, None, None),
+        (1.0, "reject", 1, None, None, REJECT_REASONS[2]),
+        (2.0, "submit", 2, None, None, None),
+        (3.5, "finish", 0, None, None, None),
+        (3.5, "start", 2, [1], [1], None),
+    ]
+
+
+def test_frame__every_reject_reason() -> None:
+    events = [(0.0, REJECT, code, code) for code in range(len(REJECT_REASONS))]
+    assert schedule(events, []).frame()["reason"].to_list() == list(REJECT_REASONS)
+
+
+@pytest.mark.parametrize("events", [[], [(0.0, SUBMIT, 0, -1), (0.0, REJECT, 0, 0)]])
+def test_frame__without_starts_has_the_same_columns(
+    events: list[tuple[float, int, int, int]],
+) -> None:
+    frame = schedule(events, []).frame()
+    assert frame.schema == schedule().frame().schema
+    assert len(frame) == len(events)
+
+
+def test_sha256__is_a_function_of_the_rows() -> None:
+    assert schedule().sha256() == schedule().sha256()
+    assert schedule([], []).sha256() == schedule([], []).sha256()
+    assert len(schedule().sha256()) == 64
+
+
+@pytest.mark.parametrize("column", ["time", "kind", "job", "detail", "alloc_node", "alloc_gpus"])
+def test_sha256__changes_with_every_value_of_every_column(column: str) -> None:
+    log = schedule()
+    hashes = {log.sha256()}
+    for row in range(len(getattr(log, column))):
+        values = getattr(log, column).copy()
+        values[row] += 1
+        hashes.add(dataclasses.replace(log, **{column: values}).sha256())
+    assert len(hashes) == 1 + len(getattr(log, column))
+
+
+def test_sha256__sees_the_last_bit_of_a_time() -> None:
+    log = schedule()
+    time = log.time.copy()
+    time[-1] = np.nextafter(time[-1], 0.0)
+    assert dataclasses.replace(log, time=time).sha256() != log.sha256()
+
+
+def test_sha256__order_of_rows_counts() -> None:
+    swapped = [EVENTS[0], EVENTS[2], EVENTS[1], *EVENTS[3:]]
+    assert schedule(swapped).sha256() != schedule().sha256()
+
+
+def test_sha256__does_not_depend_on_how_columns_are_stored() -> None:
+    log = schedule()
+    pairs = np.array(ALLOCATIONS, dtype=np.int32)
+    strided = dataclasses.replace(
+        log, alloc_node=pairs[:, 0], alloc_gpus=pairs[:, 1], job=log.job.astype(np.int64)
+    )
+    assert not strided.alloc_node.flags.c_contiguous
+    assert strided.sha256() == log.sha256()

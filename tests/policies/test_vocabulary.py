@@ -1,0 +1,44 @@
+"""The Python tables and the native core's tables are the same, in the same order."""
+
+from __future__ import annotations
+
+from berthline import _native
+from berthline.policies.formulas import FUNCTIONS, OPERATIONS
+from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.vocabulary import CHANGES, VOCABULARY
+from berthline.sim.reference_words import WORDS
+
+
+def test_words__equal_the_native_list() -> None:
+    assert _native.words == list(VOCABULARY)
+
+
+def test_words__equal_the_reference_list() -> None:
+    assert list(WORDS) == list(VOCABULARY)
+
+
+def test_operations__equal_the_native_list() -> None:
+    assert _native.operations == ["number", "word", *OPERATIONS]
+
+
+def test_disciplines__equal_the_native_list() -> None:
+    assert _native.disciplines == list(DISCIPLINES)
+
+
+def test_placements__equal_the_native_list() -> None:
+    assert _native.placements == list(PLACEMENTS)
+
+
+def test_vocabulary__every_row_is_complete() -> None:
+    for name, word in VOCABULARY.items():
+        assert word.name == name
+        assert word.scope in ("job", "cluster")
+        assert word.changes in CHANGES
+        assert word.meaning
+        assert name not in FUNCTIONS
+
+
+def test_vocabulary__words_that_tell_run_times_are_marked() -> None:
+    assert {word.name for word in VOCABULARY.values() if word.estimate} == {
+        *("estimate", "work", "queued_work")
+    }

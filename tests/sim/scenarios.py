@@ -1,0 +1,76 @@
+"""Small runs written out by hand, and how to look at what became of them.
+
+Every scenario is simulated by both simulators; what a test then sees is their common log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import berthline as bl
+from berthline.model.cluster import Cluster, NodeGroup
+from berthline.model.schedule import REJECT, REJECT_REASONS, START, Schedule
+from berthline.model.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def jobs(*rows: tuple[float, float, int], **columns: Any) -> Workload:
+    """Return jobs of (submit, run, gpus), sorted already; estimates equal run times by default."""
+    submit, run, gpus = zip(*rows, strict=True)
+    columns = {"estimate": run, "rebase": False} | columns
+    workload = Workload.from_columns(submit=submit, run=run, gpus=gpus, **columns)
+    assert workload.submit.tolist() == list(submit), "rows in order, so that row = job"
+    return workload
+
+
+def nodes(*gpus: int, **fields: Sequence[Any]) -> Cluster:
+    """Return one node for each number of GPUs; fields such as `cpus` have one value per node."""
+    return Cluster.from_groups(
+        NodeGroup(count=1, gpus=count, **{name: values[i] for name, values in fields.items()})
+        for i, count in enumerate(gpus)
+    )
+
+
+def run(workload: Workload, cluster: Cluster, scheduler: str, **options: Any) -> Schedule:
+    """Simulate with both simulators and return the log on which they agree."""
+    logs = {
+        simulator: bl.simulate(workload, cluster, scheduler, simulator=simulator, **options).log
+        for simulator in ("reference", "native")
+    }
+    reference, native = logs.values()
+    np.testing.assert_array_equal(events(native), events(reference))
+    assert native.sha256() == reference.sha256()
+    assert native.decisions == reference.decisions
+    return native
+
+
+def events(log: Schedule) -> list[tuple[float, int, int]]:
+    """Return (time, kind, job) of every row."""
+    return list(zip(log.time.tolist(), log.kind.tolist(), log.job.tolist(), strict=True))
+
+
+def starts(log: Schedule) -> dict[int, float]:
+    """Return when each job started; jobs that did not are missing."""
+    is_start = log.kind == START
+    return dict(sorted(zip(log.job[is_start].tolist(), log.time[is_start].tolist(), strict=True)))
+
+
+def order(log: Schedule) -> list[int]:
+    """Return the jobs in the order in which they started."""
+    return log.job[log.kind == START].tolist()
+
+
+def allocations(log: Schedule) -> dict[int, dict[int, int]]:
+    """Return {job: {node: gpus}}."""
+    rows = np.flatnonzero(log.kind == START).tolist()
+    return {int(log.job[row]): log.allocation(row) for row in rows}
+
+
+def rejections(log: Schedule) -> dict[int, str]:
+    """Return {job: reason}."""
+    rows = np.flatnonzero(log.kind == REJECT).tolist()
+    return {int(log.job[row]): REJECT_REASONS[log.detail[row]] for row in rows}

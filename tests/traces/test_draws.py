@@ -1,0 +1,68 @@
+"""Random numbers that depend on what they are for, and on nothing else."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from berthline.sim.random import stream_key, uniform
+from berthline.traces.draws import Draws, Lattice, normal_quantile
+
+
+def test_numbers_are_those_of_the_simulators_streams():
+    table = Draws(5, first=3, count=4, jobs=6).uniform("run")
+    key = stream_key(5, "generate/run")
+    for episode in range(4):
+        for job in range(6):
+            assert table[episode, job] == uniform(key, 3 + episode, job)
+
+
+def test_a_number_depends_on_its_own_place_alone():
+    large = Draws(1, count=9, jobs=50)
+    small = Draws(1, first=4, count=2, jobs=20)
+    for column in ("run", "gpus", "submit"):
+        np.testing.assert_array_equal(small.uniform(column), large.uniform(column)[4:6, :20])
+    several = Draws(1, first=4, count=2, jobs=3).uniform_of_episodes("week", 7)
+    np.testing.assert_array_equal(several, large.uniform_of_episodes("week", 9)[4:6, :7])
+
+
+def test_columns_seeds_and_episodes_differ():
+    draws = Draws(1, count=2, jobs=100)
+    assert not np.array_equal(draws.uniform("run"), draws.uniform("gpus"))
+    assert not np.array_equal(draws.uniform("run")[0], draws.uniform("run")[1])
+    assert not np.array_equal(draws.uniform("run"), Draws(2, count=2, jobs=100).uniform("run"))
+
+
+def test_distributions():
+    draws = Draws(7, count=20, jobs=10_000)
+    u, z, e = draws.uniform("a"), draws.normal("a"), draws.exponential("a")
+    assert 0 <= u.min() < u.max() < 1
+    assert u.mean() == pytest.approx(0.5, abs=0.005)
+    assert (z.mean(), z.std()) == (pytest.approx(0, abs=0.01), pytest.approx(1, abs=0.01))
+    assert (e.mean(), e.std()) == (pytest.approx(1, abs=0.02), pytest.approx(1, abs=0.02))
+    order = np.argsort(u, axis=None)
+    assert (np.diff(z.ravel()[order]) >= 0).all()
+    assert (np.diff(e.ravel()[order]) >= 0).all()
+
+
+def test_normal_quantile_is_good_to_nine_digits():
+    normal = NormalDist()
+    points = np.concatenate((np.linspace(1e-6, 1 - 1e-6, 2001), [1e-12, 0.02425, 0.97575, 0.5]))
+    exact = np.array([normal.inv_cdf(float(p)) for p in points])
+    np.testing.assert_allclose(normal_quantile(points), exact, rtol=2e-9, atol=2e-9)
+    ends = normal_quantile(np.array([0.0, 1.0 - 2.0**-53]))
+    assert np.isfinite(ends).all()
+    assert ends[0] < -8
+    assert ends[1] > 8
+
+
+def test_averages_over_a_lattice_are_expectations():
+    lattice = Lattice()
+    assert lattice.uniform("run").shape == (1, lattice.jobs)
+    assert float(np.exp(1.5 * lattice.normal("run")).mean()) == pytest.approx(
+        np.exp(1.5**2 / 2), rel=0.002
+    )
+    both = lattice.uniform("run") * lattice.uniform("gpus")
+    assert float(both.mean()) == pytest.approx(0.25, abs=1e-4)

@@ -1,0 +1,49 @@
+"""Options of formats: who takes which, and what is said when nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from berthline.errors import ConfigError
+from berthline.traces.formats import FORMATS
+from berthline.traces.load import load_trace
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_time,duration,num_gpus\n0,60,1\n")
+    return path
+
+
+def test_none_means_not_given(table):
+    assert len(load_trace(table, mapping=None)) == 1
+    assert len(load_trace(table, "csv", mapping=None)) == 1
+
+
+def test_an_option_that_one_format_has_names_the_format(table):
+    assert load_trace(table, mapping="submit=submit_time").provenance["format"] == "csv"
+    with pytest.raises(ConfigError, match="option of the trace format 'swf' 'mapping'") as caught:
+        load_trace(table, "swf", mapping="submit=submit_time")
+    assert caught.value.expected == "no options: this format has none"
+    assert caught.value.hint == "mapping is an option of csv"
+
+
+def test_a_misspelt_option_gets_the_nearest(table):
+    with pytest.raises(ConfigError) as caught:
+        load_trace(table, maping="submit=submit_time")
+    assert caught.value.what == "unknown trace option 'maping'"
+    assert caught.value.hint == "did you mean 'mapping'?"
+    assert str(table) in caught.value.where
+
+
+def test_options_that_no_format_has_together_are_refused(table):
+    with pytest.raises(ConfigError, match="together: mapping, run_times"):
+        load_trace(table, mapping="submit=submit_time", run_times="x.csv")
+
+
+def test_every_option_says_what_it_is():
+    for entry in FORMATS.values():
+        for name, meaning in entry.options.items():
+            assert name.isidentifier()
+            assert meaning
