@@ -1,6 +1,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -66,6 +67,10 @@ std::span<const Share> Simulation::allocation(int32_t job) const {
 void Simulation::run(const std::function<void(int32_t)>& pause) {
   const Jobs& jobs = inputs_.jobs;
   constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr int64_t kDecisionsBetweenLooks = 64;
+  constexpr int64_t kDecisionsBetweenPauses = 4096;
+  constexpr std::chrono::milliseconds kLongestWait{50};
+  auto last_pause = std::chrono::steady_clock::now();
   for (;;) {
     const double next_submit = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
     const double next_finish = finishes_.empty() ? kNever : finishes_.top().key();
@@ -80,8 +85,14 @@ void Simulation::run(const std::function<void(int32_t)>& pause) {
     arrivals_.clear();
     while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
     decide();
-    constexpr int64_t kDecisionsBetweenPauses = 1 << 12;
-    if (log_.decisions % kDecisionsBetweenPauses == 0) pause(arrived_);
+    if (log_.decisions % kDecisionsBetweenLooks == 0) {
+      // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
+      const auto time = std::chrono::steady_clock::now();
+      if (log_.decisions % kDecisionsBetweenPauses == 0 || time - last_pause >= kLongestWait) {
+        pause(arrived_);
+        last_pause = time;
+      }
+    }
   }
 }
 

@@ -113,7 +113,20 @@ def test_agreement__keys_are_fresh_after_a_rejected_job(rejected: int) -> None:
         assert assert_agreement(Run(workload, cluster, scheduler, "exact", 0, None))
 
 
-@pytest.mark.parametrize("power", [40, 50, 61])
+@pytest.mark.parametrize("discipline", ["easy", "conservative"])
+def test_agreement__many_starts_before_the_first_reservation(discipline: str) -> None:
+    """150 jobs of one GPU start before anyone has to wait; then releases are asked for."""
+    rng = np.random.default_rng(6)
+    workload = bl.Workload.from_columns(
+        submit=[*range(150), *range(150, 160)],
+        run=[*rng.integers(100, 1000, 150), *[50] * 10],
+        gpus=[*[1] * 150, *[100, 1, 40, 1, 1, 120, 2, 1, 30, 1]],
+    )
+    cluster = bl.Cluster.uniform(nodes=1, gpus_per_node=180)
+    assert assert_agreement(Run(workload, cluster, f"fcfs+{discipline}", "exact", 0, None))
+
+
+@pytest.mark.parametrize("power", [30, 50, 61])
 def test_agreement__amounts_of_memory_beyond_all_measure(power: int) -> None:
     """Refused, or exact: memory x GPUs must not overflow 64 bits."""
     try:
@@ -124,6 +137,6 @@ def test_agreement__amounts_of_memory_beyond_all_measure(power: int) -> None:
             [NodeGroup(count=1, gpus=9000, memory_mib=2 ** (power + 1))], name="vast"
         )
     except BerthlineError:
-        assert power > 40
+        assert power > 30
         return
     assert assert_agreement(Run(workload, cluster, "fcfs", "exact", 0, None))

@@ -125,7 +125,7 @@ def test_jobs__each_is_completed_rejected_or_unfinished(block: int) -> None:
         rejected += summary.rejected
         unfinished += summary.unfinished
     assert rejected > 20
-    assert unfinished > 20
+    assert unfinished > 0
 
 
 @blocks

@@ -102,3 +102,12 @@ def test_gate__a_closed_job_is_not_the_head_under_easy() -> None:
     log = run(workload, nodes(4), "fcfs+easy?[where(gpus == 2, now - 20, 1)]")
     assert starts(log) == {0: 0, 1: 0, 2: 25, 3: 10, 4: 25}
     assert starts(run(workload, nodes(4), "fcfs+easy"))[4] == 3
+
+
+def test_gate__arrival_rate_counts_the_last_hour_without_its_beginning() -> None:
+    """At 3600 the job submitted at 0 is out of the window: one arrival, not two."""
+    workload = jobs((0, 5000, 1), (3600, 10, 1))
+    log = run(workload, nodes(2), "fcfs?[1.5 - arrival_rate * 3600]")
+    assert starts(log) == {0: 0, 1: 3600}
+    earlier = jobs((0, 5000, 1), (3599, 10, 1))
+    assert starts(run(earlier, nodes(2), "fcfs?[1.5 - arrival_rate * 3600]")) == {0: 0, 1: 5000}

@@ -8,6 +8,7 @@ import pytest
 
 import berthline as bl
 from berthline.errors import TraceError
+from berthline.model.workload import Workload
 from berthline.traces.detection import Match
 from berthline.traces.formats import FORMATS, Format, detect_format
 from berthline.traces.load import load_trace
@@ -90,3 +91,15 @@ def test_the_surest_format_reads_the_file(tmp_path, monkeypatch):
     assert first is FORMATS["swf"]  # equals: the first of the table
     surest = detect_format(b"something else", tmp_path / "a")
     assert surest is FORMATS["late"]
+
+
+def test_what_the_workload_itself_refuses_names_the_file(tmp_path, monkeypatch):
+    def read(path):
+        return Workload.from_columns(submit=[0], run=[float("inf")], gpus=[1], name=path.stem)
+
+    entry = Format("odd", "a test", lambda head, path: Match.NO, read)
+    monkeypatch.setitem(FORMATS, "odd", entry)
+    path = tmp_path / "jobs.odd"
+    with pytest.raises(TraceError) as caught:
+        load_trace(path, "odd")
+    assert caught.value.where == f"{path}: jobs, row 0"

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from berthline.errors import ConfigError, PolicyError, unknown_name
 from berthline.model.cluster import Cluster
+from berthline.model.gpu_types import type_names
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.random import stream_key, uniform_column
@@ -150,7 +151,7 @@ def _classes(
             if not may_use[row].any():
                 reason[row] = 0
         if types > 0 and reason[row] < 0:
-            allowed = workload.gpu_type_sets[types - 1].split("|")
+            allowed = type_names(workload.gpu_type_sets[types - 1])
             indices = [i for i, kind in enumerate(cluster.types) if kind.name in allowed]
             may_use[row] &= np.isin(cluster.gpu_type, indices)
             if not may_use[row].any():

@@ -83,7 +83,9 @@ def per_second(draws: Draws, mean_gap: float, *, most: int) -> Table:
 def gamma_power(draws: Draws, mean_gap: float, *, shape: float, scale: float, most: float) -> Table:
     """Return gaps whose logarithm is gamma distributed, up to `most`, scaled to the mean gap."""
     middle = _gamma_power_mean(shape, scale, most)
-    gaps = np.exp(np.minimum(gamma_quantile(draws.normal("submit"), shape, scale), most))
+    gaps = gamma_quantile(draws.normal("submit"), shape, scale)
+    np.minimum(gaps, most, out=gaps)
+    np.exp(gaps, out=gaps)
     gaps *= mean_gap / middle
     return np.cumsum(gaps, axis=1, out=gaps)
 
@@ -105,7 +107,10 @@ def gamma_quantile(normal: Table, shape: float, scale: float) -> Table:
     root = normal * math.sqrt(part)
     root += 1.0 - part
     np.maximum(root, 0.0, out=root)
-    return np.asarray(root * root * root * (shape * scale))
+    cube: Table = root * root
+    cube *= root
+    cube *= shape * scale
+    return cube
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -78,6 +78,10 @@ class Draws(_FromUniform):
             self._drawn[column] = self._draw(column, self._bits)
         return self._drawn[column]
 
+    def normal(self, column: str) -> Table:
+        """Return standard normal numbers, rising with `uniform(column)`, in a new table."""
+        return normal_quantile(self.uniform(column), self._bits.view(np.float64))
+
     def uniform_of_episodes(self, column: str, width: int) -> Table:
         """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
         return self._draw(column, np.empty((2, len(self._episodes), width), np.uint64))
@@ -159,31 +163,38 @@ _TAIL_BEGINS = 0.02425
 _SMALLEST = 2.0**-54  # half of the step between uniform numbers
 
 
-def normal_quantile(probability: Table) -> Table:
+def normal_quantile(probability: Table, spare: Table | None = None) -> Table:
     """Return the points below which a standard normal number stays with these probabilities.
 
     0 counts as 2**-54, so that what comes from uniform numbers is always finite.
+
+    Args:
+        probability: from 0 to 1.
+        spare: two tables of that shape to work in; memory got anew each time costs more than the
+            arithmetic.
     """
-    offset = probability - 0.5
-    square = offset * offset
-    result: Table = _polynomial(_CENTRE_OVER, square)
+    offset, square = np.empty((2, *probability.shape)) if spare is None else spare
+    np.subtract(probability, 0.5, out=offset)
+    np.multiply(offset, offset, out=square)
+    result = _polynomial(_CENTRE_OVER, square, np.empty_like(square))
     result *= offset
-    result /= _polynomial(_CENTRE_UNDER, square)
+    result /= _polynomial(_CENTRE_UNDER, square, offset)
     far = np.flatnonzero(square > (0.5 - _TAIL_BEGINS) ** 2)
     if far.size:
         below = probability.ravel()[far]
         outside = np.maximum(np.minimum(below, 1.0 - below), _SMALLEST)
         root = np.sqrt(-2.0 * np.log(outside))
-        value = _polynomial(_TAIL_OVER, root) / _polynomial(_TAIL_UNDER, root)
+        value = _polynomial(_TAIL_OVER, root, np.empty_like(root))
+        value /= _polynomial(_TAIL_UNDER, root, np.empty_like(root))
         result.ravel()[far] = np.copysign(value, below - 0.5)
     return result
 
 
-def _polynomial(coefficients: tuple[float, ...], x: Table) -> Table:
+def _polynomial(coefficients: tuple[float, ...], x: Table, out: Table) -> Table:
     """Return the polynomial with these coefficients, highest power first, at `x`."""
-    result: Table = x * coefficients[0]
+    np.multiply(x, coefficients[0], out=out)
     for coefficient in coefficients[1:-1]:
-        result += coefficient
-        result *= x
-    result += coefficients[-1]
-    return result
+        out += coefficient
+        out *= x
+    out += coefficients[-1]
+    return out

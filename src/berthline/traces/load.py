@@ -57,7 +57,13 @@ def load_trace(
         found = takers[0] if only else _recognise(path, takers)
     if found is None:
         raise _unrecognised(path)
-    return found.read(path, **given)
+    try:
+        return found.read(path, **given)
+    except TraceError as error:
+        # What the workload itself refused has a row but no file; other errors name theirs.
+        if ", row " in error.where and str(path) not in error.where:
+            error.where = f"{path}: {error.where}"
+        raise
 
 
 def _recognise(path: Path, among: Iterable[Format]) -> Format | None:

@@ -67,13 +67,14 @@ _CYCLE = _daily_cycle()
 def lublin_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
     """Return run times and GPUs."""
     gpus = _gpus(source, total_gpus, dials)
-    is_short = source.uniform("run kind") < np.clip(_SHORT_PER_GPU * gpus + _SHORT_BASE, 0.0, 1.0)
+    is_short = source.uniform("run kind") < _SHORT_PER_GPU * gpus + _SHORT_BASE
     normal = source.normal("run")
-    log = np.where(
-        is_short, gamma_quantile(normal, *_SHORT_GAMMA), gamma_quantile(normal, *_LONG_GAMMA)
-    )
-    run = np.rint(np.exp(np.minimum(log, _LONGEST_LOG)))
-    return np.maximum(run, 1.0), gpus
+    run = gamma_quantile(normal, *_LONG_GAMMA)
+    np.copyto(run, gamma_quantile(normal, *_SHORT_GAMMA), where=is_short)
+    np.minimum(run, _LONGEST_LOG, out=run)
+    np.exp(run, out=run)
+    np.rint(run, out=run)
+    return np.maximum(run, 1.0, out=run), gpus
 
 
 def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
@@ -81,14 +82,18 @@ def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
     smallest = min(_SMALLEST_LOG, largest)
     middle = max(smallest, largest - _MIDDLE_BELOW_LARGEST)
     u = source.uniform("gpus width")
-    lower = smallest + (middle - smallest) * u / _LOWER_STAGE
-    upper = middle + (largest - middle) * (u - _LOWER_STAGE) / (1 - _LOWER_STAGE)
-    log = np.where(u < _LOWER_STAGE, lower, upper)
+    # Straight with a bend: after the lower stage the slope is the upper one.
+    lower, upper = (middle - smallest) / _LOWER_STAGE, (largest - middle) / (1 - _LOWER_STAGE)
+    log = u * lower
+    log += smallest
+    log += np.maximum(u - _LOWER_STAGE, 0.0) * (upper - lower)
     kind = source.uniform("gpus")
     serial = float(dials["serial_share"])
-    log = np.where(kind < serial + float(dials["power_share"]), np.rint(log), log)
-    gpus = np.where(kind < serial, 1.0, np.rint(np.exp(log * math.log(2))))
-    return np.clip(gpus, 1.0, float(total_gpus))
+    np.copyto(log, np.rint(log), where=kind < serial + float(dials["power_share"]))
+    log *= math.log(2)
+    gpus = np.rint(np.exp(log, out=log), out=log)
+    np.copyto(gpus, 1.0, where=kind < serial)
+    return np.clip(gpus, 1.0, float(total_gpus), out=gpus)
 
 
 def lublin_arrivals(draws: Draws, mean_gap: float, dials: Settings) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
-from berthline.model.workload import Workload
+from berthline.model.workload import MAX_MEMORY_MIB, Workload
 from berthline.traces.column_mapping import (
     FORM,
     Source,
@@ -153,7 +153,7 @@ class _Reader:
             cpus = self._numbers("cpus", lowest=-1, highest=_MOST, missing=0)[used]
             given["cpus"] = np.ceil(np.maximum(cpus, 0))
         if "memory_mib" in self._sources:
-            memory = self._numbers("memory_mib", lowest=-1, highest=_LONGEST, missing=0)[used]
+            memory = self._numbers("memory_mib", lowest=-1, highest=MAX_MEMORY_MIB, missing=0)[used]
             given["memory_mib"] = np.ceil(np.maximum(memory, 0))
         if "priority" in self._sources:
             given["priority"] = self._numbers("priority", lowest=-1e15, highest=1e15, missing=0)

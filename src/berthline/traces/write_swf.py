@@ -94,7 +94,9 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
         "times rounded to whole seconds": int(rounded.sum()),
         "names of jobs": len(workload) if workload.names is not None and numbers is None else 0,
         # A workload without users has one, by the name of all.
-        "names of users": 0 if users is not None or len(workload.user_names) == 1 else len(workload),
+        "names of users": 0
+        if users is not None or len(workload.user_names) == 1
+        else len(workload),
         "priorities": int((workload.priority != 0).sum()),
         "deadlines": int(np.isfinite(workload.deadline).sum()),
         "CPUs": int((workload.cpus > 0).sum()),
