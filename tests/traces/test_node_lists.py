@@ -40,6 +40,7 @@ A100-SXM4-80GB,8,128,4
 PHILLY = "machineId,number of GPUs,single GPU mem\nm1,8, 24GB\nm2,2, 12GB\nm3,2, 12GB\n"
 REVISED = ",machineId,number of GPUs\n0,m0,8\n1,m1,8\n2,m100,0\n"
 TIRESIAS = "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n2,32,4,40,256\n"
+HELIOS = "date,vcA,vcB,vcC,total\n2020-04-01,8,8,8,24\n2020-04-02,24,0,12,36\n"
 GOOGLE = """\
 0,5,0,HofLGzk1Or/8Ildj2+Lqv0UGGvY82NLoni8+J/Yy0RU=,0.5,0.2493
 0,7,0,HofLGzk1Or/8Ildj2+Lqv0UGGvY82NLoni8+J/Yy0RU=,0.5,0.2493
@@ -54,6 +55,7 @@ LISTS = {
     "spot": SPOT,
     "philly": PHILLY,
     "tiresias": TIRESIAS,
+    "helios": HELIOS,
     "google": GOOGLE,
 }
 
@@ -128,6 +130,15 @@ def test_tiresias_counts_nodes_of_all_switches(write):
     assert shape(cluster)[0] == (4, "P100", 40, 262_144)
 
 
+def test_helios_quotas_are_pools_of_eight_gpu_nodes_on_the_last_day(write):
+    path = write(HELIOS)
+    cluster = read_cluster(path)
+    assert cluster.pool_names == ("vcA", "vcC")
+    assert cluster.pool.tolist() == [0, 0, 0, 1, 1]
+    assert set(cluster.gpus.tolist()) == {8}
+    assert "2020-04-02" in read_node_list(path).assumed
+
+
 @pytest.mark.parametrize("name", ["nodes.csv", "machine_events/part-00000-of-00001.csv"])
 def test_google_machines_are_a_stated_assumption(write, name):
     path = write(GOOGLE, name)
@@ -165,7 +176,8 @@ def test_a_list_without_gpus_is_refused(write):
 def test_a_wrong_number_is_told_with_its_line(write, kind):
     lines = LISTS[kind].splitlines()
     cells = lines[1].split(",")
-    cells[{"openb": 3, "pai": 4, "spot": 1, "philly": 1, "tiresias": 2, "google": 4}[kind]] = "many"
+    number = {"openb": 3, "pai": 4, "spot": 1, "philly": 1, "helios": 2, "tiresias": 2, "google": 4}
+    cells[number[kind]] = "many"
     lines[1] = ",".join(cells)
     with pytest.raises(TraceError) as caught:
         read_cluster(write("\n".join(lines) + "\n"))

@@ -112,7 +112,7 @@ def _unrecognised(path: Path) -> TraceError:
             f"this is a list of nodes ({nodes}), not of jobs",
             where=str(path),
             expected="a trace of jobs: one of " + ", ".join(FORMATS),
-            hint="berthline.traces.node_lists.read_cluster makes a cluster of it",
+            hint="give it as --cluster, or to berthline.traces.node_lists.read_cluster",
         )
     return TraceError(
         f"the trace format was not recognised; the first line is {_first_line(head)!r}",

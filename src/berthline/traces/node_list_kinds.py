@@ -4,6 +4,7 @@ openb       Alibaba 2023: sn, cpu_milli, memory_mib, gpu, model
 pai         Alibaba 2020: pai_machine_spec, without a header line
 spot        Alibaba 2026: gpu_model, gpu_capacity_num, cpu_num, node_name
 philly      Microsoft 2017: machineId, number of GPUs; the publisher's and the revised list
+helios      SenseTime 2020: cluster_gpu_number.csv: date, GPUs of each virtual cluster, total
 tiresias    num_switch, num_node_p_switch, num_gpu_p_node, num_cpu_p_node, mem_p_node
 google      Google 2011: machine_events, without a header line, in parts
 """
@@ -25,6 +26,7 @@ from berthline.traces.usable import NO_GPUS
 
 _MOST = 2**31 - 1  # what a cluster's columns hold
 _MIB = 1024  # in a GiB
+_HELIOS_NODE_GPUS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,7 @@ class NodeColumns:
         cpus: CPU cores; None = not stated.
         memory_mib: memory; None = not stated.
         counts: how many such nodes there are; None = one each.
+        pools: the pool that owns each; None = there are no pools.
         without_gpus: why a node has no GPUs.
         assumed: what was made up; empty = nothing.
     """
@@ -48,6 +51,7 @@ class NodeColumns:
     cpus: npt.NDArray[np.float64] | None = None
     memory_mib: npt.NDArray[np.float64] | None = None
     counts: npt.NDArray[np.float64] | None = None
+    pools: list[str] | None = None
     without_gpus: str = NO_GPUS
     assumed: str = ""
 
@@ -134,6 +138,24 @@ def _tiresias(files: Sequence[Path], _: float) -> NodeColumns:
     )
 
 
+def _helios(files: Sequence[Path], _: float) -> NodeColumns:
+    """Return the nodes of eight GPUs that each virtual cluster had on the last day of the table."""
+    table = CsvTable(files[0], required=NODE_LIST_KINDS["helios"].header)
+    dates = table.text("date")
+    last = dates.fill_null("").arg_max() or 0
+    pools = [name for name in table.columns if name not in NODE_LIST_KINDS["helios"].header]
+    quotas = np.array(
+        [table.numbers(name, lowest=0, highest=10**6, whole=True)[last] for name in pools]
+    )
+    return NodeColumns(
+        table,
+        gpus=np.full(len(pools), float(_HELIOS_NODE_GPUS)),
+        counts=np.ceil(quotas / _HELIOS_NODE_GPUS),
+        pools=pools,
+        assumed=f"nodes of {_HELIOS_NODE_GPUS} GPUs; the quotas of {dates[last]}",
+    )
+
+
 def _google(files: Sequence[Path], gpus_per_machine: float) -> NodeColumns:
     """Return every machine that was ever there, with the last capacity it had."""
     import polars as pl
@@ -165,6 +187,7 @@ NODE_LIST_KINDS: dict[str, NodeListKind] = {
     "pai": NodeListKind(_pai, names=pai.TYPE_NAMES),
     "spot": NodeListKind(_spot, ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name")),
     "philly": NodeListKind(_philly, ("machineId", "number of GPUs"), guess="P100"),
+    "helios": NodeListKind(_helios, ("date", "total")),
     "tiresias": NodeListKind(
         _tiresias,
         ("num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"),

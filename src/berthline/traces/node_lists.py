@@ -142,18 +142,22 @@ def _groups(
         columns.gpus[has_gpus].astype(int).tolist(),
         types,
         *(limit[has_gpus].astype(int).tolist() for limit in limits),
+        [pool for pool, has in zip(columns.pools or [""] * size, has_gpus, strict=True) if has],
         counts[has_gpus].astype(int).tolist(),
         strict=True,
     )
     groups = [
         NodeGroup(
-            count=sum(node[4] for node in equal),
+            count=sum(node[-1] for node in equal),
             gpus=gpus,
             gpu_type=kind,
             cpus=cpus,
             memory_mib=memory,
+            pool=pool,
         )
-        for (gpus, kind, cpus, memory), equal in itertools.groupby(nodes, lambda node: node[:4])
+        for (gpus, kind, cpus, memory, pool), equal in itertools.groupby(
+            nodes, lambda node: node[:-1]
+        )
     ]
     return tuple(groups), int(counts[columns.gpus <= 0].sum())
 
