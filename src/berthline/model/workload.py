@@ -204,6 +204,9 @@ class Workload:
     def window(self, first: int, last: int) -> Workload:
         """Return jobs `first` to `last - 1` as a workload of their own, rebased to time 0."""
         columns = {key: getattr(self, key)[first:last].copy() for key in _DTYPES}
+        provenance = dict(self.provenance)
+        if provenance.get("origin_unix_time") is not None and last > first:
+            provenance["origin_unix_time"] += float(self.submit[first])
         return Workload.from_columns(
             **columns,
             user_names=self.user_names,
@@ -211,7 +214,7 @@ class Workload:
             gpu_type_sets=self.gpu_type_sets,
             names=None if self.names is None else self.names[first:last],
             name=f"{self.name}[{first}:{last}]",
-            provenance=self.provenance,
+            provenance=provenance,
         )
 
 

@@ -102,13 +102,10 @@ def _cut(submit: np.ndarray, fraction: float) -> int:
 
 
 def _part(workload: Workload, name: str, start: int, end: int) -> Workload:
-    provenance = dict(workload.provenance)
-    origin = provenance.get("origin_unix_time")
-    if origin is not None:
-        provenance["origin_unix_time"] = origin + float(workload.submit[start])
-    provenance["split"] = {"part": name, "first": start, "last": end - 1, "of": len(workload)}
+    window = workload.window(start, end)
+    split = {"part": name, "first": start, "last": end - 1, "of": len(workload)}
     return dataclasses.replace(
-        workload.window(start, end), name=f"{workload.name}-{name}", provenance=provenance
+        window, name=f"{workload.name}-{name}", provenance={**window.provenance, "split": split}
     )
 
 
