@@ -56,11 +56,12 @@ FORMULAS = (
     "[submit * where(running_jobs > 3, 1, -1)]",
     "[random * (queue_len - 3.5)]",
     "[estimate * (busy_gpus - pool_total_gpus / 3)]",
+    "[gpus * (num_users - 2.5)]",
     "[(gpus - 3) * 0]",
     "[(gpus - 3) * 0 * wait]",
     # The sign hangs on a late bit of a sum: the order of the additions matters.
-    "[random * (floor(queued_work * 4e12) - 2 * floor(queued_work * 2e12) - 0.5)]",
-    "[gpus * (floor(user_usage * 4e12) - 2 * floor(user_usage * 2e12) - 0.5)]",
+    "[random * (floor(queued_work * 1e12) - 2 * floor(queued_work * 5e11) - 0.5)]",
+    "[gpus * (floor(user_usage * 1e12) - 2 * floor(user_usage * 5e11) - 0.5)]",
 )
 # Named orderings as they are when the tests are collected, whatever a test registers later.
 NAMED_ORDERS = tuple(ORDERS)

@@ -108,3 +108,9 @@ def test_window_seeds():
     assert len(set(seeds)) == 8
     assert window_seeds(1, 4) == seeds[:4]  # more windows keep the earlier ones
     assert not set(seeds) & set(window_seeds(2, 8))
+
+
+def test_caution__when_no_job_ever_waits(run):
+    idle = ("synthetic", "--jobs", "200", "--load", "0.001", "--schedulers", "fcfs,sjf")
+    assert "no job ever waited" in run("compare", *idle).out
+    assert "no job ever waited" not in run("compare", *idle, "--load", "20").out

@@ -1,5 +1,9 @@
 """`berthline sim`: results, JSON, and what it says about bad input."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from berthline.cli.options import read_settings
@@ -190,3 +194,40 @@ def test_read_settings():
     for bad in ("a", "=1", "a=", ""):
         with pytest.raises(ConfigError, match="cannot read --set"):
             read_settings([bad])
+
+
+def test_own_table__columns_are_told_by_a_setting(run, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("when,how_long,cards\n-5,10,1\n3,4,2\n")
+    mapping = "mapping=submit=when,run=how_long,gpus=cards"
+    outcome = run("sim", str(path), "--set", mapping, "--json")
+    assert outcome.json["jobs"]["completed"] == 2
+    assert outcome.json["makespan"] == 12  # the clock starts with the job at -5
+
+
+def test_notes__the_cluster_is_not_the_traces_machine(run, trace):
+    assert "note       the trace's machine has 8 processors" in run("sim", str(trace)).out
+    assert "the trace's machine" not in run("sim", str(trace), "--cluster", "uniform:1x8").out
+    assert (
+        "no job names one of the cluster's 17 pools"
+        in run("sim", "synthetic", "--cluster", "helios-venus", "--jobs", "10").out
+    )
+
+
+def test_narrow_terminal__rows_keep_their_names(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    out = run("sim", "synthetic", "--jobs", "50").out
+    assert all(name in out for name in ("wait, s", "JCT, s", "bounded slowdown"))
+
+
+def test_full_disk__is_not_called_a_fault_of_ours():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "berthline", "sim", "synthetic"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write the output: No space left on device\n"

@@ -165,3 +165,17 @@ def test_gang__waits_for_the_large_node_that_makes_it_fit() -> None:
     scattered = run(workload, nodes(2, 8, 4, 4), "fcfs@scatter")
     assert starts(scattered) == {0: 0, 1: 1}
     assert allocations(scattered) == {0: {0: 2, 1: 6}, 1: {1: 2, 2: 4, 3: 4}}
+
+
+@pytest.mark.parametrize("count", [8, 40], ids=["scanned", "indexed"])
+def test_gang__larger_than_64_fits_where_a_small_one_does_not(count: int) -> None:
+    """Nodes of 12 GPUs, one busy on each. 12 GPUs need a whole node; 76 = 64 + 12 need seven.
+
+    Seven nodes have 77 free GPUs, so the large gang starts and the small one waits.
+    """
+    workload = jobs(*[(0, 100, 1)] * count, (1, 10, 12), (2, 10, 76), (3, 10, 12))
+    log = run(workload, nodes(*[12] * count), "fcfs+skip@worst-fit")
+    assert starts(log)[count] == 100
+    assert starts(log)[count + 1] == 2
+    assert starts(log)[count + 2] == 100
+    assert allocations(log)[count + 1] == {**dict.fromkeys(range(6), 11), 6: 10}

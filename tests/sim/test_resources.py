@@ -134,6 +134,27 @@ def test_pools__and_gpu_types_both_hold() -> None:
     assert starts(log) == {0: 0, 1: 9}
 
 
+@pytest.mark.parametrize("placement", ["worst-fit", "scatter"])
+@pytest.mark.parametrize("count", [3, 20], ids=["scanned", "indexed"])
+def test_pools__can_start_looks_at_the_nodes_the_job_may_use(count: int, placement: str) -> None:
+    """Red nodes of two GPUs, one busy on each (under scatter: all); a blue one of eight, empty.
+
+    The red job of two GPUs cannot start, so the blue job is first in this order. If the blue node
+    counted for the red job, that would be first and block it.
+    """
+    busy = count if placement == "worst-fit" else 2 * count - 1
+    cluster = nodes(*[2] * count, 8, pool=["red"] * count + ["blue"])
+    workload = jobs(
+        *[(0, 100, 1)] * busy,
+        *((1, 10, 2), (1, 10, 8)),
+        pool=[0] * (busy + 1) + [1],
+        pool_names=("red", "blue"),
+    )
+    log = run(workload, cluster, f"[where(can_start, 0, 1)]@{placement}")
+    assert starts(log)[busy + 1] == 1
+    assert starts(log)[busy] == 100
+
+
 def test_rejected__all_five_reasons() -> None:
     """Red nodes: T4, 4 GPUs, 8 cores, 16 MiB. Blue nodes: H100, 2 GPUs, no limits."""
     cluster = nodes(

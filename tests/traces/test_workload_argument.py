@@ -90,7 +90,7 @@ def test_options_that_do_not_fit_a_file_are_refused(trace):
     assert "up to 3" in error.expected
     assert refused(trace, jobs=0).what == "jobs is 0"
     assert refused(trace, load=0).what == "load is 0"
-    assert "--set users" in refused(trace, settings={"users": "3"}).what
+    assert refused(trace, settings={"users": "3"}).what == "unknown trace option 'users'"
     assert "unknown trace format" in refused(trace, TraceError, format="swff").what
     assert "directory" in refused(trace.parent, TraceError).what
 

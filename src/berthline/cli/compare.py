@@ -207,7 +207,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     counts = comparison.schedulers[0].jobs
     print_facts(
         {
-            "caution": _caution(comparison.windows),
+            "caution": _caution(comparison),
             "jobs": job_counts(counts),
             "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
         }
@@ -284,10 +284,15 @@ def _words(judgement: Judgement) -> Text:
     return Text(text, style)
 
 
-def _caution(windows: int) -> str:
-    """Return how far the intervals can be trusted; empty when they can."""
+def _caution(comparison: Comparison) -> str:
+    """Return how far the comparison can be trusted; empty when it can."""
     from berthline.evaluate.statistics import FEW_WINDOWS
 
+    windows = comparison.windows
+    if all(result.metrics.wait.max == 0 for result in comparison.schedulers):
+        return (
+            "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"
+        )
     if windows == 1:
         return "one window has no interval: use --windows 8 or more to tell chance from gain"
     return (

@@ -6,6 +6,7 @@ verb's module is imported when that verb is called. A verb's module has `main(ar
 
 from __future__ import annotations
 
+import errno
 import sys
 
 VERBS: dict[str, str] = {
@@ -100,6 +101,10 @@ def _report(error: Exception) -> int:
     """Print an error in the one form all errors have, and return the exit code."""
     from berthline.errors import BerthlineError
 
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+        _close_stdout()
+        return FAILURE
     if isinstance(error, BerthlineError):
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -133,7 +133,8 @@ Settings = Annotated[
     UseAppendAction[tuple[str, ...]],
     arg(
         metavar="KEY=VALUE",
-        help="A setting of the generator, such as estimate_error=0.5.",
+        help="A setting of the generator, such as estimate_error=0.5, or of the trace format, such"
+        " as mapping=submit=COLUMN,run=COLUMN,gpus=COLUMN.",
         help_behavior_hint="(repeatable)",
     ),
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.metrics import JobCounts
     from berthline.model.workload import Workload
 
+NARROWEST = 80
 PIPE_WIDTH = 110
 """Columns of a table when nobody says how wide the output is (a pipe or a file)."""
 
@@ -64,11 +65,19 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal allows, and as `PIPE_WIDTH` where there is none."""
+    """Print a table as wide as the terminal allows, and as `PIPE_WIDTH` where there is none.
+
+    A terminal narrower than 80 columns breaks the lines: cut to fit, rows would lose their names.
+    """
     from rich.console import Console
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    Console(width=None if known else PIPE_WIDTH, highlight=False, markup=False).print(table)
+    console = Console(width=None if known else PIPE_WIDTH, highlight=False, markup=False)
+    console.width = max(console.width, NARROWEST)
+    try:
+        console.print(table)
+    except SystemExit:  # how rich leaves when the reader of a pipe has gone
+        raise BrokenPipeError from None
 
 
 def number(value: float | None, digits: int = 0) -> str:

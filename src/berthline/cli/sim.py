@@ -198,10 +198,27 @@ def show(result: Result) -> None:
             if metrics.deadline_miss_rate is None
             else f"{percent(metrics.deadline_miss_rate)} missed",
             "energy": f"{number(metrics.energy_kwh, 0 if metrics.energy_kwh >= 100 else 2)} kWh",
-            "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)",
+            "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)"
+            if len(result.workload.user_names) > 1
+            else "",
+            "note": unlike_the_trace(result),
             "run took": f"{result.wall_seconds:.3g} s, {number(metrics.events)} events",
         }
     )
+
+
+def unlike_the_trace(result: Result) -> str:
+    """Return how the cluster differs from what the trace was made on; empty when nothing shows."""
+    workload, cluster = result.workload, result.cluster
+    processors = workload.provenance.get("max_procs")
+    if processors and processors != cluster.total_gpus:
+        return (
+            f"the trace's machine has {number(processors)} processors: "
+            f"--cluster uniform:1x{processors} is that"
+        )
+    if cluster.pool_names and not workload.pool_names:
+        return f"no job names one of the cluster's {len(cluster.pool_names)} pools: all may be used"
+    return ""
 
 
 def rejected_by_reason(result: Result) -> str:

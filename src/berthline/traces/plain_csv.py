@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 OPTIONS = {"mapping": f"which column means what, such as {FORM}; KEY= leaves a column out"}
 
 _SEPARATORS = ",\t;|"
-_HINT = f"if a column was taken for what it is not, say what is: --map {FORM}; KEY= leaves it out"
+_HINT = (
+    "if a column was taken for what it is not, say what is: "
+    f"--set mapping={FORM}; KEY= leaves it out"
+)
 _MOST = 2**31 - 1  # what the workload's whole-number columns hold
 _LONGEST = 1e15  # seconds
 _EARLIEST_ABSOLUTE = 3e8
@@ -105,7 +108,7 @@ class _Reader:
         table, sources = self._table, self._sources
         submit = self._times("submit")
         gpus = self._numbers("gpus", lowest=-1, highest=_MOST, missing=0)
-        reasons = {NO_SUBMIT_TIME: ~(submit >= 0)}
+        reasons = {NO_SUBMIT_TIME: np.isnan(submit)}
         if "run" in sources:
             run = self._numbers("run", lowest=-_LONGEST, highest=_LONGEST)
         else:
@@ -222,5 +225,5 @@ def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
         "no column is known to be " + " or ".join(f"{key!r}" for key in missing),
         where=f"{table.path}, line 1",
         expected="columns for the submission, the run time (or start and end) and the GPUs",
-        hint=f"the columns are {columns}; say which is which: --map {FORM}",
+        hint=f"the columns are {columns}; say which is which: --set mapping={FORM}",
     )

@@ -51,7 +51,7 @@ def resolve_workload(
         load: offered load on the cluster.
         seed: of a generator; a file ignores it.
         format: of a file; None = recognise it.
-        settings: dials of a generator, as text, from `--set key=value`.
+        settings: dials of a generator, or options of a trace format, as text, from `--set`.
 
     Raises:
         ConfigError: neither a file nor a generator, or an option that does not fit.
@@ -71,14 +71,13 @@ def resolve_workload(
         return _generated(text, cluster, jobs, load, seed, settings)
     if kind == "missing":
         raise _neither(text, path)
-    if settings:
-        raise ConfigError(
-            f"--set {next(iter(settings))} given for a trace file",
-            where=text,
-            expected="--set only with a generator: " + ", ".join(GENERATORS),
-            hint="a trace takes --jobs and --load",
-        )
     if text.endswith(FITTED_SUFFIX):
+        if settings:
+            raise ConfigError(
+                f"--set {next(iter(settings))} given for a fitted generator",
+                where=text,
+                expected="--jobs, --load and --seed; the rest was fitted",
+            )
         if format is not None:
             raise ConfigError(
                 f"--format {format} given for a fitted generator",
@@ -88,7 +87,7 @@ def resolve_workload(
         return FittedGenerator.load(path).generate(jobs, seed, cluster=cluster, load=load)
     if jobs is not None:
         jobs = int(JOBS.convert(jobs, where=text))
-    workload = load_trace(path, format)
+    workload = load_trace(path, format, **settings)
     if jobs is not None:
         if jobs > len(workload):
             raise ConfigError(
