@@ -137,22 +137,23 @@ def test_pools__and_gpu_types_both_hold() -> None:
 @pytest.mark.parametrize("placement", ["worst-fit", "scatter"])
 @pytest.mark.parametrize("count", [3, 20], ids=["scanned", "indexed"])
 def test_pools__can_start_looks_at_the_nodes_the_job_may_use(count: int, placement: str) -> None:
-    """Red nodes of two GPUs, one busy on each (under scatter: all); a blue one of eight, empty.
+    """Red nodes of two GPUs, one busy on each (under scatter: with all cores); an empty blue one.
 
     The red job of two GPUs cannot start, so the blue job is first in this order. If the blue node
     counted for the red job, that would be first and block it.
     """
-    busy = count if placement == "worst-fit" else 2 * count - 1
-    cluster = nodes(*[2] * count, 8, pool=["red"] * count + ["blue"])
+    cores = 4 if placement == "scatter" else 0
+    cluster = nodes(*[2] * count, 8, pool=["red"] * count + ["blue"], cpus=[cores] * count + [0])
     workload = jobs(
-        *[(0, 100, 1)] * busy,
+        *[(0, 100, 1)] * count,
         *((1, 10, 2), (1, 10, 8)),
-        pool=[0] * (busy + 1) + [1],
+        pool=[0] * (count + 1) + [1],
         pool_names=("red", "blue"),
+        cpus=[cores] * (count + 1) + [0],
     )
     log = run(workload, cluster, f"[where(can_start, 0, 1)]@{placement}")
-    assert starts(log)[busy + 1] == 1
-    assert starts(log)[busy] == 100
+    assert starts(log)[count + 1] == 1
+    assert starts(log)[count] == 100
 
 
 def test_rejected__all_five_reasons() -> None:
