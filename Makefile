@@ -84,7 +84,8 @@ golden: $(STAMPS)/package $(STAMPS)/dev ## Regenerate the committed results unde
 	@$(BIN)/python tests/golden/regenerate.py
 
 # The instrumented package gets an environment of its own, which borrows .venv's packages but not
-# its editable hook. Python itself is not instrumented, hence the preload and no leak reports.
+# its editable hook. Python itself is not instrumented, hence the preload and no leak reports;
+# libstdc++ goes with it, or the first C++ exception finds no handler.
 # One process and --capture=sys, so that a sanitizer's report reaches the terminal before the abort.
 SANITIZED := build/sanitized
 sanitize: $(STAMPS)/package $(STAMPS)/dev ## Run the tests on a core built with ASan and UBSan
@@ -97,8 +98,9 @@ sanitize: $(STAMPS)/package $(STAMPS)/dev ## Run the tests on a core built with 
 	  $(PIP_INSTALL) --no-build-isolation --no-deps --target $$target \
 	    -C build-dir=$(SANITIZED)/cmake -C cmake.define.BERTHLINE_SANITIZE=ON .
 	@echo "==> tests"
-	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-	  $(SANITIZED)/venv/bin/python -m pytest --capture=sys
+	@LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 \
+	  $(SANITIZED)/venv/bin/python -m pytest --capture=sys $(SANITIZE_ARGS)
 
 clean: ## Remove build products and caches
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(STAMPS)/package
