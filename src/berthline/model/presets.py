@@ -182,13 +182,13 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "acme-seren",
             "Acme, cluster Seren, 2023: 286 nodes of 8 A100 for language models",
-            "Hu et al., NSDI 2024, table 1",
+            "Hu et al., NSDI 2024; from memory, not checked against a copy",
             (_nodes(286, 8, "A100-80", 128, 1024),),
         ),
         Preset(
             "acme-kalos",
             "Acme, cluster Kalos, 2023: 302 nodes of 8 A100 for language models",
-            "Hu et al., NSDI 2024, table 1",
+            "Hu et al., NSDI 2024; from memory, not checked against a copy",
             (_nodes(302, 8, "A100-80", 128, 2048),),
         ),
         Preset(
