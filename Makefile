@@ -76,6 +76,10 @@ format: $(STAMPS)/dev ## Format Python and C++ in place
 bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what (default: sim)
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
+.PHONY: results
+results: $(STAMPS)/package ## Recompute the figures of docs/results; RESULTS_ARGS are its arguments
+	@$(BIN)/python -m benchmarks.rlscheduler_lublin $(RESULTS_ARGS)
+
 .PHONY: docs
 docs: $(STAMPS)/package ## Rewrite the generated parts of the documentation
 	@$(BIN)/python docs/generate.py

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.cli.main import VERBS, main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 HELP_COLUMNS = 120
@@ -62,7 +62,7 @@ def mark(*, needed: bool) -> str:
 
 
 def words(scope: str) -> str:
-    """Return the words of a waiting job, or of the cluster."""
+    """Return the words of a job, of a node, or of the cluster."""
     from berthline.policies.vocabulary import VOCABULARY
 
     return table(
@@ -133,35 +133,85 @@ def orders() -> str:
 
 def disciplines() -> str:
     """Return the disciplines of the queue."""
-    from berthline.policies.rules import DISCIPLINES, NEEDS_RUN_TIMES
+    from berthline.policies.rules import DISCIPLINES, NEEDS_RUN_TIMES, ROUND_SECONDS
 
     return table(
-        ("discipline", "run times", "meaning"),
+        ("discipline", "run times", "options, with defaults", "meaning"),
         (
-            (code(name), mark(needed=name in NEEDS_RUN_TIMES), meaning)
+            (
+                code(name),
+                mark(needed=name in NEEDS_RUN_TIMES),
+                options({"T": ROUND_SECONDS} if name == "rounds" else {}),
+                meaning,
+            )
             for name, meaning in DISCIPLINES.items()
         ),
     )
 
 
+def options(values: Mapping[str, float]) -> str:
+    """Return options with their values."""
+    return ", ".join(code(f"{key}={value:g}") for key, value in values.items())
+
+
 def placements() -> str:
     """Return the placements."""
-    from berthline.policies.rules import PLACEMENTS
+    from berthline.policies.rules import PLACEMENT_FORMULAS, PLACEMENTS
 
-    return table(("placement", "meaning"), ((code(k), v) for k, v in PLACEMENTS.items()))
+    return table(
+        ("placement", "meaning", "formula, smallest first"),
+        ((code(k), v, code(PLACEMENT_FORMULAS.get(k, ""))) for k, v in PLACEMENTS.items()),
+    )
 
 
 def gates() -> str:
     """Return the named gates."""
     from berthline.policies.rules import GATES
 
-    def options(gate: Any) -> str:
-        return ", ".join(code(f"{key}={value:g}") for key, value in gate.options.items())
-
     return table(
         ("gate", "open while this is 0 or more", "options, with defaults", "meaning"),
-        ((code(g.name), code(g.formula), options(g), g.meaning) for g in GATES.values()),
+        ((code(g.name), code(g.formula), options(g.options), g.meaning) for g in GATES.values()),
     )
+
+
+def preemptions() -> str:
+    """Return the preemption rules."""
+    from berthline.cli.policies import preemptions as rows
+    from berthline.policies.rules import PREEMPTIONS
+
+    return table(
+        ("rule", "index; the largest yields", "run times", "options, with defaults", "meaning"),
+        (
+            (
+                code(row["name"]),
+                code(row["index"]),
+                mark(needed=row["needs_run_times"]),
+                options(PREEMPTIONS[row["name"]].options),
+                row["meaning"],
+            )
+            for row in rows()
+        ),
+    )
+
+
+def conditions() -> str:
+    """Return the conditions of clusters."""
+    from berthline.cli.policies import conditions as rows
+
+    def default(value: float | str) -> str:
+        return value if isinstance(value, str) else f"{value:g}"
+
+    return table(
+        ("condition", "default", "meaning"),
+        ((code(row["name"]), default(row["default"]), row["meaning"]) for row in rows()),
+    )
+
+
+def preempt_reasons() -> str:
+    """Return why a job may be preempted."""
+    from berthline.model.schedule import PREEMPT_REASONS
+
+    return table(("detail", "reason"), enumerate(PREEMPT_REASONS))
 
 
 def reject_reasons() -> str:
@@ -245,10 +295,14 @@ def gpu_types() -> str:
         return ", ".join([code(kind.name), *spellings])
 
     return table(
-        ("type", "TFLOPS", "single precision", "memory, MiB", "idle, W", "peak, W", "source"),
+        (
+            *("type", "speed", "TFLOPS", "single precision", "memory, MiB"),
+            *("idle, W", "peak, W", "source"),
+        ),
         (
             (
                 name(kind),
+                f"{kind.speed:.2f}",
                 f"{kind.tflops:g}",
                 "" if kind.tflops_fp32 is None else f"{kind.tflops_fp32:g}",
                 f"{kind.memory_mib:,}",
@@ -337,12 +391,16 @@ def demo() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "words of a job": lambda: words("job"),
+    "words of a node": lambda: words("node"),
     "words of the cluster": lambda: words("cluster"),
     "functions": functions,
     "orders": orders,
     "disciplines": disciplines,
     "placements": placements,
     "gates": gates,
+    "preemptions": preemptions,
+    "conditions": conditions,
+    "preempt reasons": preempt_reasons,
     "reject reasons": reject_reasons,
     "formats": formats,
     "generators": generators,

@@ -8,7 +8,10 @@
 namespace berthline {
 
 void Simulation::decide() {
-  ++log_.decisions;
+  if (!shortcuts_) {
+    decide_in_full();
+    return;
+  }
   if (nodes_.free_gpus() == 0) return;  // every job needs a GPU
   if (use_heap_) {
     decide_from_heap();
@@ -21,17 +24,35 @@ void Simulation::decide() {
     if (keep_ids_) sort_queue();
     decide_skip_once();
   } else {
-    for (bool is_first = true; is_first || !sorted_.empty(); is_first = false) {
-      if (keep_ids_ && (is_first || inputs_.order.changes() == Changes::kState)) sort_queue();
-      find_candidates();
-      const int choice = choose();
-      if (choice == kNothing) break;
+    decide_in_full();
+  }
+  freed_ = false;
+}
+
+void Simulation::decide_in_full() {
+  must_sort_ = true;
+  sorted_at_ = -1;
+  for (;;) {
+    if (keep_ids_ && (must_sort_ || inputs_.order.changes() == Changes::kState)) sort_queue();
+    find_candidates();
+    const int choice = choose();
+    if (choice != kNothing) {
       const size_t position = position_of(choice);
       start(sorted_[position].job());
       leave_queue(position);
+      continue;
+    }
+    switch (inputs_.preemption.kind) {
+      case PreemptionKind::kNone:
+        return;
+      case PreemptionKind::kIndex:
+        if (!preempt_by_index()) return;
+        break;
+      case PreemptionKind::kDefrag:
+        if (!move_jobs()) return;
+        break;
     }
   }
-  freed_ = false;
 }
 
 void Simulation::decide_from_heap() {
@@ -61,31 +82,32 @@ void Simulation::decide_skip_once() {
 bool Simulation::nothing_can_start() {
   if (sorted_.empty()) return true;
   if (inputs_.discipline == Discipline::kConservative || arrivals_.size() > 1) return false;
-  const int32_t head = sorted_[0].job();
-  if (inputs_.discipline == Discipline::kEasy && !reservation_.stands(head, now_)) return false;
-  if (arrivals_.empty()) return true;
-  const int32_t job = arrivals_.front();
-  switch (inputs_.discipline) {
-    case Discipline::kSkip:
-      return !nodes_.fits(gang(job));
-    case Discipline::kEasy:
-      return head != job && !try_to_pass_head(job);
-    default:
-      return head != job;
+  if (inputs_.discipline == Discipline::kSkip) {
+    return arrivals_.empty() || !fits(nodes_, arrivals_.front());
   }
+  const int32_t head = sorted_[0].job();
+  if (!reservation_.stands(head, now_)) return false;
+  if (arrivals_.empty()) return true;
+  return head != arrivals_.front() && !try_to_pass_head(arrivals_.front());
 }
 
 // Evaluates the order of all waiting jobs.
 void Simulation::sort_queue() {
-  const size_t count = waiting_.size();
+  sort_by_order(waiting_, sorted_);
+  must_sort_ = false;
+  sorted_at_ = now_;
+}
+
+void Simulation::sort_by_order(const std::vector<int32_t>& jobs, SortedList& out) {
+  const size_t count = jobs.size();
   values_.resize(count);
-  inputs_.order.evaluate(*this, waiting_.data(), static_cast<int>(count), values_.data());
+  inputs_.order.evaluate(*this, jobs.data(), static_cast<int>(count), values_.data());
   keyed_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const double key = values_[i];
-    keyed_[i] = {std::isnan(key) ? std::numeric_limits<double>::infinity() : key, waiting_[i]};
+    keyed_[i] = {std::isnan(key) ? std::numeric_limits<double>::infinity() : key, jobs[i]};
   }
-  sorted_.assign(keyed_);
+  out.assign(keyed_);
 }
 
 void Simulation::leave_queue(size_t position) {
@@ -95,29 +117,95 @@ void Simulation::leave_queue(size_t position) {
   sorted_.erase_at(position);
 }
 
+void Simulation::leave_queue_by_id(int32_t job) {
+  if (keep_ids_) {
+    waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), job));
+  }
+  // A job that came back at this instant may not have been sorted in yet.
+  for (size_t position = 0; position < sorted_.size(); ++position) {
+    if (sorted_[position].job() != job) continue;
+    sorted_.erase_at(position);
+    break;
+  }
+}
+
 // Finds the waiting jobs, in order, whose gate is open.
 void Simulation::find_candidates() {
-  if (inputs_.gate.empty()) return;
+  if (!is_filtered()) return;
+  find_open_gates();
+  std::erase_if(open_, [&](size_t i) {
+    uint64_t closed = 0;
+    return !quota_used_.empty() && !closed_types(sorted_[i].job(), quota_used_, &closed);
+  });
+}
+
+void Simulation::find_open_gates() {
   const size_t count = sorted_.size();
   ids_.resize(count);
-  values_.resize(count);
+  values_.assign(count, 0.0);
   for (size_t i = 0; i < count; ++i) ids_[i] = sorted_[i].job();
-  inputs_.gate.evaluate(*this, ids_.data(), static_cast<int>(count), values_.data());
+  if (!inputs_.gate.empty()) {
+    inputs_.gate.evaluate(*this, ids_.data(), static_cast<int>(count), values_.data());
+  }
   open_.clear();
   for (size_t i = 0; i < count; ++i) {
-    const int32_t job_class = inputs_.jobs.job_class[ids_[i]];
-    const bool is_idle = nodes_.class_free_gpus(job_class) == layout_.class_gpus[job_class];
-    if (is_idle || values_[i] >= 0) open_.push_back(i);
+    if (values_[i] >= 0 || is_idle(class_of(ids_[i]))) open_.push_back(i);
   }
+}
+
+// Whether no GPU is in use on the nodes of a class that are up.
+bool Simulation::is_idle(int32_t job_class) const {
+  return nodes_.class_free_gpus(job_class) ==
+         layout_.class_gpus[job_class] - layout_.class_down_gpus[job_class];
 }
 
 bool Simulation::try_place(Nodes& nodes, int32_t job) {
   placed_.clear();
-  return nodes.place(gang(job), placed_);
+  const Gang own = gang(job);
+  if (own.blocked) return false;
+  if (own.nodes_min > 0 && nodes.place(own, placed_)) return true;
+  if (layout_.one_class) return false;
+  const Gang wider = borrowing(own);
+  return wider.nodes_min > 0 && nodes.place(wider, placed_);
+}
+
+bool Simulation::try_place_own(Nodes& nodes, int32_t job) {
+  placed_.clear();
+  const Gang own = gang(job);
+  return !own.blocked && own.nodes_min > 0 && nodes.place(own, placed_);
+}
+
+bool Simulation::fits(const Nodes& nodes, int32_t job) {
+  const Gang own = gang(job);
+  if (own.blocked) return false;
+  if (own.nodes_min > 0 && nodes.fits(own)) return true;
+  if (layout_.one_class) return false;
+  const Gang wider = borrowing(own);
+  return wider.nodes_min > 0 && nodes.fits(wider);
+}
+
+// Replaces the allocation of a chosen job by what a plan for it and those after it says.
+void Simulation::follow_plan(const std::vector<int32_t>& jobs, size_t chosen, const Nodes& state) {
+  if (!inputs_.plan || milli(jobs[chosen]) < kWholeGpu) return;
+  std::vector<Share> planned;
+  const std::vector<int32_t> following(jobs.begin() + static_cast<ptrdiff_t>(chosen), jobs.end());
+  if (inputs_.plan(following, state, planned)) {
+    placed_ = planned;
+  } else {
+    ++log_.fallbacks;
+  }
+}
+
+void Simulation::follow_plan(int choice, const Nodes& state) {
+  if (!inputs_.plan) return;
+  std::vector<int32_t> jobs;
+  for (size_t i = choice; i < num_candidates(); ++i) jobs.push_back(candidate(i));
+  follow_plan(jobs, 0, state);
 }
 
 int Simulation::choose() {
-  if (num_candidates() == 0 || nodes_.free_gpus() == 0) return kNothing;
+  if (num_candidates() == 0) return kNothing;
+  if (layout_.only_whole && nodes_.free_gpus() == 0) return kNothing;
   switch (inputs_.discipline) {
     case Discipline::kStrict:
       return choose_first(1);
@@ -127,23 +215,34 @@ int Simulation::choose() {
       return choose_easy();
     case Discipline::kConservative:
       return choose_conservative();
+    case Discipline::kRounds:
+      break;
   }
   return kNothing;
 }
 
 int Simulation::choose_first(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (try_place(nodes_, candidate(i))) return static_cast<int>(i);
+    if (try_place(nodes_, candidate(i))) {
+      follow_plan(static_cast<int>(i), nodes_);
+      return static_cast<int>(i);
+    }
   }
   return kNothing;
 }
 
 int Simulation::choose_easy() {
-  if (try_place(nodes_, candidate(0))) return 0;
-  if (!reservation_.stands(candidate(0), now_)) reserve(candidate(0));
+  if (try_place(nodes_, candidate(0))) {
+    follow_plan(0, nodes_);
+    return 0;
+  }
+  if (!shortcuts_ || !reservation_.stands(candidate(0), now_)) reserve(candidate(0));
   for (size_t i = 1; i < num_candidates(); ++i) {
     const int32_t job = candidate(i);
-    if (nodes_.fits(gang(job)) && try_to_pass_head(job)) return static_cast<int>(i);
+    if (fits(nodes_, job) && try_to_pass_head(job)) {
+      follow_plan(static_cast<int>(i), placed_on_spare_ ? spare_ : nodes_);
+      return static_cast<int>(i);
+    }
   }
   return kNothing;
 }
@@ -158,28 +257,42 @@ void Simulation::reserve(int32_t head) {
     for (; i < releases_.size() && release_time(i) == reservation_.time; ++i) {
       shadow_.give_back(gang(releases_.job(i)), allocation(releases_.job(i)));
     }
-    if (try_place(shadow_, head)) break;
+    if (try_place(shadow_, head)) {
+      shadow_.take(gang(head), placed_);
+      return;
+    }
   }
-  shadow_.take(gang(head), placed_);
+  reservation_.time = std::numeric_limits<double>::infinity();  // too many nodes are down
 }
 
 // Places a job that cannot delay the reserved head.
 bool Simulation::try_to_pass_head(int32_t job) {
-  if (now_ + estimate_[job] <= reservation_.time) return try_place(nodes_, job);
+  placed_on_spare_ = false;
+  if (unit_rate_) {
+    if (now_ + estimate_[job] <= reservation_.time) return try_place(nodes_, job);
+    if (!layout_.monotone && !try_place(nodes_, job)) return false;
+  } else {
+    if (!try_place(nodes_, job)) return false;
+    if (now_ + expected(job, placed_) <= reservation_.time) return true;
+  }
   if (!reservation_.spare_known) {
     spare_ = nodes_;
     spare_.shrink_to(shadow_);
     reservation_.spare_known = true;
   }
+  placed_on_spare_ = true;
   return try_place(spare_, job);
 }
 
 int Simulation::choose_conservative() {
   // Before any reservation, what is free only grows: if the first job fits now, it fits for good.
-  if (try_place(nodes_, candidate(0))) return 0;
+  if (layout_.monotone && !layout_.parts && try_place(nodes_, candidate(0))) {
+    follow_plan(0, nodes_);
+    return 0;
+  }
   // Only a job that fits now can start now; reservations after the last such job change nothing.
   size_t count = num_candidates();
-  while (count > 0 && !nodes_.fits(gang(candidate(count - 1)))) --count;
+  while (layout_.monotone && count > 0 && !fits(nodes_, candidate(count - 1))) --count;
   if (count == 0) return kNothing;
 
   // Step i of the profile says what is free from its time until the next step's.
@@ -202,16 +315,16 @@ int Simulation::choose_conservative() {
   }
   for (size_t c = 0; c < count; ++c) {
     const int32_t job = candidate(c);
-    const Gang who = gang(job);
+    const double lasts = longest(job);
     size_t first = 0;
     double end = 0;
     while (first < profile_.size()) {
-      end = profile_[first].time + estimate_[job];
+      end = profile_[first].time + lasts;
       // A step that cannot hold the gang by itself rules out every start up to it.
       size_t blocked = profile_.size();
       size_t last = first;
       for (size_t i = first; i < profile_.size() && (i == first || profile_[i].time < end); ++i) {
-        if (!profile_states_[profile_[i].state].fits(who)) blocked = i;
+        if (layout_.monotone && !fits(profile_states_[profile_[i].state], job)) blocked = i;
         if (blocked == i) break;
         last = i;
       }
@@ -219,18 +332,24 @@ int Simulation::choose_conservative() {
         first = blocked + 1;
         continue;
       }
-      if (last == first) {
-        if (try_place(profile_states_[profile_[first].state], job)) break;
-      } else {
-        spare_ = profile_states_[profile_[first].state];
+      Nodes* free = &profile_states_[profile_[first].state];
+      if (last > first) {
+        spare_ = *free;
         for (size_t i = first + 1; i <= last; ++i) {
           spare_.shrink_to(profile_states_[profile_[i].state]);
         }
-        if (try_place(spare_, job)) break;
+        free = &spare_;
+      }
+      if (try_place(*free, job)) {
+        if (first == 0) {
+          follow_plan(static_cast<int>(c), *free);
+          return static_cast<int>(c);
+        }
+        break;
       }
       ++first;
     }
-    if (first == 0) return static_cast<int>(c);
+    if (first == profile_.size()) continue;  // too many nodes are down
     const auto after =
         std::lower_bound(profile_.begin(), profile_.end(), end,
                          [](const Step& step, double time) { return step.time < time; });
@@ -240,7 +359,7 @@ int Simulation::choose_conservative() {
       profile_.insert(profile_.begin() + at, inserted);
     }
     for (size_t i = first; i < profile_.size() && profile_[i].time < end; ++i) {
-      profile_states_[profile_[i].state].take(who, placed_);
+      profile_states_[profile_[i].state].take(gang(job), placed_);
     }
   }
   return kNothing;

@@ -52,15 +52,26 @@ enum class Word : uint8_t {
   kPriority,
   kDeadline,
   kSlack,
+  kAttained,
+  kRemaining,
+  kRestarts,
+  kRunning,
+  kPredicted,
+  kGittins,
   kRandom,
   kNodesMin,
   kUserUsage,
   kUserShare,
   kUserJobs,
+  kUserGpus,
+  kBorrowedGpus,
   kPoolFreeGpus,
   kPoolTotalGpus,
   kPoolQueuedGpus,
+  kPoolFragmentation,
   kCanStart,
+  kWaysTier1,
+  kWaysTier2,
   kNow,
   kQueueLen,
   kQueuedGpus,
@@ -69,14 +80,26 @@ enum class Word : uint8_t {
   kBusyGpus,
   kFreeGpus,
   kTotalGpus,
+  kDownGpus,
   kUtilization,
   kFragmentation,
   kArrivalRate,
+  kArrivalBurstiness,
   kNumUsers,
   kMaxNodeGpus,
   kMaxNodeCpus,
   kMaxNodeMemoryMib,
   kMaxPriority,
+  kNodeId,
+  kNodeFreeGpus,
+  kNodeTotalGpus,
+  kNodeFreeCpus,
+  kNodeTotalCpus,
+  kNodeFreeMemoryMib,
+  kNodeTotalMemoryMib,
+  kNodeSpeed,
+  kNodeRunning,
+  kNodeRack,
 };
 inline constexpr const char* kWordNames[] = {
     "submit",
@@ -89,15 +112,26 @@ inline constexpr const char* kWordNames[] = {
     "priority",
     "deadline",
     "slack",
+    "attained",
+    "remaining",
+    "restarts",
+    "running",
+    "predicted",
+    "gittins",
     "random",
     "nodes_min",
     "user_usage",
     "user_share",
     "user_jobs",
+    "user_gpus",
+    "borrowed_gpus",
     "pool_free_gpus",
     "pool_total_gpus",
     "pool_queued_gpus",
+    "pool_fragmentation",
     "can_start",
+    "ways_tier1",
+    "ways_tier2",
     "now",
     "queue_len",
     "queued_gpus",
@@ -106,15 +140,29 @@ inline constexpr const char* kWordNames[] = {
     "busy_gpus",
     "free_gpus",
     "total_gpus",
+    "down_gpus",
     "utilization",
     "fragmentation",
     "arrival_rate",
+    "arrival_burstiness",
     "num_users",
     "max_node_gpus",
     "max_node_cpus",
     "max_node_memory_mib",
     "max_priority",
+    "node_id",
+    "node_free_gpus",
+    "node_total_gpus",
+    "node_free_cpus",
+    "node_total_cpus",
+    "node_free_memory_mib",
+    "node_total_memory_mib",
+    "node_speed",
+    "node_running",
+    "node_rack",
 };
+// Words from here on are about a node, and only in formulas of placements.
+inline constexpr Word kFirstNodeWord = Word::kNodeId;
 
 // When a formula's value may change while a job waits.
 enum class Changes { kNever, kTime, kState };
@@ -123,6 +171,7 @@ struct Instruction {
   Operation operation;
   Word word = Word::kSubmit;
   double number = 0;
+  bool operator==(const Instruction&) const = default;
 };
 
 // Gives the values of a word for a block of jobs.
@@ -140,6 +189,7 @@ class Formula {
   bool empty() const { return code_.empty(); }
   Changes changes() const { return changes_; }
   bool uses(Word word) const;
+  bool is_same_as(const Formula& other) const { return code_ == other.code_; }
 
   // Writes the value for each of `count` jobs to `out`.
   void evaluate(WordSource& source, const int32_t* jobs, int count, double* out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -9,8 +10,32 @@
 
 namespace berthline {
 
-enum class Discipline { kStrict, kSkip, kEasy, kConservative };
-enum class Placement { kFirstFit, kBestFit, kWorstFit, kRandom, kScatter };
+enum class Discipline { kStrict, kSkip, kEasy, kConservative, kRounds };
+enum class Placement {
+  kFirstFit,
+  kBestFit,
+  kWorstFit,
+  kRandom,
+  kScatter,
+  kRackAware,
+  kDefrag,
+  kBalance,
+  kMilpCandidates,
+  kFgd,
+  kFormula,
+};
+enum class PreemptionKind { kNone, kIndex, kDefrag };
+
+inline constexpr int32_t kWholeGpu = 1000;  // thousandths
+
+// A part of an allocation: GPUs on one node, or a part of its shared GPU `slot`.
+struct Share {
+  static constexpr int32_t kWhole = -1;
+  static constexpr int32_t kNewSlot = -2;  // a GPU that nobody uses; it gets a number at the start
+  int32_t node;
+  int32_t gpus;
+  int32_t slot = kWhole;
+};
 
 // One value per job.
 struct Jobs {
@@ -19,35 +44,108 @@ struct Jobs {
   const double* run = nullptr;
   const double* estimate = nullptr;  // what the scheduler sees; ignored when predicted
   const int32_t* gpus = nullptr;
+  const int32_t* gpu_milli = nullptr;
   const int32_t* cpus = nullptr;
   const int64_t* memory_mib = nullptr;
   const double* priority = nullptr;
   const double* deadline = nullptr;
   const int32_t* user = nullptr;
   const int32_t* job_class = nullptr;
-  const double* random = nullptr;  // null unless a formula uses the word
+  const double* reference_speed = nullptr;
+  const int32_t* quota_set = nullptr;  // -1 = none
+  const double* random = nullptr;      // null unless a formula uses the word
 };
 
 // One value per node. A class is a set of nodes that some jobs may use.
 struct Cluster {
   std::vector<int32_t> gpus;
-  std::vector<int32_t> cpus;                  // 0 = not limited
-  std::vector<int64_t> memory_mib;            // 0 = not limited
+  std::vector<int32_t> cpus;        // 0 = not limited
+  std::vector<int64_t> memory_mib;  // 0 = not limited
+  std::vector<double> speed;
+  std::vector<int32_t> rack;
+  std::vector<int32_t> gpu_type;
   std::vector<std::vector<uint8_t>> may_use;  // [class][node]
   std::vector<int32_t> class_reason;          // why a class may use no node; -1 = it may
+  std::vector<int32_t> borrow_class;          // what a class falls back on; -1 = nothing
 };
+
+// See model/conditions.py.
+struct Conditions {
+  double across_nodes = 1;
+  double across_racks = 1;
+  double interference = 0;
+  double checkpoint = 0;
+  double restart = 0;
+  double start_delay = 0;
+  double requeue_delay = 0;
+  double tick = 0;
+  double refusal_rate = 0;
+  double retry_delay = 0;
+  double sleep_after = std::numeric_limits<double>::infinity();
+  double wake_delay = 0;
+};
+
+struct Preemption {
+  PreemptionKind kind = PreemptionKind::kNone;
+  Formula index;
+  double margin = 0;
+  double min_run = 0;
+  double max_restarts = 0;
+  double every = 0;
+  int32_t moves = 0;
+};
+
+// Limits on GPUs in use; see sim/quotas.py.
+struct Quotas {
+  std::vector<int64_t> limit;  // thousandths
+  std::vector<int32_t> gpu_type;
+  std::vector<int32_t> set_begin;
+  std::vector<int32_t> members;
+};
+
+// A node goes down or comes back.
+struct Outage {
+  double time;
+  int32_t node;
+  bool up;
+};
+
+// A kind of job that the workload has many of; see sim/inputs.py.
+struct TypicalJob {
+  int32_t gpus;
+  int32_t gpu_milli;
+  int32_t cpus;
+  int64_t memory_mib;
+  int32_t job_class;
+  int64_t count;
+};
+
+class Nodes;
+// Places a job together with those after it; false = no plan.
+using Plan = std::function<bool(const std::vector<int32_t>& jobs, const Nodes& free,
+                                std::vector<Share>& out)>;
 
 struct Inputs {
   Jobs jobs;
   Cluster cluster;
+  Conditions conditions;
   Formula order;
-  Formula gate;  // empty = always open
+  Formula gate;        // empty = always open
+  Formula node_order;  // of the placement kFormula
+  Preemption preemption;
   Discipline discipline = Discipline::kStrict;
+  double round_seconds = 0;
   Placement placement = Placement::kFirstFit;
+  Plan plan;  // empty = none
+  Quotas quotas;
+  std::vector<Outage> outages;
+  std::vector<TypicalJob> typical;
   bool predicted = false;
   double first_prediction = 0;
   double max_priority = 1;
+  int64_t max_preemptions = 0;  // with more, the run goes round in circles and is given up
   uint64_t placement_key = 0;
+  uint64_t refusal_key = 0;
   double horizon = std::numeric_limits<double>::infinity();
 };
 

@@ -4,6 +4,7 @@
 // one fault every 2 MiB.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -42,6 +43,13 @@ class LargeArray {
     return *this;
   }
   ~LargeArray() { std::free(data_); }
+
+  // Makes room for more values; the first `used` keep theirs.
+  void grow(size_t used, size_t count) {
+    LargeArray larger(count);
+    std::copy_n(data_, used, larger.data_);
+    *this = std::move(larger);
+  }
 
   T* data() { return data_; }
   T& operator[](size_t i) { return data_[i]; }

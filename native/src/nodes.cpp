@@ -2,119 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "random.h"
 
 namespace berthline {
 namespace {
 
-// Below this a scan of all nodes is faster than keeping bitmaps; above 64 GPUs a node, updating
-// one bitmap per GPU is slower than scanning.
-constexpr int32_t kMinIndexedNodes = 16;
-constexpr int32_t kMaxIndexedGpus = 64;
-constexpr int32_t kNotForThisGang = -1;
-
 int64_t rounded_up(int64_t amount, int64_t part, int64_t whole) {
   return (amount * part + whole - 1) / whole;
 }
 
 }  // namespace
-
-Layout::Layout(const Inputs& inputs)
-    : cluster(&inputs.cluster),
-      placement(inputs.placement),
-      placement_key(inputs.placement_key),
-      num_nodes(static_cast<int32_t>(inputs.cluster.gpus.size())) {
-  const Jobs& jobs = inputs.jobs;
-  max_node_gpus = *std::max_element(cluster->gpus.begin(), cluster->gpus.end());
-  total_gpus = 0;
-  for (int32_t gpus : cluster->gpus) total_gpus += gpus;
-  const auto positive = [](auto value) { return value > 0; };
-  limits = (std::any_of(cluster->cpus.begin(), cluster->cpus.end(), positive) &&
-            std::any_of(jobs.cpus, jobs.cpus + jobs.count, positive)) ||
-           (std::any_of(cluster->memory_mib.begin(), cluster->memory_mib.end(), positive) &&
-            std::any_of(jobs.memory_mib, jobs.memory_mib + jobs.count, positive));
-  indexed = !limits && num_nodes >= kMinIndexedNodes && max_node_gpus <= kMaxIndexedGpus;
-
-  const size_t num_classes = cluster->may_use.size();
-  class_mask.assign(num_classes * words(), 0);
-  class_gpus.assign(num_classes, 0);
-  shapes_.resize(num_classes);
-  known_nodes_min_.resize(num_classes);
-  one_class = num_classes == 1;
-  for (size_t c = 0; c < num_classes; ++c) {
-    for (int32_t node = 0; node < num_nodes; ++node) {
-      if (!cluster->may_use[c][node]) {
-        one_class = false;
-        continue;
-      }
-      class_mask[c * words() + node / 64] |= uint64_t{1} << (node % 64);
-      class_gpus[c] += cluster->gpus[node];
-      const Shape shape{cluster->gpus[node], cluster->cpus[node], cluster->memory_mib[node], 1};
-      auto same = std::find_if(shapes_[c].begin(), shapes_[c].end(), [&](const Shape& other) {
-        return other.gpus == shape.gpus && other.cpus == shape.cpus &&
-               other.memory_mib == shape.memory_mib;
-      });
-      if (same == shapes_[c].end()) {
-        shapes_[c].push_back(shape);
-      } else {
-        ++same->count;
-      }
-    }
-  }
-  class_of_node_begin.push_back(0);
-  for (int32_t node = 0; node < num_nodes && !one_class; ++node) {
-    for (size_t c = 0; c < num_classes; ++c) {
-      if (cluster->may_use[c][node]) class_of_node.push_back(static_cast<int32_t>(c));
-    }
-    class_of_node_begin.push_back(static_cast<int32_t>(class_of_node.size()));
-  }
-}
-
-int32_t Layout::find_nodes_min(const Gang& gang) {
-  constexpr int32_t kMaxKnown = 1 << 16;
-  const int32_t nodes = count_nodes(gang);
-  if (!limits && gang.gpus < kMaxKnown) {
-    std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
-    if (known.size() <= static_cast<size_t>(gang.gpus)) known.resize(gang.gpus + 1, kUnknown);
-    known[gang.gpus] = nodes;
-  }
-  return nodes;
-}
-
-int32_t Layout::count_nodes(const Gang& gang) {
-  constexpr int32_t kTooManyGpus = -3, kTooManyCpus = -4, kTooMuchMemory = -5;
-  const int32_t reason = cluster->class_reason[gang.job_class];
-  if (reason >= 0) return -1 - reason;
-  if (class_gpus[gang.job_class] < gang.gpus) return kTooManyGpus;
-  // Capacity of each shape, with and without the memory limit.
-  int64_t without_memory = 0;
-  scratch_.clear();
-  for (const Shape& shape : shapes_[gang.job_class]) {
-    int64_t most = shape.gpus;
-    if (gang.cpus > 0 && shape.cpus > 0) {
-      most = std::min(most, int64_t{shape.cpus} * gang.gpus / gang.cpus);
-    }
-    without_memory += most * shape.count;
-    if (gang.memory_mib > 0 && shape.memory_mib > 0) {
-      most = std::min(most, shape.memory_mib * gang.gpus / gang.memory_mib);
-    }
-    if (most > 0) scratch_.push_back({shape.count, static_cast<int32_t>(most)});
-  }
-  if (without_memory < gang.gpus) return kTooManyCpus;
-  std::sort(scratch_.begin(), scratch_.end(),
-            [](const Share& a, const Share& b) { return a.gpus > b.gpus; });
-  int64_t left = gang.gpus;
-  int64_t nodes = 0;
-  for (const Share& shape : scratch_) {  // here `node` counts the nodes of that shape
-    const int64_t used = std::min<int64_t>(shape.node, (left + shape.gpus - 1) / shape.gpus);
-    nodes += used;
-    left -= used * shape.gpus;
-    if (left <= 0) return static_cast<int32_t>(nodes);
-  }
-  return kTooMuchMemory;
-}
 
 Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) {
   const Cluster& cluster = *layout->cluster;
@@ -123,6 +21,10 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
   if (layout->limits) {
     cpus_.assign(cluster.cpus.begin(), cluster.cpus.end());
     memory_mib_ = cluster.memory_mib;
+  }
+  if (layout->parts) {
+    slots_.resize(layout->num_nodes);
+    shared_milli_.assign(layout->num_nodes, 0);
   }
   if (!layout->one_class) class_free_ = layout->class_gpus;
   if (layout->indexed) {
@@ -137,25 +39,12 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
   }
 }
 
-int32_t Nodes::capacity(const Gang& gang, int32_t node) const {
-  int64_t most = gpus_[node];
-  if (layout_->limits) {
-    const Cluster& cluster = *layout_->cluster;
-    if (gang.cpus > 0 && cluster.cpus[node] > 0) {
-      most = std::min(most, cpus_[node] * gang.gpus / gang.cpus);
-    }
-    if (gang.memory_mib > 0 && cluster.memory_mib[node] > 0) {
-      most = std::min(most, memory_mib_[node] * gang.gpus / gang.memory_mib);
-    }
-  }
-  return static_cast<int32_t>(most);
-}
-
 void Nodes::set_gpus(int32_t node, int32_t gpus) {
   const int32_t before = gpus_[node];
   gpus_[node] = gpus;
   free_total_ += gpus - before;
   if (gpus > before) std::fill(unfit_.begin(), unfit_.end(), 0);
+  if (!growth_.empty()) forget_growth(node);
   if (!layout_->one_class) {
     for (int32_t i = layout_->class_of_node_begin[node]; i < layout_->class_of_node_begin[node + 1];
          ++i) {
@@ -173,13 +62,42 @@ void Nodes::set_gpus(int32_t node, int32_t gpus) {
   }
 }
 
+void Nodes::change_slot(int32_t node, int32_t slot, int32_t milli) {
+  if (slot == Share::kNewSlot) slot = unused_slot(node);
+  std::vector<int32_t>& slots = slots_[node];
+  if (slot >= static_cast<int32_t>(slots.size())) slots.resize(slot + 1, kUnusedSlot);
+  if (slots[slot] == kUnusedSlot) {  // a GPU that nobody uses becomes a shared one
+    set_gpus(node, gpus_[node] - 1);
+    slots[slot] = kWholeGpu;
+    shared_milli_[node] += kWholeGpu;
+  }
+  slots[slot] += milli;
+  shared_milli_[node] += milli;
+  if (slots[slot] == kWholeGpu) {
+    slots[slot] = kUnusedSlot;
+    shared_milli_[node] -= kWholeGpu;
+    set_gpus(node, gpus_[node] + 1);
+  }
+}
+
+int32_t Nodes::unused_slot(int32_t node) const {
+  const std::vector<int32_t>& slots = slots_[node];
+  return static_cast<int32_t>(std::find(slots.begin(), slots.end(), kUnusedSlot) - slots.begin());
+}
+
 void Nodes::change(const Gang& gang, std::span<const Share> shares, int sign) {
   for (const Share& share : shares) {
-    set_gpus(share.node, gpus_[share.node] + sign * share.gpus);
-    if (layout_->limits) {
-      cpus_[share.node] += sign * rounded_up(gang.cpus, share.gpus, gang.gpus);
-      memory_mib_[share.node] += sign * rounded_up(gang.memory_mib, share.gpus, gang.gpus);
+    if (share.slot == Share::kWhole) {
+      if (share.gpus != 0) set_gpus(share.node, gpus_[share.node] + sign * share.gpus);
+    } else {
+      change_slot(share.node, share.slot, sign * gang.gpu_milli);
     }
+    if (layout_->limits) {
+      const int32_t part = std::max(share.gpus, 1);
+      cpus_[share.node] += sign * rounded_up(gang.cpus, part, gang.units());
+      memory_mib_[share.node] += sign * rounded_up(gang.memory_mib, part, gang.units());
+    }
+    if (!growth_.empty()) forget_growth(share.node);
   }
 }
 
@@ -187,12 +105,46 @@ void Nodes::shrink_to(const Nodes& other) {
   for (int32_t node = 0; node < layout_->num_nodes; ++node) {
     if (other.gpus_[node] < gpus_[node]) set_gpus(node, other.gpus_[node]);
   }
+  for (int32_t node = 0; node < layout_->num_nodes && layout_->parts; ++node) {
+    std::vector<int32_t>& mine = slots_[node];
+    const std::vector<int32_t>& theirs = other.slots_[node];
+    shared_milli_[node] = 0;
+    for (size_t slot = 0; slot < mine.size(); ++slot) {
+      mine[slot] = slot < theirs.size() ? std::min(mine[slot], theirs[slot]) : kUnusedSlot;
+      if (mine[slot] != kUnusedSlot) shared_milli_[node] += mine[slot];
+    }
+  }
   if (layout_->limits) {
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
       cpus_[node] = std::min(cpus_[node], other.cpus_[node]);
       memory_mib_[node] = std::min(memory_mib_[node], other.memory_mib_[node]);
     }
   }
+}
+
+int64_t Nodes::free_milli() const {
+  int64_t sum = kWholeGpu * free_total_;
+  for (const int32_t milli : shared_milli_) sum += milli;
+  return sum;
+}
+
+int64_t Nodes::class_free_milli(int32_t job_class) const {
+  int64_t sum = kWholeGpu * class_free_gpus(job_class);
+  const std::vector<uint8_t>& allowed = layout_->cluster->may_use[job_class];
+  for (size_t node = 0; node < shared_milli_.size(); ++node) {
+    if (allowed[node]) sum += shared_milli_[node];
+  }
+  return sum;
+}
+
+int64_t Nodes::free_cpus(int32_t node) const {
+  if (layout_->limits) return cpus_[node];
+  return layout_->cluster->cpus[node];
+}
+
+int64_t Nodes::free_memory_mib(int32_t node) const {
+  if (layout_->limits) return memory_mib_[node];
+  return layout_->cluster->memory_mib[node];
 }
 
 int64_t Nodes::count_at_least(int32_t gpus, int32_t job_class) const {
@@ -220,33 +172,36 @@ int64_t Nodes::largest(int32_t count, int32_t job_class) const {
   return sum;
 }
 
-double Nodes::fragmentation() const {
+double Nodes::fragmentation(int32_t job_class) const {
   int64_t with_free = 0;
   int64_t partly = 0;
   for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-    with_free += gpus_[node] > 0;
-    partly += gpus_[node] > 0 && gpus_[node] < layout_->cluster->gpus[node];
+    if (job_class >= 0 && !layout_->cluster->may_use[job_class][node]) continue;
+    const int64_t milli = free_milli(node);
+    with_free += milli > 0;
+    partly += milli > 0 && milli < int64_t{kWholeGpu} * layout_->cluster->gpus[node];
   }
   return with_free > 0 ? static_cast<double>(partly) / static_cast<double>(with_free) : 0.0;
 }
 
 bool Nodes::remember(const Gang& gang, bool fit) const {
-  if (!fit && !layout_->limits && gang.gpus < 64)
+  if (!fit && !layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < 64)
     unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
   return fit;
 }
 
 bool Nodes::fits(const Gang& gang) const {
-  if (class_free_gpus(gang.job_class) < gang.gpus || known_unfit(gang)) return false;
-  return remember(gang, find_fit(gang));
+  if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
+  return !known_unfit(gang) && remember(gang, find_fit(gang));
 }
 
 bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
-  if (class_free_gpus(gang.job_class) < gang.gpus || known_unfit(gang)) return false;
-  return remember(gang, find_place(gang, out));
+  if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
+  return !known_unfit(gang) && remember(gang, find_place(gang, out));
 }
 
 bool Nodes::find_fit(const Gang& gang) const {
+  if (layout_->is_pool) return true;  // there are enough free GPUs
   if (layout_->indexed) {
     if (layout_->placement == Placement::kScatter) return true;
     if (gang.nodes_min > 1) return largest(gang.nodes_min, gang.job_class) >= gang.gpus;
@@ -257,41 +212,36 @@ bool Nodes::find_fit(const Gang& gang) const {
     }
     return false;
   }
-  const std::vector<uint8_t>& allowed = layout_->cluster->may_use[gang.job_class];
-  if (layout_->placement != Placement::kScatter && gang.nodes_min == 1) {
-    for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-      if (allowed[node] && capacity(gang, node) >= gang.gpus) return true;
-    }
-    return false;
-  }
   if (layout_->placement == Placement::kScatter) {
     int64_t sum = 0;
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-      if (allowed[node]) sum += capacity(gang, node);
+      if (is_open(gang, node)) sum += capacity(gang, node);
     }
-    return sum >= gang.gpus;
+    return sum >= gang.units();
   }
-  scan_capacities(gang);
-  return largest_scanned(gang.nodes_min) >= gang.gpus;
+  if (gang.nodes_min == 1) {
+    for (int32_t node = 0; node < layout_->num_nodes; ++node) {
+      if (is_open(gang, node) && holds_all(gang, node)) return true;
+    }
+    if (layout_->monotone || !gang.is_whole()) return false;
+  } else {
+    scan_capacities(gang);
+    sort_capacities();
+    if (largest_scanned(gang.nodes_min) >= gang.units()) return true;
+    if (layout_->monotone) return false;
+  }
+  return ways(gang, 2) > 0;
 }
 
 bool Nodes::find_place(const Gang& gang, std::vector<Share>& out) {
-  if (layout_->placement == Placement::kScatter) return place_scatter(gang, out);
-  return layout_->indexed ? place_indexed(gang, out) : place_scanning(gang, out);
-}
-
-bool Nodes::place_scatter(const Gang& gang, std::vector<Share>& out) {
-  const size_t before = out.size();
-  const std::vector<uint8_t>& allowed = layout_->cluster->may_use[gang.job_class];
-  int32_t left = gang.gpus;
-  for (int32_t node = 0; node < layout_->num_nodes && left > 0; ++node) {
-    if (!allowed[node]) continue;
-    const int32_t gpus = std::min(left, capacity(gang, node));
-    if (gpus > 0) out.push_back({node, gpus});
-    left -= gpus;
+  if (layout_->is_pool) {
+    out.push_back({0, gang.gpus});
+    return true;
   }
-  if (left > 0) out.resize(before);
-  return left == 0;
+  if (layout_->indexed && layout_->placement != Placement::kScatter) {
+    return place_indexed(gang, out);
+  }
+  return place_scanning(gang, out);
 }
 
 int32_t Nodes::pick_indexed(const Gang& gang, int32_t at_least_gpus, int32_t step) const {
@@ -367,76 +317,6 @@ bool Nodes::place_indexed(const Gang& gang, std::vector<Share>& out) {
   }
   for (size_t i = before; i < out.size(); ++i) {
     set_gpus(out[i].node, gpus_[out[i].node] + out[i].gpus);
-  }
-  return true;
-}
-
-void Nodes::scan_capacities(const Gang& gang) const {
-  const std::vector<uint8_t>& allowed = layout_->cluster->may_use[gang.job_class];
-  std::vector<int32_t>& capacities = layout_->capacities;
-  capacities.resize(layout_->num_nodes);
-  layout_->sorted.clear();
-  for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-    capacities[node] = allowed[node] ? capacity(gang, node) : kNotForThisGang;
-    if (gang.nodes_min > 1 && allowed[node]) layout_->sorted.push_back(capacities[node]);
-  }
-  std::sort(layout_->sorted.begin(), layout_->sorted.end(), std::greater<>());
-}
-
-int64_t Nodes::largest_scanned(int32_t count) const {
-  int64_t sum = 0;
-  for (int32_t i = 0; i < count; ++i) sum += layout_->sorted[i];
-  return sum;
-}
-
-int32_t Nodes::pick_scanned(const Gang& gang, int64_t at_least, int32_t step) const {
-  const std::vector<int32_t>& capacities = layout_->capacities;
-  const Placement rule = layout_->placement;
-  int64_t skip = 0;  // random: how many qualifying nodes to pass by
-  if (rule == Placement::kRandom) {
-    const auto qualify = std::count_if(capacities.begin(), capacities.end(),
-                                       [&](int32_t most) { return most >= at_least; });
-    skip = static_cast<int64_t>(uniform(layout_->placement_key, gang.job, step) *
-                                static_cast<double>(qualify));
-  }
-  int32_t best = -1;
-  for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-    if (capacities[node] < at_least) continue;
-    if (rule == Placement::kFirstFit) return node;
-    if (rule == Placement::kRandom) {
-      if (skip-- == 0) return node;
-    } else if (best < 0 || (rule == Placement::kBestFit ? gpus_[node] < gpus_[best]
-                                                        : gpus_[node] > gpus_[best])) {
-      best = node;
-    }
-  }
-  return best;
-}
-
-bool Nodes::place_scanning(const Gang& gang, std::vector<Share>& out) {
-  if (layout_->num_nodes == 1) {
-    if (capacity(gang, 0) < gang.gpus) return false;
-    out.push_back({0, gang.gpus});
-    return true;
-  }
-  scan_capacities(gang);
-  if (gang.nodes_min == 1) {
-    const int32_t node = pick_scanned(gang, gang.gpus, 0);
-    if (node >= 0) out.push_back({node, gang.gpus});
-    return node >= 0;
-  }
-  if (largest_scanned(gang.nodes_min) < gang.gpus) return false;
-  std::vector<int32_t>& sorted = layout_->sorted;
-  int64_t left = gang.gpus;
-  for (int32_t step = 0; step < gang.nodes_min; ++step) {
-    const int64_t at_least = left - largest_scanned(gang.nodes_min - 1 - step);
-    const int32_t node = pick_scanned(gang, at_least, step);
-    int32_t& most = layout_->capacities[node];
-    const auto gpus = static_cast<int32_t>(std::min<int64_t>(left, most));
-    out.push_back({node, gpus});
-    left -= gpus;
-    sorted.erase(std::find(sorted.begin(), sorted.end(), most));
-    most = kNotForThisGang;
   }
   return true;
 }

@@ -1,95 +1,48 @@
-// What is free on every node, and where a gang can go.
+// One state of what is free on every node, and where a gang can go in it.
 //
-// `Layout` is what never changes during a run; `Nodes` is one state of it, cheap to copy, because
-// reservations are worked out on copies. When only GPUs count (no CPU or memory limits) and nodes
-// are many, a state keeps bitmaps of the nodes with at least f free GPUs; otherwise it scans.
+// States are cheap to copy, because reservations are worked out on copies. When only whole GPUs
+// count (no CPU or memory limits) and nodes are many, a state keeps bitmaps of the nodes with at
+// least f free GPUs; otherwise it scans (place_scanning.cpp).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "inputs.h"
+#include "layout.h"
 
 namespace berthline {
 
-// A part of an allocation: GPUs on one node.
-struct Share {
-  int32_t node;
-  int32_t gpus;
-};
-
-// A gang that asks for a place.
-struct Gang {
-  int32_t job;
-  int32_t gpus;
-  int32_t cpus;
-  int64_t memory_mib;
-  int32_t job_class;
-  int32_t nodes_min;  // fewest nodes that hold it on an empty cluster
-};
-
-struct Layout {
-  explicit Layout(const Inputs& inputs);
-
-  int32_t words() const { return (num_nodes + 63) / 64; }
-
-  const Cluster* cluster;
-  Placement placement;
-  uint64_t placement_key;
-  int32_t num_nodes;
-  int32_t max_node_gpus;
-  int64_t total_gpus;
-  bool limits;                               // CPUs or memory matter
-  bool indexed;                              // states keep bitmaps
-  bool one_class;                            // every job may use every node
-  std::vector<uint64_t> class_mask;          // [class][word]
-  std::vector<int64_t> class_gpus;           // all GPUs of a class
-  std::vector<int32_t> class_of_node;        // classes that hold node n, from
-  std::vector<int32_t> class_of_node_begin;  //   [begin[n], begin[n + 1])
-
-  // Scratch of the states' scans, here so that copying a state does not copy it.
-  std::vector<int32_t> capacities;
-  std::vector<int32_t> sorted;
-
-  // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do. Reasons are
-  // indices into REJECT_REASONS of model/schedule.py.
-  int32_t nodes_min(const Gang& gang) {
-    if (!limits) {
-      const std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
-      const auto gpus = static_cast<size_t>(gang.gpus);
-      if (gpus < known.size() && known[gpus] != kUnknown) return known[gpus];
-    }
-    return find_nodes_min(gang);
-  }
-
- private:
-  struct Shape {
-    int32_t gpus, cpus;
-    int64_t memory_mib;
-    int32_t count;
-  };
-  static constexpr int32_t kUnknown = 0;
-  int32_t find_nodes_min(const Gang& gang);
-  int32_t count_nodes(const Gang& gang);
-
-  std::vector<std::vector<Shape>> shapes_;             // [class]
-  std::vector<std::vector<int32_t>> known_nodes_min_;  // [class][gpus], when there are no limits
-  std::vector<Share> scratch_;
+// What one state remembers for itself: copies of the state begin without it.
+template <typename T>
+struct OwnMemory : std::vector<T> {
+  OwnMemory() = default;
+  OwnMemory(const OwnMemory&) : std::vector<T>() {}
+  OwnMemory& operator=(const OwnMemory&) { return *this; }
 };
 
 class Nodes {
  public:
   explicit Nodes(Layout* layout);
 
+  // GPUs that nobody uses.
   int64_t free_gpus() const { return free_total_; }
   int32_t free_gpus(int32_t node) const { return gpus_[node]; }
   int64_t class_free_gpus(int32_t job_class) const {
     return layout_->one_class ? free_total_ : class_free_[job_class];
   }
+  // Thousandths of GPUs that are free, parts of shared ones included.
+  int64_t free_milli(int32_t node) const {
+    return int64_t{kWholeGpu} * gpus_[node] + (layout_->parts ? shared_milli_[node] : 0);
+  }
+  int64_t free_milli() const;
+  int64_t class_free_milli(int32_t job_class) const;
+  int64_t free_cpus(int32_t node) const;
+  int64_t free_memory_mib(int32_t node) const;
 
-  // Nodes partly in use / nodes with a free GPU; 0 when no GPU is free.
-  double fragmentation() const;
+  // Nodes partly in use / nodes with a free GPU; 0 when no GPU is free. -1 = of all classes.
+  double fragmentation(int32_t job_class) const;
+  int ways(const Gang& gang, int tier) const;
 
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
@@ -99,8 +52,23 @@ class Nodes {
   void give_back(const Gang& gang, std::span<const Share> shares) { change(gang, shares, +1); }
   // Keeps, node by node, what is free in both.
   void shrink_to(const Nodes& other);
+  // Lowest number that no shared GPU of the node has.
+  int32_t unused_slot(int32_t node) const;
+  // A node that is down has no free GPUs; it has no jobs when it changes.
+  void set_node_up(int32_t node, bool up) { set_gpus(node, up ? layout_->cluster->gpus[node] : 0); }
+  // Remembers, from now on, by how much fragments grow (fgd.cpp): for the state that lives on.
+  void remember_growth();
 
  private:
+  static constexpr int32_t kNotForThisGang = -1;
+  static constexpr int32_t kUnusedSlot = -1;
+  static constexpr int64_t kUnknown = -1;
+  struct Growth {
+    int64_t by = 0;
+    int32_t slot = Share::kWhole;
+    bool known = false;
+  };
+
   // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed.
   bool known_unfit(const Gang& gang) const {
     return gang.gpus < 64 && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
@@ -108,9 +76,11 @@ class Nodes {
   bool remember(const Gang& gang, bool fit) const;
   bool find_fit(const Gang& gang) const;
   bool find_place(const Gang& gang, std::vector<Share>& out);
-  int32_t capacity(const Gang& gang, int32_t node) const;
   void change(const Gang& gang, std::span<const Share> shares, int sign);
   void set_gpus(int32_t node, int32_t gpus);
+  void change_slot(int32_t node, int32_t slot, int32_t milli);
+
+  // Bitmaps.
   const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
   const uint64_t* mask(int32_t job_class) const {
     return &layout_->class_mask[job_class * layout_->words()];
@@ -120,12 +90,33 @@ class Nodes {
   int64_t largest(int32_t count, int32_t job_class) const;
   int32_t pick_indexed(const Gang& gang, int32_t at_least, int32_t step) const;
   bool place_indexed(const Gang& gang, std::vector<Share>& out);
-  bool place_scanning(const Gang& gang, std::vector<Share>& out);
-  // Scanning works on Layout::capacities, one value per node, and Layout::sorted, largest first.
+
+  // Scans. They work on Layout::capacities, one value per node, and Layout::sorted, largest first.
+  bool is_open(const Gang& gang, int32_t node) const {
+    return layout_->cluster->may_use[gang.job_class][node] && layout_->up[node] &&
+           (gang.closed == 0 || (gang.closed >> layout_->cluster->gpu_type[node] & 1) == 0);
+  }
+  bool has_gpu_for(const Gang& gang, int32_t node) const;
+  int32_t capacity(const Gang& gang, int32_t node) const;
+  bool holds_all(const Gang& gang, int32_t node) const;
   void scan_capacities(const Gang& gang) const;
+  void sort_capacities() const;
   int64_t largest_scanned(int32_t count) const;
-  int32_t pick_scanned(const Gang& gang, int64_t at_least, int32_t step) const;
+  int32_t pick_scanned(const Gang& gang, int64_t at_least, int32_t step, int32_t left) const;
+  bool place_scanning(const Gang& gang, std::vector<Share>& out);
+  bool place_on_one(const Gang& gang, std::vector<Share>& out);
   bool place_scatter(const Gang& gang, std::vector<Share>& out);
+  bool place_in_tiers(const Gang& gang, std::vector<Share>& out);
+  void keep_best_rack(const Gang& gang) const;
+  void collect_tier_nodes(const Gang& gang) const;
+  Share share(const Gang& gang, int32_t node, int32_t pieces) const;
+
+  // Fragmentation gradient descent (fgd.cpp).
+  int64_t fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots, int64_t cpus,
+                    int64_t memory_mib) const;
+  Growth growth(const Gang& gang, int32_t node, int32_t pieces) const;
+  void forget_growth(int32_t node);
+  Growth find_growth(const Gang& gang, int32_t node, int32_t pieces) const;
 
   Layout* layout_;
   int64_t free_total_ = 0;
@@ -135,7 +126,11 @@ class Nodes {
   std::vector<int64_t> class_free_;
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
-  mutable std::vector<uint64_t> unfit_;  // [class]; unused when there are limits
+  mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
+  std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
+  std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
+  mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
+  mutable OwnMemory<int64_t> fragments_;     // [node], likewise
 };
 
 }  // namespace berthline

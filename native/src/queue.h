@@ -103,6 +103,12 @@ class SortedList {
                                         [](const Keyed& a, const Keyed& b) { return b < a; });
     entries_.insert(place, entry);
   }
+  // Removes the entry if it is there.
+  void erase(Keyed entry) {
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), entry,
+                                        [](const Keyed& a, const Keyed& b) { return b < a; });
+    if (place != entries_.end() && !(*place < entry)) entries_.erase(place);
+  }
   void erase_at(size_t i) { entries_.erase(entries_.end() - 1 - static_cast<ptrdiff_t>(i)); }
   template <typename Predicate>
   void erase_if(Predicate predicate) {

@@ -33,6 +33,13 @@ class Releases {
     ++finished_;
   }
 
+  // Forgets a job that goes on, which may be added again.
+  void withdraw(int32_t job) {
+    sorted_.erase({time_[job], job});
+    std::erase(fresh_, job);
+    time_[job] = kFinished;
+  }
+
   // Brings the order up to date. Until the next add or remove, entries 0 to size() - 1 are the
   // running jobs, soonest end first.
   void update() {

@@ -1,3 +1,5 @@
+// Events: what happens to jobs and nodes, and when.
+
 #include "simulation.h"
 
 #include <algorithm>
@@ -5,15 +7,26 @@
 #include <cmath>
 #include <numeric>
 
+#include "random.h"
+
 namespace berthline {
 namespace {
 
-bool uses_tracked_words(const Inputs& inputs) {
-  for (Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kPoolQueuedGpus,
-                    Word::kQueueLen, Word::kQueuedGpus, Word::kNumUsers}) {
-    if (inputs.order.uses(word) || inputs.gate.uses(word)) return true;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int32_t kNoRoomInQuota = 5;  // REJECT_REASONS of model/schedule.py
+
+// The first multiple of an interval after now, or with `at_least` from now on.
+double next_multiple(double interval, double now, bool at_least) {
+  double count = std::floor(now / interval);
+  while (count * interval < now || (count * interval == now && !at_least)) {
+    if (count + 1 == count) return kNever;  // the clock is too far on to tell multiples apart
+    ++count;
   }
-  return false;
+  return count * interval;
+}
+
+bool differs(const double* values, int32_t count, double from) {
+  return std::any_of(values, values + count, [&](double value) { return value != from; });
 }
 
 }  // namespace
@@ -25,20 +38,80 @@ Simulation::Simulation(Inputs inputs)
       nodes_(&layout_),
       estimate_(inputs_.jobs.estimate),
       first_share_(static_cast<size_t>(inputs_.jobs.count)),
+      timer_(kNever),
       shadow_(&layout_),
-      spare_(&layout_) {
+      spare_(&layout_),
+      trial_(&layout_) {
   const Jobs& jobs = inputs_.jobs;
+  const Conditions& conditions = inputs_.conditions;
   const auto count = static_cast<size_t>(jobs.count);
   log_.shares.reserve(count);
+  nodes_.remember_growth();
   if (layout_.limits) {
     nodes_min_.resize(count);
     for (int32_t job = 0; job < jobs.count; ++job) nodes_min_[job] = layout_.nodes_min(gang(job));
   }
-  track_ = uses_tracked_words(inputs_);
+  quota_used_.assign(inputs_.quotas.limit.size(), 0);
+
+  uses_gittins_ = uses(Word::kGittins);
+  const bool preempts = inputs_.preemption.kind != PreemptionKind::kNone;
+  const bool rounds = inputs_.discipline == Discipline::kRounds;
+  const bool sleeps = conditions.sleep_after < kNever;
+  interferes_ = layout_.parts && conditions.interference > 0;
+  dynamic_ = preempts || rounds || sleeps || interferes_ || !inputs_.outages.empty() ||
+             conditions.refusal_rate > 0 || uses_gittins_;
+  needs_running_ = preempts || rounds;
+  track_nodes_ = sleeps || interferes_ || !inputs_.outages.empty() ||
+                 inputs_.preemption.kind == PreemptionKind::kDefrag || uses(Word::kNodeRunning);
+  shortcuts_ = !dynamic_ && quota_used_.empty() && layout_.monotone && layout_.only_whole &&
+               conditions.tick == 0 && !inputs_.plan;
+  index_is_order_ = inputs_.preemption.index.is_same_as(inputs_.order);
+  is_timed_ = rounds || inputs_.preemption.every > 0 || conditions.tick > 0;
+  // Ratios of equal speeds are exactly 1.
+  const std::vector<double>& speed = inputs_.cluster.speed;
+  unit_rate_ = !dynamic_ && conditions.start_delay == 0 && conditions.across_nodes == 1 &&
+               conditions.across_racks == 1 &&
+               !differs(speed.data(), layout_.num_nodes, speed.front()) &&
+               !differs(jobs.reference_speed, jobs.count, speed.front());
+  if (dynamic_) stretch_.resize(count);
+  for (size_t c = 0; c < inputs_.cluster.may_use.size(); ++c) {
+    double slowest = kNever;
+    const int32_t borrowed = inputs_.cluster.borrow_class[c];
+    for (int32_t node = 0; node < layout_.num_nodes; ++node) {
+      if (inputs_.cluster.may_use[c][node] ||
+          (borrowed >= 0 && inputs_.cluster.may_use[borrowed][node])) {
+        slowest = std::min(slowest, speed[node]);
+      }
+    }
+    class_speed_.push_back(slowest);
+  }
+  if (track_nodes_) {
+    node_jobs_.resize(layout_.num_nodes);
+    idle_since_.assign(layout_.num_nodes, 0.0);
+  }
+  if (inputs_.placement == Placement::kFormula) {
+    layout_.node_values = [this](const Nodes& state, int32_t job,
+                                 const std::vector<int32_t>& nodes, double* out) {
+      evaluate_nodes(state, job, nodes, out);
+    };
+  }
+  layout_.next_gpus = [this](int32_t job) {
+    for (const int32_t other : waiting_) {
+      if (other != job) return inputs_.jobs.gpus[other];
+    }
+    return 0;
+  };
+
+  track_ = false;
+  for (Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
+                    Word::kPoolQueuedGpus, Word::kQueueLen, Word::kQueuedGpus, Word::kNumUsers}) {
+    track_ = track_ || uses(word);
+  }
+  const bool predicts = inputs_.predicted || uses(Word::kPredicted);
   const int32_t num_users =
-      track_ || inputs_.predicted ? 1 + *std::max_element(jobs.user, jobs.user + count) : 0;
+      track_ || predicts ? 1 + *std::max_element(jobs.user, jobs.user + count) : 0;
   if (track_) {
-    class_queued_gpus_.resize(inputs_.cluster.may_use.size());
+    class_queued_milli_.resize(inputs_.cluster.may_use.size());
     user_jobs_.resize(num_users);
     user_seen_.resize(num_users);
     user_usage_.resize(num_users);
@@ -46,45 +119,86 @@ Simulation::Simulation(Inputs inputs)
   if (inputs_.predicted) {
     predicted_.resize(count);
     estimate_ = predicted_.data();
+  }
+  if (uses(Word::kPredicted)) predicted_word_.resize(count);
+  if (predicts) {
     last_runs_.resize(2 * static_cast<size_t>(num_users + 1));
     num_runs_.resize(num_users + 1);
   }
 
-  reserves_ =
-      inputs_.discipline == Discipline::kEasy || inputs_.discipline == Discipline::kConservative;
+  reserves_ = inputs_.discipline == Discipline::kEasy ||
+              inputs_.discipline == Discipline::kConservative ||
+              inputs_.preemption.kind == PreemptionKind::kDefrag;
   if (reserves_) releases_ = Releases(count);
-  keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork);
-  use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_;
+  keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
+              inputs_.placement == Placement::kMilpCandidates;
+  keeps_books_ = dynamic_ || track_nodes_ || track_ || !quota_used_.empty();
+  use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
+              shortcuts_;
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
   const size_t first = first_share_[job];
-  size_t last = first;
+  size_t last = first + (inputs_.jobs.gpus[job] == 0);
   for (int32_t gpus = 0; gpus < inputs_.jobs.gpus[job]; ++last) gpus += log_.shares[last].gpus;
   return {log_.shares.data() + first, last - first};
 }
 
+double Simulation::next_event() {
+  const Jobs& jobs = inputs_.jobs;
+  while (dynamic_ && !finishes_.empty() &&
+         stretch_[finishes_.top().job()].finish != finishes_.top().key()) {
+    finishes_.pop();  // the job was preempted, or its rate has changed
+  }
+  double next = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
+  if (!finishes_.empty()) next = std::min(next, finishes_.top().key());
+  if (!dynamic_ && !is_timed_) return next;
+  if (!returns_.empty()) next = std::min(next, returns_.top().key());
+  if (next_outage_ < inputs_.outages.size()) {
+    next = std::min(next, inputs_.outages[next_outage_].time);
+  }
+  return std::min(next, timer_);
+}
+
 void Simulation::run(const std::function<void(int32_t)>& pause) {
   const Jobs& jobs = inputs_.jobs;
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   constexpr int64_t kDecisionsBetweenLooks = 64;
   constexpr int64_t kDecisionsBetweenPauses = 4096;
   constexpr std::chrono::milliseconds kLongestWait{50};
   auto last_pause = std::chrono::steady_clock::now();
+  const bool is_round = inputs_.discipline == Discipline::kRounds;
+  const double interval = is_round ? inputs_.round_seconds : inputs_.conditions.tick;
   for (;;) {
-    const double next_submit = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
-    const double next_finish = finishes_.empty() ? kNever : finishes_.top().key();
-    const double next = std::min(next_submit, next_finish);
+    const double next = next_event();
     if (next == kNever || next > inputs_.horizon) return;
     now_ = next;
     while (!finishes_.empty() && finishes_.top().key() == now_) {
       const int32_t job = finishes_.top().job();
       finishes_.pop();
-      finish(job);
+      if (!dynamic_ || stretch_[job].finish == now_) finish(job);
+    }
+    for (; next_outage_ < inputs_.outages.size() && inputs_.outages[next_outage_].time == now_;
+         ++next_outage_) {
+      const Outage& outage = inputs_.outages[next_outage_];
+      outage.up ? node_up(outage.node) : node_down(outage.node);
     }
     arrivals_.clear();
     while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
-    decide();
+    while (!returns_.empty() && returns_.top().key() == now_) {
+      const int32_t job = returns_.top().job();
+      returns_.pop();
+      --away_;
+      enqueue(job, single_key(job));
+    }
+    const bool may_decide = interval == 0 || next_multiple(interval, now_, true) == now_;
+    if (may_decide) {
+      ++log_.decisions;
+      is_round ? decide_round() : decide();
+    }
+    if (!touched_.empty()) update_rates();
+    if (is_timed_) set_timer(interval, may_decide);
+    if (log_.preemptions > inputs_.max_preemptions) return;
+    if (arrived_ == jobs.count && running_ == 0 && waiting_count_ == 0 && away_ == 0) return;
     if (log_.decisions % kDecisionsBetweenLooks == 0) {
       // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
       const auto time = std::chrono::steady_clock::now();
@@ -96,11 +210,29 @@ void Simulation::run(const std::function<void(int32_t)>& pause) {
   }
 }
 
+// Plans the next instant at which there is a decision though nothing may happen.
+void Simulation::set_timer(double interval, bool decided) {
+  const Preemption& rule = inputs_.preemption;
+  const bool is_round = inputs_.discipline == Discipline::kRounds;
+  timer_ = kNever;
+  if (!decided) {
+    timer_ = next_multiple(interval, now_, false);
+  } else if (is_round || rule.every > 0) {
+    const bool is_to_come = arrived_ < inputs_.jobs.count || away_ > 0 ||
+                            next_outage_ < inputs_.outages.size();
+    if ((waiting_count_ > 0 && (running_ > 0 || is_to_come)) || (is_round && running_ > 0)) {
+      timer_ = next_multiple(is_round ? interval : rule.every, now_, false);
+    }
+  }
+}
+
 void Simulation::drop_scratch() {
   first_share_ = {};
   releases_ = {};
   std::vector<double>().swap(predicted_);
   std::vector<int32_t>().swap(nodes_min_);
+  std::vector<Stretch>().swap(stretch_);
+  inputs_.plan = {};
   if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
 }
 
@@ -113,24 +245,48 @@ void Simulation::arrive(int32_t job) {
     ++num_users_;
   }
   if (inputs_.predicted) predicted_[job] = predict(jobs.user[job]);
-  const int32_t nodes_min = gang(job).nodes_min;
-  if (nodes_min < 0) {
-    log_.append(now_, Log::kReject, job, -1 - nodes_min);
+  if (!predicted_word_.empty()) predicted_word_[job] = predict(jobs.user[job]);
+  const int32_t reason = reject_reason(job);
+  if (reason >= 0) {
+    log_.append(now_, Log::kReject, job, reason);
     return;
   }
+  if (track_) ++user_jobs_[jobs.user[job]];
+  arrivals_.push_back(job);
+  enqueue(job, keep_ids_ ? 0 : fixed_key(job));
+}
+
+// Why a job can never run (REJECT_REASONS of model/schedule.py); -1 = it can.
+int32_t Simulation::reject_reason(int32_t job) {
+  const Gang own = gang(job);
+  if (own.nodes_min > 0 && quota_used_.empty()) return -1;
+  Gang widest = own;
+  if (inputs_.cluster.borrow_class[own.job_class] >= 0) widest = borrowing(own);
+  if (own.nodes_min < 0 && widest.nodes_min < 0) return -1 - widest.nodes_min;
+  if (quota_used_.empty()) return -1;
+  widest.closed = 0;
+  const std::vector<int64_t> nothing(quota_used_.size(), 0);
+  if (!closed_types(job, nothing, &widest.closed)) return kNoRoomInQuota;
+  return layout_.holds_when_empty(widest) ? -1 : kNoRoomInQuota;
+}
+
+void Simulation::enqueue(int32_t job, double key) {
+  ++waiting_count_;
   if (track_) {
     ++queue_len_;
-    queued_gpus_ += jobs.gpus[job];
-    class_queued_gpus_[jobs.job_class[job]] += jobs.gpus[job];
-    ++user_jobs_[jobs.user[job]];
+    queued_milli_ += milli(job);
+    class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
   }
-  arrivals_.push_back(job);
   if (keep_ids_) {
-    waiting_.push_back(job);
-    return;
-  }
-  const double key = fixed_key(job);
-  if (use_heap_) {
+    waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), job), job);
+    // Until the clock moves on, keys that depend on time alone stay as they are.
+    if (sorted_at_ == now_ && inputs_.order.changes() != Changes::kState) {
+      inputs_.order.evaluate(*this, &job, 1, &key);
+      sorted_.insert({std::isnan(key) ? kNever : key, job});
+    } else {
+      must_sort_ = true;
+    }
+  } else if (use_heap_) {
     heap_.push({key, job});
   } else {
     sorted_.insert({key, job});
@@ -141,61 +297,103 @@ void Simulation::arrive(int32_t job) {
 // unless they are predicted, and then a block of coming jobs is evaluated at once.
 double Simulation::fixed_key(int32_t job) {
   constexpr int32_t kBlock = 256;
-  double key;
-  if (inputs_.predicted) {
-    inputs_.order.evaluate(*this, &job, 1, &key);
-  } else {
-    if (job >= first_key_ + static_cast<int32_t>(keys_.size())) {
-      first_key_ = job;
-      keys_.resize(std::min(kBlock, inputs_.jobs.count - job));
-      ids_.resize(keys_.size());
-      std::iota(ids_.begin(), ids_.end(), job);
-      inputs_.order.evaluate(*this, ids_.data(), static_cast<int>(keys_.size()), keys_.data());
-    }
-    key = keys_[job - first_key_];
+  if (inputs_.predicted || !predicted_word_.empty()) return single_key(job);
+  if (job >= first_key_ + static_cast<int32_t>(keys_.size())) {
+    first_key_ = job;
+    keys_.resize(std::min(kBlock, inputs_.jobs.count - job));
+    ids_.resize(keys_.size());
+    std::iota(ids_.begin(), ids_.end(), job);
+    inputs_.order.evaluate(*this, ids_.data(), static_cast<int>(keys_.size()), keys_.data());
   }
-  return std::isnan(key) ? std::numeric_limits<double>::infinity() : key;
+  const double key = keys_[job - first_key_];
+  return std::isnan(key) ? kNever : key;
 }
 
-// The caller has put the allocation into `placed_` and takes the job out of the queue.
-void Simulation::start(int32_t job) {
+double Simulation::single_key(int32_t job) {
+  double key;
+  if (keep_ids_) return 0;
+  inputs_.order.evaluate(*this, &job, 1, &key);
+  return std::isnan(key) ? kNever : key;
+}
+
+// The caller has put the allocation into `placed_` and takes the job out of the queue. False = the
+// system refused.
+bool Simulation::start(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
-  first_share_[job] = static_cast<int32_t>(log_.shares.size());
-  log_.append(now_, Log::kStart, job, first_share_[job]);
-  log_.shares.insert(log_.shares.end(), placed_.begin(), placed_.end());
-  nodes_.take(gang(job), placed_);
-  ++running_;
-  finishes_.push({now_ + jobs.run[job], job});
-  if (reserves_) {
-    const double release = now_ + estimate_[job];
-    releases_.add(release, job);
-    reservation_.state_changed(release <= reservation_.time);
-  }
+  const Conditions& conditions = inputs_.conditions;
+  --waiting_count_;
   if (track_) {
     --queue_len_;
-    queued_gpus_ -= jobs.gpus[job];
-    class_queued_gpus_[jobs.job_class[job]] -= jobs.gpus[job];
-    usage_.change(now_, jobs.gpus[job]);
-    user_usage_[jobs.user[job]].change(now_, jobs.gpus[job]);
+    queued_milli_ -= milli(job);
+    class_queued_milli_[jobs.job_class[job]] -= milli(job);
   }
+  if (conditions.refusal_rate > 0 &&
+      uniform(inputs_.refusal_key, job, stretch_[job].attempts++) < conditions.refusal_rate) {
+    log_.append(now_, Log::kRefuse, job, -1);
+    stay_away(job, conditions.retry_delay);
+    return false;
+  }
+  for (Share& share : placed_) {
+    if (layout_.parts && share.slot == Share::kNewSlot) share.slot = nodes_.unused_slot(share.node);
+  }
+  first_share_[job] = static_cast<int32_t>(log_.shares.size());
+  const bool again = dynamic_ && stretch_[job].restarts > 0;
+  log_.append(now_, again ? Log::kResume : Log::kStart, job, first_share_[job]);
+  log_.shares.insert(log_.shares.end(), placed_.begin(), placed_.end());
+  ++running_;
+  if (unit_rate_) {
+    finishes_.push({now_ + jobs.run[job], job});
+    if (reserves_) {
+      const double release = now_ + estimate_[job];
+      releases_.add(release, job);
+      reservation_.state_changed(release <= reservation_.time);
+    }
+  } else {
+    const double wait = delay(job, placed_);
+    const double speed = rate(job, placed_);
+    if (dynamic_) {
+      Stretch& stretch = stretch_[job];
+      stretch.start = now_;
+      stretch.since = now_ + wait;
+      stretch.rate = speed;
+    }
+    plan_finish(job, wait, speed);
+  }
+  nodes_.take(gang(job), placed_);
+  if (!keeps_books_) return true;
+  if (needs_running_) {
+    stretch_[job].position = static_cast<int32_t>(running_list_.size());
+    running_list_.push_back(job);
+    const Stretch& stretch = stretch_[job];
+    run_rows_.push_back({jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
+                         gpu_amount(job), stretch.progress, stretch.since, stretch.rate,
+                         estimate_[job], stretch.restarts});
+  }
+  if (track_nodes_) {
+    for (const Share& share : placed_) node_jobs_[share.node].push_back(job);
+    if (interferes_) {
+      touch_neighbours(job);
+      if (placed_.front().slot >= 0) touched_.push_back(job);
+    }
+  }
+  if (!quota_used_.empty()) count_quota(job, placed_, +1, quota_used_);
+  if (track_) {
+    usage_.change(now_, milli(job));
+    user_usage_[jobs.user[job]].change(now_, milli(job));
+  }
+  return true;
 }
 
 void Simulation::finish(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   log_.append(now_, Log::kFinish, job, -1);
-  nodes_.give_back(gang(job), allocation(job));
-  --running_;
-  freed_ = true;
   if (reserves_) {
     reservation_.state_changed(releases_.time_of(job) <= now_);
-    releases_.remove(job);
+    if (!dynamic_) releases_.remove(job);
   }
-  if (track_) {
-    --user_jobs_[jobs.user[job]];
-    usage_.change(now_, -jobs.gpus[job]);
-    user_usage_[jobs.user[job]].change(now_, -jobs.gpus[job]);
-  }
-  if (inputs_.predicted) {
+  release(job);
+  if (track_) --user_jobs_[jobs.user[job]];
+  if (!num_runs_.empty()) {
     const auto everybody = num_runs_.size() - 1;
     for (const size_t who : {static_cast<size_t>(jobs.user[job]), everybody}) {
       last_runs_[2 * who] = last_runs_[2 * who + 1];
@@ -203,6 +401,82 @@ void Simulation::finish(int32_t job) {
       num_runs_[who] = std::min(num_runs_[who] + 1, 2);
     }
   }
+  if (uses_gittins_) gittins_.add(stretch_[job].attained);
+}
+
+// A running job gives back what it holds.
+void Simulation::release(int32_t job) {
+  const std::span<const Share> shares = allocation(job);
+  nodes_.give_back(gang(job), shares);
+  --running_;
+  freed_ = true;
+  if (!keeps_books_) return;
+  if (dynamic_) {
+    Stretch& stretch = stretch_[job];
+    stretch.ran += now_ - stretch.start;
+    stretch.attained += gpu_amount(job) * (now_ - stretch.start);
+    stretch.finish = -1;
+    if (reserves_) releases_.withdraw(job);
+    if (needs_running_) {
+      run_rows_[stretch.position] = run_rows_.back();
+      run_rows_.pop_back();
+      running_list_[stretch.position] = running_list_.back();
+      stretch_[running_list_.back()].position = stretch.position;
+      running_list_.pop_back();
+    }
+  }
+  if (track_nodes_) {
+    if (interferes_) touch_neighbours(job);
+    for (const Share& share : shares) {
+      std::vector<int32_t>& jobs = node_jobs_[share.node];
+      *std::find(jobs.begin(), jobs.end(), job) = jobs.back();
+      jobs.pop_back();
+      if (jobs.empty()) idle_since_[share.node] = now_;
+    }
+  }
+  if (!quota_used_.empty()) count_quota(job, shares, -1, quota_used_);
+  if (track_) {
+    usage_.change(now_, -milli(job));
+    user_usage_[inputs_.jobs.user[job]].change(now_, -milli(job));
+  }
+}
+
+void Simulation::preempt(int32_t job, Log::PreemptReason reason) {
+  Stretch& stretch = stretch_[job];
+  log_.append(now_, Log::kPreempt, job, reason);
+  ++log_.preemptions;
+  // A job knows when its round ends, and saves its state before.
+  const double done = stretch.progress_at(now_);
+  stretch.progress = reason == Log::kEndOfRound ? done : saved(done);
+  release(job);
+  ++stretch.restarts;
+  if (inputs_.conditions.requeue_delay > 0 && reason != Log::kToMove) {
+    stay_away(job, inputs_.conditions.requeue_delay);
+  } else {
+    enqueue(job, single_key(job));
+  }
+}
+
+void Simulation::stay_away(int32_t job, double delay) {
+  ++away_;
+  returns_.push({now_ + delay, job});
+}
+
+void Simulation::node_down(int32_t node) {
+  log_.append(now_, Log::kNodeDown, Log::kNoJob, node);
+  std::vector<int32_t> jobs = node_jobs_[node];
+  std::sort(jobs.begin(), jobs.end());
+  for (const int32_t job : jobs) preempt(job, Log::kNodeWentDown);
+  nodes_.set_node_up(node, false);
+  layout_.set_up(node, false);
+}
+
+void Simulation::node_up(int32_t node) {
+  log_.append(now_, Log::kNodeUp, Log::kNoJob, node);
+  nodes_.set_node_up(node, true);
+  layout_.set_up(node, true);
+  idle_since_[node] = now_;
+  freed_ = true;
 }
 
 double Simulation::predict(int32_t user) const {
@@ -211,6 +485,37 @@ double Simulation::predict(int32_t user) const {
     if (num_runs_[who] == 2) return (last_runs_[2 * who] + last_runs_[2 * who + 1]) / 2;
   }
   return inputs_.first_prediction;
+}
+
+// Finds the GPU types whose quota has no room for the job; false = it may not start at all.
+bool Simulation::closed_types(int32_t job, const std::vector<int64_t>& used,
+                              uint64_t* closed) const {
+  const Quotas& quotas = inputs_.quotas;
+  const int32_t set = inputs_.jobs.quota_set[job];
+  if (set < 0) return true;
+  for (int32_t i = quotas.set_begin[set]; i < quotas.set_begin[set + 1]; ++i) {
+    const int32_t counter = quotas.members[i];
+    if (used[counter] + milli(job) <= quotas.limit[counter]) continue;
+    if (quotas.gpu_type[counter] < 0) return false;
+    *closed |= uint64_t{1} << quotas.gpu_type[counter];
+  }
+  return true;
+}
+
+void Simulation::count_quota(int32_t job, std::span<const Share> shares, int sign,
+                             std::vector<int64_t>& used) const {
+  const Quotas& quotas = inputs_.quotas;
+  const int32_t set = inputs_.jobs.quota_set[job];
+  if (set < 0) return;
+  for (int32_t i = quotas.set_begin[set]; i < quotas.set_begin[set + 1]; ++i) {
+    const int32_t counter = quotas.members[i];
+    const int32_t type = quotas.gpu_type[counter];
+    for (const Share& share : shares) {
+      if (type < 0 || type == inputs_.cluster.gpu_type[share.node]) {
+        used[counter] += int64_t{sign} * share.gpus * inputs_.jobs.gpu_milli[job];
+      }
+    }
+  }
 }
 
 }  // namespace berthline

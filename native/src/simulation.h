@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formula.h"
+#include "gittins.h"
 #include "inputs.h"
 #include "large_array.h"
 #include "nodes.h"
@@ -20,11 +21,25 @@ namespace berthline {
 // The schedule log as columns; see model/schedule.py.
 class Log {
  public:
-  enum Kind : uint8_t { kSubmit, kStart, kFinish, kReject };
+  enum Kind : uint8_t {
+    kSubmit,
+    kStart,
+    kFinish,
+    kReject,
+    kPreempt,
+    kResume,
+    kRefuse,
+    kNodeDown,
+    kNodeUp,
+  };
+  enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
+  static constexpr int32_t kNoJob = -1;
 
-  explicit Log(size_t capacity) : time(capacity), kind(capacity), job(capacity), detail(capacity) {}
+  explicit Log(size_t capacity)
+      : capacity_(capacity), time(capacity), kind(capacity), job(capacity), detail(capacity) {}
 
   void append(double at, Kind what, int32_t who, int32_t more) {
+    if (count == capacity_) grow();
     time[count] = at;
     kind[count] = what;
     job[count] = who;
@@ -32,8 +47,21 @@ class Log {
     ++count;
   }
 
+ private:
+  void grow() {
+    capacity_ = 2 * capacity_ + 16;
+    time.grow(count, capacity_);
+    kind.grow(count, capacity_);
+    job.grow(count, capacity_);
+    detail.grow(count, capacity_);
+  }
+  size_t capacity_;
+
+ public:
   size_t count = 0;
   int64_t decisions = 0;
+  int64_t fallbacks = 0;  // plans that came to nothing
+  int64_t preemptions = 0;
   LargeArray<double> time;
   LargeArray<uint8_t> kind;
   LargeArray<int32_t> job;
@@ -58,13 +86,40 @@ class Simulation : public WordSource {
   struct Usage {
     double gpu_seconds = 0;
     double since = 0;
-    int64_t gpus = 0;
-    double at(double now) const { return gpu_seconds + static_cast<double>(gpus) * (now - since); }
+    int64_t milli = 0;
+    double at(double now) const {
+      return gpu_seconds + static_cast<double>(milli) / 1000 * (now - since);
+    }
     void change(double now, int64_t by) {
       gpu_seconds = at(now);
       since = now;
-      gpus += by;
+      milli += by;
     }
+  };
+
+  // A job's history and present stretch, kept where jobs may stop, slow down or be refused.
+  struct Stretch {
+    double progress = 0;  // seconds of run time done; since `since` at `rate`
+    double since = 0;
+    double rate = 1;
+    double start = 0;
+    double finish = -1;   // as planned; -1 = it is not running
+    double ran = 0;       // seconds, in stretches that have ended
+    double attained = 0;  // GPU-seconds, likewise
+    int32_t restarts = 0;
+    int32_t attempts = 0;
+    int32_t position = 0;  // in running_list_
+
+    bool is_running() const { return finish >= 0; }
+    double progress_at(double now) const {
+      return is_running() ? progress + std::max(now - since, 0.0) * rate : progress;
+    }
+  };
+
+  // What preemption rules ask about running jobs, all in one place: they ask at every decision.
+  struct RunRow {
+    double submit, start, ran, attained, gpus, progress, since, rate, estimate;
+    int32_t restarts;
   };
 
   // When the blocked head can start, and what it leaves to others until then.
@@ -83,10 +138,24 @@ class Simulation : public WordSource {
     }
   };
 
-  bool uses(Word word) const { return inputs_.order.uses(word) || inputs_.gate.uses(word); }
+  bool uses(Word word) const {
+    return inputs_.order.uses(word) || inputs_.gate.uses(word) ||
+           inputs_.preemption.index.uses(word) || inputs_.node_order.uses(word);
+  }
+  int32_t class_of(int32_t job) const {
+    return layout_.one_class ? 0 : inputs_.jobs.job_class[job];
+  }
+  int64_t milli(int32_t job) const {
+    return int64_t{inputs_.jobs.gpus[job]} * inputs_.jobs.gpu_milli[job];
+  }
+  double gpu_amount(int32_t job) const { return static_cast<double>(milli(job)) / 1000; }
+  double progress(int32_t job) const { return dynamic_ ? stretch_[job].progress : 0.0; }
+  // The job on the nodes of its own pool.
   Gang gang(int32_t job) {
     const Jobs& jobs = inputs_.jobs;
-    Gang gang{job, jobs.gpus[job], 0, 0, layout_.one_class ? 0 : jobs.job_class[job], 0};
+    Gang gang{job, jobs.gpus[job]};
+    if (!layout_.only_whole) gang.gpu_milli = jobs.gpu_milli[job];
+    gang.job_class = class_of(job);
     if (layout_.limits) {
       gang.cpus = jobs.cpus[job];
       gang.memory_mib = jobs.memory_mib[job];
@@ -94,15 +163,62 @@ class Simulation : public WordSource {
     } else {
       gang.nodes_min = layout_.nodes_min(gang);
     }
+    if (!quota_used_.empty()) gang.blocked = !closed_types(job, quota_used_, &gang.closed);
+    return gang;
+  }
+  // The same on the nodes it may borrow as well; nodes_min < 0 = there are none.
+  Gang borrowing(Gang gang) {
+    gang.job_class = inputs_.cluster.borrow_class[gang.job_class];
+    gang.nodes_min = gang.job_class < 0 ? -1 : layout_.nodes_min(gang);
     return gang;
   }
   std::span<const Share> allocation(int32_t job) const;
 
+  // Events (simulation.cpp).
+  double next_event();
   void arrive(int32_t job);
+  int32_t reject_reason(int32_t job);
+  void enqueue(int32_t job, double key);
   double fixed_key(int32_t job);
-  void start(int32_t job);
+  double single_key(int32_t job);
+  bool start(int32_t job);
   void finish(int32_t job);
+  void release(int32_t job);
+  void preempt(int32_t job, Log::PreemptReason reason);
+  void node_down(int32_t node);
+  void node_up(int32_t node);
+  void stay_away(int32_t job, double delay);
+  void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
+  bool closed_types(int32_t job, const std::vector<int64_t>& used, uint64_t* closed) const;
+  void count_quota(int32_t job, std::span<const Share> shares, int sign,
+                   std::vector<int64_t>& used) const;
+
+  // Speed (speed.cpp).
+  double rate(int32_t job, std::span<const Share> shares) const;
+  double delay(int32_t job, std::span<const Share> shares) const;
+  double expected_left(int32_t job) const {
+    return std::max(estimate_[job] - progress(job), 0.0);
+  }
+  double expected(int32_t job, std::span<const Share> shares) const {
+    return delay(job, shares) + expected_left(job) / rate(job, shares);
+  }
+  double longest(int32_t job) const;
+  double saved(double progress) const;
+  double moving_cost(int32_t job) const;
+  void plan_finish(int32_t job, double delay, double rate);
+  void touch_neighbours(int32_t job);
+  void update_rates();
+
+  // Words (words.cpp).
+  bool fill_running(Word word, const RunRow* rows, int count, double* out) const;
+  double ran(int32_t job) const;
+  double attained(int32_t job) const;
+  double borrowed_gpus(int32_t job) const;
+  double busy_gpus() const;
+  double arrival_burstiness() const;
+  void evaluate_nodes(const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
+                      double* out);
 
   // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
   // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
@@ -110,21 +226,41 @@ class Simulation : public WordSource {
   void decide();
   void decide_from_heap();
   void decide_skip_once();
+  void decide_in_full();
+  void decide_round();
   bool nothing_can_start();
   void sort_queue();
+  void sort_by_order(const std::vector<int32_t>& jobs, SortedList& out);
   void find_candidates();
+  void find_open_gates();
+  bool is_idle(int32_t job_class) const;
+  bool is_filtered() const { return !inputs_.gate.empty() || !quota_used_.empty(); }
   void leave_queue(size_t position);
-  size_t num_candidates() const { return inputs_.gate.empty() ? sorted_.size() : open_.size(); }
-  size_t position_of(size_t i) const { return inputs_.gate.empty() ? i : open_[i]; }
+  void leave_queue_by_id(int32_t job);
+  size_t num_candidates() const { return is_filtered() ? open_.size() : sorted_.size(); }
+  size_t position_of(size_t i) const { return is_filtered() ? open_[i] : i; }
   int32_t candidate(size_t i) const { return sorted_[position_of(i)].job(); }
   int choose();
   int choose_first(size_t count);
   int choose_easy();
   int choose_conservative();
   bool try_place(Nodes& nodes, int32_t job);
+  bool try_place_own(Nodes& nodes, int32_t job);
+  bool fits(const Nodes& nodes, int32_t job);
   bool try_to_pass_head(int32_t job);
   void reserve(int32_t head);
+  void follow_plan(int choice, const Nodes& state);
+  void follow_plan(const std::vector<int32_t>& jobs, size_t chosen, const Nodes& state);
   double release_time(size_t i) const { return std::max(releases_.time(i), now_); }
+
+  // Preemption (preempt.cpp).
+  bool may_yield(double start, int32_t restarts) const;
+  bool may_yield(int32_t job) const {
+    return may_yield(stretch_[job].start, stretch_[job].restarts);
+  }
+  bool preempt_by_index();
+  bool find_victims(int32_t job, std::span<const Keyed> larger);
+  bool move_jobs();
 
   Inputs inputs_;
   Layout layout_;
@@ -134,6 +270,17 @@ class Simulation : public WordSource {
   int32_t arrived_ = 0;
   int32_t running_ = 0;
 
+  // What this run needs.
+  bool dynamic_ = false;       // jobs may stop, slow down or be refused: stretch_ is kept
+  bool shortcuts_ = true;      // decisions may use what they know of earlier ones
+  bool interferes_ = false;    // jobs on the same GPU slow each other down
+  bool unit_rate_ = true;      // every job runs at rate 1 and makes progress at once
+  bool track_nodes_ = false;   // node_jobs_ is kept
+  bool needs_running_ = false;  // running_list_ is kept
+  bool keeps_books_ = false;    // anything else is kept about running jobs
+  bool index_is_order_ = false;  // the preemption rule and the order are the same formula
+  bool is_timed_ = false;       // there are decisions at which nothing happens
+
   // Jobs.
   const double* estimate_;
   std::vector<double> predicted_;
@@ -141,9 +288,24 @@ class Simulation : public WordSource {
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   std::vector<double> keys_;         // of a block of coming jobs, when the order never changes,
   int32_t first_key_ = 0;            //   from this job on
+  std::vector<Stretch> stretch_;
   Heap finishes_;
+  Heap returns_;  // jobs that stay out of the queue
+  size_t next_outage_ = 0;
+  double timer_;
   bool reserves_ = false;  // the discipline makes reservations
   Releases releases_;
+  std::vector<int32_t> running_list_;            // in no order
+  std::vector<RunRow> run_rows_;                 // of the same jobs
+  std::vector<std::vector<int32_t>> node_jobs_;  // that run on each node, in no order
+  std::vector<double> idle_since_;
+  std::vector<int32_t> touched_;  // jobs whose neighbours have changed at this instant
+  std::vector<int64_t> quota_used_;
+  std::vector<double> class_speed_;  // of the slowest node of a class, borrowed ones included
+  int32_t waiting_count_ = 0;
+  int32_t away_ = 0;
+  GittinsTable gittins_;
+  bool uses_gittins_ = false;
 
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
@@ -152,6 +314,8 @@ class Simulation : public WordSource {
   Heap heap_;
   SortedList sorted_;
   std::vector<int32_t> waiting_;   // by id
+  bool must_sort_ = true;          // waiting_ has changed since the queue was sorted,
+  double sorted_at_ = -1;          //   at this time
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
@@ -160,6 +324,7 @@ class Simulation : public WordSource {
   std::vector<double> values_;  // scratch
   std::vector<int32_t> ids_;    // scratch
   std::vector<Share> placed_;
+  bool placed_on_spare_ = false;
   bool freed_ = true;  // since the last decision that left nothing to start
   Reservation reservation_;
   Nodes shadow_;  // at the reservation's time, the head in place
@@ -170,12 +335,15 @@ class Simulation : public WordSource {
   };
   std::vector<Step> profile_;
   std::vector<Nodes> profile_states_;
+  Nodes trial_;  // with victims gone
+  std::vector<Keyed> challengers_, larger_;
+  std::vector<int32_t> victims_;
 
   // Quantities of the vocabulary, kept up only when a formula uses them.
   bool track_ = false;
   int64_t queue_len_ = 0;
-  int64_t queued_gpus_ = 0;
-  std::vector<int64_t> class_queued_gpus_;
+  int64_t queued_milli_ = 0;
+  std::vector<int64_t> class_queued_milli_;
   std::vector<int64_t> user_jobs_;
   std::vector<uint8_t> user_seen_;
   int64_t num_users_ = 0;
@@ -183,6 +351,7 @@ class Simulation : public WordSource {
   std::vector<Usage> user_usage_;
   std::vector<double> last_runs_;  // two last finished run times of each user, then of all
   std::vector<int32_t> num_runs_;
+  std::vector<double> predicted_word_;  // of each job, when a formula asks for it
 };
 
 }  // namespace berthline

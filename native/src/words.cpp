@@ -7,6 +7,12 @@
 namespace berthline {
 
 void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
+  const std::ptrdiff_t position = jobs - running_list_.data();
+  if (!running_list_.empty() && position >= 0 &&
+      position < static_cast<std::ptrdiff_t>(running_list_.size()) &&
+      fill_running(word, run_rows_.data() + position, count, out)) {
+    return;
+  }
   const Jobs& all = inputs_.jobs;
   const auto each = [&](auto value) {
     for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
@@ -17,27 +23,44 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kSubmit:
       return each([&](int32_t j) { return all.submit[j]; });
     case Word::kWait:
-      return each([&](int32_t j) { return now_ - all.submit[j]; });
+      return each([&](int32_t j) { return now_ - all.submit[j] - ran(j); });
     case Word::kEstimate:
       return each([&](int32_t j) { return estimate_[j]; });
     case Word::kGpus:
-      return each([&](int32_t j) { return all.gpus[j]; });
+      return each([&](int32_t j) { return gpu_amount(j); });
     case Word::kCpus:
       return each([&](int32_t j) { return all.cpus[j]; });
     case Word::kMemoryMib:
       return each([&](int32_t j) { return all.memory_mib[j]; });
     case Word::kWork:
-      return each([&](int32_t j) { return estimate_[j] * all.gpus[j]; });
+      return each([&](int32_t j) { return estimate_[j] * gpu_amount(j); });
     case Word::kPriority:
       return each([&](int32_t j) { return all.priority[j]; });
     case Word::kDeadline:
       return each([&](int32_t j) { return all.deadline[j]; });
     case Word::kSlack:
       return each([&](int32_t j) { return all.deadline[j] - now_; });
+    case Word::kAttained:
+      return each([&](int32_t j) { return attained(j); });
+    case Word::kRemaining:
+      return each([&](int32_t j) {
+        return std::max(estimate_[j] - (dynamic_ ? stretch_[j].progress_at(now_) : 0.0), 0.0);
+      });
+    case Word::kRestarts:
+      return each([&](int32_t j) { return dynamic_ ? stretch_[j].restarts : 0; });
+    case Word::kRunning:
+      return each([&](int32_t j) { return dynamic_ && stretch_[j].is_running(); });
+    case Word::kPredicted:
+      return each([&](int32_t j) { return predicted_word_[j]; });
+    case Word::kGittins:
+      return each([&](int32_t j) { return gittins_.of(attained(j)); });
     case Word::kRandom:
       return each([&](int32_t j) { return all.random[j]; });
     case Word::kNodesMin:
-      return each([&](int32_t j) { return gang(j).nodes_min; });
+      return each([&](int32_t j) {
+        const Gang own = gang(j);
+        return own.nodes_min > 0 ? own.nodes_min : borrowing(own).nodes_min;
+      });
     case Word::kUserUsage:
       return each([&](int32_t j) { return user_usage_[all.user[j]].at(now_); });
     case Word::kUserShare: {
@@ -47,43 +70,60 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     }
     case Word::kUserJobs:
       return each([&](int32_t j) { return user_jobs_[all.user[j]]; });
+    case Word::kUserGpus:
+      return each([&](int32_t j) { return user_usage_[all.user[j]].milli / 1000.0; });
+    case Word::kBorrowedGpus:
+      return each([&](int32_t j) { return borrowed_gpus(j); });
     case Word::kPoolFreeGpus:
-      return each([&](int32_t j) { return nodes_.class_free_gpus(all.job_class[j]); });
+      return each([&](int32_t j) { return nodes_.class_free_milli(class_of(j)) / 1000.0; });
     case Word::kPoolTotalGpus:
-      return each([&](int32_t j) { return layout_.class_gpus[all.job_class[j]]; });
+      return each([&](int32_t j) { return layout_.class_gpus[class_of(j)]; });
     case Word::kPoolQueuedGpus:
-      return each([&](int32_t j) { return class_queued_gpus_[all.job_class[j]]; });
+      return each([&](int32_t j) { return class_queued_milli_[all.job_class[j]] / 1000.0; });
+    case Word::kPoolFragmentation:
+      return each([&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
     case Word::kCanStart:
-      return each([&](int32_t j) { return nodes_.fits(gang(j)); });
+      return each([&](int32_t j) { return fits(nodes_, j); });
+    case Word::kWaysTier1:
+    case Word::kWaysTier2:
+      return each([&](int32_t j) {
+        Gang own = gang(j);
+        own.closed = 0;
+        return own.nodes_min > 0 ? nodes_.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
+      });
     case Word::kNow:
       return same(now_);
     case Word::kQueueLen:
       return same(queue_len_);
     case Word::kQueuedGpus:
-      return same(queued_gpus_);
+      return same(queued_milli_ / 1000.0);
     case Word::kQueuedWork: {
       double sum = 0;
-      for (int32_t job : waiting_) sum += estimate_[job] * all.gpus[job];
+      for (int32_t job : waiting_) sum += estimate_[job] * gpu_amount(job);
       return same(sum);
     }
     case Word::kRunningJobs:
       return same(running_);
     case Word::kBusyGpus:
-      return same(layout_.total_gpus - nodes_.free_gpus());
+      return same(busy_gpus());
     case Word::kFreeGpus:
-      return same(nodes_.free_gpus());
+      return same(nodes_.free_milli() / 1000.0);
     case Word::kTotalGpus:
       return same(total_gpus);
+    case Word::kDownGpus:
+      return same(layout_.down_gpus);
     case Word::kUtilization:
-      return same(static_cast<double>(layout_.total_gpus - nodes_.free_gpus()) / total_gpus);
+      return same(busy_gpus() / total_gpus);
     case Word::kFragmentation:
-      return same(nodes_.fragmentation());
+      return same(nodes_.fragmentation(-1));
     case Word::kArrivalRate: {
       constexpr double kWindow = 3600;
       const double* end = all.submit + arrived_;
       const double* since = std::upper_bound(all.submit, end, now_ - kWindow);
       return same(static_cast<double>(end - since) / kWindow);
     }
+    case Word::kArrivalBurstiness:
+      return same(arrival_burstiness());
     case Word::kNumUsers:
       return same(num_users_);
     case Word::kMaxNodeGpus:
@@ -95,7 +135,124 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
           *std::max_element(inputs_.cluster.memory_mib.begin(), inputs_.cluster.memory_mib.end()));
     case Word::kMaxPriority:
       return same(inputs_.max_priority);
+    default:
+      return;  // words about nodes: see below
   }
+}
+
+// The same for jobs of running_list_, where their rows have the answer.
+bool Simulation::fill_running(Word word, const RunRow* rows, int count, double* out) const {
+  const auto each = [&](auto value) {
+    for (int i = 0; i < count; ++i) out[i] = value(rows[i]);
+    return true;
+  };
+  switch (word) {
+    case Word::kWait:
+      return each([&](const RunRow& r) { return now_ - r.submit - (r.ran + (now_ - r.start)); });
+    case Word::kGpus:
+      return each([&](const RunRow& r) { return r.gpus; });
+    case Word::kAttained:
+      return each([&](const RunRow& r) { return r.attained + r.gpus * (now_ - r.start); });
+    case Word::kRemaining:
+      return each([&](const RunRow& r) {
+        const double done = r.progress + std::max(now_ - r.since, 0.0) * r.rate;
+        return std::max(r.estimate - done, 0.0);
+      });
+    case Word::kRunning:
+      return each([&](const RunRow&) { return 1.0; });
+    default:
+      return false;
+  }
+}
+
+double Simulation::ran(int32_t job) const {
+  if (!dynamic_) return 0;
+  const Stretch& stretch = stretch_[job];
+  return stretch.is_running() ? stretch.ran + (now_ - stretch.start) : stretch.ran;
+}
+
+double Simulation::attained(int32_t job) const {
+  if (!dynamic_) return 0;
+  const Stretch& stretch = stretch_[job];
+  if (!stretch.is_running()) return stretch.attained;
+  return stretch.attained + gpu_amount(job) * (now_ - stretch.start);
+}
+
+double Simulation::borrowed_gpus(int32_t job) const {
+  if (!dynamic_ || !stretch_[job].is_running()) return 0;
+  const std::vector<uint8_t>& own = inputs_.cluster.may_use[class_of(job)];
+  int64_t sum = 0;
+  for (const Share& share : allocation(job)) {
+    if (!own[share.node]) sum += int64_t{share.gpus} * inputs_.jobs.gpu_milli[job];
+  }
+  return sum / 1000.0;
+}
+
+double Simulation::busy_gpus() const {
+  const int64_t up = layout_.total_gpus - layout_.down_gpus;
+  return (kWholeGpu * up - nodes_.free_milli()) / 1000.0;
+}
+
+double Simulation::arrival_burstiness() const {
+  constexpr int32_t kGaps = 32;
+  const int32_t first = std::max(arrived_ - 1 - kGaps, 0);
+  const int32_t gaps = arrived_ - 1 - first;
+  const double* times = inputs_.jobs.submit + first;
+  if (gaps < 2 || times[gaps] == times[0]) return 0;
+  const double mean = (times[gaps] - times[0]) / gaps;
+  double variance = 0;
+  for (int32_t i = 0; i < gaps; ++i) {
+    variance += (times[i + 1] - times[i] - mean) * (times[i + 1] - times[i] - mean);
+  }
+  return variance / gaps / (mean * mean);
+}
+
+// Values of the placement's formula: words about nodes differ, all others belong to the job.
+void Simulation::evaluate_nodes(const Nodes& state, int32_t job,
+                                const std::vector<int32_t>& nodes, double* out) {
+  struct Source : WordSource {
+    Source(Simulation& sim, const Nodes& state, int32_t job) : sim(sim), state(state), job(job) {}
+
+    void fill(Word word, const int32_t* nodes, int count, double* out) override {
+      const Cluster& cluster = sim.inputs_.cluster;
+      const auto each = [&](auto value) {
+        for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(nodes[i]));
+      };
+      switch (word) {
+        case Word::kNodeId:
+          return each([&](int32_t n) { return n; });
+        case Word::kNodeFreeGpus:
+          return each([&](int32_t n) { return state.free_milli(n) / 1000.0; });
+        case Word::kNodeTotalGpus:
+          return each([&](int32_t n) { return cluster.gpus[n]; });
+        case Word::kNodeFreeCpus:
+          return each([&](int32_t n) { return cluster.cpus[n] > 0 ? state.free_cpus(n) : 0; });
+        case Word::kNodeTotalCpus:
+          return each([&](int32_t n) { return cluster.cpus[n]; });
+        case Word::kNodeFreeMemoryMib:
+          return each(
+              [&](int32_t n) { return cluster.memory_mib[n] > 0 ? state.free_memory_mib(n) : 0; });
+        case Word::kNodeTotalMemoryMib:
+          return each([&](int32_t n) { return cluster.memory_mib[n]; });
+        case Word::kNodeSpeed:
+          return each([&](int32_t n) { return cluster.speed[n]; });
+        case Word::kNodeRunning:
+          return each([&](int32_t n) { return sim.node_jobs_[n].size(); });
+        case Word::kNodeRack:
+          return each([&](int32_t n) { return cluster.rack[n]; });
+        default: {
+          double value;
+          sim.fill(word, &job, 1, &value);
+          std::fill_n(out, count, value);
+        }
+      }
+    }
+    Simulation& sim;
+    const Nodes& state;
+    int32_t job;
+  };
+  Source source(*this, state, job);
+  inputs_.node_order.evaluate(source, nodes.data(), static_cast<int>(nodes.size()), out);
 }
 
 }  // namespace berthline

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from berthline.policies.orders import register_order as register_order
     from berthline.sim.simulate import Result as Result
     from berthline.sim.simulate import simulate as simulate
+    from berthline.traces.card import trace_card as trace_card
     from berthline.traces.load import load_trace as load_trace
+    from berthline.traces.node_lists import read_cluster as read_cluster
     from berthline.traces.synthetic import generate as generate
+    from berthline.traces.validate import validate_trace as validate_trace
 
 _HOME = {
     "BerthlineError": "berthline.errors",
@@ -37,8 +40,11 @@ _HOME = {
     "compare": "berthline.evaluate.compare",
     "generate": "berthline.traces.synthetic",
     "load_trace": "berthline.traces.load",
+    "read_cluster": "berthline.traces.node_lists",
     "register_order": "berthline.policies.orders",
     "simulate": "berthline.sim.simulate",
+    "trace_card": "berthline.traces.card",
+    "validate_trace": "berthline.traces.validate",
 }
 __all__ = sorted(_HOME)
 

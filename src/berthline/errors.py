@@ -14,10 +14,11 @@ package validates at its boundary and trusts its own data afterwards.
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class BerthlineError(Exception):
@@ -84,3 +85,60 @@ def _likeness(given: str, other: str) -> float:
     return difflib.SequenceMatcher(None, given, other).ratio() + 0.2 * (
         sorted(given) == sorted(other)
     )
+
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "datetime": "a date",
+    "date": "a date",
+    "time": "a time",
+}
+"""What msgspec calls the kinds of values, in words."""
+
+
+def misfit(error: Exception, groups: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return (what, where, expected) for a file that is not laid out as it should be.
+
+    Args:
+        error: what msgspec, tomllib or the decoder of text raised.
+        groups: what the members of a list are called, for each list: `{"nodes": "node group"}`
+            turns `$.nodes[0].gpus` into `node group 1, gpus`.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text", f"byte {error.start + 1}", "text in UTF-8"
+    text, _, path = str(error).partition(" - at `")
+    if syntax := re.fullmatch(r"(.*) \(at (line \d+), column \d+\)", text):
+        return f"{syntax[1][:1].lower()}{syntax[1][1:]}", syntax[2], "valid TOML"
+    path = path.replace("[...]", " entry")
+    steps = re.findall(r"([^.\[\]`$]+)(?:\[(\d+)\])?", path)
+    places = [
+        f"{groups.get(name, name) if depth == 0 else f'{name}, entry'} {int(index) + 1}"
+        if index
+        else name
+        for depth, (name, index) in enumerate(steps)
+    ]
+    where = ", ".join(places)
+    field = places[-1] if places else "the file"
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
+        return f"{missing[1]} is missing", where, ""
+    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
+        return f"unknown key {unknown[1]!r}", where, ""
+    if wrong := re.fullmatch(r"Expected `(.*?)`(?:, got `(.*)`| (\S+) (\S+))", text):
+        kind, got, sign, limit = wrong.groups()
+        expected = " or ".join(_KINDS.get(one, one) for one in kind.split(" | ") if one != "null")
+        if kind == "array":
+            expected += f", written [[{field}]]"
+        if got == "float":
+            return f"{field} is a number with a decimal point", where, expected
+        if got is not None:
+            return f"{field} is {_KINDS.get(got, got)}", where, expected
+        words = {">=": "or more", "<=": "or less", ">": "more than", "<": "less than"}
+        number = f"{float(limit):g}"
+        bound = f"{number} {words[sign]}" if "=" in sign else f"{words[sign]} {number}"
+        return f"{field} is out of range", where, f"{expected}, {bound}"
+    return text[:1].lower() + text[1:], where, ""

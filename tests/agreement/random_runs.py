@@ -66,7 +66,14 @@ FORMULAS = (
 # Named orderings as they are when the tests are collected, whatever a test registers later.
 NAMED_ORDERS = tuple(ORDERS)
 # Words of jobs twice: an order that is the same for all jobs tests little.
-WORDS = (*VOCABULARY, *(word.name for word in VOCABULARY.values() if word.scope == "job"))
+WORDS = tuple(
+    word.name
+    for scopes in (("job", "cluster"), ("job",))
+    for word in VOCABULARY.values()
+    if word.scope in scopes
+)
+# Not the one that solves a program for every start.
+RULES = tuple(name for name in PLACEMENTS if name != "milp")
 
 SMALL, WIDE, LARGE_NODES, LONG, BURST, LATE = range(6)
 SHARES = (0.78, 0.08, 0.05, 0.04, 0.01, 0.04)
@@ -181,7 +188,7 @@ def random_scheduler(rng: np.random.Generator, shape: int = SMALL) -> str:
             gate = f"[{random_formula(rng, WORDS, depth=int(rng.integers(1, 4)))}]"
     disciplines = [*DISCIPLINES][: 3 if shape in (LONG, BURST) else 4]
     return (
-        f"{order}+{rng.choice(disciplines)}@{rng.choice([*PLACEMENTS])}{'?' if gate else ''}{gate}"
+        f"{order}+{rng.choice(disciplines)}@{rng.choice(RULES)}{'?' if gate else ''}{gate}"
     )
 
 
@@ -231,5 +238,5 @@ def overdue_run(number: int) -> Run:
     )
     order = str(rng.choice(["fcfs", "sjf", "lcfs", "wfp3"]))
     discipline = str(rng.choice(["easy", "easy", "easy", "conservative"]))
-    scheduler = f"{order}+{discipline}@{rng.choice([*PLACEMENTS])}"
+    scheduler = f"{order}+{discipline}@{rng.choice(RULES)}"
     return Run(workload, cluster, scheduler, "estimate", int(rng.integers(1000)), None)

@@ -82,10 +82,14 @@ def test_run_directory(run, tmp_path):
         (["--schedulers", "fcfs,sjff"], ["unknown ordering 'sjff'", "did you mean 'sjf'?"]),
         (["--schedulers", "fcfs,fcfs+strict"], ["'fcfs+strict' is listed twice"]),
         (["--schedulers", ","], ["--schedulers is empty"]),
+        (["--schedulers", "fcfs,,lcfs"], ["--schedulers has an empty entry", "fcfs,lcfs"]),
+        (["--schedulers", "fcfs, [min(gpus,4)],"], ["--schedulers has an empty entry"]),
+        (["--schedulers", ",fcfs"], ["--schedulers has an empty entry"]),
         (["--baseline", "fcsf"], ["unknown ordering 'fcsf'"]),
         (["--windows", "0"], ["--windows is '0'", "1 or more"]),
         (["--knowledge", "none"], ["needs run times"]),
         (["--cluster", "x"], ["unknown cluster 'x'"]),
+        (["--condition", "tik=1"], ["unknown condition 'tik'", "did you mean 'tick'?"]),
     ],
 )
 def test_bad_options(run, argv, texts):
@@ -100,6 +104,31 @@ def test_more_windows_than_jobs(run, trace):
     outcome = run("compare", str(trace), "--cluster", "uniform:1x8", "--windows", "9")
     assert outcome.code == 2
     assert "windows is 9" in outcome.err
+
+
+def test_one_job_is_no_jobs(run):
+    out = run("compare", "synthetic", "--jobs", "1", "--schedulers", "fcfs,[max(gpus,4)]").out
+    assert "synthetic, 1 job x 1 window, on uniform:8x8:V100 (64 GPUs)" in out
+
+
+def test_own_table__columns_are_told_by_a_map(run, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("when,how_long,cards\n0,10,1\n3,4,2\n")
+    argv = ("compare", str(path), "--schedulers", "fcfs", "--map")
+    outcome = run(*argv, "submit=when,run=how_long,gpus=cards", "--json")
+    assert outcome.json["window_jobs"] == [2]
+
+
+def test_conditions(run, tmp_path):
+    given = ("--condition", "start_delay=50", "--condition", "checkpoint=inf")
+    argv = (*COMPARE, "--schedulers", "fcfs,sjf", *given)
+    shown = run(*argv, "--out", str(tmp_path / "r"))
+    assert "* best\nconditions checkpoint=inf, start_delay=50\n\n" in shown.out
+    assert "--condition start_delay=50" in shown.out
+    found = run(*argv, "--json").json
+    assert found["conditions"] == {"checkpoint": "inf", "start_delay": 50}
+    kept = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert kept["conditions"] == found["conditions"]
 
 
 def test_window_seeds():

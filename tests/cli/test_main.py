@@ -63,6 +63,18 @@ def test_version(run):
     assert outcome.out.startswith("berthline ")
 
 
+@pytest.mark.parametrize("verbs", [["sim"], ["traces"], ["traces", "show"]])
+def test_help_as_a_verb(run, verbs):
+    assert run("help", *verbs).out == run(*verbs, "--help").out
+
+
+def test_help_on_a_narrow_terminal__keeps_words_whole(run, monkeypatch):
+    wide = run("sim", "--help").out
+    monkeypatch.setenv("COLUMNS", "30")
+    assert run("sim", "--help").out == wide
+    assert os.environ["COLUMNS"] == "30"
+
+
 def test_unknown_verb_names_the_nearest(run):
     outcome = run("smi")
     assert outcome.code == 2
@@ -76,8 +88,8 @@ def test_unknown_verb_names_the_nearest(run):
     [
         (["sim", "synthetic", "--jbs", "3"], "did you mean '--jobs'?"),
         (["sim", "synthetic", "another"], "unexpected argument 'another'"),
-        (["sim", "synthetic", "--jobs"], "missing value"),
-        (["sim"], "WORKLOAD"),
+        (["sim", "synthetic", "--jobs"], "error: --jobs has no value\n"),
+        (["sim"], "error: WORKLOAD is missing\nexpected: A trace file"),
         (["doctor", "--jsn"], "did you mean '--json'?"),
     ],
 )

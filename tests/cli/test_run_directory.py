@@ -78,7 +78,7 @@ def test_force_replaces_nothing_else(run, tmp_path):
     (foreign / "chapter1.tex").write_text("years of work")
     outcome = run(*SIM, "--out", str(foreign), "--force")
     assert outcome.code == 2
-    assert "--force replaces only results of berthline sim" in outcome.err
+    assert "--out holds something else than results of berthline sim" in outcome.err
 
     out = tmp_path / "run"
     run(*SIM, "--out", str(out))
@@ -91,7 +91,7 @@ def test_force_replaces_nothing_else(run, tmp_path):
 
     other = run("compare", "synthetic", "--jobs", "9", "--out", str(out), "--force")
     assert other.code == 2
-    assert "only results of berthline compare" in other.err
+    assert "something else than results of berthline compare" in other.err
 
 
 def test_an_existing_file_is_refused(run, tmp_path):

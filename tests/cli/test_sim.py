@@ -10,10 +10,11 @@ from berthline.cli.options import read_settings
 from berthline.errors import ConfigError
 
 KEYS = (
-    *("scheduler", "workload", "cluster", "knowledge", "seed"),
+    *("scheduler", "workload", "cluster", "conditions", "knowledge", "seed"),
     *("jobs", "jct", "wait", "slowdown", "bounded_slowdown", "makespan", "utilization"),
-    *("energy_kwh", "fairness", "queue", "preemptions", "deadline_miss_rate", "load_imbalance"),
-    *("by_priority", "wall_seconds", "events", "decisions", "log_sha256"),
+    *("energy_kwh", "energy_per_job_kwh", "fairness", "starvation", "queue", "preemptions"),
+    *("preemptions_by_reason", "refusals", "outages", "deadline_miss_rate", "load_imbalance"),
+    *("by_priority", "fallbacks", "wall_seconds", "events", "decisions", "log_sha256"),
 )
 
 
@@ -25,8 +26,8 @@ def test_json_has_exactly_the_promised_keys(run):
     assert list(summary["jobs"]) == ["submitted", "completed", "rejected", "unfinished"]
     for key in ("jct", "wait", "slowdown", "bounded_slowdown"):
         assert list(summary[key]) == ["mean", "p50", "p95", "p99", "max"]
-    assert list(summary["utilization"]) == ["gpu", "flops"]
-    assert list(summary["fairness"]) == ["jain"]
+    assert list(summary["utilization"]) == ["gpu", "flops", "available"]
+    assert list(summary["fairness"]) == ["jain", "rho"]
     assert list(summary["queue"]) == ["mean", "max"]
     assert summary["scheduler"] == "sjf+easy@first-fit"
     assert summary["workload"] == "synthetic"
@@ -102,6 +103,39 @@ def test_dropped_rows_are_told_beside_json(run, trace):
     assert outcome.err == "note: trace: 1 of 5 rows left out: 1 cancelled before start\n"
 
 
+def test_rows_left_out_of_the_origin_are_told_as_such(run, trace, tmp_path):
+    copy = str(tmp_path / "copy.parquet")
+    assert run("traces", "import", str(trace), "--out", copy).code == 0
+    for argv, place in (
+        ((copy,), "small.swf"),
+        ((copy, "--jobs", "2"), "small.swf"),
+        ((str(trace), "--jobs", "2"), "the whole file"),
+    ):
+        text = f"{place}: 1 of 5 rows left out: 1 cancelled before start"
+        outcome = run("sim", *argv, "--cluster", "uniform:1x8")
+        assert f"origin     {text}\n" in outcome.out
+        assert "\ntrace " not in outcome.out
+        outcome = run("sim", *argv, "--cluster", "uniform:1x8", "--json")
+        assert outcome.err == f"note: origin: {text}\n"
+
+
+def test_caution__a_run_shorter_than_its_longest_job(run, trace):
+    out = run("sim", str(trace), "--cluster", "uniform:1x8").out
+    assert "caution    jobs come in over 0-00:00:21 but one runs 0-00:01:40: take more\n" in out
+    rows = trace.read_text()
+    trace.write_text(rows + "6 200 -1 50 1 -1 -1 1 60 -1 1 2 1 -1 -1 -1 -1 -1\n")
+    assert "caution  " not in run("sim", str(trace), "--cluster", "uniform:1x8").out
+    trace.write_text(rows.splitlines()[1] + "\n")
+    assert "caution  " not in run("sim", str(trace), "--cluster", "uniform:1x8").out
+
+
+def test_one_of_a_thing_is_singular(run, trace):
+    outcome = run("sim", str(trace), "--cluster", "uniform:1x1", "--jobs", "1")
+    assert "(1 GPU), " in outcome.out
+    trace.write_text(trace.read_text().replace("MaxProcs: 8", "MaxProcs: 1"))
+    assert "has 1 processor: " in run("sim", str(trace), "--cluster", "uniform:1x8").out
+
+
 def test_horizon(run, trace):
     outcome = run("sim", str(trace), "--cluster", "uniform:1x8", "--horizon", "110")
     assert "2 unfinished" in outcome.out
@@ -139,6 +173,9 @@ def test_settings_in_both_forms(run):
         (["--cluster", "uniform:0x8"], ["count is 0", "1 or more"]),
         (["--cluster", "uniform:2x8:V10"], ["unknown GPU type 'V10'", "did you mean 'V100'?"]),
         (["--order", "wait / estimat"], ["position 8", "'estimat'", "did you mean 'estimate'?"]),
+        (["--order", "sjf+easy"], ["'sjf+easy', which is a scheduler", "--scheduler sjf+easy?"]),
+        (["--order", "sjf@bestfit"], ["which is a scheduler", "--scheduler sjf@bestfit?"]),
+        (["--order", "sjf + 1"], ["unknown word 'sjf'"]),
         (["--order", "wait +"], ["the formula ends early", "position 7"]),
         (["--gate", "gpus gpus"], ["position 6 of formula 'gpus gpus'"]),
         (["--knowledge", "none", "--scheduler", "sjf"], ["needs run times", "--knowledge"]),
@@ -156,7 +193,8 @@ def test_settings_in_both_forms(run):
         (["--load", "nan"], ["--load is 'nan'"]),
         (["--load", "inf"], ["--load is 'inf'"]),
         (["--seed", "-1"], ["--seed is '-1'", "0 or more"]),
-        (["--horizon", "-1"], ["--horizon is '-1'"]),
+        (["--horizon", "1h"], ["--horizon is '1h'", "a number of seconds, more than 0"]),
+        (["--map", "submit=a"], ["a column mapping given for a generator"]),
         (["--format", "swf"], ["--format swf given for a generator"]),
         (["--force"], ["--force does nothing without --out"]),
         (["--out", ""], ["--out is empty"]),
@@ -205,6 +243,25 @@ def test_own_table__columns_are_told_by_a_setting(run, tmp_path):
     assert outcome.json["makespan"] == 12  # the clock starts with the job at -5
 
 
+def test_own_table__columns_are_told_by_a_map(run, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("when,how_long,cards\n-5,10,1\n3,4,2\n")
+    mapping = "submit=when,run=how_long,gpus=cards"
+    outcome = run("sim", str(path), "--map", mapping)
+    assert outcome.out.rstrip().endswith(f"--map {mapping}")
+    assert "2 completed" in outcome.out
+    outcome = run("sim", str(path), "--map", mapping, "--set", f"mapping={mapping}")
+    assert "--map and --set mapping are both given" in outcome.err
+
+
+def test_notes__a_node_list_leaves_nodes_out(run, tmp_path):
+    path = tmp_path / "nodes.csv"
+    path.write_text("machineId,number of GPUs\nm1,8\nm2,0\n")
+    outcome = run("sim", "synthetic", "--jobs", "9", "--cluster", str(path), "--json")
+    text = "1 of 2 nodes left out: no GPUs; assumed: GPU type P100"
+    assert outcome.err == f"note: {path}: {text}\n"
+
+
 def test_notes__the_cluster_is_not_the_traces_machine(run, trace):
     assert "note       the trace's machine has 8 processors" in run("sim", str(trace)).out
     assert "the trace's machine" not in run("sim", str(trace), "--cluster", "uniform:1x8").out
@@ -231,3 +288,111 @@ def test_full_disk__is_not_called_a_fault_of_ours():
         )
     assert done.returncode == 1
     assert done.stderr == "error: cannot write the output: No space left on device\n"
+
+
+class TestConditions:
+    RUN = ("sim", "synthetic", "--jobs", "120", "--cluster", "uniform:2x8", "--load", "1.2")
+
+    def test_in_the_header_the_json_and_the_command(self, run):
+        given = ("--condition", "restart=30", "--condition", "checkpoint=inf")
+        shown = run(*self.RUN, *given)
+        assert (shown.code, shown.err) == (0, "")
+        assert "seed 0\nconditions checkpoint=inf, restart=30\n\n" in shown.out
+        assert "--condition restart=30 --condition checkpoint=inf" in shown.out
+        found = run(*self.RUN, *given, "--json").json
+        assert found["conditions"] == {"checkpoint": "inf", "restart": 30}
+
+    def test_defaults_are_not_shown(self, run):
+        given = ("--condition", "restart=60")
+        assert "conditions" not in run(*self.RUN, *given).out
+        assert run(*self.RUN, *given, "--json").json["conditions"] == {}
+
+    def test_several_after_one_option(self, run):
+        found = run(*self.RUN, "--condition", "restart=30", "tick=5", "--json").json
+        assert found["conditions"] == {"restart": 30, "tick": 5}
+
+    def test_of_the_cluster_file(self, run, tmp_path):
+        path = tmp_path / "my.toml"
+        path.write_text("[[nodes]]\ncount = 2\ngpus = 8\n[conditions]\ntick = 60\nrestart = 5\n")
+        argv = ("sim", "synthetic", "--jobs", "20", "--cluster", str(path), "--json")
+        assert run(*argv).json["conditions"] == {"restart": 5, "tick": 60}
+        changed = run(*argv, "--condition", "tick=0")
+        assert changed.json["conditions"] == {"restart": 5}
+
+    def test_many_fit_the_terminal(self, run):
+        given = [
+            *("--condition", "mtbf=86400", "mttr=600", "rack_mtbf=864000", "rack_mttr=6000"),
+            *("start_delay=10", "tick=30", "refusal_rate=0.05", "retry_delay=10", "restart=5"),
+        ]
+        results = run(*self.RUN, *given).out.rsplit("again", 1)[0]
+        assert "conditions restart=5, start_delay=10" in results
+        assert max(map(len, results.splitlines())) <= 80
+
+    def test_they_change_the_run(self, run):
+        plain = run(*self.RUN, "--json").json
+        late = run(*self.RUN, "--condition", "start_delay=100", "--json").json
+        assert late["jct"]["mean"] >= plain["jct"]["mean"] + 99
+
+    def test_config_of_the_run_directory(self, run, tmp_path):
+        import tomllib
+
+        given = (
+            "--condition",
+            "restart=30",
+            "--condition",
+            "mtbf=inf",
+            "--out",
+            str(tmp_path / "r"),
+        )
+        assert run(*self.RUN, *given).code == 0
+        config = tomllib.loads((tmp_path / "r" / "config.toml").read_text())
+        assert config["conditions"] == {"restart": 30}
+        assert "condition" not in config
+
+    @pytest.mark.parametrize(
+        ("given", "texts"),
+        [
+            ("restrat=3", ["unknown condition 'restrat'", "did you mean 'restart'?"]),
+            ("restart=soon", ["--condition restart is 'soon'", "a number"]),
+            ("restart", ["cannot read --condition 'restart'", "NAME=VALUE"]),
+            ("restart=", ["cannot read --condition 'restart='"]),
+            ("restart=-1", ["condition restart is -1", "0 or more"]),
+            ("refusal_rate=1", ["condition refusal_rate is 1", "0 to 0.99"]),
+            ("restart=nan", ["condition restart is nan"]),
+        ],
+    )
+    def test_errors(self, run, given, texts):
+        outcome = run(*self.RUN, "--condition", given)
+        assert (outcome.code, outcome.out) == (2, "")
+        for text in texts:
+            assert text in outcome.err
+
+    def test_twice(self, run):
+        outcome = run(*self.RUN, "--condition", "tick=1", "--condition", "tick=2")
+        assert outcome.code == 2
+        assert "--condition tick is given twice" in outcome.err
+
+
+class TestDisturbances:
+    RUN = ("sim", "synthetic", "--jobs", "200", "--cluster", "uniform:2x8", "--load", "1")
+
+    def test_none(self, run):
+        out = run(*self.RUN).out
+        for name in ("preempted", "refused", "outages"):
+            assert f"\n{name} " not in out
+
+    def test_preemptions_by_reason(self, run):
+        argv = (*self.RUN, "--scheduler", "srpt+skip!srpt", "--knowledge", "exact")
+        found = run(*argv, "--json").json
+        times = found["preemptions"]
+        assert times > 0
+        assert found["preemptions_by_reason"]["for another job"] == times
+        assert f", {times} times: for another job ({times})\n" in run(*argv).out
+
+    def test_outages_and_refusals(self, run):
+        argv = (*self.RUN, "--condition", "mtbf=86400", "refusal_rate=0.1")
+        found = run(*argv, "--json").json
+        out = run(*argv).out
+        assert f"\nrefused    {found['refusals']} starts\n" in out
+        assert f"\noutages    nodes went down {found['outages']} times; " in out
+        assert "its node went down (" in out

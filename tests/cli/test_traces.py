@@ -124,6 +124,15 @@ class TestList:
         assert outcome.code == 2
         assert "did you mean 'formats'?" in outcome.err
 
+    def test_files_without_a_checksum_are_named(self, run):
+        for name, trace in catalog.catalog().items():
+            unchecked = [file.address for file in trace.files if not file.sha256]
+            (row,) = run("traces", "list", "traces", name, "--json").json["traces"]
+            assert row["without_checksum"] == unchecked
+            out = run("traces", "list", "traces", name).out
+            assert ("no checksum is known: " in out) == bool(unchecked)
+        assert "no checksum is known: trace_seren.csv" in run("traces", "list").out
+
 
 class TestFetch:
     @pytest.fixture
@@ -191,6 +200,37 @@ class TestShow:
             assert text in outcome.out
         assert "2023-11-1" in outcome.out
         assert widths(outcome.out) <= 80
+
+    def test_a_copy_has_no_rows_left_out_but_its_origin_may(self, run, trace, tmp_path):
+        copy = str(tmp_path / "copy.parquet")
+        assert run("traces", "import", str(trace), "--out", copy).code == 0
+        out = run("traces", "show", copy).out
+        assert "rows       4, none left out\n" in out
+        assert "origin     small.swf (swf); rows 5, of which 1 was left out: " in out
+        found = run("traces", "show", copy, "--json").json
+        assert (found["format"], found["rows"], found["dropped"]) == ("parquet", 4, {})
+        assert found["origin"]["dropped"] == {"cancelled before start": 1}
+        assert "left out" not in run("traces", "validate", copy).out
+        converted = run("traces", "convert", copy, "--out", str(tmp_path / "again.swf")).out
+        assert "\nleft out " not in converted
+        assert "\norigin     small.swf: 1 of 5 rows left out" in converted
+
+    def test_one_of_a_thing_is_singular(self, run, tmp_path):
+        path = tmp_path / "one.csv"
+        path.write_text("submit_time,duration,num_gpus,user\n0,3600,1,alice\n")
+        out = run("traces", "show", str(path), "--cluster", "uniform:1x1").out
+        assert "jobs       1 of 1 user\n" in out
+        assert "arrivals   1 job a day" in out
+        assert "work       1 GPU-hour\n" in out
+        assert "1 GPU at once on average" in out
+        assert ", 1 GPU: " in out
+        assert "users" not in out
+        assert ": csv, 1 job\n" in run("traces", "validate", str(path)).out
+        out = str(tmp_path / "one.parquet")
+        assert ": csv, 1 job\n" in run("traces", "import", str(path), "--out", out).out
+
+    def test_a_short_span_is_no_zero_days(self, run, trace):
+        assert "span       0-00:00:21, dates not known" in run("traces", "show", str(trace)).out
 
     def test_against_a_cluster(self, run, log):
         outcome = run("traces", "show", log, "--cluster", "uniform:1x4")
@@ -275,7 +315,8 @@ class TestImport:
         before, after = load_trace(log), load_trace("log.parquet")
         assert np.array_equal(before.submit, after.submit)
         assert np.array_equal(before.run, after.run)
-        assert before.provenance == after.provenance
+        assert after.provenance["origin"]["path"] == before.provenance["path"] == log
+        assert after.provenance["origin_unix_time"] == before.provenance["origin_unix_time"]
 
     def test_with_a_map(self, run, log):
         Path("mine.csv").write_text("when,minutes,n\n0,10,1\n60,5,2\n")

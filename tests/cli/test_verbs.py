@@ -5,9 +5,13 @@ import json
 
 import pytest
 
-from berthline.cli import bench, demo, doctor, speed
+from berthline.cli import bench, bench_load, demo, doctor, load_samples, policies, speed
 from berthline.cli.output import clock, fold_scheduler, number, seconds
+from berthline.cli.policies import TOPICS
+from berthline.model.conditions import MEANINGS
 from berthline.policies.orders import ORDERS
+from berthline.policies.rules import COMMON_OPTIONS, PREEMPTIONS
+from berthline.policies.scheduler import Scheduler
 from berthline.policies.vocabulary import VOCABULARY
 from berthline.sim.simulate import simulate
 
@@ -34,7 +38,18 @@ class TestDemo:
         assert run("demo").code == 0
         assert run("demo", "--seed", "1").code == 0
         (small_demo / "runs" / "demo" / "mine.txt").write_text("")
-        assert run("demo").code == 2
+        outcome = run("demo")
+        assert outcome.code == 2
+        assert "--out also holds 'mine.txt'" in outcome.err
+        assert "--force" not in outcome.err  # which demo does not have
+
+    def test_a_foreign_directory_is_left_alone(self, run, small_demo):
+        (small_demo / "thesis").mkdir()
+        (small_demo / "thesis" / "chapter1.tex").write_text("")
+        outcome = run("demo", "--out", "thesis")
+        assert outcome.code == 2
+        assert "--out holds something else than results of berthline demo" in outcome.err
+        assert "--force" not in outcome.err
 
     def test_json(self, run, small_demo):
         outcome = run("demo", "--json", "--out", "elsewhere")
@@ -47,7 +62,14 @@ class TestPolicies:
     def test_all(self, run):
         outcome = run("policies")
         assert outcome.code == 0
-        for text in (*ORDERS, "conservative", "worst-fit", "express-lane", "policies words"):
+        for text in (
+            *ORDERS,
+            "conservative",
+            "worst-fit",
+            "express-lane",
+            "srpt+skip",
+            "policies words",
+        ):
             assert text in outcome.out
         assert max(map(len, outcome.out.splitlines())) <= 80
 
@@ -57,7 +79,7 @@ class TestPolicies:
             assert word in outcome.out
         assert "functions: " in outcome.out
 
-    @pytest.mark.parametrize("topic", ["orders", "disciplines", "placements", "gates", "words"])
+    @pytest.mark.parametrize("topic", TOPICS)
     def test_json(self, run, topic):
         found = run("policies", topic, "--json").json
         assert list(found) == [topic]
@@ -67,6 +89,44 @@ class TestPolicies:
         rows = {row["name"]: row for row in run("policies", "orders", "--json").json["orders"]}
         assert rows["sjf"]["needs_run_times"]
         assert not rows["fcfs"]["needs_run_times"]
+
+    def test_placements_have_their_formulas(self, run):
+        rows = run("policies", "placements", "--json").json["placements"]
+        assert {row["name"]: row["formula"] for row in rows}.items() >= {
+            ("first-fit", ""),
+            ("least-loaded", "-(node_free_gpus / node_total_gpus)"),
+        }
+        out = run("policies", "placements").out
+        assert "-(node_free_gpus / node_total_gpus)" in out
+        assert max(map(len, out.splitlines())) <= 80
+
+    def test_preemptions(self, run):
+        found = run("policies", "preemptions", "--json").json["preemptions"]
+        rows = {row["name"]: row for row in found}
+        assert set(rows) == set(PREEMPTIONS)
+        assert rows["srpt"]["index"] == "remaining"
+        assert rows["srpt"]["needs_run_times"]
+        assert not rows["las"]["needs_run_times"]
+        assert rows["defrag"]["index"] == ""
+        assert set(rows["las"]["options"]) == {"q1", "q2", "promote", *COMMON_OPTIONS}
+        out = run("policies", "preemptions").out
+        for text in (*PREEMPTIONS, *COMMON_OPTIONS, "q1=3250", "margin=2"):
+            assert text in out
+        assert max(map(len, out.splitlines())) <= 80
+
+    def test_conditions(self, run):
+        rows = {r["name"]: r for r in run("policies", "conditions", "--json").json["conditions"]}
+        assert list(rows) == list(MEANINGS)
+        assert (rows["restart"]["default"], rows["mtbf"]["default"]) == (60, "inf")
+        out = run("policies", "conditions").out
+        for text in (*MEANINGS, "--condition restart=30"):
+            assert text in out
+        assert max(map(len, out.splitlines())) <= 80
+
+    def test_schedulers_of_the_examples_are_schedulers(self):
+        first = policies.EXAMPLES.replace("schedulers:", "").splitlines()[:3]
+        for line in first:
+            Scheduler.parse(line.strip())
 
     def test_unknown_topic(self, run):
         outcome = run("policies", "word")
@@ -168,6 +228,22 @@ class TestBench:
     def test_memory_is_measured_in_a_new_process(self):
         assert 20 < speed.max_rss_mb(1_000, 64) < 300
 
+    def test_loading(self, run, monkeypatch, tmp_path):
+        few = {name: load_samples.SAMPLES[name] for name in ("csv", "swf")}
+        monkeypatch.setattr(bench_load, "SAMPLES", few)
+        monkeypatch.setattr(bench_load, "QUICK_ROWS", 1_000)
+        outcome = run("bench", "load", "--quick", "--json", "--out", str(tmp_path / "x"))
+        assert (outcome.code, outcome.err) == (0, "")
+        loads = outcome.json["loads"]
+        assert [(load["file"], load["rows"], load["jobs"]) for load in loads] == [
+            ("csv", 1_000, 1_000),
+            ("swf", 1_000, 1_000),
+        ]
+        assert all(load["cpu_seconds"] > 0 and load["max_rss_mb"] > 20 for load in loads)
+        outcome = run("bench", "load", "--quick")
+        assert "rows per CPU-second" in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+
     def test_unknown_target(self, run):
         outcome = run("bench", "simm")
         assert outcome.code == 2
@@ -178,4 +254,5 @@ def test_formats():
     assert (number(1234567.8), number(float("nan")), number(None)) == ("1,234,568", "-", "-")
     assert (seconds(12.34), seconds(1234.5)) == ("12.3", "1,234")
     assert clock(93784.4) == "1-02:03:04"
+    assert fold_scheduler("las+skip!las:every=60", 12) == "las+skip\n  !las:every=60"
     assert fold_scheduler("[a + b ? c]+easy@best-fit", 12) == "[a + b ? c]\n  +easy\n  @best-fit"

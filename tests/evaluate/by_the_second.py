@@ -1,14 +1,14 @@
-"""The metrics once more, by plain loops over seconds, jobs and nodes: slow, hard to get wrong."""
+"""The metrics once more, by plain loops over seconds, jobs and GPUs: slow, hard to get wrong."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from berthline.model.schedule import START
+from berthline.model.schedule import KINDS, PREEMPT_REASONS, WHOLE_GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,94 +18,218 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 
-def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[str, object]:
-    """Work the metrics out again by plain loops; all events of the log are at whole seconds."""
-    at: dict[str, dict[int, float]] = {"submit": {}, "start": {}, "finish": {}, "reject": {}}
+@dataclasses.dataclass
+class Seconds:
+    """What was so in every second [s, s + 1) before the end, and sums over them."""
+
+    end: float
+    times: dict[str, dict[int, list[float]]]
+    """{kind: {job (or node): times}}"""
+    counted: list[int]
+    waiting: list[int]
+    """How many jobs waited; one more entry for the end itself."""
+    watts: list[float]
+    """Power of the cluster."""
+    busy: list[float]
+    """GPU-seconds held, by node."""
+    up: float
+    """GPU-seconds of nodes that were up."""
+    job_gpu_seconds: dict[int, float]
+    job_joules: dict[int, float]
+    active_users: list[int]
+
+
+def second_by_second(log: Schedule, workload: Workload, cluster: Cluster) -> Seconds:
+    """Replay a log whose events, horizon and sleep_after are whole seconds."""
+    times: dict[str, dict[int, list[float]]] = {kind: defaultdict(list) for kind in KINDS}
     for row in range(len(log)):
-        at[list(at)[log.kind[row]]][int(log.job[row])] = float(log.time[row])
-    counted = sorted(set(at["submit"]) - set(at["reject"]))
-    left = [job for job in counted if job not in at["finish"]]
-    cut = bool(left) or len(at["submit"]) < len(workload)
-    last_finish = max(at["finish"].values(), default=0.0)
+        kind = KINDS[log.kind[row]]
+        who = log.detail[row] if kind.startswith("node") else log.job[row]
+        times[kind][int(who)].append(float(log.time[row]))
+    counted = sorted(set(times["submit"]) - set(times["reject"]))
+    left = [job for job in counted if job not in times["finish"]]
+    cut = bool(left) or len(times["submit"]) < len(workload)
+    last_finish = max((t for (t,) in times["finish"].values()), default=0.0)
     end = log.horizon if math.isfinite(log.horizon) and cut else last_finish
 
-    jct = {job: at["finish"].get(job, end) - workload.submit[job] for job in counted}
-    wait = {job: at["start"].get(job, end) - workload.submit[job] for job in counted}
-    slowdown = {job: jct[job] / workload.run[job] for job in counted}
-    bounded = {job: max(1.0, jct[job] / max(10.0, workload.run[job])) for job in counted}
-
-    allocations = _allocations(log)
-    busy = [0] * cluster.num_nodes
-    joules = flops = 0.0
-    lengths = []
-    for second in range(int(end)):
-        for node in range(cluster.num_nodes):
-            gpu_type = cluster.types[cluster.gpu_type[node]]
-            held = sum(
-                allocations[job].get(node, 0)
-                for job, start in at["start"].items()
-                if start <= second < at["finish"].get(job, end)
-            )
-            assert held <= cluster.gpus[node]
-            busy[node] += held
-            flops += held * gpu_type.tflops
-            joules += held * gpu_type.peak_w + (cluster.gpus[node] - held) * gpu_type.idle_w
-        lengths.append(_waiting(at, counted, second))
-    total_flops = sum(
-        gpus * cluster.types[kind].tflops
-        for gpus, kind in zip(cluster.gpus, cluster.gpu_type, strict=True)
+    nodes = range(cluster.num_nodes)
+    seen = Seconds(
+        end,
+        times,
+        counted,
+        [],
+        [],
+        [0.0] * len(nodes),
+        0.0,
+        defaultdict(float),
+        defaultdict(float),
+        [],
     )
-    by_user: dict[int, list[float]] = {}
+    waiting: set[int] = set()
+    running: dict[int, list[tuple[int, int, int]]] = {}
+    down: set[int] = set()
+    idle_since: dict[int, float] = dict.fromkeys(nodes, 0.0)
+    row = 0
+    for second in range(int(end) + 1):
+        while row < len(log) and log.time[row] == second:
+            kind, job = KINDS[log.kind[row]], int(log.job[row])
+            if kind == "submit":
+                waiting.add(job)
+            elif kind in ("start", "resume"):
+                waiting.remove(job)
+                running[job] = _allocation(log, row)
+                for node, _, _ in running[job]:
+                    idle_since.pop(node, None)
+            elif kind == "reject":
+                waiting.remove(job)
+            elif kind in ("preempt", "finish"):
+                for node, _, _ in running.pop(job):
+                    if not any(node == other for held in running.values() for other, _, _ in held):
+                        idle_since[node] = second
+                if kind == "preempt":
+                    waiting.add(job)
+            elif kind == "node down":
+                down.add(int(log.detail[row]))
+            elif kind == "node up":
+                down.remove(int(log.detail[row]))
+                idle_since[int(log.detail[row])] = second
+            row += 1
+        seen.waiting.append(len(waiting))
+        if second == end:
+            break
+        users = {int(workload.user[job]) for job in (*waiting, *running)}
+        seen.active_users.append(len(users))
+        watts = 0.0
+        for node in nodes:
+            if node in down:
+                assert not any(node == n for held in running.values() for n, _, _ in held)
+                continue
+            seen.up += cluster.gpus[node]
+            if node in idle_since and second - idle_since[node] >= cluster.conditions.sleep_after:
+                watts += cluster.conditions.sleep_w
+                continue
+            watts += _node_watts(seen, node, running, workload, cluster)
+        seen.watts.append(watts)
+    return seen
+
+
+def _node_watts(
+    seen: Seconds,
+    node: int,
+    running: dict[int, list[tuple[int, int, int]]],
+    workload: Workload,
+    cluster: Cluster,
+) -> float:
+    """Power of a node that is awake, GPU by GPU; also books what its jobs use."""
+    kind = cluster.types[cluster.gpu_type[node]]
+    whole = 0
+    shared: dict[int, int] = defaultdict(int)
+    for job, held in running.items():
+        for where, gpus, slot in held:
+            if where != node:
+                continue
+            if slot == WHOLE_GPUS:
+                whole += gpus
+                share = float(gpus)
+            else:
+                shared[slot] += int(workload.gpu_milli[job])
+                share = workload.gpu_milli[job] / 1000
+            seen.busy[node] += share
+            seen.job_gpu_seconds[job] += share
+            seen.job_joules[job] += share * kind.peak_w
+    free = int(cluster.gpus[node]) - whole - len(shared)
+    assert free >= 0
+    assert all(0 <= slot < cluster.gpus[node] for slot in shared)
+    assert all(milli <= 1000 for milli in shared.values())
+    return (
+        whole * kind.peak_w
+        + free * kind.idle_w
+        + sum(kind.idle_w + (kind.peak_w - kind.idle_w) * m / 1000 for m in shared.values())
+    )
+
+
+def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[str, object]:
+    """Work the metrics out again by plain loops; all events of the log are at whole seconds."""
+    seen = second_by_second(log, workload, cluster)
+    times, counted, end = seen.times, seen.counted, seen.end
+    left = [job for job in counted if job not in times["finish"]]
+    jct, wait, slowdown, bounded = {}, {}, {}, {}
     for job in counted:
-        by_user.setdefault(int(workload.user[job]), []).append(bounded[job])
+        jct[job] = times["finish"].get(job, [end])[0] - workload.submit[job]
+        wait[job] = times["start"].get(job, [end])[0] - workload.submit[job]
+        slowdown[job] = jct[job] / workload.run[job]
+        bounded[job] = max(1.0, jct[job] / max(10.0, workload.run[job]))
+    rho = rhos(seen, workload, cluster)
+    by_user = defaultdict(list)
+    for job in counted:
+        by_user[int(workload.user[job])].append(bounded[job])
     means = [statistics.fmean(values) for values in by_user.values()]
     deadlines = [job for job in counted if math.isfinite(workload.deadline[job])]
-    missed = [job for job in deadlines if at["finish"].get(job, end + 0.5) > workload.deadline[job]]
+    missed = [job for job in deadlines if missed_deadline(seen, workload, job)]
     priorities = sorted({float(workload.priority[job]) for job in counted})
+    tflops = [cluster.types[kind].tflops for kind in cluster.gpu_type]
+    reasons = [int(log.detail[row]) for row in range(len(log)) if KINDS[log.kind[row]] == "preempt"]
+    total_flops = sum(g * f for g, f in zip(cluster.gpus, tflops, strict=True))
+    longest = max(counted, key=lambda job: (wait[job], -job), default=None)
     expected: dict[str, object] = {
         "jobs": {
-            "submitted": len(at["submit"]),
-            "completed": len(at["finish"]),
-            "rejected": len(at["reject"]),
+            "submitted": len(times["submit"]),
+            "completed": len(times["finish"]),
+            "rejected": len(times["reject"]),
             "unfinished": len(left),
         },
-        "jct": _tail(jct.values()),
-        "wait": _tail(wait.values()),
-        "slowdown": _tail(slowdown.values()),
-        "bounded_slowdown": _tail(bounded.values()),
-        "makespan": end if left else last_finish,
+        "jct": tail(jct.values()),
+        "wait": tail(wait.values()),
+        "slowdown": tail(slowdown.values()),
+        "bounded_slowdown": tail(bounded.values()),
+        "makespan": end if left else max((t for (t,) in times["finish"].values()), default=0.0),
         "utilization": {
-            "gpu": sum(busy) / (cluster.total_gpus * end) if end else 0.0,
-            "flops": flops / (total_flops * end) if end else 0.0,
+            "gpu": sum(seen.busy) / (cluster.total_gpus * end) if end else 0.0,
+            "flops": sum(b * f for b, f in zip(seen.busy, tflops, strict=True))
+            / (total_flops * end)
+            if end
+            else 0.0,
+            "available": seen.up / (cluster.total_gpus * end) if end else 1.0,
         },
-        "energy_kwh": joules / 3.6e6,
+        "energy_kwh": math.fsum(seen.watts) / 3.6e6,
+        "energy_per_job_kwh": sum(seen.job_joules.values()) / 3.6e6 / max(1, len(counted)),
         "fairness": {
             "jain": sum(means) ** 2 / (len(means) * sum(x * x for x in means))
             if means
-            else math.nan
+            else math.nan,
+            "rho": tail(rho.values()),
         },
+        "starvation": None
+        if longest is None
+        else {"wait": float(wait[longest]), "job": longest, "name": str(longest)},
         "queue": {
-            "mean": statistics.fmean(lengths) if lengths else 0.0,
-            "max": max([*lengths, _waiting(at, counted, end)]),
+            "mean": statistics.fmean(seen.waiting[:-1]) if end else 0.0,
+            "max": max(seen.waiting),
         },
-        "preemptions": 0,
+        "preemptions": len(reasons),
+        "preemptions_by_reason": {
+            name: reasons.count(code) for code, name in enumerate(PREEMPT_REASONS)
+        },
+        "refusals": sum(map(len, times["refuse"].values())),
+        "outages": sum(map(len, times["node down"].values())),
         "deadline_miss_rate": len(missed) / len(deadlines) if deadlines else None,
         "load_imbalance": statistics.pstdev(
-            b / (gpus * end) for b, gpus in zip(busy, cluster.gpus.tolist(), strict=True)
+            b / (gpus * end) for b, gpus in zip(seen.busy, cluster.gpus.tolist(), strict=True)
         )
         if end
         else 0.0,
         "events": len(log),
         "decisions": log.decisions,
+        "fallbacks": log.fallbacks,
         "log_sha256": log.sha256(),
     }
     if len(priorities) <= 16:
         expected["by_priority"] = {
             f"{priority:g}": {
                 "jobs": len(members),
-                "jct": _tail(jct[job] for job in members),
-                "wait": _tail(wait[job] for job in members),
-                "bounded_slowdown": _tail(bounded[job] for job in members),
+                "jct": tail(jct[job] for job in members),
+                "wait": tail(wait[job] for job in members),
+                "bounded_slowdown": tail(bounded[job] for job in members),
             }
             for priority in priorities
             for members in [[job for job in counted if workload.priority[job] == priority]]
@@ -113,14 +237,27 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
     return expected
 
 
-def _waiting(at: dict[str, dict[int, float]], counted: list[int], now: float) -> int:
-    return sum(
-        job in at["submit"] and at["submit"][job] <= now < at["start"].get(job, math.inf)
-        for job in counted
-    )
+def rhos(seen: Seconds, workload: Workload, cluster: Cluster) -> dict[int, float]:
+    """Finish-time fairness of every counted job."""
+    found = {}
+    for job in seen.counted:
+        submit, finish = int(workload.submit[job]), seen.times["finish"].get(job, [seen.end])[0]
+        during = seen.active_users[submit : int(finish)]
+        users = statistics.fmean(during) if during else 1.0
+        gpus = workload.gpus[job] * workload.gpu_milli[job] / 1000
+        alone = workload.run[job] * max(1.0, users * gpus / cluster.total_gpus)
+        found[job] = float((finish - submit) / alone)
+    return found
 
 
-def _tail(values: Iterable[float]) -> dict[str, float]:
+def missed_deadline(seen: Seconds, workload: Workload, job: int) -> bool:
+    """Whether the job is known to have missed its deadline."""
+    finish = seen.times["finish"].get(job, [seen.end + 0.5])[0]
+    return bool(finish > workload.deadline[job])
+
+
+def tail(values: Iterable[float]) -> dict[str, float]:
+    """Mean, percentiles and maximum."""
     ordered = sorted(values)
     if not ordered:
         return dict.fromkeys(("mean", "p50", "p95", "p99", "max"), math.nan)
@@ -140,8 +277,15 @@ def _tail(values: Iterable[float]) -> dict[str, float]:
     }
 
 
-def _allocations(log: Schedule) -> dict[int, dict[int, int]]:
-    """Return {job: {node: gpus}} of every start."""
-    return {
-        int(log.job[row]): log.allocation(int(row)) for row in np.flatnonzero(log.kind == START)
-    }
+def _allocation(log: Schedule, row: int) -> list[tuple[int, int, int]]:
+    """(node, GPUs, shared GPU) of the start in a row: up to the first row of the next start."""
+    first = int(log.detail[row])
+    last = len(log.alloc_node)
+    for other in range(row + 1, len(log)):
+        if KINDS[log.kind[other]] in ("start", "resume"):
+            last = int(log.detail[other])
+            break
+    return [
+        (int(log.alloc_node[i]), int(log.alloc_gpus[i]), int(log.alloc_slot[i]))
+        for i in range(first, last)
+    ]

@@ -11,10 +11,10 @@ import pytest
 from tests.evaluate.by_the_second import by_the_second
 from tests.evaluate.schedules import random_case, schedule
 
-from berthline.evaluate import metrics
+from berthline.evaluate import groups, job_table
 from berthline.evaluate.metrics import Distribution, Metrics, measure
 from berthline.model.cluster import Cluster, NodeGroup
-from berthline.model.schedule import Schedule
+from berthline.model.schedule import PREEMPT_REASONS, WHOLE_GPUS, Schedule
 from berthline.model.workload import Workload
 
 CLUSTER = Cluster.from_groups(
@@ -95,6 +95,11 @@ def test_measure__run_to_the_end__as_computed_by_hand():
     # At 5, job 3 arrives and job 2 starts: one job is left waiting, not two.
     assert m.queue.max == 1
     assert m.preemptions == 0
+    assert set(m.preemptions_by_reason.values()) == {0}
+    assert (m.refusals, m.outages, m.utilization.available) == (0, 0, 1)
+    assert msgspec.structs.astuple(m.starvation) == (5, 3, "3")
+    # what the jobs held alone, over four counted jobs
+    assert m.energy_per_job_kwh == pytest.approx((300 * 40 + 70 * 24) / 4 / JOULES_PER_KWH)
     # Job 0 ends at its deadline, job 3 one second late, job 4 is rejected.
     assert m.deadline_miss_rate == 0.5
     # busy fractions 1.0 and 0.6
@@ -188,10 +193,10 @@ def test_measure__empty_log__is_zero():
 
 
 def test_job_table__holds_start_finish_and_status():
-    table = metrics.job_table(schedule(FIVE_JOBS_ROWS), five_jobs())
+    table = job_table.job_table(schedule(FIVE_JOBS_ROWS), five_jobs())
     np.testing.assert_array_equal(table.start, [0, 0, 5, 10, np.nan])
     np.testing.assert_array_equal(table.finish, [10, 20, 9, 20, np.nan])
-    names = [metrics.STATUSES[status] for status in table.status]
+    names = [job_table.STATUSES[status] for status in table.status]
     assert names == ["completed"] * 4 + ["rejected"]
     assert table.end == 20
 
@@ -209,16 +214,22 @@ def test_metrics__json__has_the_documented_keys_and_reads_back():
         "slowdown": tail,
         "bounded_slowdown": tail,
         "makespan": None,
-        "utilization": ["gpu", "flops"],
+        "utilization": ["gpu", "flops", "available"],
         "energy_kwh": None,
-        "fairness": ["jain"],
+        "energy_per_job_kwh": None,
+        "fairness": ["jain", "rho"],
+        "starvation": ["wait", "job", "name"],
         "queue": ["mean", "max"],
         "preemptions": None,
+        "preemptions_by_reason": list(PREEMPT_REASONS),
+        "refusals": None,
+        "outages": None,
         "deadline_miss_rate": None,
         "load_imbalance": None,
         "by_priority": ["0", "1.5"],
         "events": None,
         "decisions": None,
+        "fallbacks": None,
         "log_sha256": None,
     }
 
@@ -229,7 +240,7 @@ def test_by_priority__many_priorities__are_ranges_of_about_equally_many_jobs():
     assert next(iter(m.by_priority)) == "0 to 3"
     assert list(m.by_priority)[-1] == "21.75 to 24.75"
     sizes = [group.jobs for group in m.by_priority.values()]
-    assert len(sizes) == metrics.PRIORITY_GROUPS
+    assert len(sizes) == groups.PRIORITY_GROUPS
     assert sum(sizes) == 100
     assert set(sizes) <= {12, 13}
 
@@ -259,17 +270,9 @@ def _all_at_once(priority: np.ndarray) -> Metrics:
 def test_measure__random_schedules__equal_a_count_second_by_second(seed: int):
     log, workload, cluster = random_case(seed)
     ours = msgspec.to_builtins(measure(log, workload, cluster))
-    _assert_close(ours, by_the_second(log, workload, cluster))
-
-
-def test_busy_gpu_seconds__does_not_depend_on_the_chunk(monkeypatch: pytest.MonkeyPatch):
-    log, workload, cluster = random_case(4)
-    table = metrics.job_table(log, workload)
-    whole = metrics.busy_gpu_seconds(log, table, cluster)
-    assert whole.sum() > 0
-    for size in (1, 2, 5):
-        monkeypatch.setattr(metrics, "_STARTS_PER_CHUNK", size)
-        np.testing.assert_array_equal(metrics.busy_gpu_seconds(log, table, cluster), whole)
+    theirs = by_the_second(log, workload, cluster)
+    assert set(ours) - set(theirs) <= {"by_priority"}
+    _assert_close(ours, theirs)
 
 
 @pytest.mark.bench
@@ -297,6 +300,7 @@ def test_measure__a_million_jobs__within_its_budget():
         detail=detail,
         alloc_node=rng.integers(0, 64, n).astype(np.int32),
         alloc_gpus=np.ones(n, dtype=np.int32),
+        alloc_slot=np.full(n, WHOLE_GPUS, dtype=np.int32),
         horizon=np.inf,
         decisions=n,
     )

@@ -8,7 +8,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from berthline.model.schedule import FINISH, REJECT, REJECT_REASONS, START, SUBMIT, Schedule
+from berthline.model.schedule import (
+    FINISH,
+    NO_JOB,
+    NODE_DOWN,
+    NODE_UP,
+    PREEMPT,
+    PREEMPT_REASONS,
+    REFUSE,
+    REJECT,
+    REJECT_REASONS,
+    RESUME,
+    START,
+    SUBMIT,
+    WHOLE_GPUS,
+    Schedule,
+)
 
 # time, kind, job, detail; job 1 is rejected, job 0 runs on nodes 2 and 0, job 2 on node 1.
 EVENTS = [
@@ -21,6 +36,20 @@ EVENTS = [
     (3.5, START, 2, 2),
 ]
 ALLOCATIONS = [(2, 8), (0, 3), (1, 1)]
+
+# Job 0 moves from node 0 to nodes 1 and 2 when node 0 goes down; a start of job 1 is refused.
+TROUBLE = [
+    (0.0, SUBMIT, 0, -1),
+    (0.0, START, 0, 0),
+    (1.0, SUBMIT, 1, -1),
+    (1.0, REFUSE, 1, -1),
+    (2.0, NODE_DOWN, NO_JOB, 0),
+    (2.0, PREEMPT, 0, 1),
+    (2.0, RESUME, 0, 1),
+    (4.0, NODE_UP, NO_JOB, 0),
+    (5.0, FINISH, 0, -1),
+]
+TROUBLE_ALLOCATIONS = [(0, 2), (1, 1), (2, 1)]
 
 
 def schedule(
@@ -36,6 +65,7 @@ def schedule(
         detail=detail.astype(np.int32),
         alloc_node=node,
         alloc_gpus=gpus,
+        alloc_slot=np.full(len(gpus), WHOLE_GPUS, dtype=np.int32),
         horizon=np.inf,
         decisions=4,
     )
@@ -70,6 +100,32 @@ def test_frame__one_row_per_event() -> None:
     ]
 
 
+def test_allocation__of_a_resume() -> None:
+    log = schedule(TROUBLE, TROUBLE_ALLOCATIONS)
+    assert log.allocation(1) == {0: 2}
+    assert log.allocation(6) == {1: 1, 2: 1}
+    assert np.flatnonzero(log.is_start).tolist() == [1, 6]
+
+
+def test_frame__preemptions_and_nodes() -> None:
+    assert schedule(TROUBLE, TROUBLE_ALLOCATIONS).frame().rows() == [
+        (0.0, "submit", 0, None, None, None),
+        (0.0, "start", 0, [0], [2], None),
+        (1.0, "submit", 1, None, None, None),
+        (1.0, "refuse", 1, None, None, None),
+        (2.0, "node down", None, [0], [], None),
+        (2.0, "preempt", 0, None, None, PREEMPT_REASONS[1]),
+        (2.0, "resume", 0, [1, 2], [1, 1], None),
+        (4.0, "node up", None, [0], [], None),
+        (5.0, "finish", 0, None, None, None),
+    ]
+
+
+def test_frame__every_preempt_reason() -> None:
+    events = [(0.0, PREEMPT, code, code) for code in range(len(PREEMPT_REASONS))]
+    assert schedule(events, []).frame()["reason"].to_list() == list(PREEMPT_REASONS)
+
+
 def test_frame__every_reject_reason() -> None:
     events = [(0.0, REJECT, code, code) for code in range(len(REJECT_REASONS))]
     assert schedule(events, []).frame()["reason"].to_list() == list(REJECT_REASONS)
@@ -99,6 +155,17 @@ def test_sha256__changes_with_every_value_of_every_column(column: str) -> None:
         values[row] += 1
         hashes.add(dataclasses.replace(log, **{column: values}).sha256())
     assert len(hashes) == 1 + len(getattr(log, column))
+
+
+def test_sha256__sees_which_gpu_is_shared() -> None:
+    log = schedule()
+    hashes = {log.sha256()}
+    for row in range(len(log.alloc_slot)):
+        for slot in (0, 1):
+            slots = log.alloc_slot.copy()
+            slots[row] = slot
+            hashes.add(dataclasses.replace(log, alloc_slot=slots).sha256())
+    assert len(hashes) == 1 + 2 * len(log.alloc_slot)
 
 
 def test_sha256__sees_the_last_bit_of_a_time() -> None:

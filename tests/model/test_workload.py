@@ -161,8 +161,8 @@ def test_from_columns__one_estimate_may_be_missing() -> None:
         ("run", [1.0, -3.0, 2.0], "seconds, more than 0"),
         ("run", [1.0, np.inf, 2.0], "seconds, more than 0"),
         ("run", [1.0, np.nan, 2.0], "seconds, more than 0"),
-        ("gpus", [1, 0, 2], "at least 1 GPU"),
-        ("gpus", [1, -4, 2], "at least 1 GPU"),
+        ("gpus", [1, 0, 2], "a GPU, or CPUs or memory: a job that needs nothing is none"),
+        ("gpus", [1, -4, 2], "0 GPUs (CPUs or memory only) or more"),
         ("estimate", [1.0, 0.0, 2.0], "seconds > 0"),
         ("estimate", [1.0, -1.0, 2.0], "seconds > 0"),
         ("estimate", [1.0, np.inf, 2.0], "seconds > 0"),
@@ -297,7 +297,10 @@ def test_window__is_a_workload_of_its_own() -> None:
     assert part.names is not None
     assert part.names.tolist() == ["y", "z"]
     assert part.name == "trace[1:3]"
-    assert part.provenance == {"file": "trace.csv"}
+    assert part.provenance == {
+        "file": "trace.csv",
+        "cut": {"first": 1, "jobs": 2, "of": 3},
+    }
     assert jobs.submit.tolist() == [100.0, 105.0, 109.0]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from berthline.errors import PolicyError
 from berthline.policies.formulas import Formula
 from berthline.policies.orders import ORDERS
-from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.rules import DISCIPLINES, PLACEMENT_FORMULAS, PLACEMENTS, PREEMPTIONS
 from berthline.policies.scheduler import FORM, Scheduler, split_schedulers
 
 PARTS = st.tuples(
@@ -19,11 +19,12 @@ PARTS = st.tuples(
     st.sampled_from(["", *DISCIPLINES]),
     st.sampled_from(["", *PLACEMENTS]),
     st.sampled_from(["", "none", "express-lane", "express-lane:r=0.3:T=60", "[free_gpus - 8]"]),
-)
+    st.sampled_from(["", "none", *PREEMPTIONS, "las:q1=1:every=2", "[attained]:margin=0.5"]),
+).filter(lambda parts: parts[1] != "rounds" or parts[4] in ("", "none"))
 
 
-def text_of(order: str, discipline: str, placement: str, gate: str) -> str:
-    parts = (("+", discipline), ("@", placement), ("?", gate))
+def text_of(order: str, discipline: str, placement: str, gate: str, preemption: str) -> str:
+    parts = (("+", discipline), ("@", placement), ("?", gate), ("!", preemption))
     return order + "".join(symbol + part for symbol, part in parts if part)
 
 
@@ -45,6 +46,22 @@ def text_of(order: str, discipline: str, placement: str, gate: str) -> str:
             "[max(gpus, 2)]+conservative@worst-fit?[wait >= 5]",
             "[max(gpus, 2)]+conservative@worst-fit?[wait >= 5]",
         ),
+        ("fcfs+rounds", "fcfs+rounds:T=360@first-fit"),
+        ("fcfs+rounds:T=60@best-fit", "fcfs+rounds:T=60@best-fit"),
+        ("fcfs@[node_free_gpus - node_speed]", "fcfs+strict@[node_free_gpus - node_speed]"),
+        ("fcfs!none", "fcfs+strict@first-fit"),
+        ("srpt!srpt", "srpt+strict@first-fit!srpt"),
+        ("srpt!srpt:margin=0:min_run=0", "srpt+strict@first-fit!srpt"),
+        ("las+skip!las:q2=36000:q1=3600", "las+skip@first-fit!las:q1=3600:q2=36000"),
+        (
+            "fcfs ! index:margin=1.5: max_restarts=3",
+            "fcfs+strict@first-fit!index:margin=1.5:max_restarts=3",
+        ),
+        (
+            "fcfs?[wait]! [attained * 2]:every=60",
+            "fcfs+strict@first-fit?[wait]![attained * 2]:every=60",
+        ),
+        ("fcfs+easy!defrag:moves=2", "fcfs+easy@first-fit!defrag:moves=2"),
     ],
 )
 def test_parse__every_form(text: str, canonical: str) -> None:
@@ -52,12 +69,15 @@ def test_parse__every_form(text: str, canonical: str) -> None:
 
 
 @given(PARTS)
-def test_canonical_text__parses_to_the_same_scheduler(parts: tuple[str, str, str, str]) -> None:
+def test_canonical_text__parses_to_the_same_scheduler(parts: tuple[str, ...]) -> None:
     scheduler = Scheduler.parse(text_of(*parts))
     assert Scheduler.parse(str(scheduler)) == scheduler
     assert scheduler.discipline == (parts[1] or "strict")
-    assert scheduler.placement == (parts[2] or "first-fit")
+    is_formula = parts[2] in PLACEMENT_FORMULAS
+    assert scheduler.placement == ("formula" if is_formula else parts[2] or "first-fit")
+    assert (scheduler.node_order is not None) == is_formula
     assert (scheduler.gate is None) == (parts[3] in ("", "none"))
+    assert (scheduler.preemption is None) == (parts[4] in ("", "none"))
 
 
 @pytest.mark.parametrize("seconds", ["1000000", "1234567", "86400.5", "1e6", "0.1234567", "1e-7"])
@@ -131,6 +151,12 @@ def test_parse__names_may_replace_those_of_the_text_too(
         ("fcfs?express-lane", True),
         ("fcfs?[free_gpus - gpus]", False),
         ("[queued_work]", True),
+        ("fcfs+rounds", False),
+        ("fcfs@[node_free_gpus * estimate]", True),
+        ("las!las", False),
+        ("fcfs!srpt", True),
+        ("fcfs!defrag", True),
+        ("fcfs![remaining]", True),
     ],
 )
 def test_needs_run_times__by_any_seat(text: str, needs: bool) -> None:
@@ -152,7 +178,13 @@ def test_needs_run_times__by_any_seat(text: str, needs: bool) -> None:
         ("sjf?express-lane:Q=1", "unknown option 'Q=1' of gate 'express-lane'", "r=NUMBER", ""),
         ("sjf?express-lane:T=", "option T of gate 'express-lane' is ''", "a number", ""),
         ("sjf?express-lane:T=x", "option T of gate 'express-lane' is 'x'", "a number", ""),
-        ("sjf!lru", "unknown preemption rule 'lru'", "no preemption rules", ""),
+        ("sjf!lru", "unknown preemption rule 'lru'", "one of defrag, fair-share, gittins", ""),
+        ("sjf!srtp", "unknown preemption rule 'srtp'", "srpt", "did you mean 'srpt'?"),
+        ("sjf!srpt:q1=3", "unknown option 'q1=3' of preemption rule 'srpt'", "margin=NUMBER", ""),
+        ("sjf!las:min_run=-1", "option min_run of preemption rule 'las' is -1", "0 or more", ""),
+        ("sjf+rounds!srpt", "rounds decide themselves who runs", "no '!' part", ""),
+        ("sjf+rounds:T=0", "option T of discipline 'rounds' is 0", "1 or more", ""),
+        ("sjf+easy:T=5", "unknown option 'T=5' of discipline 'easy'", "no options", ""),
         ("", "cannot read scheduler ''", FORM, ""),
         ("sjf+", "cannot read scheduler 'sjf+'", FORM, ""),
         ("+easy", "cannot read scheduler '+easy'", FORM, ""),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from berthline import _native
 from berthline.policies.formulas import FUNCTIONS, OPERATIONS
-from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.rules import DISCIPLINES, PLACEMENT_FORMULAS, PLACEMENTS
 from berthline.policies.vocabulary import CHANGES, VOCABULARY
-from berthline.sim.reference_words import WORDS
+from berthline.sim.native import _NATIVE_PLACEMENT as NATIVE_PLACEMENT
+from berthline.sim.reference_words import NODE_WORDS, WORDS
 
 
 def test_words__equal_the_native_list() -> None:
@@ -14,7 +15,8 @@ def test_words__equal_the_native_list() -> None:
 
 
 def test_words__equal_the_reference_list() -> None:
-    assert list(WORDS) == list(VOCABULARY)
+    assert [*WORDS, *NODE_WORDS] == list(VOCABULARY)
+    assert list(NODE_WORDS) == [word.name for word in VOCABULARY.values() if word.scope == "node"]
 
 
 def test_operations__equal_the_native_list() -> None:
@@ -26,13 +28,16 @@ def test_disciplines__equal_the_native_list() -> None:
 
 
 def test_placements__equal_the_native_list() -> None:
-    assert _native.placements == list(PLACEMENTS)
+    """The core's own rules are those that are neither another rule's name nor a formula."""
+    own = [name for name in PLACEMENTS if name not in {**PLACEMENT_FORMULAS, **NATIVE_PLACEMENT}]
+    assert _native.placements == [*own, "formula"]
+    assert set(NATIVE_PLACEMENT.values()) <= set(own)
 
 
 def test_vocabulary__every_row_is_complete() -> None:
     for name, word in VOCABULARY.items():
         assert word.name == name
-        assert word.scope in ("job", "cluster")
+        assert word.scope in ("job", "cluster", "node")
         assert word.changes in CHANGES
         assert word.meaning
         assert name not in FUNCTIONS
@@ -40,5 +45,5 @@ def test_vocabulary__every_row_is_complete() -> None:
 
 def test_vocabulary__words_that_tell_run_times_are_marked() -> None:
     assert {word.name for word in VOCABULARY.values() if word.estimate} == {
-        *("estimate", "work", "queued_work")
+        *("estimate", "work", "remaining", "queued_work")
     }

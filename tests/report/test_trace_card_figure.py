@@ -39,6 +39,14 @@ def workload_of(span, **columns):
         (workload_of(0.0), "uniform:8x8"),
         (workload_of(1e6, gpus=np.arange(1, 201) * 20), None),
         (workload_of(1e6, gpus=np.full(200, 3)), None),
+        (workload_of(1e6, gpus=np.arange(200) % 3, cpus=1), "uniform:8x8"),
+        (workload_of(1e6, gpus=np.zeros(200, int), cpus=1), None),
+        (
+            workload_of(
+                1e6, gpus=np.arange(200) % 2, gpu_milli=500 * (2 - np.arange(200) % 2), cpus=1
+            ),
+            None,
+        ),
     ],
 )
 def test_every_kind_of_workload_has_a_figure(tmp_path, workload, cluster):

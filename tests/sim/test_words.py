@@ -6,6 +6,7 @@ That the native core means the same is checked on random runs (tests/agreement).
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,38 +14,35 @@ from tests.sim.scenarios import jobs, nodes
 
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
-from berthline.policies.vocabulary import VOCABULARY
 from berthline.sim.inputs import prepare
-from berthline.sim.reference import Allocation, Simulation
+from berthline.sim.reference import Simulation
+from berthline.sim.reference_decide import choose
+from berthline.sim.reference_words import WORDS
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
+    from berthline.sim.reference_decide import Choice
 
 Moment = tuple[float, int]  # (time, waiting job)
 
 
-class Probe(Simulation):
-    """A reference run that notes the value of every word whenever it decides."""
-
-    def choose(self) -> tuple[int, Allocation] | None:
-        for job in self.queue:
-            for word in VOCABULARY:
-                value = self.value(Formula.parse(word), job)
-                self.seen.setdefault((self.now, job), {})[word] = value
-        return super().choose()
-
-    seen: dict[Moment, dict[str, float]]
-
-
 def probe(workload: Workload, cluster: Cluster) -> dict[Moment, dict[str, float]]:
     """Return the words' values at the last decision of each instant; first come, those that fit."""
-    scheduler = Scheduler.parse("[submit + 0 * random]+skip")
+    scheduler = Scheduler.parse("[submit + 0 * random + 0 * predicted]+skip")
     inputs = prepare(workload, cluster, scheduler, knowledge="estimate", seed=0, horizon=None)
-    simulation = Probe(inputs)
-    simulation.seen = {}
-    simulation.run(lambda _: None)
-    return simulation.seen
+    seen: dict[Moment, dict[str, float]] = {}
+
+    def note_and_choose(simulation: Simulation) -> Choice | None:
+        for job in simulation.queue:
+            for word in WORDS:
+                value = simulation.value(Formula.parse(word), job)
+                seen.setdefault((simulation.now, job), {})[word] = value
+        return choose(simulation)
+
+    with mock.patch("berthline.sim.reference.choose", note_and_choose):
+        Simulation(inputs).run(lambda _: None)
+    return seen
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +91,25 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "priority": 2.5,
         "deadline": 500,
         "slack": 480,
+        "attained": 0,
+        "remaining": 40,
+        "restarts": 0,
+        "running": 0,
+        "predicted": 3600,  # nobody had finished when it was submitted
+        "gittins": 0,
         "nodes_min": 1,
         "user_usage": 3 * 20,  # job 0
         "user_share": 60 / (60 + 8 * 20),
         "user_jobs": 2,
+        "user_gpus": 3,
+        "borrowed_gpus": 0,
         "pool_free_gpus": 1,  # 4 - 3 on one red node, none on the other
         "pool_total_gpus": 6,
         "pool_queued_gpus": 4,
+        "pool_fragmentation": 1.0,
         "can_start": 0,
+        "ways_tier1": 0,
+        "ways_tier2": 0,
         "now": 20,
         "queue_len": 1,
         "queued_gpus": 4,
@@ -109,9 +118,11 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "busy_gpus": 13,
         "free_gpus": 1,
         "total_gpus": 14,
+        "down_gpus": 0,
         "utilization": 13 / 14,
         "fragmentation": 1.0,  # one node has free GPUs, and it is partly in use
         "arrival_rate": 4 / 3600,
+        "arrival_burstiness": 0.5,  # gaps 0, 10, 10: variance 200/9 over the square of 20/3
         "num_users": 3,
         "max_node_gpus": 8,
         "max_node_cpus": 64,

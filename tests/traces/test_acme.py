@@ -66,6 +66,7 @@ def test_columns_come_from_the_right_fields(write):
     np.testing.assert_array_equal(workload.memory_mib, [0, 0])
     assert workload.user_names == ("u1", "u2")
     assert workload.pool_names == ()
+    assert workload.reference_type == "A100-80"
     assert workload.names.tolist() == ["dlc1", "dlc2"]
     assert dict(workload.provenance) == {
         "format": "acme",
@@ -76,6 +77,7 @@ def test_columns_come_from_the_right_fields(write):
         "origin_unix_time": 1684321200.0,
         "time_zone": "UTC+00:00",
         "cluster": "seren",
+        "cpu_jobs": 0,
         "status": {"COMPLETED": 2},
         "kinds": {"Pretrain": 1, "Eval": 1},
         "duration_is_not_the_run_time": 1,
@@ -89,6 +91,16 @@ def test_kalos_has_memory(write):
     assert workload.provenance["cluster"] == "kalos"
     assert workload.provenance["duration_is_not_the_run_time"] == 1
     np.testing.assert_array_equal(workload.run, [60, 60])
+
+
+def test_jobs_without_gpus_can_be_kept(write):
+    rows = ({}, {"gpu_num": 0, "cpu_num": 0}, {"gpu_num": 0, "cpu_num": 0, "mem_per_pod_GB": 0})
+    columns = (*COLUMNS, *KALOS_COLUMNS)
+    workload = load_trace(write(*rows, columns=columns), cpu_jobs="keep")
+    assert workload.gpus.tolist() == [16, 0]
+    assert workload.memory_mib[1] > 0
+    assert workload.provenance["cpu_jobs"] == 1
+    assert workload.provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
 
 
 def test_every_row_left_out_is_counted_once_under_its_first_reason(write):

@@ -83,6 +83,14 @@ def test_cut_off_instances_can_be_clipped_to_the_trace(write):
     }
 
 
+def test_instances_without_gpus_can_be_kept(write):
+    dropped, kept = load_trace(write(*ROWS)), load_trace(write(*ROWS), cpu_jobs="keep")
+    assert len(kept) == len(dropped) + 1
+    assert kept.provenance["cpu_jobs"] == (kept.gpus == 0).sum() == 1
+    assert dropped.provenance["cpu_jobs"] == 0
+    assert "no GPUs" not in kept.provenance["dropped"]
+
+
 def test_a_wrong_option_is_refused(write):
     with pytest.raises(ConfigError) as caught:
         load_trace(write(*ROWS), "alibaba-dlrm", censored="keep")
@@ -122,4 +130,9 @@ def test_counts_of_the_published_file_are_those_of_the_readme():
         "created before the trace begins": 846 + 2_277,
         "not finished when the trace ends": 1_045 + 2_277,
     }
+    everything = load_trace(path, censored="clip", cpu_jobs="keep")
+    assert everything.provenance["cpu_jobs"] + sum(everything.provenance["dropped"].values()) == (
+        23_871 - len(clipped)
+    )
+    assert (everything.gpus == 0).sum() == everything.provenance["cpu_jobs"] > 16_000
     np.testing.assert_array_equal(dropped.run, np.round(dropped.run))

@@ -54,6 +54,7 @@ def test_columns_come_from_the_right_cells(write):
     np.testing.assert_array_equal(workload.submit, [0, 50, 100, 200, 200])
     np.testing.assert_array_equal(workload.run, [600, 240, 60, 1, 2])
     np.testing.assert_array_equal(workload.gpus, [8, 1, 1, 2, 1])
+    np.testing.assert_array_equal(workload.gpu_milli, [1000, 470, 1000, 1000, 1000])
     np.testing.assert_array_equal(workload.cpus, [88, 12, 4, 1, 1])
     np.testing.assert_array_equal(workload.memory_mib, [327680, 47104, 5600, 1, 1])
     np.testing.assert_array_equal(workload.priority, [2, 0, 1, 3, 0])
@@ -74,7 +75,8 @@ def test_columns_come_from_the_right_cells(write):
         "origin_unix_time": None,
         "time_zone": None,
         "origin_trace_seconds": 100.0,
-        "rounded": {"fractional GPUs rounded up to whole ones": 1},
+        "cpu_jobs": 0,
+        "rounded": {},
         "gpus_asked": 12.47,
         "pod_phase": {"Failed": 2, "Succeeded": 1, "Running": 1, "Pending": 1},
         "qos": {"BE": 1, "LS": 1, "Burstable": 1, "Guaranteed": 1, "LSX": 1},
@@ -100,6 +102,39 @@ def test_rows_that_cannot_run_are_dropped_and_counted(write):
         "submit time unknown": 1,
         "not finished when the trace ends": 1,
         "run time 0 or unknown": 2,
+    }
+
+
+def test_pods_without_gpus_can_be_kept(write):
+    path = write(
+        "a,1000,1,1,500,,LS,Running,0,10,0",
+        "b,4500,7,0,0,T4,LS,Running,1,10,1",
+        "c,0,0,0,0,,LS,Running,2,10,2",
+        "d,1000,1,1,0,,LS,Running,3,10,3",
+        "e,1000,1,0,0,,LS,Running,4,,4",
+    )
+    workload = load_trace(path, cpu_jobs="keep")
+    assert workload.names is not None
+    assert workload.names.tolist() == ["a", "b", "d"]
+    np.testing.assert_array_equal(workload.gpus, [1, 0, 0])
+    np.testing.assert_array_equal(workload.gpu_milli, [500, 1000, 1000])
+    np.testing.assert_array_equal(workload.cpus, [1, 5, 1])
+    assert workload.gpu_type_sets == ()  # a pod without GPUs may run anywhere
+    assert workload.provenance["cpu_jobs"] == 2
+    assert workload.provenance["dropped"] == {
+        "no GPUs, CPUs or memory": 1,
+        "not finished when the trace ends": 1,
+    }
+    assert load_trace(path).provenance["dropped"] == {"no GPUs": 4}
+
+
+def test_several_gpus_in_parts_are_rounded_up(write):
+    workload = load_trace(write("a,1,1,2,500,,LS,Running,0,9,0", "b,1,1,1,333.3,,LS,Running,0,9,0"))
+    np.testing.assert_array_equal(workload.gpus, [2, 1])
+    np.testing.assert_array_equal(workload.gpu_milli, [1000, 334])
+    assert workload.provenance["rounded"] == {
+        "fractional GPUs rounded up to whole ones": 1,
+        "parts of a GPU rounded up to thousandths": 1,
     }
 
 
@@ -182,10 +217,23 @@ class TestPublishedFiles:
             4: 15,
             8: 44,
         }
-        rounded = workload.provenance["rounded"]
-        assert rounded == {"fractional GPUs rounded up to whole ones": 3_077}
+        assert (workload.gpu_milli < 1000).sum() == 3_077
+        assert workload.provenance["rounded"] == {}
+        rows = self.rows("openb_pod_list_default")
+        asked = {row["name"]: int(row["num_gpu"]) * int(row["gpu_milli"]) for row in rows}
+        assert workload.names is not None
+        np.testing.assert_array_equal(
+            workload.gpus * workload.gpu_milli, [asked[name] for name in workload.names]
+        )
+        assert workload.gpu_amount.sum() == pytest.approx(workload.provenance["gpus_asked"])
         assert workload.gpu_type_sets == ()
         assert (workload.gpu_types == -1).all()
+
+    def test_the_pods_without_gpus_are_those_of_the_readme(self):
+        workload = load_trace(OPENB / "openb_pod_list_default.csv.gz", cpu_jobs="keep")
+        assert (workload.gpus == 0).sum() == workload.provenance["cpu_jobs"] == 1_088
+        assert workload.provenance["dropped"] == {"run time 0 or unknown": 1}
+        assert len(workload) == 8_151
 
     def test_constraints_are_those_of_the_readme(self):
         workload = load_trace(OPENB / "openb_pod_list_gpuspec10.csv.gz")

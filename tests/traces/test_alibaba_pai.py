@@ -148,6 +148,27 @@ def test_any_table_or_the_directory_leads_to_the_same_tasks(write, given, suffix
     assert provenance["status"] == {"Terminated": 3, "Failed": 1}
 
 
+def test_a_part_of_a_gpu_stays_what_it_is_for_a_single_instance(tmp_path):
+    path = tmp_path / "pai_task_table.csv"
+    path.write_text(f"{A},worker,1.0,Terminated,1.0,9.0,600.0,29.3,25.0,T4\n")
+    workload = load_trace(path)
+    assert (workload.gpus.tolist(), workload.gpu_milli.tolist()) == ([1], [250])
+    assert workload.provenance["rounded"] == {}
+    assert workload.provenance["gpus_asked"] == 0.25
+
+
+def test_tasks_without_gpus_can_be_kept(write):
+    workload = load_trace(write(*TABLES), cpu_jobs="keep")
+    assert by_name(workload, workload.gpus)[f"{A}/ps"] == 0
+    assert by_name(workload, workload.cpus)[f"{A}/ps"] == 8
+    assert types(workload)[f"{A}/ps"] is None
+    provenance = workload.provenance
+    assert provenance["cpu_jobs"] == 1
+    assert "no GPUs" not in provenance["dropped"]
+    assert "any GPU type" not in provenance["assumed"]
+    assert "CPU" not in workload.gpu_type_sets
+
+
 def test_the_task_table_alone_says_what_is_missing(write):
     workload = load_trace(write(TASK) / f"{TASK}.csv")
     assert by_name(workload, workload.submit)[f"{A}/worker"] == 200

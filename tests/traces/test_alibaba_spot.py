@@ -64,12 +64,32 @@ def test_columns_come_from_the_right_cells(write):
         "origin_unix_time": None,
         "time_zone": None,
         "origin_trace_seconds": 0.0,
+        "cpu_jobs": 0,
         "rounded": {"fractional GPUs rounded up to whole ones": 1},
         "gpus_asked": 34.5,
         "job_type": {"HP": 2, "Spot": 1},
         "priority": "by job_type: Spot 0, HP 1",
         "already_running": 1,
     }
+
+
+def test_a_part_of_a_gpu_stays_what_it_is_for_a_single_worker(write):
+    workload = load_trace(write("1,1,A10,1,0.29,1,0,60,HP", "2,1,A10,1,1.5,1,1,60,HP"))
+    np.testing.assert_array_equal(workload.gpus, [1, 2])
+    np.testing.assert_array_equal(workload.gpu_milli, [290, 1000])
+    assert workload.provenance["rounded"] == {"fractional GPUs rounded up to whole ones": 1}
+    assert workload.provenance["gpus_asked"] == 1.79
+
+
+def test_jobs_without_gpus_can_be_kept(write):
+    workload = load_trace(
+        write("1,1,A10,1.5,0,4,0,60,HP", "2,1,H800,1,0,0,1,60,HP"), cpu_jobs="keep"
+    )
+    np.testing.assert_array_equal(workload.gpus, [0])
+    np.testing.assert_array_equal(workload.cpus, [6])
+    assert workload.gpu_type_sets == ()
+    assert workload.provenance["cpu_jobs"] == 1
+    assert workload.provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,33 @@ class TestDemand:
         assert Demand.of(workload).mean == pytest.approx(workload.work / span, rel=1e-6)
 
 
+class TestPartsAndNone:
+    """A quarter of a GPU for 40 s, half of one for 20 s, no GPU for 50 s, 3 GPUs for 10 s."""
+
+    WORKLOAD = small(gpus=[1, 1, 0, 3], gpu_milli=[250, 500, 1000, 1000], cpus=[1, 1, 4, 1])
+
+    def test_work_and_demand_count_parts(self):
+        card = trace_card(self.WORKLOAD, Cluster.uniform(nodes=1, gpus_per_node=4))
+        assert card.gpu_hours == pytest.approx((0.25 * 40 + 0.5 * 20 + 3 * 10) / 3600)
+        assert card.demand_mean == pytest.approx((0.25 * 40 + 0.5 * 20) / 100)
+        assert card.cluster is not None
+        assert card.cluster.load == pytest.approx(50 / (4 * 100))
+
+    def test_sizes(self):
+        card = trace_card(self.WORKLOAD)
+        assert [(size.gpus, size.is_part, size.jobs) for size in card.sizes] == [
+            (0, False, 1),
+            (1, True, 2),
+            (3, False, 1),
+        ]
+        assert [size.work_share for size in card.sizes] == pytest.approx([0, 0.4, 0.6])
+        assert (card.jobs_on_parts, card.jobs_without_gpus) == (2, 1)
+
+    def test_whole_gpus_only(self):
+        card = trace_card(small())
+        assert (card.jobs_on_parts, card.jobs_without_gpus) == (0, 0)
+
+
 class TestArrivals:
     def test_hours_and_days_on_the_local_clock(self):
         workload = small(
@@ -200,6 +227,23 @@ class TestCard:
         assert card.cluster is not None
         assert (card.cluster.name, card.cluster.gpus) == (OWN_CLUSTER, 10)
         assert card.cluster.load == pytest.approx(570 / 1000)
+
+    @pytest.mark.parametrize(
+        ("names", "users"), [(("alice",), 1), (("unknown",), 0), (("all",), 0), (None, 0)]
+    )
+    def test_one_user_is_no_missing_one(self, names, users):
+        card = trace_card(small(user_names=names))
+        assert card.users == users
+        assert ("users" in card.missing) == (users == 0)
+
+    def test_counts_of_the_origin_are_not_those_of_the_copy(self):
+        first = {"format": "swf", "path": "a.swf", "rows": 9, "used": 4, "dropped": {"no GPUs": 5}}
+        card = trace_card(small(provenance={"rows": 4, "dropped": {}, "origin": first}))
+        assert (card.rows, card.dropped) == (4, {})
+        assert card.origin is not None
+        assert (card.origin.path, card.origin.rows) == ("a.swf", 9)
+        assert card.origin.dropped == {"no GPUs": 5}
+        assert trace_card(small(provenance=first)).origin is None
 
     def test_of_a_single_job(self):
         card = trace_card(

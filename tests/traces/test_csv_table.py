@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berthline.errors import TraceError
-from berthline.traces.csv_table import LONGEST_LABEL, CsvTable
+from berthline.traces import csv_reader
+from berthline.traces.csv_table import CsvTable
+from berthline.traces.text_columns import LONGEST_LABEL
 
 
 @pytest.fixture
@@ -102,3 +104,95 @@ def test_bytes_that_are_no_text_are_shown_replaced(table):
 def test_the_first_cell_that_is_not_empty(table):
     texts = table("a,b,c\n1,,\n2, x ,\n")
     assert [texts.first_text(name) for name in "abc"] == ["1", "x", ""]
+
+
+@pytest.fixture(params=[1, 11, 64, 10_000])
+def piece_bytes(request, monkeypatch):
+    monkeypatch.setattr(csv_reader, "PIECE_BYTES", request.param)
+    return request.param
+
+
+TEXT = """a,b,c,d
+1,2020-01-02 03:04:05,x,"one, two"
+ 2 ,2020-01-02 03:04:06,y,"three
+four"
+,2020-01-02 03:04:07,,""
+
+4.5,2020-01-02 03:04:08, x ,é
+"""
+
+
+def test_columns_are_the_same_whatever_the_size_of_pieces(table, piece_bytes):
+    read = table(TEXT, numbers=("a",), times={"b": "%Y-%m-%d %H:%M:%S"}, words=("c",), texts=("d",))
+    assert len(read) == 4
+    assert read.numbers("a", missing=9).tolist() == [1, 2, 9, 4.5]
+    assert np.diff(read.times("b")).tolist() == [1, 1, 1]
+    codes, names = read.categories("c")
+    assert [names[code] for code in codes] == ["x", "y", "unknown", "x"]
+    assert read.labels("d").tolist() == ["one, two", "three\nfour", "", "é"]
+
+
+def test_what_is_no_number_is_told_as_the_file_has_it(table, piece_bytes):
+    read = table("a,b\n" + "1,x\n" * 20 + "007x,y\n" + "2,z\n" * 20, numbers=("a",), texts=("b",))
+    error = refused(lambda: read.numbers("a"))
+    assert error.what == "column 'a' holds '007x'"
+    assert error.where.endswith("line 22")
+    error = refused(lambda: table("a\n1\n2\n03.50\n", numbers=("a",)).numbers("a", highest=3))
+    assert error.what == "column 'a' holds '03.50'"
+
+
+def test_what_is_no_time_is_told_as_the_file_has_it(table, piece_bytes):
+    pattern = "%Y-%m-%d %H:%M:%S"
+    text = "a,b\n" + "2020-01-02 03:04:05,1\n" * 9 + "None,1\nsoon,1\n"
+    read = table(text, times={"a": pattern}, numbers=("b",))
+    error = refused(lambda: read.times("a", empty=("None",), optional=True))
+    assert error.what == "column 'a' holds 'soon'"
+    assert error.where.endswith("line 12")
+    read = table(text.replace("soon", "None"), times={"a": pattern})
+    assert np.isnan(read.times("a", empty=("None",), optional=True)).sum() == 2
+
+
+def test_a_line_with_too_few_cells_is_refused(table, piece_bytes):
+    for columns in (None, ["a", "b", "c"]):
+        text = "a,b,c\n" + "1,2,3\n" * 5 + "4,5\n\n6,7,8\n9\n"
+        error = refused(lambda text=text, columns=columns: table(text, columns=columns))
+        assert error.what == "the line has 2 cells"
+        assert error.where.endswith("line 7 (and 1 more like it)")
+        assert error.expected == "3 cells, as in the first line"
+        assert "cut short" in error.hint
+        assert error.lines() == [7, 10]
+
+
+def test_a_long_line_does_not_make_up_for_a_short_one(table):
+    text = "a,b,c\n1,2,3\n4,5\n6,7,8,9\n"
+    assert refused(lambda: table(text, numbers=("a",))).what == "the line has 4 cells"
+    # Longer lines are allowed in a table without header.
+    error = refused(lambda: table(text, columns=["a", "b", "c"], texts=("a",)))
+    assert error.what == "the line has 2 cells"
+
+
+def test_separators_in_quotes_are_no_cells(table):
+    text = 'a,b,c\n"1,2","x,y,z",3\n"4,,5",6,\n'
+    assert table(text, texts=("a",)).text("a").to_list() == ["1,2", "4,,5"]
+    error = refused(lambda: table(text + '"1,2,3",4\n', texts=("a",)))
+    assert error.what == "the line has 2 cells"
+    assert error.where.endswith("line 4")
+
+
+def test_rows_of_empty_cells_are_no_rows_but_rows_with_one_cell_are(table, piece_bytes):
+    read = table("a,b,c\n1,2,3\n,,\n\n,,7\n", numbers=("a",), texts=("b",))
+    assert len(read) == 2
+    assert read.numbers("c").tolist() == [3, 7]
+
+
+def test_a_column_that_was_not_announced_is_read_when_asked_for(table):
+    read = table("a,b\n1,x\n2,y\n", numbers=("a",))
+    assert read.text("b").to_list() == ["x", "y"]
+    assert read.text("a").to_list() == ["1", "2"]
+    assert read.first_text("b") == "x"
+
+
+def test_words_that_are_numbers_may_stand_for_nothing(table):
+    read = table("a\n1\nnan\n-1\n", numbers=("a",))
+    assert read.numbers("a", missing=9, empty=("nan", "-1")).tolist() == [1, 9, 9]
+    assert refused(lambda: read.numbers("a", empty=("None",))).what == "column 'a' holds 'nan'"

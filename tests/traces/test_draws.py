@@ -9,6 +9,7 @@ import pytest
 
 from berthline.sim.random import stream_key, uniform
 from berthline.traces.draws import Draws, Lattice, normal_quantile
+from berthline.traces.quantile_table import QuantileTable
 
 
 def test_numbers_are_those_of_the_simulators_streams():
@@ -66,3 +67,30 @@ def test_averages_over_a_lattice_are_expectations():
     )
     both = lattice.uniform("run") * lattice.uniform("gpus")
     assert float(both.mean()) == pytest.approx(0.25, abs=1e-4)
+
+
+def test_moving_on_is_drawing_anew():
+    draws = Draws(3, first=2, count=4, jobs=30)
+    before = draws.uniform("run").copy()
+    draws.move_to(6)
+    np.testing.assert_array_equal(
+        draws.uniform("run"), Draws(3, first=6, count=4, jobs=30).uniform("run")
+    )
+    assert not np.array_equal(draws.uniform("run"), before)
+
+
+def test_a_table_of_quantiles_is_close_to_the_function():
+    def lognormal(u):
+        return np.exp(2.0 * normal_quantile(u))
+
+    def exponential(u):
+        return -np.log1p(-u)
+
+    table = QuantileTable([lognormal, exponential])
+    u = Draws(1, count=20, jobs=5000).uniform("x")
+    np.testing.assert_allclose(table.at(u), lognormal(u), rtol=1e-4)
+    which = Draws(1, count=20, jobs=5000).uniform("y") < 0.5
+    expected = np.where(which, exponential(u), lognormal(u))
+    np.testing.assert_allclose(table.at(u, which), expected, rtol=1e-4)
+    ends = np.array([[0.0, 1.0 - 2.0**-53]])
+    np.testing.assert_allclose(table.at(ends), lognormal(ends))

@@ -9,20 +9,29 @@ import msgspec
 import numpy as np
 import pytest
 
-import berthline as bl
 from berthline.errors import ConfigError, TraceError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.traces.closeness import distance, report
 from berthline.traces.fit import fit
 from berthline.traces.fit_arrivals import local_hour_of_week, series_of
-from berthline.traces.fitted import FittedGenerator
+from berthline.traces.fitted import Bursts, FittedGenerator, Level, Request, Week
+from berthline.traces.fitted_arrivals import starts_of
 from berthline.traces.load import load_trace
 from berthline.traces.offered_load import offered_load
 from berthline.traces.synthetic import episodes, generate
+from berthline.traces.wait_check import WaitCheck, check_waits
 from berthline.traces.workload_argument import resolve_workload
 
-SWF = Path(__file__).parents[2].parent / "shared" / "traces" / "swf"
+SHARED = Path(__file__).parents[2].parent / "shared" / "traces"
+LOGS = {
+    "hpc2n": "swf/HPC2N-2002-2.2-cln.swf.gz",
+    "ctc": "swf/CTC-SP2-1996-3.1-cln.swf.gz",
+    "venus": "helios_venus/venus_gpu_jobs_2020-03-18_2020-08-31.csv.gz",
+    "philly": "philly/philly_2017-09-04_2017-11-14.csv.gz",
+}
+FACTOR = {"hpc2n": 4.0, "ctc": 2.0, "venus": 2.0, "philly": 3.5}
+"""How far mean waits may be off. Philly has ten weeks, and one long overload among them."""
 CLUSTER = Cluster.uniform(nodes=32, gpus_per_node=8)
 
 
@@ -61,45 +70,118 @@ def test_a_generated_workload_is_found_again(original, fitted):
     assert close.same_user[1] == pytest.approx(close.same_user[0], abs=0.03)
 
 
-@pytest.mark.skipif(not SWF.is_dir(), reason="shared trace files are not here")
-@pytest.mark.parametrize(
-    "name", ["HPC2N-2002-2.2-cln", "CTC-SP2-1996-3.1-cln", "NASA-iPSC-1993-3.1-cln"]
-)
-def test_real_logs(name):
-    trace = load_trace(SWF / f"{name}.swf.gz")
-    generator = fit(trace)
+@pytest.fixture(scope="module", params=list(LOGS))
+def log(request) -> tuple[str, Workload, FittedGenerator]:
+    path = SHARED / LOGS[request.param]
+    if not path.is_file():
+        pytest.skip("shared trace files are not here")
+    trace = load_trace(path)
+    return request.param, trace, fit(trace)
+
+
+def test_real_logs(log):
+    name, trace, generator = log
     assert generator.mean_work == pytest.approx(trace.work / len(trace), rel=0.02)
     close = report(trace, generator.generate(seed=2))
-    assert close.run_distance < 0.03
-    assert close.work_distance < 0.03
-    assert close.gap_distance < 0.1
+    assert close.run_distance < 0.04
+    assert close.work_distance < 0.04
+    assert close.gap_distance < 0.12
     assert close.gpu_mix_distance < 0.03
     for level, ratio in close.run_quantile_ratios.items():
-        assert 0.8 < ratio < 1.25, level
+        assert 0.75 < ratio < 1.35, level
     assert close.demand[1] == pytest.approx(close.demand[0], rel=0.15)
-    assert close.jobs_per_day[1] == pytest.approx(close.jobs_per_day[0], rel=0.1)
-    assert close.hour_of_day_correlation > 0.95
-    assert close.user_run_correlation[1] == pytest.approx(close.user_run_correlation[0], abs=0.06)
+    assert close.jobs_per_day[1] == pytest.approx(close.jobs_per_day[0], rel=0.15)
+    assert close.hour_of_day_correlation > (0.75 if name == "philly" else 0.9)
+    assert close.user_run_correlation[1] == pytest.approx(close.user_run_correlation[0], abs=0.15)
     assert close.user_gpus_repeated[1] == pytest.approx(close.user_gpus_repeated[0], abs=0.05)
     assert close.same_user[1] == pytest.approx(close.same_user[0], abs=0.05)
     assert close.top_user[1] == pytest.approx(close.top_user[0], rel=0.25)
-    # Bursts are the hardest to learn: most of them, not all.
-    assert 0.3 * close.hourly_dispersion[0] < close.hourly_dispersion[1]
-    assert close.hourly_dispersion[1] < 2 * close.hourly_dispersion[0]
     if close.accuracy_distance is not None:
         assert close.accuracy_distance < 0.15
+    assert all(far < 0.05 for far in close.requests.values())
+    assert (name == "philly") == ("pool" in close.requests)
 
 
-@pytest.mark.skipif(not SWF.is_dir(), reason="shared trace files are not here")
-def test_a_fit_is_as_hard_for_a_scheduler_as_its_trace():
-    trace = load_trace(SWF / "CTC-SP2-1996-3.1-cln.swf.gz").window(0, 20_000)
-    generator = fit(trace)
-    cluster = Cluster.uniform(nodes=1, gpus_per_node=338)
-    waits = []
-    for workload in (trace, *(generator.generate(seed=seed) for seed in (0, 1, 2))):
-        result = bl.simulate(workload, cluster, "fcfs+easy", knowledge="estimate")
-        waits.append(result.metrics().wait.mean)
-    assert waits[0] / 4 < np.median(waits[1:]) < waits[0] * 4
+def test_bursts_are_as_strong_as_in_the_log(log):
+    _, trace, generator = log
+    made = [report(trace, generator.generate(seed=seed)) for seed in range(5)]
+    hourly = [close.hourly_dispersion[1] for close in made]
+    daily = [close.daily_dispersion[1] for close in made]
+    assert np.median(hourly) == pytest.approx(made[0].hourly_dispersion[0], rel=0.25)
+    assert np.median(daily) == pytest.approx(made[0].daily_dispersion[0], rel=0.4)
+
+
+def test_a_fit_is_as_hard_for_a_scheduler_as_its_log(log):
+    name, trace, generator = log
+    waits = check_waits(trace, [generator.generate(seed=seed) for seed in range(5)])
+    assert waits.original > 0
+    assert 1 / FACTOR[name] < waits.ratio < FACTOR[name]
+    widest = int(trace.gpus.max())
+    assert waits.gpus == max(widest, int(np.ceil(trace.work / trace.submit[-1] / 0.8)))
+    assert waits.load * waits.gpus == pytest.approx(trace.work / trace.submit[-1])
+
+
+def test_what_jobs_ask_for_is_found_again():
+    path = SHARED / "alibaba_gpu_v2023" / "openb_pod_list_gpuspec10.csv.gz"
+    if not path.is_file():
+        pytest.skip("shared trace files are not here")
+    trace = load_trace(path)
+    made = fit(trace).generate(seed=3)
+    close = report(trace, made)
+    assert {"GPU types", "GPU types, with GPUs", "priority", "CPUs", "memory"} <= set(
+        close.requests
+    )
+    assert all(far < 0.1 for far in close.requests.values()), close.requests
+    assert made.gpu_type_sets == trace.gpu_type_sets
+
+
+def test_requests_go_with_users_and_sizes():
+    workload = generate("poisson", cluster=CLUSTER, jobs=4000, seed=5, users=6)
+    pool = (workload.user % 3).astype(np.int32)  # every user has a pool
+    memory = workload.gpus.astype(np.int64) * 1000
+    trace = Workload.from_columns(
+        submit=workload.submit,
+        run=workload.run,
+        gpus=workload.gpus,
+        user=workload.user,
+        pool=pool,
+        pool_names=("a", "b", "c"),
+        memory_mib=memory,
+        cpus=np.where(workload.gpus == 8, 64, 2 * workload.gpus),
+        priority=workload.priority,
+        deadline=workload.submit + 3 * workload.run,
+    )
+    made = fit(trace).generate(seed=1)
+    assert made.pool_names == ("a", "b", "c")
+    assert all(len(np.unique(made.pool[made.user == user])) == 1 for user in np.unique(made.user))
+    np.testing.assert_array_equal(made.memory_mib, made.gpus * 1000)
+    np.testing.assert_array_equal(made.cpus, np.where(made.gpus == 8, 64, 2 * made.gpus))
+    np.testing.assert_allclose(made.deadline, made.submit + 3 * made.run)
+    close = report(trace, made)
+    assert close.requests["pool"] < 0.07
+    assert close.requests["priority"] < 0.05
+    assert close.requests["deadline, in run times"] == 0
+    plain = report(workload, fit(workload).generate(seed=1))
+    assert "pool" not in plain.requests
+
+
+def test_jobs_without_gpus_and_on_parts_of_one():
+    random = np.random.default_rng(0)
+    gpus = random.choice([0, 1, 2], 2000, p=[0.2, 0.7, 0.1])
+    milli = np.where((gpus == 1) & (random.random(2000) < 0.5), 250, 1000)
+    trace = Workload.from_columns(
+        submit=np.cumsum(random.exponential(60, 2000)),
+        run=np.rint(random.lognormal(6, 1, 2000)) + 1,
+        gpus=gpus,
+        gpu_milli=milli,
+        cpus=4,
+    )
+    made = fit(trace).generate(seed=1)
+    close = report(trace, made)
+    assert close.gpu_mix_distance < 0.04
+    assert close.requests["part of a GPU"] < 0.04
+    assert (made.cpus == 4).all()
+    assert close.demand[1] == pytest.approx(close.demand[0], rel=0.15)
 
 
 def test_load_is_a_dial(fitted):
@@ -157,8 +239,8 @@ def test_the_file_is_a_workload(fitted, tmp_path):
         lambda text: b"\xff\xfe\x00",
         lambda text: b"[]",
         lambda text: b"{}",
-        lambda text: text.replace(b'"layout": 1', b'"layout": 2'),
-        lambda text: text.replace(b'"layout": 1', b'"layout": 1, "more": 3'),
+        lambda text: text.replace(b'"layout": 2', b'"layout": 1'),
+        lambda text: text.replace(b'"layout": 2', b'"layout": 2, "more": 3'),
         lambda text: text.replace(b'"jobs": 20000', b'"jobs": 0'),
         lambda text: text.replace(b'"jobs": 20000', b'"jobs": "many"'),
     ],
@@ -182,12 +264,18 @@ def test_a_damaged_file_is_refused(fitted, tmp_path, damage):
         {"mean_work": -1.0},
         {"hourly": [1.0] * 23},
         {"daily": [0.0] * 7},
-        {"week_correlation": 1.0},
+        {"day": Level(-1.0, 0.0, 0.0)},
+        {"day": Level(0.1, 1.5, 0.0)},
+        {"weeks": []},
+        {"weeks": [Week(0.0, 0.0)]},
+        {"series_scale": 0.0},
+        {"requests": [Request(3, -1, 0.0, 0.0, 0.0, -1.0, 1000)]},
         {"users": []},
         {"classes": []},
         {"limits": []},
-        {"gaps": ([0.0], [0.0], [0.0])},
-        {"pace": -0.5},
+        {"gaps": [0.0]},
+        {"bursts": Bursts(-0.5, 3.0, 0.0)},
+        {"bursts": Bursts(0.5, 0.0, 0.0)},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(fitted, tmp_path, field):
@@ -247,6 +335,24 @@ def test_series_and_the_clock():
     ):
         workload = Workload.from_columns(submit=[0, 1], run=1, gpus=1, provenance=provenance)
         assert local_hour_of_week(workload) == hour
+
+
+def test_where_series_begin():
+    length = np.array(
+        [[2, 9, 1, 3, 1, 1, 4, 1], [1, 1, 1, 1, 1, 1, 1, 1], [50, 1, 1, 1, 1, 1, 1, 1]]
+    )
+    begins = [sorted(set(row)) for row in starts_of(length).tolist()]
+    assert begins == [[0, 2, 3, 6], list(range(8)), [0]]
+
+
+def test_a_wait_check_is_rows_and_plain_data():
+    check = WaitCheck(64, 0.8, "exact", 7200.0, [3600.0, 10_800.0, 7200.0])
+    assert check.rows() == [
+        ("mean wait, hours, 64 GPUs", "2", "2", "ratio 1.00"),
+        ("lowest to highest of 3", "", "1-3", ""),
+    ]
+    assert check.as_dict()["ratio"] == 1.0
+    assert WaitCheck(64, 0.8, "exact", 0.0, [0.0]).rows()[0][3] == ""
 
 
 def test_distances():

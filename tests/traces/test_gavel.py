@@ -61,6 +61,7 @@ def test_run_time_is_steps_by_throughput(files):
     assert workload.run.tolist() == [25, 100, 100]
     assert workload.provenance["format"] == "gavel"
     assert workload.provenance["gpu"] == "v100"
+    assert workload.reference_type == "V100-32"
     assert workload.provenance["job_types"] == {"LM (batch size 5)": 2, "A3C": 1}
 
 

@@ -189,6 +189,23 @@ def test_lublin_follows_the_time_of_day_and_fits_any_cluster():
         assert workload.gpus.max() == gpus
 
 
+def test_lublin_shares_of_nothing_and_of_all():
+    for serial, power, sizes in ((1.0, 0.5, {1}), (0.0, 1.0, {2**k for k in range(1, 9)})):
+        jobs = generate(
+            "lublin", cluster=CLUSTER, jobs=5000, serial_share=serial, power_share=power
+        )
+        assert set(jobs.gpus.tolist()) <= sizes
+    wide = Cluster.uniform(nodes=500, gpus_per_node=8)
+    assert np.isfinite(generate("lublin", cluster=wide, jobs=5000).run).all()
+
+
+def test_the_common_workloads_dial_says_what_it_does():
+    dials = {dial.name: dial for dial in GENERATORS["synthetic"].dials}
+    assert "estimates" not in dials
+    for model in ("lognormal", "human", "factor"):
+        assert model not in dials["estimate_error"].meaning
+
+
 def test_dials_from_the_command_line_are_text():
     workload = resolve_workload(
         "rlmetadqn", cluster=CLUSTER, jobs=10, settings={"shape": "bursty", "gpu_mix": "1:1,2:1"}

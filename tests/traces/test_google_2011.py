@@ -202,7 +202,7 @@ def test_a_wrong_number_of_gpus_is_refused(trace, value):
         ("10" + "0" * 17 + ",,1,4,u,0,n,l", "'timestamp' holds '1000"),
         ("-5,,1,4,u,0,n,l", "'timestamp' holds '-5'"),
         ("1.5,,1,4,u,0,n,l", "'timestamp' holds '1.5'"),
-        ("900,,1", "'event type' holds nothing"),
+        ("900,,1", "the line has 3 cells"),
     ],
 )
 def test_a_wrong_value_is_told_with_part_and_line(trace, row, what):

@@ -60,6 +60,7 @@ def test_columns_come_from_the_right_fields(write):
     np.testing.assert_array_equal(workload.cpus, [64, 4])
     assert [workload.user_names[code] for code in workload.user] == ["u2", "u1"]
     assert [workload.pool_names[code] for code in workload.pool] == ["vc2", "vc1"]
+    assert workload.reference_type == "V100-32"
     assert workload.names.tolist() == ["2", "1"]
     assert dict(workload.provenance) == {
         "format": "helios",
@@ -69,8 +70,18 @@ def test_columns_come_from_the_right_fields(write):
         "dropped": {},
         "origin_unix_time": 1591696740.0,
         "time_zone": "Asia/Shanghai",
+        "cpu_jobs": 0,
         "status": {"COMPLETED": 2},
     }
+
+
+def test_jobs_without_gpus_can_be_kept(write):
+    workload = load_trace(
+        write({}, {"gpu_num": 0, "cpu_num": 3}, {"gpu_num": 0, "cpu_num": 0}), cpu_jobs="keep"
+    )
+    assert sorted(workload.gpus.tolist()) == [0, 1]
+    assert workload.provenance["cpu_jobs"] == 1
+    assert workload.provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
 
 
 def test_every_row_left_out_is_counted_once_under_its_first_reason(write):

@@ -31,6 +31,15 @@ def test_load_trace_is_public(tmp_path):
     assert len(bl.load_trace(str(tmp_path / "a.swf"), format="swf")) == 1
 
 
+def test_what_there_is_to_do_with_traces_is_public(tmp_path):
+    (tmp_path / "a.swf").write_bytes(ROW)
+    (tmp_path / "nodes.csv").write_text("machineId,number of GPUs\nm1,8\n")
+    assert {"read_cluster", "trace_card", "validate_trace"} <= set(dir(bl))
+    assert bl.validate_trace(tmp_path / "a.swf").usable
+    assert bl.trace_card(bl.load_trace(tmp_path / "a.swf")).jobs == 1
+    assert bl.read_cluster(tmp_path / "nodes.csv").total_gpus == 8
+
+
 @pytest.mark.parametrize("name", [None, "swf"])
 def test_unreadable_files_are_refused_with_a_hint(tmp_path, name):
     assert refused(tmp_path / "none.swf", name).what == "no such trace file"
@@ -74,6 +83,23 @@ def test_a_wrong_format_name_gets_the_nearest(tmp_path):
     assert error.hint == "did you mean 'swf'?"
 
 
+@pytest.mark.parametrize("name", ["philly", "parquet", "lsf-acct", "csv", "gavel"])
+def test_a_wrong_format_on_a_fine_file_says_what_it_looks_like(tmp_path, name):
+    path = tmp_path / "jobs"
+    path.write_bytes(ROW * 3)
+    error = refused(path, name)
+    assert error.what == f"the file looks like swf, and cannot be read as {name}"
+    assert error.hint == "leave --format out, or say --format swf"
+
+
+def test_the_right_format_on_a_damaged_file_says_which_line(tmp_path):
+    path = tmp_path / "jobs"
+    path.write_bytes(ROW * 2 + ROW[:20])
+    error = refused(path, "swf")
+    assert "looks like" not in error.what
+    assert "line 3" in error.where
+
+
 def test_the_table_is_keyed_by_name():
     for name, entry in FORMATS.items():
         assert entry.name == name
@@ -91,6 +117,21 @@ def test_the_surest_format_reads_the_file(tmp_path, monkeypatch):
     assert first is FORMATS["swf"]  # equals: the first of the table
     surest = detect_format(b"something else", tmp_path / "a")
     assert surest is FORMATS["late"]
+
+
+@pytest.mark.parametrize("hint", ["", "it has run times"])
+def test_an_option_that_is_needed_is_told_as_it_is_typed(tmp_path, monkeypatch, hint):
+    def read(path, table=None):
+        raise TraceError("too little", where=str(path), expected="the option table: x", hint=hint)
+
+    entry = Format("odd", "a test", lambda head, path: Match.CERTAIN, read, {"table": "a table"})
+    monkeypatch.setitem(FORMATS, "odd", entry)
+    (tmp_path / "jobs").write_bytes(ROW)
+    error = refused(tmp_path / "jobs", "odd")
+    assert error.hint == f"give it as --set table=FILE{'; ' if hint else ''}{hint}"
+    with pytest.raises(TraceError) as caught:
+        load_trace(tmp_path / "jobs", "odd", table="y")
+    assert caught.value.hint == hint
 
 
 def test_what_the_workload_itself_refuses_names_the_file(tmp_path, monkeypatch):

@@ -29,6 +29,25 @@ def test_an_option_that_one_format_has_names_the_format(table):
     assert caught.value.hint == "mapping is an option of csv"
 
 
+def test_an_option_of_several_formats_does_not_change_what_a_file_is(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-01 00:00:00,9,1,9,a\n")
+    assert load_trace(path).provenance["format"] == "philly-reduced"
+    with pytest.raises(ConfigError, match="trace format 'philly-reduced' 'cpu_jobs'"):
+        load_trace(path, cpu_jobs="keep")
+    assert load_trace(path, "csv", cpu_jobs="keep").provenance["format"] == "csv"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, entry in FORMATS.items() if "cpu_jobs" in entry.options]
+)
+def test_cpu_jobs_is_drop_or_keep(table, name):
+    with pytest.raises(ConfigError) as caught:
+        load_trace(table, name, cpu_jobs="all")
+    assert "'all'" in caught.value.what
+    assert caught.value.expected == "one of drop, keep"
+
+
 def test_a_misspelt_option_gets_the_nearest(table):
     with pytest.raises(ConfigError) as caught:
         load_trace(table, maping="submit=submit_time")

@@ -95,6 +95,8 @@ def test_columns_come_from_the_right_fields(write):
         "dropped": {},
         "origin_unix_time": 1709279990.0,
         "time_zone": None,
+        "cpu_jobs": 0,
+        "rounded": {},
         "status": {"DONE": 1, "EXIT": 1},
         "several_gpu_requests": 0,
     }

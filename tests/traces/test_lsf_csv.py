@@ -71,9 +71,25 @@ def test_columns_come_from_the_right_fields(write):
         "dropped": {},
         "origin_unix_time": None,
         "time_zone": None,
+        "cpu_jobs": 0,
+        "rounded": {},
         "exit_status": {"0": 1, "32512": 1},
     }
     assert load_trace(write({}), time_zone="UTC").provenance["origin_unix_time"] == 1644825600
+
+
+def test_parts_of_gpus_and_jobs_without_any(write):
+    rows = (
+        {"resource_request": "rusage[ngpus_physical=0.25/job]"},
+        {"resource_request": "rusage[ngpus_physical=1.50/job]"},
+        {"resource_request": ""},
+    )
+    workload = load_trace(write(*rows), cpu_jobs="keep")
+    assert workload.gpus.tolist() == [1, 2, 0]
+    assert workload.gpu_milli.tolist() == [250, 1000, 1000]
+    assert workload.cpus.tolist() == [8, 8, 8]
+    assert workload.provenance["cpu_jobs"] == 1
+    assert workload.provenance["rounded"] == {"fractional GPUs rounded up to whole ones": 1}
 
 
 def test_only_what_is_needed_must_be_there(write):

@@ -211,6 +211,26 @@ def test_what_is_no_node_list_is_refused(tmp_path, content):
         assert str(where) in caught.value.where
 
 
+def test_what_cannot_be_read_is_not_called_a_trace(tmp_path):
+    (tmp_path / "empty.csv").touch()
+    for path, what in (
+        (tmp_path / "empty.csv", "the node list is empty"),
+        (tmp_path / "none.csv", "no such node list"),
+        (tmp_path, "this is a directory"),
+    ):
+        with pytest.raises(TraceError, match=what) as caught:
+            read_cluster(path)
+        assert "jobs" not in str(caught.value)
+
+
+def test_what_is_left_out_or_made_up_is_remarked(write):
+    remarks = []
+    read_cluster(write(REVISED), remark=remarks.append)
+    read_cluster(write(SPOT), remark=remarks.append)
+    assert len(remarks) == 1
+    assert remarks[0].endswith("1 of 3 nodes left out: no GPUs; assumed: GPU type P100")
+
+
 # nodes in the list, nodes with GPUs, GPUs
 TOTALS = {
     "alibaba_gpu_v2023/openb_node_list_all_node.csv.gz": (1_523, 1_213, 6_212),

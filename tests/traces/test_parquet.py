@@ -20,9 +20,20 @@ from berthline.traces.parquet import write_parquet
 from berthline.traces.synthetic import generate
 
 COLUMNS = (
-    *("submit", "run", "gpus", "estimate", "cpus", "memory_mib", "priority", "deadline"),
+    *(
+        "submit",
+        "run",
+        "gpus",
+        "gpu_milli",
+        "estimate",
+        "cpus",
+        "memory_mib",
+        "priority",
+        "deadline",
+    ),
     *("user", "pool", "gpu_types"),
 )
+FILE_FACTS = ("format", "path", "rows", "used", "dropped", "rounded", "cpu_jobs", "gpus_asked")
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
 POSITIVE = st.floats(5e-324, 1e15)
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=8)
@@ -33,12 +44,21 @@ def assert_same(one, other):
         left, right = getattr(one, name), getattr(other, name)
         assert left.dtype == right.dtype
         assert left.tobytes() == right.tobytes()
-    for name in ("user_names", "pool_names", "gpu_type_sets", "name"):
+    for name in ("user_names", "pool_names", "gpu_type_sets", "name", "reference_type"):
         assert getattr(one, name) == getattr(other, name)
     assert (one.names is None) == (other.names is None)
     if one.names is not None:
         assert one.names.tolist() == other.names.tolist()
-    assert one.provenance == other.provenance
+    assert own_and_origin(one) == own_and_origin(other)
+
+
+def own_and_origin(workload):
+    """Return provenance without the place of a file: the same jobs lie in several."""
+    about = dict(workload.provenance)
+    facts = {key: about.pop(key) for key in FILE_FACTS if key in about}
+    if facts.get("format") != "parquet":
+        about.setdefault("origin", facts)
+    return {key: value for key, value in about.items() if value != {}}
 
 
 @st.composite
@@ -51,12 +71,15 @@ def workloads(draw):
     users = tuple(draw(st.lists(TEXT, min_size=1, max_size=3)))
     pools = tuple(draw(st.lists(TEXT, max_size=3)))
     types = tuple(draw(st.lists(TEXT, max_size=3)))
+    gpus = column(st.integers(0, 2) | st.integers(1, 2**31 - 1))
     return Workload.from_columns(
         submit=column(st.floats(0, 1e15)),
         run=column(POSITIVE),
-        gpus=column(st.integers(1, 2**31 - 1)),
+        gpus=gpus,
+        gpu_milli=[draw(st.integers(1, 1000)) if count == 1 else 1000 for count in gpus],
+        reference_type=draw(st.sampled_from(["V100-32", "P100", "H800"])),
         estimate=column(st.one_of(POSITIVE, st.just(float("nan")))),
-        cpus=column(st.integers(0, 2**31 - 1)),
+        cpus=column(st.integers(1, 2**31 - 1)),
         memory_mib=column(st.integers(0, 2**38)),
         priority=column(FINITE),
         deadline=column(st.one_of(FINITE, st.just(float("inf")))),
@@ -68,7 +91,7 @@ def workloads(draw):
         gpu_type_sets=types,
         names=draw(st.one_of(st.none(), st.lists(TEXT, min_size=size, max_size=size))),
         name=draw(TEXT),
-        provenance={"dropped": {draw(TEXT): 1}, "origin": draw(FINITE), "list": [None, True]},
+        provenance={"dropped": {draw(TEXT): 1}, "zero": draw(FINITE), "list": [None, True]},
         rebase=draw(st.booleans()),
     )
 
@@ -84,6 +107,17 @@ def test_a_generated_workload_keeps_its_clock(tmp_path):
     workload = generate(cluster=Cluster.uniform(nodes=2, gpus_per_node=8), jobs=500)
     assert workload.submit[0] > 0
     assert_same(load_trace(write_parquet(workload, tmp_path / "x.parquet")), workload)
+
+
+def test_counts_of_another_file_are_those_of_the_origin(tmp_path):
+    first = {"format": "swf", "path": "log.swf", "rows": 9, "used": 1, "dropped": {"no GPUs": 8}}
+    kept = {"max_procs": 64, "origin_unix_time": 1.5e9}
+    workload = Workload.from_columns(submit=[0], run=[1], gpus=[1], provenance=first | kept)
+    copy = load_trace(write_parquet(workload, tmp_path / "copy.parquet"))
+    own = {"format": "parquet", "path": "copy.parquet", "rows": 1, "used": 1, "dropped": {}}
+    assert copy.provenance == own | kept | {"origin": first}
+    again = load_trace(write_parquet(copy, tmp_path / "again.parquet"))
+    assert again.provenance == own | kept | {"origin": first, "path": "again.parquet"}
 
 
 @pytest.fixture
@@ -134,14 +168,39 @@ def test_parquet_of_other_programs_is_refused_with_a_way_out(tmp_path):
     assert "--set mapping=" in caught.value.hint
 
 
-def test_a_later_layout_is_refused(file, monkeypatch):
+def test_the_layout_without_parts_of_gpus_is_still_read(file, monkeypatch):
+    """Written as the version before did it: no column gpu_milli, no reference type."""
     workload = load_trace(file)
-    monkeypatch.setattr(module, "SCHEMA", 2)
+    columns = tuple(name for name in module._COLUMNS if name != "gpu_milli")
+    dumps = json.dumps
+
+    def without_type(about):
+        return dumps({key: value for key, value in about.items() if key != "reference_type"})
+
+    monkeypatch.setattr(module, "SCHEMA", 1)
+    monkeypatch.setattr(module, "_COLUMNS", columns)
+    monkeypatch.setattr(module.json, "dumps", without_type)
     write_parquet(workload, file)
     monkeypatch.undo()
-    with pytest.raises(TraceError, match="layout 2") as caught:
+    assert b"reference_type" not in file.read_bytes()
+    assert "gpu_milli" not in pl.read_parquet(file).columns
+    again = load_trace(file)
+    assert_same(again, workload)
+    assert again.gpu_milli.tolist() == [1000, 1000]
+    assert again.reference_type == "V100-32"
+
+
+@pytest.mark.parametrize(
+    ("other", "hint"), [(3, "update this one"), (0, "import the trace"), ("x", "import the trace")]
+)
+def test_another_layout_is_refused(file, monkeypatch, other, hint):
+    workload = load_trace(file)
+    monkeypatch.setattr(module, "SCHEMA", other)
+    write_parquet(workload, file)
+    monkeypatch.undo()
+    with pytest.raises(TraceError, match=f"layout {other}") as caught:
         load_trace(file)
-    assert "update" in caught.value.hint
+    assert hint in caught.value.hint
 
 
 def test_writing_replaces_whole_or_not_at_all(file, tmp_path):
@@ -164,5 +223,5 @@ def test_the_json_beside_the_table_is_plain(file):
     content = file.read_bytes()
     start = content.index(b'{"schema"')
     about, _ = json.JSONDecoder().raw_decode(content[start:].decode("utf-8", errors="replace"))
-    assert about["schema"] == 1
+    assert about["schema"] == module.SCHEMA
     assert about["provenance"] == {"rows": 2}

@@ -71,6 +71,7 @@ def test_columns_come_from_the_right_fields(write):
     assert np.isnan(workload.estimate).all()
     assert workload.names.tolist() == ["application_8", "application_7"]
     assert [workload.user_names[code] for code in workload.user] == ["x", "ce2f4c"]
+    assert workload.reference_type == "P100"
     assert [workload.pool_names[code] for code in workload.pool] == ["y", "ee9e8c"]
     assert dict(workload.provenance) == {
         "format": "philly",

@@ -50,6 +50,7 @@ def test_columns_come_from_the_right_fields(write):
     np.testing.assert_array_equal(workload.gpus, [4, 1, 1])
     assert [workload.pool_names[code] for code in workload.pool] == ["6214e9", "11cb48", "11cb48"]
     assert workload.user_names == ("unknown",)
+    assert workload.reference_type == "P100"
     assert workload.names is None
     assert dict(workload.provenance) == {
         "format": "philly-reduced",
@@ -70,7 +71,7 @@ def test_columns_come_from_the_right_fields(write):
         ("2017-10-09 07:01:55,soon,1,66,a", "column 'duration' holds 'soon'"),
         ("2017-10-09 07:01:55,66,1.5,66,a", "column 'num_gpus' holds '1.5'"),
         ("2017-10-09 07:01:55,66,-1,66,a", "column 'num_gpus' holds '-1'"),
-        ("2017-10-09 07:01:55,66", "column 'num_gpus' holds nothing"),
+        ("2017-10-09 07:01:55,66", "the line has 2 cells"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(write, row, what):

@@ -85,8 +85,9 @@ def test_start_and_end_make_a_run_time(write):
     workload = load_trace(path)
     assert workload.run.tolist() == [600]
     assert workload.gpus.tolist() == [1]
+    assert workload.gpu_milli.tolist() == [250]
     provenance = workload.provenance
-    assert provenance["rounded"] == {"fractional GPUs rounded up to whole ones": 1}
+    assert "rounded" not in provenance
     assert provenance["dropped"] == {
         "submit time unknown": 1,
         "never started": 1,
@@ -97,6 +98,33 @@ def test_start_and_end_make_a_run_time(write):
     assert provenance["origin_unix_time"] == 1_704_067_200
     assert provenance["time_zone"] is None
     assert provenance["mapping"]["submit"] == "submitted@%Y-%m-%d %H:%M:%S%.f"
+
+
+def test_parts_of_gpus_and_jobs_without_any(write):
+    path = write(
+        "submit,run,gpus,gpu_milli,cpus,memory_gb,gpu_type",
+        "0,5,0.3,,1,1,T4",
+        "1,5,1,125,1,1,T4",
+        "2,5,2,500,1,1,T4",
+        "3,5,1.5,1000,1,1,T4",
+        "4,5,,,3,0,A10",
+        "5,5,0,,0,0.5,A10",
+        "6,5,-1,-1,-1,,A10",
+    )
+    workload = load_trace(path, cpu_jobs="keep")
+    assert workload.gpus.tolist() == [1, 1, 2, 2, 0, 0]
+    assert workload.gpu_milli.tolist() == [300, 125, 1000, 1000, 1000, 1000]
+    assert workload.cpus.tolist() == [1, 1, 1, 1, 3, 0]
+    assert workload.memory_mib.tolist() == [1024, 1024, 1024, 1024, 0, 512]
+    assert workload.gpu_type_sets == ("T4",)
+    provenance = workload.provenance
+    assert provenance["rounded"] == {"fractional GPUs rounded up to whole ones": 2}
+    assert provenance["cpu_jobs"] == 2
+    assert provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
+    assert load_trace(path).provenance["dropped"] == {"no GPUs": 3}
+    path = write("submit,run,gpus,percent", "0,5,1,12.5", "1,5,1,100", "2,5,1,")
+    percent = load_trace(path, mapping="gpu_milli=percent*10")
+    assert percent.gpu_milli.tolist() == [125, 1000, 1000]
 
 
 def test_a_mapping_overrides_names_units_and_date_forms(write):

@@ -73,6 +73,7 @@ def test_columns_come_from_the_right_fields(write, separator):
         "dropped": {},
         "origin_unix_time": 1609535900.0,
         "time_zone": None,
+        "cpu_jobs": 0,
         "status": {"COMPLETED": 2},
         "gpu_resources": {"1001": 1, "1002": 2},
         "repeated_ids": 0,
@@ -147,6 +148,10 @@ def test_the_real_sample_is_as_the_readme_says():
         "OUT_OF_MEMORY": 8,
     }
     assert provenance["gpu_resources"] == {"1002": 170}
+    everything = load_trace(REAL, cpu_jobs="keep")
+    assert (everything.gpus == 0).sum() == everything.provenance["cpu_jobs"] == 3_943
+    assert everything.provenance["dropped"] == {}
+    assert len(everything) == 4_113
     assert Counter(workload.gpus.tolist()) == {1: 145, 2: 24, 8: 1}
     assert workload.run.min() >= 300
     assert 0 < np.isnan(workload.estimate).sum() < 170

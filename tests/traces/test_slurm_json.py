@@ -101,6 +101,7 @@ def test_columns_come_from_the_right_fields(write, dialect):
         "dropped": {},
         "origin_unix_time": 970.0,
         "time_zone": None,
+        "cpu_jobs": 0,
         "status": {"COMPLETED": 2},
         "gpu_types": {"a100": 2},
         "repeated_ids": 0,
@@ -115,6 +116,14 @@ def test_gpus_are_slurms_sum_or_that_of_the_types(write):
     assert workload.provenance["gpu_types"] == {"a100": 2, "h100": 1}
 
 
+def test_jobs_without_gpus_can_be_kept(write):
+    none = [each for each in tres() if each["type"] != "gres"]
+    workload = load_trace(write(job(), job(allocated=none, requested=none)), cpu_jobs="keep")
+    assert sorted(workload.gpus.tolist()) == [0, 2]
+    assert workload.cpus.tolist() == [8, 8]
+    assert workload.provenance["cpu_jobs"] == 1
+
+
 def test_without_an_elapsed_time_it_is_from_start_to_end(write):
     np.testing.assert_array_equal(load_trace(write(job(elapsed=0))).run, [600])
 
@@ -124,6 +133,8 @@ def test_nulls_and_missing_parts_do_no_harm(write):
     bare["array"] = bare["association"] = bare["state"] = bare["user"] = None
     workload = load_trace(write(job(), bare))
     assert workload.provenance["dropped"] == {"no GPUs": 1}
+    kept = load_trace(write(job(), bare), cpu_jobs="keep")
+    assert kept.provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
     assert workload.provenance["status"] == {"COMPLETED": 1, "unknown": 1}
 
 

@@ -88,7 +88,19 @@ def test_columns_come_from_the_right_fields(write):
         "gpu_types": {"a100": 1, "h100": 1},
         "repeated_ids": 0,
         "mended_lines": 0,
+        "cpu_jobs": 0,
     }
+
+
+def test_jobs_without_gpus_can_be_kept(write):
+    path = write(table({}, {"AllocTRES": "cpu=3,mem=2G"}, {"AllocTRES": "billing=1"}))
+    workload = load_trace(path, cpu_jobs="keep")
+    assert workload.gpus.tolist() == [2, 0]
+    assert workload.cpus.tolist() == [8, 3]
+    assert workload.memory_mib.tolist() == [65_536, 2_048]
+    assert workload.provenance["cpu_jobs"] == 1
+    assert workload.provenance["dropped"] == {"no GPUs, CPUs or memory": 1}
+    assert load_trace(path).provenance["dropped"] == {"no GPUs": 2}
 
 
 @pytest.mark.parametrize(

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import numpy as np
-import polars as pl
 import pytest
 
-ROWS = 1_000_000
-PROGRAM = """
-import resource, sys, time
-import polars
-from berthline.traces.load import load_trace
-start = time.process_time()
-jobs = len(load_trace(sys.argv[1]))
-seconds = time.process_time() - start
-print(jobs, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
+from berthline.cli.bench_load import MOST_MB, MOST_SECONDS, ROWS, measure_sample
+from berthline.cli.load_samples import SAMPLES
 
 
 @pytest.mark.bench
-def test_a_million_rows_of_csv_load_in_a_second_and_500_mb(tmp_path):
-    random = np.random.default_rng(0)
-    path = tmp_path / "jobs.csv"
-    columns = {
-        "job_id": np.arange(ROWS),
-        "submit_time": np.sort(random.integers(0, 10**7, ROWS)),
-        "duration": np.round(random.lognormal(7, 1.5, ROWS), 1),
-        "num_gpus": random.choice([1, 2, 4, 8], ROWS),
-        "user": random.integers(0, 500, ROWS).astype(str),
-        "vc": random.integers(0, 9, ROWS).astype(str),
-        "priority": random.integers(0, 5, ROWS),
-        "requested_time": random.integers(60, 90_000, ROWS),
-    }
-    pl.DataFrame(columns).write_csv(path)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=True
-    )
-    jobs, seconds, megabytes = map(float, done.stdout.split())
-    assert jobs == ROWS
-    assert seconds < 1
-    assert megabytes < 500
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_million_rows_load_in_a_second_and_500_mb(tmp_path, name):
+    load = measure_sample(name, ROWS, tmp_path)
+    assert load.cpu_seconds < MOST_SECONDS
+    assert load.max_rss_mb < MOST_MB
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_all_rows_of_a_sample_are_rows_of_its_format(tmp_path, name):
+    load = measure_sample(name, 2_000, tmp_path)
+    assert load.rows == pytest.approx(2_000, rel=0.01)
+    assert 0 < load.jobs <= load.rows

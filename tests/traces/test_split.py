@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from berthline.errors import ConfigError
 from berthline.model.workload import Workload
-from berthline.traces.split import PARTS, split_by_time
+from berthline.traces.split import FRACTIONS, PARTS, split_by_time
 
 
 def workload(submit, **provenance):
@@ -60,7 +60,21 @@ def test_the_origin_moves_with_the_part():
     split = split_by_time(workload(range(10), origin_unix_time=1000.0, rows=10), (0.5, 0.2, 0.3))
     origins = [getattr(split, name).provenance["origin_unix_time"] for name in PARTS]
     assert origins == [1000, 1005, 1007]
-    assert split.test.provenance["rows"] == 10
+    assert "rows" not in split.test.provenance
+    assert split.test.provenance["origin"] == {"rows": 10}
+    assert split.test.provenance["cut"] == {"first": 7, "jobs": 3, "of": 10}
+
+
+def test_a_part_does_not_take_the_counts_of_the_whole_file_for_its_own():
+    facts = {"format": "swf", "path": "log.swf", "rows": 12, "used": 10, "dropped": {"no GPUs": 2}}
+    split = split_by_time(workload(range(10), **facts, max_procs=64), (0.5, 0.2, 0.3))
+    provenance = split.train.provenance
+    assert provenance["origin"] == facts
+    assert not {"rows", "used", "dropped"} & provenance.keys()
+    assert (provenance["format"], provenance["path"]) == ("swf", "log.swf")
+    assert provenance["max_procs"] == 64
+    again = split_by_time(split.train, (0.4, 0.2, 0.4))
+    assert again.test.provenance["origin"] == facts
 
 
 @given(
@@ -107,3 +121,13 @@ def test_a_part_without_jobs_is_refused_by_name():
         split_by_time(workload(range(10)), gap_seconds=100)
     with pytest.raises(ConfigError, match="part has no jobs"):
         split_by_time(workload([0, 0, 0]))
+
+
+def test_the_command_line_splits_as_the_function_does():
+    from berthline.cli.traces_split import Split
+
+    options = Split(file="x", out="y")
+    assert tuple(float(part) for part in options.fractions.split(",")) == FRACTIONS
+    plain = split_by_time(workload(range(1000)))
+    assert plain.counts() == split_by_time(workload(range(1000)), FRACTIONS).counts()
+    assert len(plain.train) == 1000 * FRACTIONS[0]

@@ -44,6 +44,14 @@ class TestErrors:
         assert (found.errors, found.usable, found.complete) == ([], True, True)
         assert (found.format, found.jobs) == ("swf", 29)
 
+    def test_parts_of_gpus_and_jobs_without_gpus_are_counted(self, tmp_path):
+        path = tmp_path / "jobs.csv"
+        path.write_text("submit,run,gpus,cpus\n0,5,0.5,1\n1,5,0,2\n2,5,1,1\n")
+        found = validate_trace(path, cpu_jobs="keep")
+        assert (found.jobs, found.jobs_on_parts, found.jobs_without_gpus) == (3, 1, 1)
+        found = validate_trace(path)
+        assert (found.jobs, found.jobs_on_parts, found.jobs_without_gpus) == (2, 1, 0)
+
     def test_every_kind_of_error_is_listed_with_its_line(self, tmp_path):
         rows = [swf_row(n) for n in range(1, 50)]
         rows[4] = swf_row(5, run="long")
@@ -196,6 +204,12 @@ class TestOddities:
     def test_equal_jobs_without_ids(self):
         (what,) = self.found(submit=[0, 10, 10, 20], names=None)
         assert what == "1 job is the same as another in time, size and user"
+
+    def test_jobs_of_different_parts_and_cpus_are_not_equal(self):
+        assert (
+            self.found(submit=[0, 10, 10, 20], names=None, gpu_milli=[1000, 1000, 500, 250]) == []
+        )
+        assert self.found(submit=[0, 10, 10, 20], names=None, cpus=[1, 1, 2, 1]) == []
 
     def test_bursts(self):
         submit = np.concatenate([np.zeros(150), np.arange(1, 1000)])

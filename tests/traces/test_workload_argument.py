@@ -46,6 +46,25 @@ def test_jobs_takes_the_first_jobs_of_a_file(trace):
     assert workload.name == "log[0:2]"
 
 
+def test_a_cut_does_not_take_the_counts_of_the_whole_file_for_its_own(trace):
+    trace.write_text(trace.read_text() + row(4, 500, 0, 2))
+    whole = resolve_workload(str(trace), cluster=CLUSTER)
+    assert sum(whole.provenance["dropped"].values()) == 1
+    cut = resolve_workload(str(trace), cluster=CLUSTER, jobs=2)
+    assert not {"rows", "used", "dropped"} & cut.provenance.keys()
+    assert cut.provenance["cut"] == {"first": 0, "jobs": 2, "of": 3}
+    assert cut.provenance["path"] == "log.swf"
+    for key in ("rows", "used", "dropped"):
+        assert cut.provenance["origin"][key] == whole.provenance[key]
+    everything = resolve_workload(str(trace), cluster=CLUSTER, jobs=3)
+    assert everything.provenance == whole.provenance
+
+
+def test_a_mapping_is_for_files():
+    error = refused("synthetic", settings={"mapping": "submit=a"})
+    assert "--map only with a trace file" in error.expected
+
+
 def test_load_scales_the_submissions_of_a_file(trace):
     # 1600 GPU-seconds over 400 s on 8 GPUs is a load of 0.5.
     workload = resolve_workload(str(trace), cluster=CLUSTER, load=1.0, format="swf")

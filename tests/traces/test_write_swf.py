@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from berthline.errors import TraceError
 from berthline.model.workload import Workload
 from berthline.traces.load import load_trace
 from berthline.traces.write_swf import swf_text, write_swf
@@ -64,6 +65,36 @@ def test_a_row_and_the_header():
         "deadlines": 1,
         "CPUs": 1,
     }
+
+
+def test_parts_of_gpus_and_jobs_without_gpus_are_lost(tmp_path):
+    workload = Workload.from_columns(
+        submit=[0, 1, 2],
+        run=[5, 6, 7],
+        gpus=[1, 0, 2],
+        gpu_milli=[250, 1000, 1000],
+        memory_mib=[4, 8, 6],
+        reference_type="P100",
+    )
+    assert write_swf(workload, tmp_path / "x.swf") == {
+        "rows of jobs without GPUs": 1,
+        "parts of GPUs (now whole ones)": 1,
+        "GPU type of run times": 3,
+    }
+    text = (tmp_path / "x.swf").read_text()
+    assert "; MaxJobs: 2\n" in text
+    assert "; Note: lost in conversion: parts of GPUs (now whole ones) of 1 jobs\n" in text
+    again = load_trace(tmp_path / "x.swf")
+    np.testing.assert_array_equal(again.gpus, [1, 2])
+    np.testing.assert_array_equal(again.run, [5, 7])
+    assert again.provenance["dropped"] == {}
+
+
+def test_a_workload_without_gpus_is_refused(tmp_path):
+    workload = Workload.from_columns(submit=[0], run=[5], gpus=[0], cpus=[4])
+    with pytest.raises(TraceError, match="no job has GPUs"):
+        write_swf(workload, tmp_path / "x.swf")
+    assert not (tmp_path / "x.swf").exists()
 
 
 def test_what_swf_has_comes_back(tmp_path):

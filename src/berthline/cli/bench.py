@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from tyro.conf import Positional, arg
 
+from berthline.cli.bench_load import LoadSpeed, measure_loads, show_loads
+from berthline.cli.bench_model import ModelSpeed, measure_model, show_model
+from berthline.cli.bench_packing import find_pods, show_packing
 from berthline.cli.machine import machine_line
-from berthline.cli.options import Force, Json, Out, check_choice, parse_options
+from berthline.cli.options import Force, Json, Out, check_choice, parse_options, whole
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
-from berthline.cli.run_directory import open_directory
+from berthline.cli.run_directory import RunDirectory, open_directory
+from berthline.cli.sample_jobs import SAMPLE_SEED
 from berthline.cli.speed import (
     CONFIGURATIONS,
     MEMORY_GPUS,
@@ -25,25 +30,82 @@ from berthline.cli.speed import (
     measure_speeds,
     measure_yardsticks,
 )
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.experiments.packing import Packing
+
+WHAT = ("sim", "load", "model", "packing")
+PACKING_SEEDS = 10
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Measure the simulator: jobs per CPU-second over numbers of jobs and GPUs.
 
-    Takes about a minute. Mean waits are checked against published ones on the way.
+    Takes about a minute. Mean waits are checked against published ones on the way. `model` measures
+    preemption, mixed GPU types, FGD and the mixed-integer program against their targets; `packing`
+    fills a cluster with pods and ranks the placements by the GPUs they leave unallocated.
 
     Examples:
       berthline bench sim
       berthline bench sim --quick --json
+      berthline bench load
+      berthline bench model
+      berthline bench packing --seeds 20 --figure packing.png
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
-    """What to measure: sim, the simulator."""
+    """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
+    model; packing, placements."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Leave out the runs of a million jobs."""
+    """Leave out the runs of a million jobs, load short files, or take fewer jobs or orders."""
+    jobs: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--jobs", lowest=1),
+        arg(help_behavior_hint="(default: 100000)"),
+    ] = None
+    """model: how many jobs."""
+    seeds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--seeds", lowest=1),
+        arg(help_behavior_hint=f"(default: {PACKING_SEEDS})"),
+    ] = None
+    """packing: how many orders in which the pods arrive."""
+    pods: Annotated[
+        str | None, arg(metavar="FILE", help_behavior_hint="(default: the fetched openb-2023)")
+    ] = None
+    """packing: a pod list of the openb trace; without one, pods like them are generated."""
+    figure: Annotated[str | None, arg(metavar="FILE.png", help_behavior_hint="(default: none)")] = (
+        None
+    )
+    """packing: also draw it: png, pdf or svg. Needs the extra `report`."""
     json: Json = False
     out: Out = None
     force: Force = False
+
+
+class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the benchmark of loading found."""
+
+    machine: str
+    quick: bool
+    loads: list[LoadSpeed]
+
+
+class ModelReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the benchmark of the model found."""
+
+    machine: str
+    quick: bool
+    speeds: list[ModelSpeed]
+
+
+class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the experiment of packing found."""
+
+    machine: str
+    fgd_wins: bool
+    packing: Packing
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +122,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Bench, argv, verb="bench")
-    check_choice("WHAT", options.what, ("sim",))
+    check_choice("WHAT", options.what, WHAT)
+    _check_options(options)
     directory = open_directory(options.out, verb="bench", force=options.force)
     machine = machine_line()
     if not options.json:
         print(machine)
+    if options.what == "load":
+        return _load(options, argv, directory, machine)
+    if options.what == "model":
+        return _model(options, argv, directory, machine)
+    if options.what == "packing":
+        return _packing(options, argv, directory, machine)
     # First, while this process is small: a new process inherits its parent's high-water mark.
     max_rss = None if options.quick else max_rss_mb(MEMORY_JOBS, MEMORY_GPUS)
     with progress("bench") as report_progress:
@@ -79,20 +148,105 @@ def main(argv: list[str]) -> int:
         agrees=all(speed.agrees is not False for speed in speeds)
         and all(stick.agrees for stick in yardsticks),
     )
-    if directory is not None:
-        directory.write(
-            command=shlex.join(["berthline", "bench", *argv]),
-            config=msgspec.structs.asdict(options),
-            seed=SEED,
-            summary=report,
-            metrics=speeds,
-        )
+    _write(directory, options, argv, SEED, report, speeds)
     if options.json:
         print_json(report)
     else:
         show(report)
         print_facts({"results": str(directory.path) if directory else ""})
     return 0 if report.agrees else 1
+
+
+def _check_options(options: Bench) -> None:
+    """Refuse options of another benchmark.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for field, what in (
+        ("jobs", "model"),
+        ("seeds", "packing"),
+        ("pods", "packing"),
+        ("figure", "packing"),
+    ):
+        if getattr(options, field) is not None and options.what != what:
+            raise ConfigError(
+                f"--{field} does not go with berthline bench {options.what}",
+                expected=f"--{field} with berthline bench {what}",
+            )
+
+
+def _load(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        loads = list(measure_loads(quick=options.quick, report=report_progress))
+    found = LoadReport(machine=machine, quick=options.quick, loads=loads)
+    _write(directory, options, argv, SAMPLE_SEED, found, loads)
+    if options.json:
+        print_json(found)
+    else:
+        show_loads(loads)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0
+
+
+def _model(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        speeds = list(measure_model(quick=options.quick, jobs=options.jobs, report=report_progress))
+    found = ModelReport(machine=machine, quick=options.quick, speeds=speeds)
+    _write(directory, options, argv, SEED, found, speeds)
+    if options.json:
+        print_json(found)
+    else:
+        show_model(speeds)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0
+
+
+def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    from berthline.experiments.packing import run_packing
+    from berthline.report.packing_figure import check_figure_file, draw_packing
+
+    figure = None
+    if options.figure is not None:
+        figure = check_figure_file(options.figure, needed_for="--figure")
+    pods = find_pods(options.pods)
+    seeds = options.seeds or (2 if options.quick else PACKING_SEEDS)
+    with progress("bench") as report_progress:
+        packing = run_packing(pods, seeds=seeds, report=report_progress)
+    if figure is not None:
+        draw_packing(packing, figure)
+    found = PackingReport(machine=machine, fgd_wins=packing.fgd_wins, packing=packing)
+    _write(directory, options, argv, 0, found, packing.placements)
+    if options.json:
+        print_json(found)
+    else:
+        show_packing(packing)
+        print()
+        print_facts(
+            {
+                "figure": "" if figure is None else str(figure),
+                "results": str(directory.path) if directory else "",
+            }
+        )
+    return 0 if packing.fgd_wins else 1
+
+
+def _write(
+    directory: RunDirectory | None,
+    options: Bench,
+    argv: list[str],
+    seed: int,
+    summary: msgspec.Struct,
+    metrics: Sequence[msgspec.Struct],
+) -> None:
+    if directory is not None:
+        directory.write(
+            command=shlex.join(["berthline", "bench", *argv]),
+            config=msgspec.structs.asdict(options),
+            seed=seed,
+            summary=summary,
+            metrics=metrics,
+        )
 
 
 def show(report: Report) -> None:

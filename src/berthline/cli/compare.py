@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from tyro.conf import arg
 
+from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
 from berthline.cli.options import (
     ClusterName,
     Force,
@@ -29,19 +31,22 @@ from berthline.cli.options import (
 )
 from berthline.cli.output import (
     BEST,
-    dropped_rows,
+    counted,
     fold_scheduler,
     job_counts,
     new_table,
     note,
+    note_dropped_rows,
     number,
     print_facts,
     print_json,
     print_table,
     progress,
     seconds,
+    trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.traces_file import Map, format_options
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,11 +82,13 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
     """How many independent runs: a generator makes that many workloads, a file is cut up."""
     knowledge: Knowledge = "estimate"
+    condition: ConditionOption = ()
     jobs: Jobs = None
     load: Load = None
     seed: Seed = 0
     set: Settings = ()
     format: Format = None
+    map: Map = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -99,9 +106,14 @@ def main(argv: list[str]) -> int:
     schedulers = split_schedulers(options.schedulers)
     if not schedulers:
         raise ConfigError("--schedulers is empty", expected=f"a list such as {SCHEDULERS}")
+    if re.search(r"^\s*,|,\s*,|,\s*$", re.sub(r"\[[^\]]*\]", "[]", options.schedulers)):
+        raise ConfigError(
+            f"--schedulers has an empty entry: {options.schedulers!r}",
+            expected=f"one comma between two schedulers, such as {','.join(schedulers)}",
+        )
     for text in (*schedulers, *filter(None, [options.baseline])):
         Scheduler.parse(text)  # before any work: a misspelt name should not cost a minute
-    cluster = resolve_cluster(options.cluster)
+    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
     directory = open_directory(options.out, verb="compare", force=options.force)
     workloads, cuts = windows_of(options, cluster)
     with progress("comparing") as report:
@@ -115,6 +127,10 @@ def main(argv: list[str]) -> int:
             windows=cuts,
             progress=report,
         )
+    summary = {
+        **msgspec.structs.asdict(comparison),
+        "conditions": json_of(comparison.conditions),
+    }
     if directory is not None:
         directory.write(
             command=shlex.join(["berthline", "compare", *argv]),
@@ -123,22 +139,23 @@ def main(argv: list[str]) -> int:
                 "schedulers": schedulers,
                 "baseline": comparison.baseline,
                 "set": read_settings(options.set),
+                "condition": None,
+                "conditions": cluster.conditions.changed(),
             },
             seed=options.seed,
-            summary=comparison,
+            summary=summary,
             metrics=comparison.schedulers,
             workload=workloads[0],
         )
     if options.json:
-        if dropped := dropped_rows(workloads[0]):
-            note(f"trace: {dropped}")
-        print_json(comparison)
+        note_dropped_rows(workloads[0])
+        print_json(summary)
         return 0
     show(comparison, cluster)
     print()
     print_facts(
         {
-            "trace": dropped_rows(workloads[0]),
+            **trace_facts(workloads[0]),
             "results": str(directory.path) if directory else "",
             "again": command_line("compare", options),
         }
@@ -159,7 +176,7 @@ def windows_of(options: Compare, cluster: Cluster) -> tuple[list[Workload], int]
 
     is_generated = options.workload in GENERATORS and not Path(options.workload).is_file()
     seeds = window_seeds(options.seed, options.windows) if is_generated else [options.seed]
-    settings = read_settings(options.set)
+    settings = format_options(options.map, options.set)
     workloads = [
         resolve_workload(
             options.workload,
@@ -189,13 +206,14 @@ def window_seeds(seed: int, windows: int) -> list[int]:
 def show(comparison: Comparison, cluster: Cluster) -> None:
     """Print a comparison for people: the values, then the differences to the baseline."""
     jobs = comparison.window_jobs
-    each = number(jobs[0]) if min(jobs) == max(jobs) else f"{min(jobs):,} to {max(jobs):,}"
+    few = "" if min(jobs) == max(jobs) else f"{min(jobs):,} to "
     print(
-        f"{comparison.workload}, {each} jobs x {comparison.windows} window"
-        f"{'s' if comparison.windows > 1 else ''}, on {comparison.cluster} "
-        f"({number(cluster.total_gpus)} GPUs)\n"
+        f"{comparison.workload}, {few}{counted(max(jobs), 'job')} x "
+        f"{counted(comparison.windows, 'window')}, on {comparison.cluster} "
+        f"({counted(cluster.total_gpus, 'GPU')})\n"
         f"knowledge {comparison.knowledge}, seed {comparison.seed}; times in seconds, "
         f"means over windows; {BEST} best\n"
+        f"{header_of(comparison.conditions)}"
     )
     print_table(_values(comparison))
     if len(comparison.schedulers) > 1:

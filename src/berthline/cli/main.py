@@ -14,7 +14,7 @@ VERBS: dict[str, str] = {
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
     "traces": "list, fetch, look at, check, convert and split traces",
-    "policies": "list orderings, disciplines, placements, gates, words of formulas",
+    "policies": "list what schedulers are made of, and the conditions of clusters",
     "bench": "measure how many jobs per second the simulator does here",
     "doctor": "check the installation, and say what to install or report",
 }
@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["help"]:
-        arguments = [*arguments[1:2], "--help"]
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, VERBS))
         verbs = "\n".join(f"  {name:{width}}  {line}" for name, line in VERBS.items())

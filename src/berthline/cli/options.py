@@ -13,10 +13,12 @@ import contextlib
 import inspect
 import io
 import math
+import os
 import re
 import shlex
+import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -24,12 +26,16 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
+from berthline.cli.output import NARROWEST
 from berthline.errors import ConfigError, unknown_name
 
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 _TAKE_MINUS = ("--order", "--gate")
 """Options whose value may start with a minus: formulas."""
+
+_REPEATED = ("--set", "--condition")
+"""Options that take one KEY=VALUE, or several one after another."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
@@ -42,9 +48,10 @@ def whole(flag: str, *, lowest: int, metavar: str = "N") -> PrimitiveConstructor
 
 
 def positive(flag: str, *, metavar: str = "X") -> PrimitiveConstructorSpec[float | None]:
-    """Return how tyro is to read a number of more than 0."""
+    """Return how tyro is to read a number of more than 0, of the unit that `metavar` names."""
+    unit = "" if len(metavar) == 1 else f" of {metavar.lower()}"
     return _number(
-        flag, float, "a number, more than 0", lambda x: x > 0 and math.isfinite(x), metavar
+        flag, float, f"a number{unit}, more than 0", lambda x: x > 0 and math.isfinite(x), metavar
     )
 
 
@@ -187,7 +194,7 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     caught = io.StringIO()
     help_command = f"berthline {verb} --help"
     try:
-        with contextlib.redirect_stderr(caught):
+        with contextlib.redirect_stderr(caught), _wide_enough():
             options, unknown = tyro.cli(
                 kind,
                 args=_joined(argv),
@@ -210,6 +217,22 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     return _validated(options)
 
 
+@contextlib.contextmanager
+def _wide_enough() -> Iterator[None]:
+    """Let help break its lines on a narrow terminal: squeezed into it, words lose their ends."""
+    if shutil.get_terminal_size().columns >= NARROWEST:
+        yield
+        return
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(NARROWEST)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS")
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
 def check_choice(flag: str, value: str, choices: Iterable[str]) -> None:
     """Raise a ConfigError unless `value` is one of the choices."""
     choices = tuple(choices)
@@ -228,10 +251,10 @@ def _joined(argv: Sequence[str]) -> list[str]:
         word = rest.pop(0)
         if word in _TAKE_MINUS and rest and not rest[0].startswith("--"):
             joined.append(f"{word}={rest.pop(0)}")
-        elif word == "--set" and rest:
-            joined.append(f"--set={rest.pop(0)}")
+        elif word in _REPEATED and rest:
+            joined.append(f"{word}={rest.pop(0)}")
             while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
-                joined.append(f"--set={rest.pop(0)}")
+                joined.append(f"{word}={rest.pop(0)}")
         else:
             joined.append(word)
     return joined
@@ -250,6 +273,16 @@ def _as_error(text: str, help_command: str) -> ConfigError:
         else:
             parts[-1].append(_BOX.sub("", line).rstrip())
     told = textwrap.dedent("\n".join(parts[1] if len(parts) > 1 else parts[0])).strip()
+    if no_value := re.match(r"Missing value for argument '(\S+)'", told):
+        return ConfigError(f"{no_value[1]} has no value", hint=f"see {help_command}")
+    if told.startswith("Missing from "):
+        names = re.findall(r"^ {4}(\S+)", told, re.MULTILINE)
+        helps = " ".join(re.findall(r"^ {8}(.+)", told, re.MULTILINE))
+        return ConfigError(
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing",
+            expected=helps.removesuffix(" (required)").rstrip(".") if len(names) == 1 else "",
+            hint=f"see {help_command}",
+        )
     what = told or "the options could not be read"
     return ConfigError(what[:1].lower() + what[1:], hint=f"see {help_command}")
 

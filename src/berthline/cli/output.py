@@ -87,6 +87,16 @@ def number(value: float | None, digits: int = 0) -> str:
     return f"{value:,.{digits}f}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count and what is counted.
+
+    Example:
+        >>> counted(1, "job"), counted(2000, "job")
+        ('1 job', '2,000 jobs')
+    """
+    return f"{number(count)} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def seconds(value: float) -> str:
     """Return seconds for a table: with a decimal as long as it tells anything."""
     return number(value, 0 if abs(value) >= 1000 else 1)
@@ -136,7 +146,7 @@ def fold_scheduler(text: str, width: int = 27) -> str:
           ?express-lane
     """
     lines = [""]
-    for part in re.split(r"(?=[+@?](?![^\[]*\]))", text):
+    for part in re.split(r"(?=[+@?!](?![^\[]*\]))", text):
         if lines[-1] and len(lines[-1] + part) > width:
             lines.append("  ")
         lines[-1] += part
@@ -144,14 +154,44 @@ def fold_scheduler(text: str, width: int = 27) -> str:
 
 
 def dropped_rows(workload: Workload) -> str:
-    """Return what a trace reader left out, in words; empty when nothing was."""
-    dropped: Mapping[str, int] = workload.provenance.get("dropped") or {}
+    """Return what the reader of this very file left out, in words; empty when nothing was."""
+    provenance = workload.provenance
+    return _left_out(provenance.get("rows"), provenance.get("dropped") or {})
+
+
+def dropped_from_origin(workload: Workload) -> str:
+    """Return what was left out when the jobs were first read from another, or the whole, file."""
+    from berthline.model.origin import origin_of
+
+    provenance = workload.provenance
+    origin = origin_of(provenance)
+    left_out = "" if origin is None else _left_out(origin.rows, origin.dropped)
+    if origin is None or not left_out:
+        return ""
+    of_itself = origin.path == provenance.get("path")
+    place = "the whole file" if of_itself else origin.path or f"a file of format {origin.format}"
+    return f"{place}: {left_out}"
+
+
+def _left_out(rows: int | None, dropped: Mapping[str, int]) -> str:
     total = sum(dropped.values())
     if not total:
         return ""
-    rows = workload.provenance.get("rows")
     reasons = "; ".join(f"{count:,} {why}" for why, count in dropped.items())
-    return f"{total:,} of {rows:,} rows left out: {reasons}"
+    of_all = "" if rows is None else f" of {rows:,}"
+    return f"{total:,}{of_all} {'row' if (rows or total) == 1 else 'rows'} left out: {reasons}"
+
+
+def note_dropped_rows(workload: Workload) -> None:
+    """Say on stderr what was left out, for verbs whose stdout is JSON."""
+    for name, text in trace_facts(workload).items():
+        if text:
+            note(f"{name}: {text}")
+
+
+def trace_facts(workload: Workload) -> dict[str, str]:
+    """Return what was left out of a trace as facts, for `print_facts`."""
+    return {"trace": dropped_rows(workload), "origin": dropped_from_origin(workload)}
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,20 +17,23 @@ if TYPE_CHECKING:
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List what schedulers are made of: order[+discipline][@placement][?gate].
+    """List what schedulers are made of, and the conditions of clusters.
 
-    A formula, made of words, may stand for an order or a gate.
+    A scheduler is order[+discipline][@placement][?gate][!preemption].
+
+    A formula, made of words, may stand for every part but the discipline.
 
     Examples:
       berthline policies
       berthline policies words
-      berthline policies orders --json
+      berthline policies preemptions --json
     """
 
     topic: Annotated[
-        Positional[str], arg(metavar="[TOPIC]", help_behavior_hint="(default: all but words)")
+        Positional[str],
+        arg(metavar="[TOPIC]", help_behavior_hint="(default: all but words and conditions)"),
     ] = ""
-    """orders, disciplines, placements, gates or words."""
+    """orders, disciplines, placements, gates, preemptions, words or conditions."""
     json: Json = False
 
 
@@ -38,7 +42,7 @@ def main(argv: list[str]) -> int:
     options = parse_options(Policies, argv, verb="policies")
     if options.topic:
         check_choice("TOPIC", options.topic, TOPICS)
-    topics = [options.topic] if options.topic else [topic for topic in TOPICS if topic != "words"]
+    topics = [options.topic] if options.topic else list(PARTS)
     if options.json:
         print_json({topic: TOPICS[topic][0]() for topic in topics})
         return 0
@@ -47,17 +51,12 @@ def main(argv: list[str]) -> int:
         if position:
             print()
         print_table(draw(rows()))
-    if options.topic != "placements":
+    if options.topic not in ("placements", "conditions"):
         print("\nt = needs to know run times: any --knowledge but none")
-    if options.topic == "words":
-        from berthline.policies.formulas import FUNCTIONS
-
-        print("functions: " + " ".join(FUNCTIONS))
-        print("operators: + - * / ** and < <= > >= == != (which give 1 or 0)")
-    elif not options.topic:
-        print("a scheduler: sjf+easy@best-fit?express-lane:T=7200:r=0.2")
-        print("a formula in place of a name: [estimate * sqrt(gpus)]+easy; its words:")
-        print("berthline policies words")
+    if not options.topic:
+        print(EXAMPLES)
+    elif options.topic in NOTES:
+        print(NOTES[options.topic]())
     return 0
 
 
@@ -79,19 +78,27 @@ def orders() -> list[dict[str, Any]]:
 
 def disciplines() -> list[dict[str, Any]]:
     """Return the disciplines of the queue."""
-    from berthline.policies.rules import DISCIPLINES, NEEDS_RUN_TIMES
+    from berthline.policies.rules import DISCIPLINES, NEEDS_RUN_TIMES, ROUND_SECONDS
 
     return [
-        {"name": name, "needs_run_times": name in NEEDS_RUN_TIMES, "meaning": meaning}
+        {
+            "name": name,
+            "options": {"T": ROUND_SECONDS} if name == "rounds" else {},
+            "needs_run_times": name in NEEDS_RUN_TIMES,
+            "meaning": meaning,
+        }
         for name, meaning in DISCIPLINES.items()
     ]
 
 
 def placements() -> list[dict[str, Any]]:
-    """Return the placements."""
-    from berthline.policies.rules import PLACEMENTS
+    """Return the placements; those that are a formula have it."""
+    from berthline.policies.rules import PLACEMENT_FORMULAS, PLACEMENTS
 
-    return [{"name": name, "meaning": meaning} for name, meaning in PLACEMENTS.items()]
+    return [
+        {"name": name, "formula": PLACEMENT_FORMULAS.get(name, ""), "meaning": meaning}
+        for name, meaning in PLACEMENTS.items()
+    ]
 
 
 def gates() -> list[dict[str, Any]]:
@@ -108,6 +115,38 @@ def gates() -> list[dict[str, Any]]:
             "meaning": gate.meaning,
         }
         for gate in GATES.values()
+    ]
+
+
+def preemptions() -> list[dict[str, Any]]:
+    """Return the preemption rules, with all their options and those they share."""
+    from berthline.policies.rules import COMMON_OPTIONS, PREEMPTIONS
+    from berthline.policies.scheduler import Scheduler
+
+    return [
+        {
+            "name": rule.name,
+            "index": rule.index,
+            "options": {
+                **rule.options,
+                **{k: v for k, v in COMMON_OPTIONS.items() if k not in rule.options},
+            },
+            "needs_run_times": Scheduler.parse(f"fcfs!{rule.name}").needs_run_times,
+            "meaning": rule.meaning,
+        }
+        for rule in PREEMPTIONS.values()
+    ]
+
+
+def conditions() -> list[dict[str, Any]]:
+    """Return the conditions of clusters."""
+    from berthline.cli.conditions import json_of
+    from berthline.model.conditions import MEANINGS, Conditions
+
+    defaults = json_of(dataclasses.asdict(Conditions()))
+    return [
+        {"name": name, "default": defaults[name], "meaning": meaning.removesuffix(".")}
+        for name, meaning in MEANINGS.items()
     ]
 
 
@@ -135,25 +174,53 @@ def _orders_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _rules_table(title: str) -> Callable[[list[dict[str, Any]]], Table]:
-    def draw(rows: list[dict[str, Any]]) -> Table:
-        some_need_run_times = any(row.get("needs_run_times") for row in rows)
-        mark = ["t"] if some_need_run_times else []
-        table = _text_table(title, *mark, "meaning")
-        for row in rows:
-            table.add_row(row["name"], *([_mark(row)] if mark else []), row["meaning"])
-        return table
-
-    return draw
+def _disciplines_table(rows: list[dict[str, Any]]) -> Table:
+    table = _text_table("discipline", "t", "meaning; options")
+    for row in rows:
+        text = "; ".join(filter(None, (row["meaning"], _options(row))))
+        table.add_row(row["name"], _mark(row), text)
+    return table
 
 
 def _gates_table(rows: list[dict[str, Any]]) -> Table:
     table = _text_table("gate", "t", "open while 0 or more; options")
     for row in rows:
-        options = ", ".join(f"{key}={value:g}" for key, value in row["options"].items())
-        text = f"{row['formula']}; {options}\n{row['meaning']}"
+        text = f"{row['formula']}; {_options(row)}\n{row['meaning']}"
         table.add_row(row["name"], _mark(row), text)
     return table
+
+
+def _placements_table(rows: list[dict[str, Any]]) -> Table:
+    table = _text_table("placement", "meaning; its formula, smallest first")
+    for row in rows:
+        formula = f"\n{row['formula']}" if row["formula"] else ""
+        table.add_row(row["name"], f"{row['meaning']}{formula}")
+    return table
+
+
+def _preemptions_table(rows: list[dict[str, Any]]) -> Table:
+    from berthline.policies.rules import PREEMPTIONS
+
+    table = _text_table("preemption", "t", "index, largest yields; options; meaning")
+    for row in rows:
+        own = {key: row["options"][key] for key in PREEMPTIONS[row["name"]].options}
+        parts = filter(None, (row["index"], _options({"options": own})))
+        table.add_row(row["name"], _mark(row), "\n".join(("; ".join(parts), row["meaning"])))
+    return table
+
+
+def _conditions_table(rows: list[dict[str, Any]]) -> Table:
+    table = _text_table("condition", "default", "meaning")
+    for row in rows:
+        default = row["default"]
+        table.add_row(
+            row["name"], default if isinstance(default, str) else f"{default:g}", row["meaning"]
+        )
+    return table
+
+
+def _options(row: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value:g}" for key, value in row["options"].items())
 
 
 def _words_table(rows: list[dict[str, Any]]) -> Table:
@@ -174,13 +241,55 @@ def _mark(row: dict[str, Any]) -> str:
     return "t" if row.get("needs_run_times") else ""
 
 
-TOPICS: dict[
+def _note_on_words() -> str:
+    from berthline.policies.formulas import FUNCTIONS
+
+    return (
+        "words of nodes stand in formulas of placements only\n"
+        f"functions: {' '.join(FUNCTIONS)}\n"
+        "operators: + - * / ** and < <= > >= == != (which give 1 or 0)"
+    )
+
+
+def _note_on_preemptions() -> str:
+    from berthline.policies.rules import COMMON_OPTIONS
+
+    defaults = dict(COMMON_OPTIONS)
+    return (
+        "options of every rule, also of a formula in brackets:\n"
+        f"  margin={defaults['margin']:g}  how much larger the index of who yields must be\n"
+        f"  min_run={defaults['min_run']:g}  seconds a job runs before it may be preempted\n"
+        "  max_restarts  how often a job may be preempted; no limit unless given\n"
+        f"  every={defaults['every']:g}  seconds between decisions while jobs wait, beside those at"
+        " events\n"
+        "a scheduler: las+skip!las:min_run=600, fcfs+skip![log2(attained + 60)]:margin=1"
+    )
+
+
+EXAMPLES = """\
+schedulers: sjf+easy@best-fit?express-lane:T=7200:r=0.2
+            srpt+skip@fastest-type!srpt:min_run=600
+            las+rounds:T=3600
+a formula in place of a name: [estimate * sqrt(gpus)]+easy@[node_free_gpus]
+its words: berthline policies words; how jobs run: berthline policies conditions"""
+
+NOTES: dict[str, Callable[[], str]] = {
+    "words": _note_on_words,
+    "preemptions": _note_on_preemptions,
+    "conditions": lambda: "\nin a cluster file: [conditions]; for one run: --condition restart=30",
+}
+"""What is said below the table of a topic."""
+
+PARTS: dict[
     str, tuple[Callable[[], list[dict[str, Any]]], Callable[[list[dict[str, Any]]], Table]]
 ] = {
     "orders": (orders, _orders_table),
-    "disciplines": (disciplines, _rules_table("discipline")),
-    "placements": (placements, _rules_table("placement")),
+    "disciplines": (disciplines, _disciplines_table),
+    "placements": (placements, _placements_table),
     "gates": (gates, _gates_table),
-    "words": (words, _words_table),
+    "preemptions": (preemptions, _preemptions_table),
 }
-"""For each topic, its rows as plain data and the table made of them."""
+"""For each part of a scheduler, its rows as plain data and the table made of them."""
+
+TOPICS = {**PARTS, "words": (words, _words_table), "conditions": (conditions, _conditions_table)}
+"""Likewise for everything that can be listed."""

@@ -133,16 +133,17 @@ class RunDirectory:
             )
         if _verb_of(path) != self.verb:
             raise ConfigError(
-                f"--force replaces only results of berthline {self.verb}",
+                f"--out holds something else than results of berthline {self.verb}",
                 where=str(path),
-                expected="a directory that such a run has written",
+                expected="a new or an empty directory, or one that such a run has written",
                 hint="choose another directory",
             )
         foreign = [name for name in present if name not in FILES]
         if foreign:
             raise ConfigError(
-                f"--force would delete {foreign[0]!r}, which is no part of the earlier run",
+                f"--out also holds {foreign[0]!r}, which is no part of the earlier run",
                 where=str(path),
+                expected="nothing that replacing the run would delete",
                 hint="move it away, or choose another directory",
             )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from tyro.conf import arg
 
+from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
 from berthline.cli.options import (
     ClusterName,
     Force,
@@ -28,10 +30,11 @@ from berthline.cli.options import (
 )
 from berthline.cli.output import (
     clock,
-    dropped_rows,
+    counted,
     job_counts,
     new_table,
     note,
+    note_dropped_rows,
     number,
     percent,
     print_facts,
@@ -39,10 +42,15 @@ from berthline.cli.output import (
     print_table,
     progress,
     seconds,
+    trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.traces_file import Map, format_options
+from berthline.errors import PolicyError
+from berthline.model.schedule import PREEMPT
 
 if TYPE_CHECKING:
+    from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
 
@@ -53,22 +61,25 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim synthetic --scheduler sjf+easy --cluster uniform:16x8:V100
       berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
       berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
+      berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
     """
 
     workload: WorkloadName
     cluster: ClusterName = "uniform:8x8:V100"
     scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
-    """order[+discipline][@placement][?gate], such as sjf+easy@best-fit; see berthline policies."""
+    """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
     order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
     """An ordering in place of the scheduler's: the smallest value is next."""
     gate: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
     """A gate in place of the scheduler's: a job may start only while it is 0 or more."""
     knowledge: Knowledge = "estimate"
+    condition: ConditionOption = ()
     jobs: Jobs = None
     load: Load = None
     seed: Seed = 0
     set: Settings = ()
     format: Format = None
+    map: Map = None
     horizon: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
         positive("--horizon", metavar="SECONDS"),
@@ -85,7 +96,6 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Sim, argv, verb="sim")
-    from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import SIMULATORS, simulate
     from berthline.traces.cluster_argument import resolve_cluster
@@ -93,9 +103,9 @@ def main(argv: list[str]) -> int:
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
-    scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
-    cluster = resolve_cluster(options.cluster)
-    settings = read_settings(options.set)
+    scheduler = read_scheduler(options)
+    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
+    settings = format_options(options.map, options.set)
     directory = open_directory(options.out, verb="sim", force=options.force)
     workload = resolve_workload(
         options.workload,
@@ -115,7 +125,7 @@ def main(argv: list[str]) -> int:
             seed=options.seed,
             horizon=options.horizon,
             simulator=options.simulator,
-            progress=lambda arrived: report(arrived, len(workload), f"{arrived:,} jobs"),
+            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
         )
     summary = summarise(result)
     if directory is not None:
@@ -124,7 +134,9 @@ def main(argv: list[str]) -> int:
             config={
                 **msgspec.structs.asdict(options),
                 "scheduler": str(scheduler),
-                "set": settings,
+                "set": read_settings(options.set),
+                "condition": None,
+                "conditions": cluster.conditions.changed(),
             },
             seed=options.seed,
             summary=summary,
@@ -133,8 +145,7 @@ def main(argv: list[str]) -> int:
             workload=workload,
         )
     if options.json:
-        if dropped := dropped_rows(workload):
-            note(f"trace: {dropped}")
+        note_dropped_rows(workload)
         print_json(summary)
     else:
         show(result)
@@ -148,6 +159,30 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def read_scheduler(options: Sim) -> Scheduler:
+    """Return the scheduler that --scheduler, --order and --gate make together.
+
+    Raises:
+        PolicyError: a part is wrong; a whole scheduler given to --order is told from a formula.
+    """
+    from berthline.policies.orders import ORDERS
+    from berthline.policies.scheduler import Scheduler
+
+    try:
+        return Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+    except PolicyError:
+        if options.order is None:
+            raise
+        name = re.match(r"([a-z0-9-]+)[+@?][a-z]", options.order)
+        if name is None or name[1] not in ORDERS:
+            raise
+        raise PolicyError(
+            f"--order is {options.order!r}, which is a scheduler",
+            expected="a formula, or the name of an ordering, such as sjf",
+            hint=f"did you mean --scheduler {shlex.quote(options.order)}?",
+        ) from None
+
+
 def summarise(result: Result) -> dict[str, Any]:
     """Return the object that `--json` prints."""
     metrics = msgspec.structs.asdict(result.metrics())
@@ -156,6 +191,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "scheduler": str(result.scheduler),
         "workload": result.workload.name,
         "cluster": result.cluster.name,
+        "conditions": json_of(result.cluster.conditions.changed()),
         "knowledge": result.knowledge,
         "seed": result.seed,
         **{key: value for key, value in metrics.items() if key not in end},
@@ -169,8 +205,9 @@ def show(result: Result) -> None:
     metrics, cluster = result.metrics(), result.cluster
     print(f"{result.scheduler}")
     print(
-        f"{result.workload.name} on {cluster.name} ({number(cluster.total_gpus)} GPUs), "
+        f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "
         f"knowledge {result.knowledge}, seed {result.seed}\n"
+        f"{header_of(cluster.conditions.changed())}"
     )
     table = new_table("", "mean", "p50", "p95", "p99", "max")
     for label, values, write in (
@@ -189,7 +226,8 @@ def show(result: Result) -> None:
             "unfinished": "counted with the time they have spent so far"
             if metrics.jobs.unfinished
             else "",
-            "trace": dropped_rows(result.workload),
+            **trace_facts(result.workload),
+            **disturbances(result),
             "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
             "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
             "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
@@ -202,9 +240,31 @@ def show(result: Result) -> None:
             if len(result.workload.user_names) > 1
             else "",
             "note": unlike_the_trace(result),
-            "run took": f"{result.wall_seconds:.3g} s, {number(metrics.events)} events",
+            "caution": shorter_than_its_jobs(result),
+            "run took": f"{result.wall_seconds:.3g} s, {counted(metrics.events, 'event')}",
         }
     )
+
+
+def disturbances(result: Result) -> dict[str, str]:
+    """Return what came in between, in words: preemptions, refused starts, nodes that went down."""
+    metrics = result.metrics()
+    reasons = "; ".join(
+        f"{reason} ({number(count)})"
+        for reason, count in metrics.preemptions_by_reason.items()
+        if count
+    )
+    jobs = len(set(result.log.job[result.log.kind == PREEMPT].tolist()))
+    return {
+        "preempted": f"{counted(jobs, 'job')}, {counted(metrics.preemptions, 'time')}: {reasons}"
+        if reasons
+        else "",
+        "refused": counted(metrics.refusals, "start") if metrics.refusals else "",
+        "outages": f"nodes went down {counted(metrics.outages, 'time')}; "
+        f"{percent(metrics.utilization.available)} of GPU-seconds were up"
+        if metrics.outages
+        else "",
+    }
 
 
 def unlike_the_trace(result: Result) -> str:
@@ -213,12 +273,28 @@ def unlike_the_trace(result: Result) -> str:
     processors = workload.provenance.get("max_procs")
     if processors and processors != cluster.total_gpus:
         return (
-            f"the trace's machine has {number(processors)} processors: "
+            f"the trace's machine has {counted(processors, 'processor')}: "
             f"--cluster uniform:1x{processors} is that"
         )
     if cluster.pool_names and not workload.pool_names:
-        return f"no job names one of the cluster's {len(cluster.pool_names)} pools: all may be used"
+        pools = counted(len(cluster.pool_names), "pool")
+        return f"no job names one of the cluster's {pools}: all may be used"
     return ""
+
+
+def shorter_than_its_jobs(result: Result) -> str:
+    """Return a caution if the run is too short to tell much; empty when it is long enough.
+
+    As long as submissions last no longer than a single job, the cluster fills up and runs empty
+    again, and the figures say little about how it would go on. Jobs that all come at once are
+    meant to be one batch.
+    """
+    workload = result.workload
+    span = float(workload.submit[-1] - workload.submit[0])
+    longest = float(workload.run.max())
+    if not 0 < span < longest:
+        return ""
+    return f"jobs come in over {clock(span)} but one runs {clock(longest)}: take more"
 
 
 def rejected_by_reason(result: Result) -> str:

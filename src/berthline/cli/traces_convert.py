@@ -8,7 +8,13 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.options import Format, Json, parse_options
-from berthline.cli.output import dropped_rows, number, print_facts, print_json
+from berthline.cli.output import (
+    counted,
+    note,
+    print_facts,
+    print_json,
+    trace_facts,
+)
 from berthline.cli.traces_file import (
     FormatOptions,
     Map,
@@ -50,7 +56,7 @@ def main(argv: list[str]) -> int:
     from berthline.traces.write_swf import write_swf
 
     out = check_out(options.out, suffixes=(".swf", ".parquet"), force=options.force)
-    cluster = None if options.cluster is None else resolve_cluster(options.cluster)
+    cluster = None if options.cluster is None else resolve_cluster(options.cluster, note)
     workload = load_file(options.file, options.format, options.map, options.set)
     lost: dict[str, int] = {}
     if out.suffix.lower() == ".swf":
@@ -71,13 +77,11 @@ def main(argv: list[str]) -> int:
             }
         )
         return 0
-    losses = [
-        f"{what}, {number(count)} job{'' if count == 1 else 's'}" for what, count in lost.items()
-    ]
+    losses = [f"{what}, {counted(count, 'job')}" for what, count in lost.items()]
     facts = {
         "read": f"{options.file}: {workload.provenance.get('format')}, "
-        f"{number(len(workload))} jobs",
-        "left out": dropped_rows(workload),
+        f"{counted(len(workload), 'job')}",
+        **trace_facts(workload),
         "written": f"{out}, {size(out.stat().st_size)}",
         "lost": losses[0] if losses else "nothing",
     }

@@ -10,7 +10,7 @@ import msgspec
 from tyro.conf import Positional, arg
 
 from berthline.cli.options import Json, parse_options
-from berthline.cli.output import note, print_facts, print_json, progress
+from berthline.cli.output import counted, note, print_facts, print_json, progress
 from berthline.cli.traces_list import size
 
 
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     trace = public_trace(options.name)
     folder = Path(options.out or f"traces/{trace.name}")
     if not options.json:
-        files = f"{len(trace.files)} file{'s' if len(trace.files) > 1 else ''}"
+        files = counted(len(trace.files), "file")
         print_facts(
             {
                 "trace": trace.title,

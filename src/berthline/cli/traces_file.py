@@ -44,20 +44,20 @@ ClusterOption = Annotated[
     arg(
         metavar="CLUSTER",
         help="Also against a cluster: a preset (berthline traces list clusters),"
-        " uniform:NODESxGPUS[:TYPE], or a TOML file.",
+        " uniform:NODESxGPUS[:TYPE], a TOML file or a node list.",
         help_behavior_hint="",
     ),
 ]
 Replace = Annotated[bool, arg(help="Let --out replace what is there.", help_behavior_hint="")]
 
 
-def format_options(column_map: str | None, settings: Iterable[str]) -> dict[str, object]:
+def format_options(column_map: str | None, settings: Iterable[str]) -> dict[str, str]:
     """Return the options of the format, from `--map` and `--set`.
 
     Raises:
         ConfigError: one makes no sense, or is given twice.
     """
-    options: dict[str, object] = dict(read_settings(settings))
+    options = read_settings(settings)
     if column_map is not None:
         if "mapping" in options:
             raise ConfigError("--map and --set mapping are both given", expected="one of them")

@@ -9,12 +9,12 @@ from tyro.conf import arg
 
 from berthline.cli.options import Format, Json, Seed, parse_options
 from berthline.cli.output import (
-    dropped_rows,
+    counted,
     new_table,
-    number,
     print_facts,
     print_json,
     print_table,
+    trace_facts,
 )
 from berthline.cli.traces_file import (
     FormatOptions,
@@ -26,13 +26,17 @@ from berthline.cli.traces_file import (
 )
 from berthline.cli.traces_list import size
 
+_SEEDS = 5
+
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Learn a generator from a trace: load, daily cycle, sizes, run times, users.
+    """Learn a generator from a trace: load, cycles, bursts, sizes, run times, users.
 
-    It keeps shares, quantiles and rates: no name, no job and no time of the trace.
+    It keeps shares, quantiles and rates: no user, no job and no time of the trace.
 
     As many jobs as the trace has are drawn from it and compared with the trace.
+
+    Waits are simulated, too: those of the trace, and of five seeds.
 
     Example:
       berthline traces fit trace.swf --out mine.fit.json
@@ -55,11 +59,14 @@ def main(argv: list[str]) -> int:
     from berthline.traces.closeness import report
     from berthline.traces.fit import fit
     from berthline.traces.fitted import SUFFIX
+    from berthline.traces.wait_check import SCHEDULER, check_waits
 
     out = check_out(options.out, suffixes=(SUFFIX,), force=options.force)
     workload = load_file(options.file, options.format, options.map, options.set)
     fitted = fit(workload)
-    closeness = report(workload, fitted.generate(seed=options.seed))
+    made = [fitted.generate(seed=options.seed + more) for more in range(_SEEDS)]
+    waits = check_waits(workload, made)
+    closeness = report(workload, made[0], waits)
     fitted.save(out)
     if options.json:
         print_json(
@@ -81,8 +88,9 @@ def main(argv: list[str]) -> int:
     print_facts(
         {
             "distance": "0 = the same, 1 = nothing in common",
-            "read": f"{options.file}, {number(len(workload))} jobs",
-            "left out": dropped_rows(workload),
+            "waits": f"{SCHEDULER} on one node, load {waits.load:.2f}; median of {_SEEDS} seeds",
+            "read": f"{options.file}, {counted(len(workload), 'job')}",
+            **trace_facts(workload),
             "written": f"{out}, {size(out.stat().st_size)}",
             "next": f"berthline sim {out} --load 0.9",
         }

@@ -9,7 +9,12 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.options import Format, Json, check_choice, parse_options
-from berthline.cli.output import dropped_rows, number, print_facts, print_json
+from berthline.cli.output import (
+    counted,
+    print_facts,
+    print_json,
+    trace_facts,
+)
 from berthline.cli.traces_file import (
     FormatOptions,
     Map,
@@ -66,7 +71,7 @@ def main(argv: list[str]) -> int:
     out = check_out(options.out, suffixes=(".parquet",), force=options.force)
     key = None if options.key_file is None else _read_key(options.key_file)
     workload = load_file(options.file, options.format, options.map, options.set)
-    left_out = dropped_rows(workload)
+    left_out = trace_facts(workload)
     provenance: dict[str, Any] = dict(workload.provenance)
     if options.anonymize:
         workload = anonymize(
@@ -93,8 +98,8 @@ def main(argv: list[str]) -> int:
     hidden = workload.provenance.get("anonymized")
     print_facts(
         {
-            "read": f"{options.file}: {provenance.get('format')}, {number(len(workload))} jobs",
-            "left out": left_out,
+            "read": f"{options.file}: {provenance.get('format')}, {counted(len(workload), 'job')}",
+            **left_out,
             "hidden": f"names of {hidden['hashed']}; dates: {hidden['clock']}; key: {hidden['key']}"
             if hidden
             else "",

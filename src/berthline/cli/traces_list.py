@@ -15,6 +15,8 @@ from berthline.cli.output import new_table, number, print_json, print_table
 if TYPE_CHECKING:
     from rich.table import Table
 
+_MOST_UNCHECKED = 3
+
 
 class List(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List public traces; or the formats, generators or clusters that Berthline knows.
@@ -73,6 +75,7 @@ def traces() -> list[dict[str, Any]]:
             "lost": trace.lost,
             "format": trace.format,
             "files": [trace.address_of(file) for file in trace.files],
+            "without_checksum": [file.address for file in trace.files if not file.sha256],
         }
         for trace in catalog().values()
     ]
@@ -160,8 +163,21 @@ def _show_traces(rows: list[dict[str, Any]]) -> None:
         print()
         print(textwrap.fill(f"{row['name']}: {row['title']}", 79, subsequent_indent="  "))
         print(f"  {row['page'].removeprefix('https://')}")
-        for text in (f"lost: {row['lost']}", f"cite: {row['cite']}"):
+        texts = [f"lost: {row['lost']}", f"cite: {row['cite']}"]
+        if unchecked := _unchecked(row):
+            texts.append(f"no checksum is known: {unchecked}")
+        for text in texts:
             print(textwrap.fill(text, 79, initial_indent="  ", subsequent_indent="        "))
+
+
+def _unchecked(row: dict[str, Any]) -> str:
+    """Return which files cannot be checked after fetching; empty when all can."""
+    unchecked = row["without_checksum"]
+    if len(unchecked) == len(row["files"]) > 1:
+        return f"all {len(unchecked)} files"
+    if len(unchecked) > _MOST_UNCHECKED:
+        return f"{len(unchecked)} of {len(row['files'])} files"
+    return ", ".join(unchecked)
 
 
 def _show_formats(rows: list[dict[str, Any]]) -> None:

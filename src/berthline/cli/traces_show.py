@@ -10,7 +10,10 @@ from tyro.conf import arg
 
 from berthline.cli.options import Format, Json, parse_options
 from berthline.cli.output import (
+    clock,
+    counted,
     new_table,
+    note,
     number,
     percent,
     print_facts,
@@ -21,12 +24,14 @@ from berthline.cli.output import (
 from berthline.cli.traces_file import ClusterOption, FormatOptions, Map, TraceFile, load_file
 
 if TYPE_CHECKING:
+    from berthline.model.origin import Origin
     from berthline.traces.card import OnCluster, Pressure, Quantiles, Size, TraceCard
 
 _MOST_SIZES = 12
 _MOST_PRESSURES = 12
 _FACT_WIDTH = 69
-_SHOWS_HOURS, _SHOWS_WEEKS = 3 * 86_400, 14 * 86_400
+_DAY = 86_400
+_SHOWS_HOURS, _SHOWS_WEEKS = 3 * _DAY, 14 * _DAY
 """Seconds a trace must cover before its hours, and its weekends, tell something."""
 
 
@@ -59,7 +64,7 @@ def main(argv: list[str]) -> int:
         from berthline.report.figures import check_figure_file
 
         check_figure_file(options.figure, needed_for="--figure")
-    cluster = None if options.cluster is None else resolve_cluster(options.cluster)
+    cluster = None if options.cluster is None else resolve_cluster(options.cluster, note)
     workload = load_file(options.file, options.format, options.map, options.set)
     card = trace_card(workload, cluster)
     if options.figure is not None:
@@ -88,17 +93,22 @@ def show(card: TraceCard) -> None:
     _facts(
         {
             "jobs": f"{number(card.jobs)}"
-            + (f" of {number(card.users)} users" if card.users else "")
-            + (f" in {number(card.pools)} pools" if card.pools else ""),
-            "rows": _rows(card),
-            "rounded": "; ".join(
-                f"{number(n)} jobs: {what}" for what, n in card.rounded.items() if n
-            ),
+            + (f" of {counted(card.users, 'user')}" if card.users else "")
+            + (f" in {counted(card.pools, 'pool')}" if card.pools else ""),
+            "rows": _rows(card.rows, card.dropped),
+            "rounded": _rounded(card.rounded),
+            "origin": _origin(card.origin),
             "span": _span(card),
             "arrivals": _arrivals(card),
             "estimates": _estimates(card),
-            "work": f"{number(card.gpu_hours)} GPU-hours",
-            "demand": f"{number(card.demand_mean)} GPUs at once on average, "
+            "parts": f"{counted(card.jobs_on_parts, 'job')} on a part of one GPU"
+            if card.jobs_on_parts
+            else "",
+            "CPUs only": f"{counted(card.jobs_without_gpus, 'job')} without GPUs"
+            if card.jobs_without_gpus
+            else "",
+            "work": counted(round(card.gpu_hours), "GPU-hour"),
+            "demand": f"{counted(round(card.demand_mean), 'GPU')} at once on average, "
             f"{number(card.demand_p95)} at p95, {number(card.demand_max)} at most "
             "(if no job waited)",
             "missing": ", ".join(card.missing),
@@ -126,27 +136,46 @@ def _add(table: object, label: str, spread: Quantiles, digits: int | None = None
     table.add_row(label, *cells)  # type: ignore[attr-defined]  # a rich Table
 
 
-def _rows(card: TraceCard) -> str:
-    if card.rows is None:
+def _rows(rows: int | None, dropped: dict[str, int]) -> str:
+    if rows is None:
         return ""
-    dropped = sum(card.dropped.values())
-    if not dropped:
-        return f"{number(card.rows)}, none left out"
-    reasons = "; ".join(f"{number(count)} {why}" for why, count in card.dropped.items())
-    return f"{number(card.rows)}, of which {number(dropped)} were left out: {reasons}"
+    total = sum(dropped.values())
+    if not total:
+        return f"{number(rows)}, none left out"
+    reasons = "; ".join(f"{number(count)} {why}" for why, count in dropped.items())
+    were = "was" if total == 1 else "were"
+    return f"{number(rows)}, of which {number(total)} {were} left out: {reasons}"
+
+
+def _rounded(rounded: dict[str, int]) -> str:
+    return "; ".join(f"{counted(n, 'job')}: {what}" for what, n in rounded.items() if n)
+
+
+def _origin(origin: Origin | None) -> str:
+    """Return the file that the jobs were first read from, and what was left out there."""
+    if origin is None:
+        return ""
+    rows = _rows(origin.rows, origin.dropped)
+    parts = [
+        f"{origin.path} ({origin.format})".strip() if origin.path else origin.format,
+        f"rows {rows}" if rows else "",
+        _rounded(origin.rounded),
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _span(card: TraceCard) -> str:
-    days = f"{number(card.span_seconds / 86_400, 1)} days"
+    days = f"{number(card.span_seconds / _DAY, 1)} days"
+    span = days if card.span_seconds >= _DAY else clock(card.span_seconds)
     if not card.first:
-        return f"{days}, dates not known"
-    return f"{days}, {card.first} to {card.last} {card.time_zone}"
+        return f"{span}, dates not known"
+    return f"{span}, {card.first} to {card.last} {card.time_zone}"
 
 
 def _arrivals(card: TraceCard) -> str:
     found = card.arrivals
     words = [
-        f"{number(found.per_day)} jobs a day, {number(found.busiest_day)} on the busiest",
+        f"{counted(round(found.per_day), 'job')} a day, {number(found.busiest_day)} on the busiest",
         f"at most {number(found.most_at_once)} at one instant",
     ]
     if found.gap_cv is not None:
@@ -168,21 +197,25 @@ def _estimates(card: TraceCard) -> str:
     found = card.estimates
     if not found.jobs:
         return "none"
-    return f"{number(found.jobs)} jobs have one; {number(found.too_short)} ran longer than theirs"
+    have = f"{counted(found.jobs, 'job')} {'has' if found.jobs == 1 else 'have'} one"
+    return f"{have}; {number(found.too_short)} ran longer than estimated"
 
 
 def _show_sizes(sizes: list[Size]) -> None:
     table = new_table("GPUs per job", "jobs", "of jobs", "of GPU-hours")
     kept = sorted(sizes, key=lambda size: -size.jobs)[:_MOST_SIZES]
-    for size in sorted(kept, key=lambda size: size.gpus):
+    for size in sorted(kept, key=lambda size: (size.gpus, not size.is_part)):
         table.add_row(
-            number(size.gpus), number(size.jobs), percent(size.job_share), percent(size.work_share)
+            "part of one" if size.is_part else number(size.gpus),
+            number(size.jobs),
+            percent(size.job_share),
+            percent(size.work_share),
         )
     rest = [size for size in sizes if size not in kept]
     if rest:
         low, high = min(size.gpus for size in rest), max(size.gpus for size in rest)
         table.add_row(
-            f"{len(rest)} more sizes, {number(low)} to {number(high)}",
+            f"{counted(len(rest), 'more size')}, {number(low)} to {number(high)}",
             number(sum(size.jobs for size in rest)),
             percent(sum(size.job_share for size in rest)),
             percent(sum(size.work_share for size in rest)),
@@ -196,7 +229,7 @@ def _show_cluster(found: OnCluster) -> None:
     impossible = "; ".join(f"{number(n)} {why}" for why, n in found.impossible.items())
     _facts(
         {
-            "cluster": f"{found.name}, {number(found.gpus)} GPUs: {load}; {above}",
+            "cluster": f"{found.name}, {counted(found.gpus, 'GPU')}: {load}; {above}",
             "impossible": impossible or "none: the cluster can run every job",
         }
     )

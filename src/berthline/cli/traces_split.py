@@ -13,16 +13,17 @@ from tyro.conf import arg
 
 from berthline.cli.options import Format, Json, parse_options
 from berthline.cli.output import (
-    dropped_rows,
     new_table,
     number,
     print_facts,
     print_json,
     print_table,
+    trace_facts,
 )
 from berthline.cli.run_directory import WriteError
 from berthline.cli.traces_file import FormatOptions, Map, Replace, TraceFile, load_file
 from berthline.errors import BerthlineError, ConfigError
+from berthline.traces.split import FRACTIONS
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SUMMARY = "summary.json"
+_FRACTIONS = ",".join(f"{fraction:g}" for fraction in FRACTIONS)
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +49,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     file: TraceFile
     out: Annotated[str, arg(metavar="DIR")]
     """Where train.parquet, validation.parquet, test.parquet and summary.json go."""
-    fractions: Annotated[str, arg(metavar="A,B,C")] = "0.5,0.15,0.35"
+    fractions: Annotated[str, arg(metavar="A,B,C")] = _FRACTIONS
     """Shares of the jobs; those in a gap are taken from the part after it."""
     gap: Annotated[str, arg(metavar="TIME")] = "1d"
     """Time without jobs before validation and before test: 90s, 30m, 12h, 1d, 2w, or 0."""
@@ -89,7 +91,7 @@ def main(argv: list[str]) -> int:
     print()
     print_facts(
         {
-            "left out": dropped_rows(workload),
+            **trace_facts(workload),
             "gaps": f"{options.gap} each, with {number(sum(parts.gap))} jobs that are in no part",
             "written": str(folder),
             "next": f"berthline compare {folder / 'test.parquet'} --schedulers fcfs,fcfs+easy",
@@ -146,7 +148,8 @@ def _fractions(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(
-            f"--fractions is {text!r}", expected="three numbers that add up to 1: 0.5,0.15,0.35"
+            f"--fractions is {text!r}",
+            expected=f"three numbers that add up to 1: {_FRACTIONS}",
         ) from None
 
 

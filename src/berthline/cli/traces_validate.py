@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from berthline.cli.options import Format, Json, parse_options
-from berthline.cli.output import number, print_json
+from berthline.cli.output import counted, note, print_json
 from berthline.cli.traces_file import ClusterOption, FormatOptions, Map, TraceFile, format_options
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
     from berthline.traces.cluster_argument import resolve_cluster
     from berthline.traces.validate import validate_trace
 
-    cluster = None if options.cluster is None else resolve_cluster(options.cluster)
+    cluster = None if options.cluster is None else resolve_cluster(options.cluster, note)
     found = validate_trace(
         options.file, options.format, cluster, **format_options(options.map, options.set)
     )
@@ -59,12 +59,19 @@ def show(found: Validation) -> None:
             _show_problem(kind, problem)
     if found.errors or found.warnings:
         print()
-    counts = f"{_count(found.errors, 'error')}, {_count(found.warnings, 'warning')}"
-    read = f"{found.format}, {number(found.jobs)} jobs" if found.format else "not read"
+    counts = f"{counted(len(found.errors), 'error')}, {counted(len(found.warnings), 'warning')}"
+    read = f"{found.format}, {_jobs(found)}" if found.format else "not read"
     print(f"{found.file}: {read}")
     print(f"{counts}: {'usable' if found.usable else 'not usable as it is'}")
     if not found.complete:
         print("there may be more errors: these ended the check")
+
+
+def _jobs(found: Validation) -> str:
+    """Return how many jobs there are, and how many of them are on less than a GPU."""
+    kinds = {"on a part of one GPU": found.jobs_on_parts, "without GPUs": found.jobs_without_gpus}
+    some = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    return counted(found.jobs, "job") + (f" ({some})" if some else "")
 
 
 def _show_problem(kind: str, problem: Problem) -> None:
@@ -79,7 +86,3 @@ def _fold(text: str, indent: str) -> str:
     return textwrap.fill(
         text, 79, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
-
-
-def _count(problems: list[Problem], kind: str) -> str:
-    return f"{len(problems)} {kind}{'' if len(problems) == 1 else 's'}"

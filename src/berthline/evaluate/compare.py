@@ -7,24 +7,22 @@ for in JCT is named as that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from berthline.errors import ConfigError
-from berthline.evaluate.metrics import (
-    Distribution,
-    Fairness,
-    JobCounts,
-    Metrics,
-    QueueLength,
-    Utilization,
-)
+from berthline.evaluate.distribution import Distribution
+from berthline.evaluate.fairness import Fairness
+from berthline.evaluate.job_table import JobCounts
+from berthline.evaluate.queue_length import QueueLength
 from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
+from berthline.evaluate.utilization import Utilization
 from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
+    from berthline.evaluate.metrics import Metrics
     from berthline.model.cluster import Cluster
 
 Progress = Callable[[int, int, str], None]
@@ -36,7 +34,7 @@ JCT_TOLERANCE = 1.02
 TRADE = "trades JCT for slowdown"
 
 _T = TypeVar("_T")
-_Record = TypeVar("_Record", Distribution, Fairness, QueueLength, Utilization)
+_Record = TypeVar("_Record", Distribution, QueueLength, Utilization)
 
 
 class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
@@ -66,6 +64,7 @@ class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
     makespan: float
     utilization: Utilization
     energy_kwh: float
+    energy_per_job_kwh: float
     fairness: Fairness
     queue: QueueLength
     preemptions: float
@@ -101,6 +100,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         workload: name of the workload (of the first, when there are several).
         cluster: name of the cluster.
+        conditions: how jobs ran there, as far as it differs from the defaults.
         knowledge: what all schedulers knew about run times.
         seed: of all runs and of the intervals.
         windows: how many windows each scheduler ran.
@@ -113,6 +113,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     workload: str
     cluster: str
+    conditions: dict[str, float]
     knowledge: str
     seed: int
     windows: int
@@ -131,6 +132,7 @@ def compare(
     knowledge: str = "estimate",
     seed: int = 0,
     windows: int = 1,
+    conditions: Mapping[str, float] | None = None,
     simulator: str = "native",
     progress: Progress | None = None,
 ) -> Comparison:
@@ -145,6 +147,7 @@ def compare(
         seed: for whatever is random in a scheduler, and for the intervals.
         windows: cut each workload into this many consecutive windows of equally many jobs (one
             more or less where it does not divide), each on an empty cluster from time 0.
+        conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` or `reference`.
         progress: called after each run with (done, total, label).
 
@@ -160,6 +163,8 @@ def compare(
     names, reference = _with_baseline(schedulers, baseline)
     if isinstance(cluster, str):
         cluster = Cluster.parse(cluster)
+    if conditions:
+        cluster = cluster.with_conditions(conditions)
 
     measured: list[list[Metrics]] = [[] for _ in names]
     wall_seconds = [0.0] * len(names)
@@ -183,6 +188,7 @@ def compare(
     return Comparison(
         workload=workloads[0].name,
         cluster=cluster.name,
+        conditions=cluster.conditions.changed(),
         knowledge=knowledge,
         seed=seed,
         windows=len(window_jobs),
@@ -293,7 +299,11 @@ def _average(runs: list[Metrics]) -> AverageMetrics:
         makespan=_mean([run.makespan for run in runs]),
         utilization=_average_record([run.utilization for run in runs]),
         energy_kwh=_mean([run.energy_kwh for run in runs]),
-        fairness=_average_record([run.fairness for run in runs]),
+        energy_per_job_kwh=_mean([run.energy_per_job_kwh for run in runs]),
+        fairness=Fairness(
+            jain=_mean([run.fairness.jain for run in runs]),
+            rho=_average_record([run.fairness.rho for run in runs]),
+        ),
         queue=_average_record([run.queue for run in runs]),
         preemptions=_mean([run.preemptions for run in runs]),
         deadline_miss_rate=_mean(rates) if rates else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,12 +18,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from berthline.errors import ConfigError, unknown_name
-from berthline.model.gpu_types import GpuType, gpu_type
+from berthline.errors import ConfigError, misfit, unknown_name
+from berthline.model.conditions import Conditions
+from berthline.model.gpu_types import GpuType, canonical_name, gpu_type
+from berthline.model.limits import Outage, PoolRules, Quota
 from berthline.model.workload import MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 NO_LIMIT = 0
 """Written for a node's CPUs or memory when the cluster does not limit them."""
@@ -32,7 +35,12 @@ MAX_GPUS = 2**23
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` equal nodes, as written in a cluster file."""
+    """`count` equal nodes, as written in a cluster file.
+
+    They are in the rack that is named, or in racks of their own of `nodes_per_rack` nodes, or else
+    in one rack with all other nodes for which nothing is said. `mtbf` and `mttr` (seconds) replace
+    the cluster's conditions of the same name; 0 = as the conditions say.
+    """
 
     count: int
     gpus: int
@@ -40,6 +48,10 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     cpus: int = NO_LIMIT
     memory_mib: int = NO_LIMIT
     pool: str = ""
+    rack: str = ""
+    nodes_per_rack: int = 0
+    mtbf: float = 0.0
+    mttr: float = 0.0
 
 
 Amount = Annotated[float, msgspec.Meta(ge=0)]
@@ -55,14 +67,45 @@ class GpuTypeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     tflops_fp32: Amount | None = None
     source: str = "the cluster file"
     is_guess: bool = False
+    speed: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
+class QuotaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A `[[quotas]]` entry; see Quota."""
+
+    gpus: Annotated[float, msgspec.Meta(ge=0, le=MAX_GPUS)]
+    pool: str = ""
+    user: str = ""
+    gpu_type: str = ""
+
+
+class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table `[pools.NAME]`; see PoolRules."""
+
+    borrow: bool = False
+    lend: bool = False
+
+
+class OutageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An `[[outages]]` entry: some nodes, a rack, or a share of all nodes (lowest ids first)."""
+
+    down: Amount
+    up: Amount | None = None
+    nodes: list[int] = []
+    rack: str = ""
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class ClusterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, GPU types of its own."""
+    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, and what they are like."""
 
     name: str = ""
     nodes: list[NodeGroup]
     gpu_types: dict[str, GpuTypeEntry] = {}
+    conditions: dict[str, Any] = {}
+    quotas: list[QuotaEntry] = []
+    pools: dict[str, PoolEntry] = {}
+    outages: list[OutageEntry] = []
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,6 +121,14 @@ class Cluster:
         pool: index into `pool_names` for each node; -1 = in no pool.
         types: the GPU types present.
         pool_names: names of the pools, each of which owns the nodes that point to it.
+        rack: index into `rack_names` for each node.
+        rack_names: names of the racks.
+        mtbf: mean time between failures of each node in seconds; 0 = as `conditions` say.
+        mttr: mean time to repair of each node in seconds; 0 = as `conditions` say.
+        conditions: how jobs run here.
+        quotas: limits on GPUs in use.
+        pool_rules: for pools that borrow or lend.
+        outages: when nodes are known to be down.
     """
 
     name: str
@@ -88,6 +139,14 @@ class Cluster:
     pool: npt.NDArray[np.int32]  # (num_nodes,)
     types: tuple[GpuType, ...]
     pool_names: tuple[str, ...]
+    rack: npt.NDArray[np.int32]  # (num_nodes,)
+    rack_names: tuple[str, ...]
+    mtbf: npt.NDArray[np.float64]  # (num_nodes,)
+    mttr: npt.NDArray[np.float64]  # (num_nodes,)
+    conditions: Conditions = dataclasses.field(default_factory=Conditions)
+    quotas: tuple[Quota, ...] = ()
+    pool_rules: Mapping[str, PoolRules] = dataclasses.field(default_factory=dict)
+    outages: tuple[Outage, ...] = ()
 
     @property
     def num_nodes(self) -> int:
@@ -152,6 +211,18 @@ class Cluster:
                 types.append(kind)
             if group.pool and group.pool not in pools:
                 pools.append(group.pool)
+            for field, lowest in (("mtbf", 1), ("mttr", 1), ("nodes_per_rack", 1)):
+                value = getattr(group, field)
+                if not (value == 0 or value >= lowest):
+                    raise ConfigError(
+                        f"{field} is {value:g}",
+                        where=where,
+                        expected=f"{lowest} or more; or 0, as if nothing were said",
+                    )
+            if group.rack and group.nodes_per_rack:
+                raise ConfigError(
+                    "rack and nodes_per_rack are both given", where=where, expected="one of them"
+                )
         if not groups:
             raise ConfigError("a cluster needs at least one node", where=name)
         counts = [group.count for group in groups]
@@ -162,13 +233,18 @@ class Cluster:
                 expected=f"up to 1,000,000 nodes and {MAX_GPUS:,} GPUs",
             )
 
-        def spread(values: list[int], dtype: type[np.generic] = np.int32) -> npt.NDArray[Any]:
+        def spread(values: Sequence[float], dtype: type[np.generic] = np.int32) -> npt.NDArray[Any]:
             column = np.repeat(np.array(values, dtype=dtype), counts)
             column.setflags(write=False)
             return column
 
+        rack, rack_names = _racks(groups)
         return cls(
             name=name,
+            rack=rack,
+            rack_names=rack_names,
+            mtbf=spread([g.mtbf for g in groups], np.float64),
+            mttr=spread([g.mttr for g in groups], np.float64),
             gpus=spread([g.gpus for g in groups]),
             cpus=spread([g.cpus for g in groups]),
             memory_mib=spread([g.memory_mib for g in groups], np.int64),
@@ -194,17 +270,103 @@ class Cluster:
                 f"cannot read the cluster file: {error.strerror}", where=str(path)
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+            what, where, expected = misfit(
+                error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}
+            )
             raise ConfigError(
-                f"not a cluster file: {error}",
-                where=str(path),
-                expected="[[nodes]] groups, each with count and gpus",
+                f"not a cluster file: {what}",
+                where=", ".join(filter(None, (str(path), where))),
+                expected=expected or _LAYOUTS.get(where.partition(" ")[0], _LAYOUT_OF_NODES),
                 hint="see docs/reference/cluster.md",
             ) from None
-        extra = [
-            GpuType(name=name, **msgspec.structs.asdict(entry))
-            for name, entry in layout.gpu_types.items()
-        ]
-        return cls.from_groups(layout.nodes, name=layout.name or path.stem, extra_types=extra)
+        extra = []
+        for name, entry in layout.gpu_types.items():
+            figures = msgspec.structs.asdict(entry)
+            extra.append(GpuType(name=name, measured_speed=figures.pop("speed"), **figures))
+        cluster = cls.from_groups(layout.nodes, name=layout.name or path.stem, extra_types=extra)
+        try:
+            return cluster.with_rules(layout)
+        except ConfigError as error:
+            raise ConfigError(
+                error.what,
+                where=", ".join(filter(None, (str(path), error.where))),
+                expected=error.expected,
+                hint=error.hint,
+            ) from None
+
+    def with_rules(self, layout: ClusterFile) -> Cluster:
+        """Return this cluster with the conditions, quotas, pool rules and outages of a file.
+
+        Raises:
+            ConfigError: one of them names a pool, rack, node or GPU type that is not there.
+        """
+        for name in layout.pools:
+            self._check_pool(name, f"[pools.{name}]")
+        for name, value in layout.conditions.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ConfigError(f"condition {name} is {value!r}", expected="a number")
+        kinds = [kind.name for kind in self.types]
+        quotas = []
+        for number, entry in enumerate(layout.quotas, start=1):
+            if entry.pool:
+                self._check_pool(entry.pool, f"quota {number}")
+            kind = entry.gpu_type
+            if kind and kind not in kinds:
+                kind = canonical_name(kind)
+            if kind and kind not in kinds:
+                what, expected, hint = unknown_name("GPU type", entry.gpu_type, kinds)
+                raise ConfigError(
+                    what, where=f"quota {number}", expected=f"{expected}, as the nodes", hint=hint
+                )
+            quotas.append(Quota(gpus=entry.gpus, pool=entry.pool, user=entry.user, gpu_type=kind))
+        return dataclasses.replace(
+            self,
+            conditions=self.conditions.replace(layout.conditions),
+            quotas=tuple(quotas),
+            pool_rules={
+                name: PoolRules(borrow=entry.borrow, lend=entry.lend)
+                for name, entry in layout.pools.items()
+            },
+            outages=tuple(
+                self._outage(entry, f"outage {number}")
+                for number, entry in enumerate(layout.outages, start=1)
+            ),
+        )
+
+    def _check_pool(self, name: str, where: str) -> None:
+        if name not in self.pool_names:
+            what, expected, hint = unknown_name("pool", name, self.pool_names)
+            if not self.pool_names:
+                expected = "a pool of the nodes, but none has one"
+            raise ConfigError(what, where=where, expected=expected, hint=hint)
+
+    def _outage(self, entry: OutageEntry, where: str) -> Outage:
+        up = np.inf if entry.up is None else entry.up
+        if not up > entry.down:
+            raise ConfigError(
+                f"down is {entry.down:g} and up is {up:g}",
+                where=where,
+                expected="up after down, in seconds",
+            )
+        nodes = set(entry.nodes)
+        if entry.rack:
+            if entry.rack not in self.rack_names:
+                what, expected, hint = unknown_name("rack", entry.rack, self.rack_names)
+                raise ConfigError(what, where=where, expected=expected, hint=hint)
+            rack = self.rack_names.index(entry.rack)
+            nodes.update(np.flatnonzero(self.rack == rack).tolist())
+        nodes.update(range(round(entry.share * self.num_nodes)))
+        if not nodes or not all(0 <= node < self.num_nodes for node in nodes):
+            raise ConfigError(
+                "it is no outage of nodes of the cluster",
+                where=where,
+                expected=f"nodes = [0, ...] up to {self.num_nodes - 1}, a rack, or a share",
+            )
+        return Outage(down=entry.down, up=up, nodes=tuple(sorted(nodes)))
+
+    def with_conditions(self, changes: Mapping[str, float]) -> Cluster:
+        """Return this cluster with some of its conditions changed."""
+        return dataclasses.replace(self, conditions=self.conditions.replace(changes))
 
     @classmethod
     def parse(cls, text: str) -> Cluster:
@@ -233,3 +395,37 @@ class Cluster:
             + expected,
             hint=hint or "one node with all GPUs (no placement at all) is uniform:1x512",
         )
+
+
+_LAYOUT_OF_NODES = "[[nodes]] groups, each with count and gpus"
+_LAYOUTS = {
+    "quota": "gpus, and whose: pool, user or gpu_type",
+    "outage": "down, up, and which: nodes, rack or share",
+    "pools": "borrow or lend",
+}
+"""What is expected in the parts of a cluster file."""
+
+
+def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return each node's rack and the racks' names."""
+    rack: list[int] = []
+    names: list[str] = []
+    numbered = 0
+    for group in groups:
+        for position in range(group.count):
+            if group.nodes_per_rack and not group.rack:
+                if position % group.nodes_per_rack == 0:
+                    numbered += 1
+                name = f"rack{numbered}"
+            else:
+                name = group.rack or "rack0"
+            # Names come in runs, so the last one is nearly always the one sought.
+            if not names or names[-1] != name:
+                if name in names:
+                    rack.append(names.index(name))
+                    continue
+                names.append(name)
+            rack.append(len(names) - 1)
+    column = np.array(rack, np.int32)
+    column.setflags(write=False)
+    return column, tuple(names)

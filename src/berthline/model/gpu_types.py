@@ -13,6 +13,7 @@ job's set of types, so that a job's `V100M32` finds a node's `V100`.
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from berthline.errors import ConfigError, unknown_name
 
@@ -23,13 +24,14 @@ class GpuType:
 
     Attributes:
         name: its name, the same in clusters, workloads and reports.
-        tflops: dense half-precision TFLOPS; weighs utilisation and speed.
+        tflops: dense half-precision TFLOPS; weighs utilisation.
         memory_mib: memory of one GPU.
         idle_w: power at rest.
         peak_w: power limit of one GPU.
         tflops_fp32: single-precision TFLOPS outside tensor cores; None = not stated.
         source: where the figures are from; for a guess, why this one.
         is_guess: the publisher of the trace does not say what the GPU is.
+        measured_speed: how fast jobs run on it, V100 = 1, where somebody has measured it.
     """
 
     name: str
@@ -40,8 +42,25 @@ class GpuType:
     tflops_fp32: float | None = None
     source: str = ""
     is_guess: bool = False
+    measured_speed: float | None = None
+
+    @property
+    def speed(self) -> float:
+        """How fast jobs run on it; V100 = 1.
+
+        Unless measured, the geometric mean of its half- and single-precision TFLOPS relative to a
+        V100: training gains less from tensor cores than their TFLOPS promise, and more than from
+        single precision alone.
+        """
+        if self.measured_speed is not None:
+            return self.measured_speed
+        half = self.tflops / _V100_TFLOPS
+        if self.tflops_fp32 is None:
+            return half
+        return math.sqrt(half * (self.tflops_fp32 / _V100_TFLOPS_FP32))
 
 
+_V100_TFLOPS, _V100_TFLOPS_FP32 = 125.0, 15.7
 _A800 = "NVIDIA A100 datasheet, SXM 80 GB: the A800 differs in its NVLink only"
 _H800 = "NVIDIA H100 datasheet, SXM5: the H800 differs in its NVLink and double precision only"
 _RTX4090 = "NVIDIA Ada architecture whitepaper; half precision with single-precision accumulation"
@@ -88,6 +107,9 @@ GPU_TYPES: dict[str, GpuType] = {
     )
 }
 """Every GPU type by its name. Other spellings are in `ALIASES`."""
+
+REFERENCE_TYPE = "V100-32"
+"""On which a workload's run times are, unless it says otherwise."""
 
 ALIASES: dict[str, str] = {
     "V100": "V100-32",

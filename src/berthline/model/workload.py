@@ -15,11 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from berthline.errors import TraceError
+from berthline.errors import ConfigError, TraceError
+from berthline.model.gpu_types import REFERENCE_TYPE, gpu_type
+from berthline.model.origin import provenance_of_cut
 
 FloatColumn = npt.NDArray[np.float64]
 IntColumn = npt.NDArray[np.int32]
 LongColumn = npt.NDArray[np.int64]
+
+WHOLE_GPU = 1000
+"""Thousandths of a GPU: a job on whole GPUs."""
 
 MAX_MEMORY_MIB = 2**38
 """Memory of a job or a node: 256 PiB."""
@@ -28,6 +33,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "submit": np.float64,
     "run": np.float64,
     "gpus": np.int32,
+    "gpu_milli": np.int32,
     "estimate": np.float64,
     "cpus": np.int32,
     "memory_mib": np.int64,
@@ -46,7 +52,8 @@ class Workload:
     Attributes:
         submit: seconds on the workload's clock, 0 or more, ascending.
         run: true run time in seconds, > 0. Schedulers see it only under `exact` knowledge.
-        gpus: whole GPUs, all of which start together (the gang), >= 1.
+        gpus: GPUs that start together (the gang); 0 = a job that needs CPUs or memory only.
+        gpu_milli: thousandths of each GPU: 1000, or less for a job on part of one GPU.
         estimate: the run time the user (or the trace) stated, > 0; NaN where none was given.
         cpus: CPU cores of the whole gang, spread over nodes in proportion to GPUs; 0 = no limit.
         memory_mib: memory of the whole gang, spread likewise; 0 = no limit.
@@ -55,6 +62,7 @@ class Workload:
         user: index into `user_names`.
         pool: index into `pool_names`; -1 = may use every pool.
         gpu_types: index into `gpu_type_sets`; -1 = may use every GPU type.
+        reference_type: the GPU type the run times are on, for jobs that do not ask for one type.
         names: the ids of the trace the jobs came from; None = the row numbers.
         provenance: where the rows came from and what was left out, as plain data.
     """
@@ -62,6 +70,7 @@ class Workload:
     submit: FloatColumn  # (num_jobs,)
     run: FloatColumn  # (num_jobs,)
     gpus: IntColumn  # (num_jobs,)
+    gpu_milli: IntColumn  # (num_jobs,)
     estimate: FloatColumn  # (num_jobs,)
     cpus: IntColumn  # (num_jobs,)
     memory_mib: LongColumn  # (num_jobs,)
@@ -73,6 +82,7 @@ class Workload:
     user_names: tuple[str, ...] = ("all",)
     pool_names: tuple[str, ...] = ()
     gpu_type_sets: tuple[str, ...] = ()
+    reference_type: str = REFERENCE_TYPE
     names: npt.NDArray[np.str_] | None = None
     name: str = "workload"
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -88,7 +98,14 @@ class Workload:
     @property
     def work(self) -> float:
         """GPU-seconds of all jobs together, by their true run times."""
-        return float(np.dot(self.run, self.gpus.astype(np.float64)))
+        return float(np.dot(self.run, self.gpu_amount))
+
+    @property
+    def gpu_amount(self) -> FloatColumn:
+        """GPUs of each job, parts of a GPU included: 0.25 for a quarter of one."""
+        if (self.gpu_milli == WHOLE_GPU).all():
+            return self.gpus.astype(np.float64)
+        return self.gpus * self.gpu_milli / 1000.0
 
     @classmethod
     def from_columns(
@@ -97,6 +114,7 @@ class Workload:
         submit: npt.ArrayLike,
         run: npt.ArrayLike,
         gpus: npt.ArrayLike,
+        gpu_milli: npt.ArrayLike | int = WHOLE_GPU,
         estimate: npt.ArrayLike | None = None,
         cpus: npt.ArrayLike | int = 0,
         memory_mib: npt.ArrayLike | int = 0,
@@ -108,6 +126,7 @@ class Workload:
         user_names: tuple[str, ...] | None = None,
         pool_names: tuple[str, ...] = (),
         gpu_type_sets: tuple[str, ...] = (),
+        reference_type: str = REFERENCE_TYPE,
         names: npt.ArrayLike | None = None,
         name: str = "workload",
         provenance: Mapping[str, Any] | None = None,
@@ -119,8 +138,9 @@ class Workload:
             submit: submission times in seconds, in any order.
             run: true run times in seconds.
             gpus: GPUs per job.
+            gpu_milli: see the class; scalars apply to all jobs, as for every column below.
             estimate: stated run times; None = no job has one.
-            cpus: see the class; scalars apply to all jobs, as for every column below.
+            cpus: see the class.
             memory_mib: see the class.
             priority: see the class.
             deadline: absolute, on the same clock as `submit`.
@@ -130,6 +150,7 @@ class Workload:
             user_names: None = the numbers themselves.
             pool_names: names that `pool` points to.
             gpu_type_sets: GPU type sets that `gpu_types` points to, such as `"A100|V100"`.
+            reference_type: see the class; any spelling of a known GPU type.
             names: the jobs' ids in the trace.
             name: what reports call this workload.
             provenance: plain data about origin and dropped rows.
@@ -149,6 +170,7 @@ class Workload:
             "submit": submit_times,
             "run": run,
             "gpus": gpus,
+            "gpu_milli": gpu_milli,
             "estimate": np.nan if estimate is None else estimate,
             "cpus": cpus,
             "memory_mib": memory_mib,
@@ -161,6 +183,12 @@ class Workload:
         columns = {
             key: _column(key, value, submit_times.size, name) for key, value in given.items()
         }
+        try:
+            reference = gpu_type(reference_type)
+        except ConfigError as error:
+            raise TraceError(
+                error.what, where=name, expected=error.expected, hint=error.hint
+            ) from None
         num_users = None if user_names is None else len(user_names)
         _check_ranges(columns, name, num_users, len(pool_names), len(gpu_type_sets))
         order = np.argsort(columns["submit"], kind="stable")
@@ -196,15 +224,21 @@ class Workload:
             user_names=user_names,
             pool_names=pool_names,
             gpu_type_sets=gpu_type_sets,
+            reference_type=reference.name,
             names=labels,
             name=name,
             provenance=dict(provenance or {}),
         )
 
     def window(self, first: int, last: int) -> Workload:
-        """Return jobs `first` to `last - 1` as a workload of their own, rebased to time 0."""
+        """Return jobs `first` to `last - 1` as a workload of their own, rebased to time 0.
+
+        Counts of the file they come from are under `origin` in its provenance.
+        """
         columns = {key: getattr(self, key)[first:last].copy() for key in _DTYPES}
-        provenance = dict(self.provenance)
+        provenance = provenance_of_cut(
+            self.provenance, first=first, jobs=len(columns["submit"]), of=len(self)
+        )
         if provenance.get("origin_unix_time") is not None and last > first:
             provenance["origin_unix_time"] += float(self.submit[first])
         return Workload.from_columns(
@@ -212,6 +246,7 @@ class Workload:
             user_names=self.user_names,
             pool_names=self.pool_names,
             gpu_type_sets=self.gpu_type_sets,
+            reference_type=self.reference_type,
             names=None if self.names is None else self.names[first:last],
             name=f"{self.name}[{first}:{last}]",
             provenance=provenance,
@@ -256,7 +291,22 @@ def _check_ranges(
     rules = [
         ("submit", np.isfinite(columns["submit"]), "a finite number of seconds"),
         ("run", np.isfinite(columns["run"]) & (columns["run"] > 0), "seconds, more than 0"),
-        ("gpus", columns["gpus"] >= 1, "at least 1 GPU"),
+        ("gpus", columns["gpus"] >= 0, "0 GPUs (CPUs or memory only) or more"),
+        (
+            "gpus",
+            (columns["gpus"] > 0) | (columns["cpus"] > 0) | (columns["memory_mib"] > 0),
+            "a GPU, or CPUs or memory: a job that needs nothing is none",
+        ),
+        (
+            "gpu_milli",
+            (columns["gpu_milli"] >= 1) & (columns["gpu_milli"] <= WHOLE_GPU),
+            f"1 to {WHOLE_GPU}",
+        ),
+        (
+            "gpu_milli",
+            (columns["gpu_milli"] == WHOLE_GPU) | (columns["gpus"] == 1),
+            f"{WHOLE_GPU}, except for a job on part of one GPU (gpus = 1)",
+        ),
         ("estimate", np.isnan(estimate) | ((estimate > 0) & np.isfinite(estimate)), "seconds > 0"),
         ("cpus", columns["cpus"] >= 0, "0 (no limit) or more"),
         ("memory_mib", columns["memory_mib"] >= 0, "0 (no limit) or more"),

@@ -34,6 +34,10 @@ MAX_TERMS = 200
 """Operators a formula may have; a longer chain would be as deep a tree, too deep for Python."""
 
 
+ASK_FOR_A_PLACE = frozenset({"can_start", "ways_tier1", "ways_tier2"})
+"""Words that a placement must not use."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Node:
     """One node of a formula's tree: an operation on its arguments, a word, or a number."""
@@ -154,12 +158,19 @@ class Formula:
     words: frozenset[str]
 
     @classmethod
-    def parse(cls, text: str, *, parameters: Mapping[str, float] | None = None) -> Formula:
+    def parse(
+        cls,
+        text: str,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        of_nodes: bool = False,
+    ) -> Formula:
         """Check `text` and return it as a formula.
 
         Args:
             text: the formula.
             parameters: further names with fixed values, such as a gate's options.
+            of_nodes: whether it may use words about a node, as a placement may.
 
         Raises:
             PolicyError: the text is no formula, or uses a word that does not exist.
@@ -168,7 +179,7 @@ class Formula:
             >>> Formula.parse("-(wait/estimate)**3 * gpus").changes
             'time'
         """
-        parser = _Parser(text, parameters or {})
+        parser = _Parser(text, parameters or {}, of_nodes=of_nodes)
         root = parser.formula()
         parser.expect_end()
         formula = cls(text, root, frozenset(parser.words))
@@ -221,8 +232,9 @@ class Formula:
 class _Parser:
     """Recursive descent over the tokens of one formula."""
 
-    def __init__(self, text: str, parameters: Mapping[str, float]) -> None:
+    def __init__(self, text: str, parameters: Mapping[str, float], *, of_nodes: bool) -> None:
         self.text, self.parameters = text, parameters
+        self.of_nodes = of_nodes
         self.words: set[str] = set()
         self.nesting = 0
         self.operators = 0
@@ -313,6 +325,17 @@ class _Parser:
             if text in self.parameters:
                 return Node("number", value=float(self.parameters[text]))
             if text in VOCABULARY:
+                if VOCABULARY[text].scope == "node" and not self.of_nodes:
+                    raise self.error(
+                        f"{text} is about a node",
+                        position,
+                        "a word about a job or the cluster",
+                        "words about nodes are for placements: @[FORMULA]",
+                    )
+                if text in ASK_FOR_A_PLACE and self.of_nodes:
+                    raise self.error(
+                        f"{text} asks for a placement itself", position, "another word"
+                    )
                 self.words.add(text)
                 return Node("word", word=text)
             known = [*VOCABULARY, *FUNCTIONS, *self.parameters]

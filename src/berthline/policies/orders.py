@@ -78,6 +78,17 @@ ORDERS: dict[str, Order] = {
             "Slurm's priority/multifactor: age (full after 7 days), size, fair share without decay"
             " (equal shares), qos; equal weights",
         ),
+        Order("srpt", "remaining", "shortest remaining run time first; with !srpt"),
+        Order("srpt-area", "remaining * gpus", "smallest remaining GPU-seconds first; with ![...]"),
+        Order(
+            "las",
+            "where(8 * (wait > 8 * attained / gpus), 0,"
+            " (attained >= 3250) + (attained >= 18000))",
+            "least attained service, three queues, first come first in each; Tiresias, Gu et al.,"
+            " NSDI 2019; with !las",
+        ),
+        Order("gittins", "-gittins", "highest Gittins index; Gu et al., NSDI 2019; with !gittins"),
+        Order("qssf", "predicted * gpus", "quasi-shortest service first; Hu et al., SC 2021"),
         Order("random", "random", "a random order, fixed by the seed"),
     )
 }

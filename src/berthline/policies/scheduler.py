@@ -1,11 +1,12 @@
-"""Scheduler: a rule for every seat, written `order[+discipline][@placement][?gate]`.
+"""Scheduler: a rule for every seat, `order[+discipline][@placement][?gate][!preemption]`.
 
-The order and the gate are names from the registries or formulas in brackets; options of a named
-gate follow it after colons:
+Every seat but the discipline takes a name or a formula in brackets; options follow after colons:
 
     sjf                                   sjf+strict@first-fit, the defaults written out
     sjf+easy@best-fit?express-lane:T=7200:r=0.2
-    [estimate * sqrt(gpus)]+easy?[free_gpus - gpus - 8]
+    [estimate * sqrt(gpus)]+easy@[node_free_gpus]?[free_gpus - gpus - 8]
+    las+skip!las:q1=3600:q2=36000
+    fcfs+skip![log2(attained + 60)]:margin=1:every=60
 """
 
 from __future__ import annotations
@@ -16,39 +17,98 @@ import re
 from typing import TYPE_CHECKING
 
 from berthline.errors import PolicyError, unknown_name
+from berthline.model.conditions import MIN_TICK
 from berthline.policies.formulas import Formula
 from berthline.policies.orders import ORDERS, order_formula
-from berthline.policies.rules import DISCIPLINES, GATES, NEEDS_RUN_TIMES, PLACEMENTS
+from berthline.policies.rules import (
+    COMMON_OPTIONS,
+    DISCIPLINES,
+    GATES,
+    NEEDS_RUN_TIMES,
+    PLACEMENT_FORMULAS,
+    PLACEMENTS,
+    PLAN_OPTIONS,
+    PREEMPTIONS,
+    ROUND_SECONDS,
+    SAVES_FIRST,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
-FORM = "order[+discipline][@placement][?gate], such as sjf+easy@best-fit"
+FORM = "order[+discipline][@placement][?gate][!preemption], such as sjf+easy@best-fit"
 _PART = r"\[[^\]]*\]|[^+@?!\[\]]+"
+_OPTIONS = r"(?::[^+@?!\[\]]+)?"
 _SCHEDULER = re.compile(
-    rf"(?P<order>{_PART})(?:\+(?P<discipline>[^+@?!]+))?(?:@(?P<placement>[^+@?!]+))?"
-    r"(?:\?(?P<gate>\[[^\]]*\]|[^@?!\[\]]+))?(?:!(?P<preemption>.+))?"
+    rf"(?P<order>{_PART})(?:\+(?P<discipline>[^+@?!\[\]]+))?(?:@(?P<placement>{_PART}))?"
+    r"(?:\?(?P<gate>\[[^\]]*\]|[^@?!\[\]]+))?"
+    rf"(?:!(?P<preemption>\s*\[[^\]]*\]{_OPTIONS}|[^!\[\]]+))?"
 )
+_ANYTHING = (-math.inf, math.inf)
+_FROM_ZERO = (0.0, math.inf)
+_RANGES = {
+    "min_run": (SAVES_FIRST, math.inf),
+    "max_restarts": _FROM_ZERO,
+    "every": _FROM_ZERO,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class PreemptionRule:
+    """The preempt seat of a scheduler; see `policies/rules.py` for what the options mean."""
+
+    name: str
+    index: Formula | None
+    margin: float
+    min_run: float
+    max_restarts: float
+    every: float
+    moves: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Scheduler:
-    """A rule for every seat. Its text form is canonical: equal schedulers, equal text."""
+    """A rule for every seat. Its text form is canonical: equal schedulers, equal text.
+
+    Attributes:
+        name: the text form.
+        order: which waiting job comes next.
+        discipline: who may start when the first in order cannot.
+        placement: on which GPUs.
+        node_order: the formula of a placement that is one; None = a rule of its own.
+        gate: whether a job may start now; None = always.
+        preemption: who must yield; None = nobody.
+        round_seconds: length of a round, of the discipline `rounds`.
+        plan_jobs: how many jobs the placement `milp` plans at once.
+        plan_seconds: how long it may take for that.
+    """
 
     name: str
     order: Formula
     discipline: str
     placement: str
+    node_order: Formula | None
     gate: Formula | None
+    preemption: PreemptionRule | None
+    round_seconds: float
+    plan_jobs: int = 0
+    plan_seconds: float = 0.0
 
     def __str__(self) -> str:
         return self.name
 
     @property
+    def formulas(self) -> list[Formula]:
+        """The formulas of all seats."""
+        index = self.preemption.index if self.preemption else None
+        return [f for f in (self.order, self.node_order, self.gate, index) if f is not None]
+
+    @property
     def needs_run_times(self) -> bool:
         """Whether any seat must know run times."""
-        formulas = [self.order] if self.gate is None else [self.order, self.gate]
-        return self.discipline in NEEDS_RUN_TIMES or any(f.uses_estimate for f in formulas)
+        moves = self.preemption is not None and self.preemption.name == "defrag"
+        in_formulas = any(formula.uses_estimate for formula in self.formulas)
+        return self.discipline in NEEDS_RUN_TIMES or moves or in_formulas
 
     @classmethod
     def parse(cls, text: str, *, order: str | None = None, gate: str | None = None) -> Scheduler:
@@ -69,35 +129,36 @@ class Scheduler:
         match = _SCHEDULER.fullmatch(text.strip())
         if match is None:
             raise PolicyError(f"cannot read scheduler {text!r}", expected=FORM)
-        parts = match.groupdict()
-        if parts["preemption"]:
+        parts = {seat: (part or "").strip() for seat, part in match.groupdict().items()}
+        if order is not None:
+            parts["order"] = _bracketed(order, ORDERS)
+        if gate is not None:
+            parts["gate"] = _bracketed(gate, (*GATES, "none"))
+        where = f"scheduler {text!r}"
+        discipline, round_seconds, discipline_name = _discipline(parts["discipline"], where)
+        placement, node_order, plan, placement_name = _placement(parts["placement"], where)
+        gate_formula, gate_name = _gate(parts["gate"], where)
+        preemption, preemption_name = _preemption(parts["preemption"], where)
+        if preemption is not None and discipline == "rounds":
             raise PolicyError(
-                f"unknown preemption rule {parts['preemption']!r}",
-                where=f"scheduler {text!r}",
-                expected="no '!' part: this version has no preemption rules",
+                "rounds decide themselves who runs",
+                where=where,
+                expected="no '!' part with the discipline rounds",
             )
-        order_text = _bracketed(order, ORDERS) if order is not None else parts["order"].strip()
-        gate_text = (
-            _bracketed(gate, (*GATES, "none"))
-            if gate is not None
-            else (parts["gate"] or "").strip()
-        )
-        discipline = (parts["discipline"] or "strict").strip()
-        placement = (parts["placement"] or "first-fit").strip()
-        for kind, value, known in (
-            ("discipline", discipline, DISCIPLINES),
-            ("placement", placement, PLACEMENTS),
-        ):
-            if value not in known:
-                what, expected, hint = unknown_name(kind, value, known)
-                raise PolicyError(what, where=f"scheduler {text!r}", expected=expected, hint=hint)
-        gate_formula, gate_name = _gate(gate_text, text) if gate_text else (None, "")
+        name = f"{parts['order']}+{discipline_name}@{placement_name}"
+        name += f"?{gate_name}" if gate_name else ""
+        name += f"!{preemption_name}" if preemption_name else ""
         return cls(
-            name=f"{order_text}+{discipline}@{placement}" + (f"?{gate_name}" if gate_name else ""),
-            order=_order(order_text),
+            name=name,
+            order=_order(parts["order"]),
             discipline=discipline,
             placement=placement,
+            node_order=node_order,
             gate=gate_formula,
+            preemption=preemption,
+            round_seconds=round_seconds,
+            plan_jobs=int(plan.get("k", 0)),
+            plan_seconds=plan.get("limit", 0.0),
         )
 
 
@@ -126,9 +187,41 @@ def _order(text: str) -> Formula:
     return order_formula(text)
 
 
-def _gate(text: str, scheduler: str) -> tuple[Formula | None, str]:
+def _discipline(text: str, where: str) -> tuple[str, float, str]:
+    """Return the discipline, the length of its rounds, and its canonical text."""
+    name, *settings = (text or "strict").split(":")
+    if name not in DISCIPLINES:
+        what, expected, hint = unknown_name("discipline", name, DISCIPLINES)
+        raise PolicyError(what, where=where, expected=expected, hint=hint)
+    known = {"T": ROUND_SECONDS} if name == "rounds" else {}
+    options = _options(f"discipline {name!r}", settings, known, {"T": (1.0, math.inf)}, where)
+    return name, options.get("T", 0.0), _written(name, options)
+
+
+def _placement(text: str, where: str) -> tuple[str, Formula | None, dict[str, float], str]:
+    """Return the placement's rule, its formula if it is one, its options and canonical text."""
+    text = text or "first-fit"
+    if text.startswith("["):
+        return "formula", Formula.parse(text[1:-1], of_nodes=True), {}, text
+    name, *settings = text.split(":")
+    if name not in PLACEMENTS:
+        what, expected, hint = unknown_name("placement", name, PLACEMENTS)
+        raise PolicyError(
+            what, where=where, expected=f"{expected}, or a formula in brackets", hint=hint
+        )
+    known = PLAN_OPTIONS if name == "milp" else {}
+    ranges = {"k": (1.0, 64.0), "limit": (0.001, 3600.0)}
+    options = _options(f"placement {name!r}", settings, known, ranges, where)
+    written = _written(name, options)
+    if name in PLACEMENT_FORMULAS:
+        return "formula", Formula.parse(PLACEMENT_FORMULAS[name], of_nodes=True), {}, written
+    return name, None, options, written
+
+
+def _gate(text: str, where: str) -> tuple[Formula | None, str]:
     """Return the gate's formula and its canonical text."""
-    where = f"scheduler {scheduler!r}"
+    if not text:
+        return None, ""
     if text.startswith("["):
         return Formula.parse(text[1:-1]), text
     name, *settings = text.split(":")
@@ -140,23 +233,85 @@ def _gate(text: str, scheduler: str) -> tuple[Formula | None, str]:
             what, where=where, expected=f"{expected}, or a formula in brackets", hint=hint
         )
     gate = GATES[name]
-    options = dict(gate.options)
+    options = _options(f"gate {name!r}", settings, gate.options, gate.ranges, where)
+    return Formula.parse(gate.formula, parameters=options), _written(name, options)
+
+
+def _preemption(text: str, where: str) -> tuple[PreemptionRule | None, str]:
+    """Return the preemption rule and its canonical text."""
+    if not text or text == "none":
+        return None, ""
+    if text.startswith("["):
+        name, _, rest = text.partition("]")
+        name += "]"
+        settings = rest.lstrip(":").split(":") if rest else []
+        formula, own = name[1:-1], {}
+    else:
+        name, *settings = text.split(":")
+        if name not in PREEMPTIONS:
+            what, expected, hint = unknown_name("preemption rule", name, [*PREEMPTIONS, "none"])
+            raise PolicyError(
+                what, where=where, expected=f"{expected}, or a formula in brackets", hint=hint
+            )
+        formula, own = PREEMPTIONS[name].index, dict(PREEMPTIONS[name].options)
+    known = {**COMMON_OPTIONS, **own}
+    ranges = {**_RANGES, "moves": (1.0, 64.0)}
+    options = _options(f"preemption rule {name!r}", settings, known, ranges, where)
+    if 0 < options["every"] < MIN_TICK:
+        raise PolicyError(
+            f"option every of preemption rule {name!r} is {options['every']:g}",
+            where=where,
+            expected=f"0, or {MIN_TICK:g} or more",
+        )
+    rule = PreemptionRule(
+        name="index" if formula else name,
+        index=Formula.parse(formula, parameters=options) if formula else None,
+        margin=options["margin"],
+        min_run=options["min_run"],
+        max_restarts=options["max_restarts"],
+        every=options["every"],
+        moves=int(options.get("moves", 0)),
+    )
+    changed = {key: value for key, value in options.items() if value != known[key]}
+    return rule, _written(name, changed)
+
+
+def _options(
+    what: str,
+    settings: list[str],
+    known: Mapping[str, float],
+    ranges: Mapping[str, tuple[float, float]],
+    where: str,
+) -> dict[str, float]:
+    """Return the options with those given in `settings` replaced."""
+    options = dict(known)
     for setting in settings:
-        key, equals, value = setting.partition("=")
+        key, equals, value = (part.strip() for part in setting.partition("="))
         if not equals or key not in options:
             raise PolicyError(
-                f"unknown option {setting!r} of gate {name!r}",
+                f"unknown option {setting!r} of {what}",
                 where=where,
-                expected=" or ".join(f"{option}=NUMBER" for option in options),
+                expected=" or ".join(f"{option}=NUMBER" for option in options) or "no options",
             )
+        low, high = ranges.get(key, _ANYTHING)
         try:
-            options[key] = _finite(value)
+            number = _finite(value)
         except ValueError:
             raise PolicyError(
-                f"option {key} of gate {name!r} is {value!r}", where=where, expected="a number"
+                f"option {key} of {what} is {value!r}", where=where, expected="a number"
             ) from None
-    canonical = ":".join([name, *(f"{key}={_digits(value)}" for key, value in options.items())])
-    return Formula.parse(gate.formula, parameters=options), canonical
+        if not low <= number <= high:
+            raise PolicyError(
+                f"option {key} of {what} is {value}",
+                where=where,
+                expected=f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}",
+            )
+        options[key] = number
+    return options
+
+
+def _written(name: str, options: Mapping[str, float]) -> str:
+    return ":".join([name, *(f"{key}={_digits(value)}" for key, value in options.items())])
 
 
 def _finite(text: str) -> float:

@@ -1,7 +1,9 @@
 """The words formulas are made of: one table, from which checks, errors and docs come.
 
-A word's value belongs to a waiting job (`job`) or to the whole cluster (`cluster`). `changes`
-says when it may change while the job waits, which decides how often a formula is evaluated:
+A word's value belongs to a job (`job`), to the whole cluster (`cluster`) or, in formulas of
+placements only, to a node (`node`). Orders and gates ask about waiting jobs, preemption rules also
+about running ones. `changes` says when it may change while the job waits, which decides how often
+a formula is evaluated:
 
     never   fixed from the job's submission on
     time    changes with the clock, but not when other jobs start at the same instant
@@ -24,7 +26,7 @@ class Word:
     """One named quantity."""
 
     name: str
-    scope: Literal["job", "cluster"]
+    scope: Literal["job", "cluster", "node"]
     unit: str
     meaning: str
     changes: Changes = "never"
@@ -37,20 +39,46 @@ VOCABULARY: dict[str, Word] = {
     word.name: word
     for word in (
         Word("submit", "job", "s", "when the job was submitted"),
-        Word("wait", "job", "s", "how long it has waited: now - submit", "time"),
+        Word("wait", "job", "s", "how long it has waited: now - submit - time running", "time"),
         Word("estimate", "job", "s", "its run time, as far as the scheduler knows", estimate=True),
-        Word("gpus", "job", "GPUs", "GPUs of its gang"),
+        Word("gpus", "job", "GPUs", "GPUs of its gang; less than 1 for a part of a GPU"),
         Word("cpus", "job", "cores", "CPU cores of its gang; 0 = no limit"),
         Word("memory_mib", "job", "MiB", "memory of its gang; 0 = no limit"),
         Word("work", "job", "GPU s", "estimate * gpus", estimate=True),
         Word("priority", "job", "", "its priority; larger is more important"),
         Word("deadline", "job", "s", "when it should be finished; infinity = no deadline"),
         Word("slack", "job", "s", "time left to its deadline: deadline - now", "time"),
+        Word("attained", "job", "GPU s", "GPU-seconds it has held so far"),
+        Word(
+            "remaining",
+            "job",
+            "s",
+            "run time still to come: estimate less progress made, at least 0",
+            estimate=True,
+        ),
+        Word("restarts", "job", "", "how often it has been preempted"),
+        Word("running", "job", "0 or 1", "1 if it is running, not waiting"),
+        Word(
+            "predicted",
+            "job",
+            "s",
+            "mean run time of its user's last two finished jobs when it was submitted",
+        ),
+        Word(
+            "gittins",
+            "job",
+            "1/GPU s",
+            "its Gittins index: how likely it is to end soon, for what it has attained, judging by"
+            " the jobs that have finished",
+            "state",
+        ),
         Word("random", "job", "", "uniform in [0, 1), fixed for the job by the run's seed"),
         Word("nodes_min", "job", "nodes", "fewest nodes that can hold it on an empty cluster"),
         Word("user_usage", "job", "GPU s", "GPU-seconds its user has used so far", "state"),
         Word("user_share", "job", "", "its user's part of all GPU-seconds used so far", "state"),
         Word("user_jobs", "job", "jobs", "its user's jobs that wait or run now", "state"),
+        Word("user_gpus", "job", "GPUs", "GPUs its user's jobs hold now", "state"),
+        Word("borrowed_gpus", "job", "GPUs", "GPUs it holds outside its own pool"),
         Word("pool_free_gpus", "job", "GPUs", f"free GPUs on {_MAY_USE}", "state"),
         Word("pool_total_gpus", "job", "GPUs", f"all GPUs on {_MAY_USE}"),
         Word(
@@ -60,7 +88,28 @@ VOCABULARY: dict[str, Word] = {
             "GPUs asked for by waiting jobs with the same pool and GPU types, itself included",
             "state",
         ),
+        Word(
+            "pool_fragmentation",
+            "job",
+            "",
+            f"fragmentation of {_MAY_USE}",
+            "state",
+        ),
         Word("can_start", "job", "0 or 1", "1 if it could be placed right now", "state"),
+        Word(
+            "ways_tier1",
+            "job",
+            "0, 1 or 2",
+            "ways to place it on the fewest nodes: none, one, several",
+            "state",
+        ),
+        Word(
+            "ways_tier2",
+            "job",
+            "0, 1 or 2",
+            "ways to place it on one node more without more nodes partly in use",
+            "state",
+        ),
         Word("now", "cluster", "s", "the clock", "time"),
         Word("queue_len", "cluster", "jobs", "jobs waiting", "state"),
         Word("queued_gpus", "cluster", "GPUs", "GPUs asked for by all waiting jobs", "state"),
@@ -69,6 +118,7 @@ VOCABULARY: dict[str, Word] = {
         Word("busy_gpus", "cluster", "GPUs", "GPUs in use", "state"),
         Word("free_gpus", "cluster", "GPUs", "GPUs not in use", "state"),
         Word("total_gpus", "cluster", "GPUs", "all GPUs"),
+        Word("down_gpus", "cluster", "GPUs", "GPUs on nodes that are down", "state"),
         Word("utilization", "cluster", "", "busy_gpus / total_gpus", "state"),
         Word(
             "fragmentation",
@@ -80,10 +130,27 @@ VOCABULARY: dict[str, Word] = {
         Word(
             "arrival_rate", "cluster", "jobs/s", "jobs submitted in the last 3600 s / 3600", "time"
         ),
+        Word(
+            "arrival_burstiness",
+            "cluster",
+            "",
+            "variance of the last 32 gaps between submissions / their mean squared; Poisson: 1",
+            "time",
+        ),
         Word("num_users", "cluster", "users", "users who have submitted a job so far", "time"),
         Word("max_node_gpus", "cluster", "GPUs", "GPUs of the largest node"),
         Word("max_node_cpus", "cluster", "cores", "CPU cores of the largest node"),
         Word("max_node_memory_mib", "cluster", "MiB", "memory of the largest node"),
         Word("max_priority", "cluster", "", "highest priority in the workload, at least 1"),
+        Word("node_id", "node", "", "the node's number"),
+        Word("node_free_gpus", "node", "GPUs", "free GPUs on the node", "state"),
+        Word("node_total_gpus", "node", "GPUs", "all GPUs of the node"),
+        Word("node_free_cpus", "node", "cores", "free CPU cores; 0 = not limited", "state"),
+        Word("node_total_cpus", "node", "cores", "all CPU cores; 0 = not limited"),
+        Word("node_free_memory_mib", "node", "MiB", "free memory; 0 = not limited", "state"),
+        Word("node_total_memory_mib", "node", "MiB", "all memory; 0 = not limited"),
+        Word("node_speed", "node", "", "speed of its GPU type; V100 = 1"),
+        Word("node_running", "node", "jobs", "jobs running on the node", "state"),
+        Word("node_rack", "node", "", "the number of its rack"),
     )
 }

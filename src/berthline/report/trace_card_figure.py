@@ -26,6 +26,7 @@ from berthline.traces.arrival_pattern import (
     by_hour_of_week,
     local_clock,
 )
+from berthline.traces.card import is_on_part
 from berthline.traces.demand import Demand
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _MOST_BINS = 250
 _BINS = ((HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"), (7 * DAY, "week"))
 _MARKED_TIMES = ((1, "1 s"), (60, "1 min"), (HOUR, "1 h"), (DAY, "1 d"), (30 * DAY, "30 d"))
 _LARGEST_NAMED = 512
+_SMALL_LOAD = 0.01
 
 
 def draw_trace_card(workload: Workload, card: TraceCard, path: str | Path) -> None:
@@ -75,7 +77,9 @@ def _title(card: TraceCard) -> str:
     days = card.span_seconds / DAY
     words = [f"{card.jobs:,} jobs", f"{days:,.1f} days", f"{card.gpu_hours:,.0f} GPU-hours"]
     if card.cluster and card.cluster.load is not None:
-        words.append(f"load {card.cluster.load:.2f} on {card.cluster.gpus:,} GPUs")
+        load = card.cluster.load
+        shown = f"{load:.2f}" if load >= _SMALL_LOAD else f"{load:.1g}"
+        words.append(f"load {shown} on {card.cluster.gpus:,} GPUs")
     return f"{card.name}\n" + ", ".join(words)
 
 
@@ -131,7 +135,8 @@ def _draw_demand(axes: Any, workload: Workload, card: TraceCard, clock: LocalClo
     if card.cluster:
         axes.axhline(card.cluster.gpus, color=RED, linewidth=1.6)
         _name_line(axes, card.cluster.gpus, f"{card.cluster.name}: {card.cluster.gpus:,} GPUs", RED)
-    axes.set_ylim(0, 1.15 * max(means.max(), card.demand_p95, _shown_capacity(card, means.max())))
+    highest = max(means.max(), card.demand_p95, _shown_capacity(card, means.max()))
+    axes.set_ylim(0, 1.15 * highest or 1.0)
     if not clock.has_dates:
         axes.set_xlabel("days since the first submission")
 
@@ -163,10 +168,10 @@ def _name_line(axes: Any, height: float, text: str, color: str) -> None:
 def _draw_run_times(axes: Any, workload: Workload) -> None:
     order = np.argsort(workload.run, kind="stable")
     run = workload.run[order]
-    work = np.cumsum(run * workload.gpus[order])
+    work = np.cumsum(run * workload.gpu_amount[order])
     jobs = np.arange(1, len(run) + 1) / len(run)
     axes.plot(run, jobs, color=BLUE, linewidth=2, label="jobs")
-    axes.plot(run, work / work[-1], color=ORANGE, linewidth=2, label="GPU-hours")
+    axes.plot(run, work / (work[-1] or 1.0), color=ORANGE, linewidth=2, label="GPU-hours")
     estimate = np.sort(workload.estimate[~np.isnan(workload.estimate)])
     if estimate.size:
         share = np.arange(1, estimate.size + 1) / estimate.size
@@ -182,18 +187,24 @@ def _draw_run_times(axes: Any, workload: Workload) -> None:
 
 
 def _draw_sizes(axes: Any, workload: Workload) -> None:
-    largest = int(workload.gpus.max())
+    largest = max(int(workload.gpus.max()), 1)
     uppers = [1, 2, 4, 8, 16, 32, 64, 128, 256, _LARGEST_NAMED]
     uppers = [upper for upper in uppers if upper < 2 * largest]
-    bucket = np.minimum(np.searchsorted(uppers, workload.gpus), len(uppers))
     labels = [_range(low + 1, high) for low, high in zip([0, *uppers], uppers, strict=False)]
     if largest > uppers[-1]:
         labels.append(f">{uppers[-1]}")
+    bucket = np.searchsorted(uppers, workload.gpus)
+    # Less than one GPU comes first, where there are such jobs.
+    smaller = {"part": is_on_part(workload), "0": workload.gpus == 0}
+    for label, which in smaller.items():
+        if which.any():
+            bucket = np.where(which, 0, bucket + 1)
+            labels = [label, *labels]
     jobs = np.bincount(bucket, minlength=len(labels)) / len(workload)
-    work = np.bincount(bucket, workload.run * workload.gpus, minlength=len(labels))
+    work = np.bincount(bucket, workload.run * workload.gpu_amount, minlength=len(labels))
     at = np.arange(len(labels))
     axes.bar(at - 0.2, 100 * jobs, 0.4, color=BLUE, label="of jobs")
-    axes.bar(at + 0.2, 100 * work / work.sum(), 0.4, color=ORANGE, label="of GPU-hours")
+    axes.bar(at + 0.2, 100 * work / (work.sum() or 1.0), 0.4, color=ORANGE, label="of GPU-hours")
     axes.set_xticks(at, labels, rotation=45 if len(labels) > 6 else 0)
     axes.grid(visible=False, axis="x")
     axes.set_title("GPUs per job, %")

@@ -8,16 +8,19 @@ simulated at all is refused.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from berthline.errors import ConfigError, PolicyError, unknown_name
+from berthline.errors import ConfigError, PolicyError, SimulationError, unknown_name
 from berthline.model.cluster import Cluster
-from berthline.model.gpu_types import type_names
+from berthline.model.gpu_types import GPU_TYPES, type_names
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.scheduler import Scheduler
+from berthline.sim.outages import Outages, outages
+from berthline.sim.quotas import QuotaCounters, quota_counters
 from berthline.sim.random import stream_key, uniform_column
 
 Knowledge = Literal["none", "estimate", "predicted", "exact"]
@@ -25,6 +28,28 @@ KNOWLEDGE: tuple[str, ...] = get_args(Knowledge)
 
 FIRST_PREDICTION = 3600.0
 """Run time in seconds assumed under `predicted` knowledge until any job has finished."""
+
+
+Plan = Callable[
+    [list[int], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    Sequence[tuple[int, int]],
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class TypicalJob:
+    """A kind of job that the workload has many of."""
+
+    gpus: int
+    gpu_milli: int
+    cpus: int
+    memory_mib: int
+    job_class: int
+    count: int
+
+
+MAX_TYPICAL_JOBS = 128
+"""The openb trace has 126 kinds of jobs; with 32 of them, rare large jobs are forgotten."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,9 +66,20 @@ class Inputs:
         job_class: jobs with the same pool and GPU types share a class.
         may_use: for each class, whether its jobs may use a node.
         class_reason: for each class that may use no node at all, the reason (REJECT_REASONS).
+        borrow_class: for each class, the class that its jobs fall back on, whose nodes are its own
+            and those that other pools lend; -1 = none.
+        node_speed: speed of the GPUs of each node; all 1 where GPU types do not differ.
+        reference_speed: speed of the GPU type that each job's run time is on; likewise.
+        quotas: the limits on GPUs in use.
+        outages: when nodes go down and come back.
         random: the word `random` of each job; empty unless the scheduler uses it.
         placement_key: stream of the `random` placement.
+        refusal_key: stream of the starts that are refused.
         horizon: no event after this time happens.
+        typical: kinds of jobs and their numbers, for the placement `fgd`; else empty.
+        plan: for the placement `milp`, a function that places a job with those after it; given
+            their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
+            (node, gpus) pairs, or nothing.
     """
 
     workload: Workload
@@ -54,9 +90,41 @@ class Inputs:
     job_class: IntColumn  # (num_jobs,)
     may_use: npt.NDArray[np.bool_]  # (num_classes, num_nodes)
     class_reason: IntColumn  # (num_classes,)
+    borrow_class: IntColumn  # (num_classes,)
+    node_speed: FloatColumn  # (num_nodes,)
+    reference_speed: FloatColumn  # (num_jobs,)
+    quotas: QuotaCounters
+    outages: Outages
     random: FloatColumn  # (num_jobs,) or (0,)
     placement_key: int
+    refusal_key: int
     horizon: float
+    typical: tuple[TypicalJob, ...] = ()
+    plan: Plan | None = None
+
+    @property
+    def predicts(self) -> bool:
+        """Whether any seat asks for predicted run times."""
+        return self.knowledge == "predicted" or self.uses("predicted")
+
+    @property
+    def min_run(self) -> float:
+        """Seconds a job runs before the preemption rule may stop it."""
+        rule, conditions = self.scheduler.preemption, self.cluster.conditions
+        if rule is None:
+            return 0.0
+        if rule.min_run >= 0:
+            return rule.min_run
+        return conditions.start_delay + conditions.restart + conditions.checkpoint
+
+    @property
+    def max_preemptions(self) -> int:
+        """With more, the run is going round in circles and is given up."""
+        return 100_000 + 1_000 * len(self.workload)
+
+    def uses(self, word: str) -> bool:
+        """Whether a formula of the scheduler uses a word."""
+        return any(word in formula.words for formula in self.scheduler.formulas)
 
     @property
     def max_priority(self) -> float:
@@ -90,10 +158,18 @@ def prepare(
             expected="an order, discipline and gate that do not use run times",
             hint="use --knowledge estimate, predicted or exact; or fcfs+skip",
         )
+    idle = cluster.conditions.start_delay + cluster.conditions.restart
+    if scheduler.discipline == "rounds" and scheduler.round_seconds <= idle:
+        raise PolicyError(
+            f"a round of {scheduler.round_seconds:g} s is over before a job makes progress",
+            where=f"scheduler {str(scheduler)!r}",
+            expected=f"T of more than {idle:g} s, start_delay + restart of the conditions",
+        )
     estimate = _known_run_times(workload, scheduler, knowledge)
-    job_class, may_use, class_reason = _classes(workload, cluster)
-    words = set(scheduler.order.words) | set(scheduler.gate.words if scheduler.gate else ())
-    return Inputs(
+    job_class, may_use, class_reason, borrow_class = _classes(workload, cluster)
+    words = {word for formula in scheduler.formulas for word in formula.words}
+    node_speed, reference_speed = _speeds(workload, cluster)
+    inputs = Inputs(
         workload=workload,
         cluster=cluster,
         scheduler=scheduler,
@@ -102,10 +178,22 @@ def prepare(
         job_class=job_class,
         may_use=may_use,
         class_reason=class_reason,
+        borrow_class=borrow_class,
+        node_speed=node_speed,
+        reference_speed=reference_speed,
+        quotas=quota_counters(workload, cluster),
+        outages=outages(cluster, seed=seed, until=_failures_until(workload, horizon)),
         random=uniform_column(stream_key(seed, "order"), len(workload) if "random" in words else 0),
         placement_key=stream_key(seed, "placement"),
+        refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),
+        typical=_typical_jobs(workload, job_class) if scheduler.placement == "fgd" else (),
     )
+    if scheduler.placement == "milp":
+        from berthline.sim.milp_plan import milp_plan
+
+        inputs = dataclasses.replace(inputs, plan=milp_plan(inputs))
+    return inputs
 
 
 def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -> FloatColumn:
@@ -126,34 +214,107 @@ def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -
     return np.where(missing, np.nanmax(workload.estimate), workload.estimate)
 
 
+def _typical_jobs(workload: Workload, job_class: IntColumn) -> tuple[TypicalJob, ...]:
+    """Return the most frequent kinds of jobs with GPUs, most frequent first."""
+    kinds = np.stack(
+        [
+            workload.gpus.astype(np.int64),
+            workload.gpu_milli.astype(np.int64),
+            workload.cpus.astype(np.int64),
+            workload.memory_mib,
+            job_class.astype(np.int64),
+        ]
+    )[:, workload.gpus > 0]
+    unique, counts = np.unique(kinds, axis=1, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MAX_TYPICAL_JOBS]
+    rows = np.vstack([unique, counts])[:, order].T.tolist()
+    return tuple(TypicalJob(*row) for row in rows)
+
+
+def endless_preemption(inputs: Inputs) -> SimulationError:
+    """Return the error of a run in which jobs are preempted faster than they make progress."""
+    return SimulationError(
+        f"jobs are preempted without end: more than {inputs.max_preemptions:,} times",
+        where=f"scheduler {str(inputs.scheduler)!r}",
+        expected="jobs that save something before they are preempted",
+        hint="raise min_run of the preemption rule, lower the condition checkpoint, or set a "
+        "horizon that ends the run earlier",
+    )
+
+
+def _failures_until(workload: Workload, horizon: float | None) -> float:
+    """Return how long nodes may fail: twice as long as an idle cluster would need, and more."""
+    if horizon is not None:
+        return horizon
+    return 2.0 * float(workload.submit[-1]) + 10.0 * float(workload.run.max())
+
+
+def _speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColumn]:
+    """Return the speed of each node, and of the GPU type that each job's run time is on."""
+    if not cluster.conditions.gpu_speeds:
+        return np.ones(cluster.num_nodes), np.ones(len(workload))
+    speed = np.array([kind.speed for kind in cluster.types])[cluster.gpu_type]
+    known = {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
+    of_set = [known[workload.reference_type]]
+    for text in workload.gpu_type_sets:
+        names = [name for name in type_names(text) if name in known]
+        # A job that asks for one type has run on that type.
+        of_set.append(known[names[0]] if len(names) == 1 else of_set[0])
+    return speed, np.array(of_set)[workload.gpu_types + 1]
+
+
 def _classes(
     workload: Workload, cluster: Cluster
-) -> tuple[IntColumn, npt.NDArray[np.bool_], IntColumn]:
-    """Group jobs by (pool, GPU types) and say which nodes each group may use."""
+) -> tuple[IntColumn, npt.NDArray[np.bool_], IntColumn, IntColumn]:
+    """Group jobs by (pool, GPU types) and say which nodes each group may use, and may borrow."""
     if not workload.pool_names and not workload.gpu_type_sets:
         return (
             np.zeros(len(workload), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
             np.full(1, -1, np.int32),
+            np.full(1, -1, np.int32),
         )
     width = len(workload.gpu_type_sets) + 1
     codes = (workload.pool + 1) * width + (workload.gpu_types + 1)
     unique, job_class = np.unique(codes, return_inverse=True)
-    may_use = np.ones((len(unique), cluster.num_nodes), np.bool_)
-    reason = np.full(len(unique), -1, np.int32)
-    for row, code in enumerate(unique):
+    lent = np.zeros(cluster.num_nodes, np.bool_)
+    for index, name in enumerate(cluster.pool_names):
+        if name in cluster.pool_rules and cluster.pool_rules[name].lend:
+            lent |= cluster.pool == index
+    rows: list[npt.NDArray[np.bool_]] = []
+    reasons: list[int] = []
+    borrow: list[int] = []
+    borrowed: list[npt.NDArray[np.bool_]] = []
+    for code in unique:
         pool, types = divmod(int(code), width)
+        may_use = np.ones(cluster.num_nodes, np.bool_)
+        reason, may_borrow = -1, False
         if pool > 0:
             # A node in no pool is open to the jobs of every pool.
             name = workload.pool_names[pool - 1]
             index = cluster.pool_names.index(name) if name in cluster.pool_names else -2
-            may_use[row] &= (cluster.pool == index) | (cluster.pool == -1)
-            if not may_use[row].any():
-                reason[row] = 0
-        if types > 0 and reason[row] < 0:
-            allowed = type_names(workload.gpu_type_sets[types - 1])
-            indices = [i for i, kind in enumerate(cluster.types) if kind.name in allowed]
-            may_use[row] &= np.isin(cluster.gpu_type, indices)
-            if not may_use[row].any():
-                reason[row] = 1
-    return job_class.astype(np.int32), may_use, reason
+            may_use &= (cluster.pool == index) | (cluster.pool == -1)
+            may_borrow = name in cluster.pool_rules and cluster.pool_rules[name].borrow
+            if not may_use.any():
+                reason = 0
+        allowed = np.ones(cluster.num_nodes, np.bool_)
+        if types > 0 and reason < 0:
+            names = type_names(workload.gpu_type_sets[types - 1])
+            indices = [i for i, kind in enumerate(cluster.types) if kind.name in names]
+            allowed = np.isin(cluster.gpu_type, indices)
+            if not (may_use & allowed).any():
+                reason = 1
+        if may_borrow and (lent & allowed & ~may_use).any():
+            borrow.append(len(unique) + len(borrowed))
+            borrowed.append((may_use | lent) & allowed)
+            reason = -1
+        else:
+            borrow.append(-1)
+        rows.append(may_use & allowed)
+        reasons.append(reason)
+    return (
+        job_class.astype(np.int32),
+        np.stack(rows + borrowed),
+        np.array(reasons + [-1] * len(borrowed), np.int32),
+        np.array(borrow + [-1] * len(borrowed), np.int32),
+    )

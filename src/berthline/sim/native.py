@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from berthline import _native
 from berthline.model.schedule import Schedule
-from berthline.sim.inputs import FIRST_PREDICTION, Inputs
+from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.policies.formulas import Formula
+
+_NATIVE_PLACEMENT = {"first-available": "first-fit", "milp": "best-fit"}
+"""What stands behind a placement in the core, where the name is another."""
 
 
 def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -21,39 +27,95 @@ def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedu
         inputs: the run.
         progress: called now and then with the number of jobs that have arrived.
     """
-    workload, cluster, scheduler = inputs.workload, inputs.cluster, inputs.scheduler
+    outages = inputs.outages
     arrays = _native.run(
-        submit=workload.submit,
-        run_time=workload.run,
-        estimate=inputs.estimate,
-        gpus=workload.gpus,
-        cpus=workload.cpus,
-        memory_mib=workload.memory_mib,
-        priority=workload.priority,
-        deadline=workload.deadline,
-        user=workload.user,
-        job_class=inputs.job_class,
-        random=inputs.random,
-        node_gpus=cluster.gpus,
-        node_cpus=cluster.cpus,
-        node_memory_mib=cluster.memory_mib,
-        may_use=inputs.may_use.view("u1"),
-        class_reason=inputs.class_reason,
-        order=_instructions(scheduler.order),
-        order_changes=scheduler.order.changes,
-        gate=_instructions(scheduler.gate) if scheduler.gate else [],
-        gate_changes=scheduler.gate.changes if scheduler.gate else "never",
-        discipline=scheduler.discipline,
-        placement=scheduler.placement,
+        jobs=_jobs(inputs),
+        cluster=_cluster(inputs),
+        conditions=dataclasses.asdict(inputs.cluster.conditions),
+        scheduler=_scheduler(inputs),
+        quotas={
+            "limit": inputs.quotas.limit,
+            "gpu_type": inputs.quotas.gpu_type,
+            "set_begin": inputs.quotas.set_begin,
+            "members": inputs.quotas.members,
+        },
+        outages=list(
+            zip(outages.time.tolist(), outages.node.tolist(), outages.up.tolist(), strict=True)
+        ),
+        typical=[dataclasses.astuple(job) for job in inputs.typical],
+        plan=inputs.plan,
         predicted=inputs.knowledge == "predicted",
         first_prediction=FIRST_PREDICTION,
         max_priority=inputs.max_priority,
+        max_preemptions=inputs.max_preemptions,
         placement_key=inputs.placement_key,
+        refusal_key=inputs.refusal_key,
         horizon=inputs.horizon,
         progress=progress,
     )
+    if arrays.pop("is_endless"):
+        raise endless_preemption(inputs)
     return Schedule(**arrays, horizon=inputs.horizon)
 
 
-def _instructions(formula: Formula) -> list[tuple[str, str | float]]:
-    return [(operation, operand) for operation, operand, _ in formula.bytecode()]
+def _jobs(inputs: Inputs) -> dict[str, Any]:
+    workload = inputs.workload
+    return {
+        "submit": workload.submit,
+        "run": workload.run,
+        "estimate": np.ascontiguousarray(inputs.estimate),
+        "gpus": workload.gpus,
+        "gpu_milli": workload.gpu_milli,
+        "cpus": workload.cpus,
+        "memory_mib": workload.memory_mib,
+        "priority": workload.priority,
+        "deadline": workload.deadline,
+        "user": workload.user,
+        "job_class": inputs.job_class,
+        "reference_speed": inputs.reference_speed,
+        "quota_set": inputs.quotas.job_set,
+        "random": inputs.random,
+    }
+
+
+def _cluster(inputs: Inputs) -> dict[str, Any]:
+    cluster = inputs.cluster
+    return {
+        "gpus": cluster.gpus,
+        "cpus": cluster.cpus,
+        "memory_mib": cluster.memory_mib,
+        "speed": inputs.node_speed,
+        "rack": cluster.rack,
+        "gpu_type": cluster.gpu_type,
+        "may_use": inputs.may_use.view("u1"),
+        "class_reason": inputs.class_reason,
+        "borrow_class": inputs.borrow_class,
+    }
+
+
+def _scheduler(inputs: Inputs) -> dict[str, Any]:
+    scheduler = inputs.scheduler
+    rule = scheduler.preemption
+    return {
+        **_formula("order", scheduler.order),
+        **_formula("gate", scheduler.gate),
+        **_formula("node_order", scheduler.node_order),
+        **_formula("index", rule.index if rule else None),
+        "discipline": scheduler.discipline,
+        "round_seconds": scheduler.round_seconds,
+        "placement": _NATIVE_PLACEMENT.get(scheduler.placement, scheduler.placement),
+        "preemption": rule.name if rule else "none",
+        "margin": rule.margin if rule else 0.0,
+        "min_run": inputs.min_run,
+        "max_restarts": rule.max_restarts if rule else 0.0,
+        "every": rule.every if rule else 0.0,
+        "moves": rule.moves if rule else 0,
+    }
+
+
+def _formula(name: str, formula: Formula | None) -> dict[str, Any]:
+    """Return a formula's instructions and when it changes, as entries of that name."""
+    if formula is None:
+        return {name: [], f"{name}_changes": "never"}
+    instructions = [(operation, operand) for operation, operand, _ in formula.bytecode()]
+    return {name: instructions, f"{name}_changes": formula.changes}

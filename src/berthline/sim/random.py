@@ -35,6 +35,13 @@ def uniform_column(key: int, size: int) -> npt.NDArray[np.float64]:
     return (_mix_array(bits + step) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+def uniform_columns(key: int, first: int, size: int) -> npt.NDArray[np.float64]:
+    """Return `[uniform(key, first, i) for i in range(size)]`."""
+    start = np.uint64(_mix((key + _STEP * (first + 1)) & _MASK))
+    bits = _mix_array(start + np.uint64(_STEP) * np.arange(1, size + 1, dtype=np.uint64))
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
 def _mix(x: int) -> int:
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -4,26 +4,56 @@ It is written to be read, not to be fast: every quantity is worked out afresh fr
 below, and after every start the decision begins again from the top. The native core must give the
 same log, event for event. docs/concepts/semantics.md says the same in words.
 
-One instant: jobs that finish release their GPUs (by job id), then jobs arrive (by job id), then
-there is one decision point, at which jobs start one after another until none can.
+This file has the events; decisions are in reference_decide.py and reference_preempt.py, placement
+in reference_place.py, what words mean in reference_words.py.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import bisect
+import heapq
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from berthline.errors import MissingExtraError
-from berthline.model.schedule import FINISH, REJECT, START, SUBMIT, Schedule
-from berthline.sim.inputs import FIRST_PREDICTION, Inputs
+from berthline.model.schedule import (
+    END_OF_ROUND,
+    FINISH,
+    FOR_ANOTHER,
+    NO_JOB,
+    NODE_DOWN,
+    NODE_UP,
+    NODE_WENT_DOWN,
+    PREEMPT,
+    REFUSE,
+    REJECT,
+    RESUME,
+    START,
+    SUBMIT,
+    TO_MOVE,
+    Schedule,
+)
+from berthline.sim.gittins import GittinsTable
+from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 from berthline.sim.random import uniform
+from berthline.sim.reference_decide import choose, next_round
+from berthline.sim.reference_place import change, never_fits, place, unused_slot
+from berthline.sim.reference_preempt import choose_moves, choose_victims
+from berthline.sim.reference_state import (
+    NEW_SLOT,
+    WHOLE,
+    Allocation,
+    Free,
+    Running,
+    Share,
+    Usage,
+)
 from berthline.sim.reference_words import WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from berthline.policies.formulas import Formula
 
@@ -32,47 +62,10 @@ try:
 except ImportError:
     raise MissingExtraError("simpy", "dev", "the reference simulator") from None
 
-Allocation = dict[int, int]  # node -> GPUs
-
-
-@dataclasses.dataclass
-class Free:
-    """What is free on every node."""
-
-    gpus: list[int]
-    cpus: list[int]
-    memory_mib: list[int]
-
-    def copy(self) -> Free:
-        """Return an independent copy."""
-        return Free(self.gpus.copy(), self.cpus.copy(), self.memory_mib.copy())
-
-    def smaller(self, other: Free) -> Free:
-        """Return what is free in both, node by node."""
-        return Free(
-            list(map(min, self.gpus, other.gpus)),
-            list(map(min, self.cpus, other.cpus)),
-            list(map(min, self.memory_mib, other.memory_mib)),
-        )
-
-
-@dataclasses.dataclass
-class Usage:
-    """GPU-seconds used, of one user or of all: a sum up to `since`, then a constant rate."""
-
-    gpu_seconds: float = 0.0
-    since: float = 0.0
-    gpus: int = 0
-
-    def at(self, now: float) -> float:
-        """Return the GPU-seconds used until `now`."""
-        return self.gpu_seconds + self.gpus * (now - self.since)
-
-    def change(self, now: float, gpus: int) -> None:
-        """Use `gpus` more (or fewer) GPUs from now on."""
-        self.gpu_seconds = self.at(now)
-        self.since = now
-        self.gpus += gpus
+# What can be due at one instant, in the order in which it happens. RETURN: a job that had to stay
+# out of the queue comes back. TIMER: nothing but a reason to decide.
+_UP, _DOWN, _RETURN, _TIMER = "up", "down", "return", "timer"
+_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, _TIMER: 5}
 
 
 def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -86,44 +79,86 @@ def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedu
     return simulation.run(progress or (lambda _: None))
 
 
+class Clock(simpy.Environment):
+    """SimPy's clock, with events at given times: a delay added to now may miss one by a bit."""
+
+    def at(self, time: float, callback: Callable[[object], None]) -> None:
+        """Call back at a time, after what is already due then."""
+        event: simpy.Event = self.event()
+        event._ok, event._value = True, None
+        event.callbacks.append(callback)
+        queue: list[tuple[float, int, int, simpy.Event]] = self._queue  # type: ignore[assignment]
+        heapq.heappush(queue, (time, 1, next(self._eid), event))
+
+
 class Simulation:
     """The state of one run and everything that happens to it."""
 
     def __init__(self, inputs: Inputs) -> None:
         self.inputs: Inputs = inputs
         self.scheduler = inputs.scheduler
+        self.conditions = inputs.cluster.conditions
         workload, cluster = inputs.workload, inputs.cluster
         self.submit: list[float] = workload.submit.tolist()
         self.run_time: list[float] = workload.run.tolist()
         self.estimate: list[float] = inputs.estimate.tolist()
         self.gpus: list[int] = workload.gpus.tolist()
+        self.gpu_milli: list[int] = workload.gpu_milli.tolist()
         self.cpus: list[int] = workload.cpus.tolist()
         self.memory_mib: list[int] = workload.memory_mib.tolist()
         self.user: list[int] = workload.user.tolist()
         self.job_class: list[int] = inputs.job_class.tolist()
         self.total: Free = Free(
-            cluster.gpus.tolist(), cluster.cpus.tolist(), cluster.memory_mib.tolist()
+            cluster.gpus.tolist(),
+            [{} for _ in range(cluster.num_nodes)],
+            cluster.cpus.tolist(),
+            cluster.memory_mib.tolist(),
         )
+        self.node_type: list[int] = cluster.gpu_type.tolist()
+        self.rack: list[int] = cluster.rack.tolist()
         self.nodes_of_class = [np.flatnonzero(row).tolist() for row in inputs.may_use]
 
-        self.env = simpy.Environment()
-        self.agenda: list[tuple[int, int]] = []  # (FINISH or SUBMIT, job) of this instant
+        self.env = Clock()
+        self.agenda: list[tuple[object, int, int]] = []  # (what, id, version) of this instant
+        self.timer = math.inf
         self.free: Free = self.total.copy()
+        self.up: list[bool] = [True] * cluster.num_nodes
+        self.idle_since = [0.0] * cluster.num_nodes
         self.queue: list[int] = []  # waiting jobs, by id
-        self.running: dict[int, tuple[float, Allocation]] = {}  # job -> (start, allocation)
-        self.nodes_min: dict[int, int] = {}
+        self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they come back
+        self.running: dict[int, Running] = {}
+        self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes
+        self.quota_used = [0] * len(inputs.quotas.limit)
+
+        jobs = len(workload)
+        self.progress = [0.0] * jobs  # seconds of run time done and saved
+        self.version = [0] * jobs  # of the plan for the job's finish; others are void
+        self.restarts: list[int] = [0] * jobs
+        self.attempts = [0] * jobs
+        self.ran = [0.0] * jobs  # seconds, in stretches that have ended
+        self.attained = [0.0] * jobs  # GPU-seconds, likewise
+        self.predicted: list[float] = [math.nan] * jobs
+
         self.usage = Usage()
         self.user_usage: dict[int, Usage] = {}
         self.finished_runs: dict[int | None, list[float]] = {}  # by user; None = all users
+        self.gittins: GittinsTable = GittinsTable()
         self.arrived = 0
+        self.outages_left = len(inputs.outages.time)
         self.decisions = 0
+        self.fallbacks = 0
+        self.preemptions = 0
         self.log: list[tuple[float, int, int, int]] = []
-        self.allocated: list[tuple[int, int]] = []
+        self.allocated: list[Share] = []
 
     @property
     def now(self) -> float:
         """The clock."""
         return float(self.env.now)
+
+    def milli(self, job: int) -> int:
+        """Thousandths of GPUs of a job."""
+        return self.gpus[job] * self.gpu_milli[job]
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -131,11 +166,16 @@ class Simulation:
         """Let everything happen, and return the log."""
         for job, submit in enumerate(self.submit):
             self.happen_after(submit, SUBMIT, job)
+        outages = self.inputs.outages
+        for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
+            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
             progress(self.arrived)
+            if not self.agenda and not self.unfinished():
+                break  # nodes may go down and up for ever
         time, kind, job_ids, detail = zip(*self.log, strict=True) if self.log else ((),) * 4
-        nodes, gpus = zip(*self.allocated, strict=True) if self.allocated else ((),) * 2
+        nodes, gpus, slots = zip(*self.allocated, strict=True) if self.allocated else ((),) * 3
         return Schedule(
             time=np.array(time, np.float64),
             kind=np.array(kind, np.uint8),
@@ -143,70 +183,381 @@ class Simulation:
             detail=np.array(detail, np.int32),
             alloc_node=np.array(nodes, np.int32),
             alloc_gpus=np.array(gpus, np.int32),
+            alloc_slot=np.array(slots, np.int32),
             horizon=self.inputs.horizon,
             decisions=self.decisions,
+            fallbacks=self.fallbacks,
         )
 
-    def happen_after(self, delay: float, kind: int, job: int) -> None:
+    def unfinished(self) -> bool:
+        """Whether any job is still to come, waits, runs or is away."""
+        is_to_come = self.arrived < len(self.submit)
+        return is_to_come or bool(self.queue or self.running or self.away)
+
+    def happen_after(self, delay: float, what: object, number: int, version: int = 0) -> None:
         """Put an event on the agenda of the instant `delay` seconds from now."""
+        self.happen_at(self.now + delay, what, number, version)
+
+    def happen_at(self, time: float, what: object, number: int, version: int = 0) -> None:
+        """Put an event on the agenda of an instant."""
 
         def note(_: object) -> None:
+            is_stale = (what == FINISH and self.version[number] != version) or (
+                what == _TIMER and self.timer != self.now
+            )
+            if is_stale:
+                return  # the job was preempted, its rate has changed, or the timer was set anew
             if not self.agenda:
-                # A zero timeout comes after everything already due at this instant.
-                settle = self.env.timeout(0)
-                settle.callbacks.append(lambda _: self.settle())
-            self.agenda.append((kind, job))
+                # It comes after everything already due at this instant.
+                self.env.at(self.now, lambda _: self.settle())
+            self.agenda.append((what, number, version))
 
-        self.env.timeout(delay).callbacks.append(note)
+        self.env.at(time, note)
 
     def settle(self) -> None:
         """Do what is due at this instant, in its fixed order, then decide."""
-        for job in sorted(job for kind, job in self.agenda if kind == FINISH):
-            self.finish(job)
-        for job in sorted(job for kind, job in self.agenda if kind == SUBMIT):
-            self.arrive(job)
+        due = sorted(self.agenda, key=lambda event: (_SEQUENCE[event[0]], event[1]))
         self.agenda.clear()
-        self.decisions += 1
-        while (choice := self.choose()) is not None:
-            self.start(*choice)
+        touched: set[int] = set()
+        for what, number, _ in due:
+            if what == FINISH:
+                touched |= self.finish(number)
+            elif what == _UP:
+                self.node_up(number)
+            elif what == _DOWN:
+                touched |= self.node_down(number)
+            elif what == SUBMIT:
+                self.arrive(number)
+            elif what == _RETURN:
+                self.away.remove(number)
+                bisect.insort(self.queue, number)
+        is_round = self.scheduler.discipline == "rounds"
+        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
+        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
+        if may_decide:
+            self.decisions += 1
+            touched |= self.decide_round() if is_round else self.decide()
+        self.update_rates(touched)
+        self.set_timer(interval, decided=may_decide)
+
+    def set_timer(self, interval: float, *, decided: bool) -> None:
+        """Plan the next instant at which there is a decision though nothing may happen."""
+        rule = self.scheduler.preemption
+        self.timer = math.inf
+        if not decided:
+            self.timer = next_multiple(interval, self.now)
+        elif self.scheduler.discipline == "rounds" or (rule is not None and rule.every > 0):
+            period = interval if rule is None else rule.every
+            is_to_come = self.arrived < len(self.submit) or bool(self.away or self.outages_left)
+            if (self.queue and (self.running or is_to_come)) or (rule is None and self.running):
+                self.timer = next_multiple(period, self.now)
+        if math.isfinite(self.timer):
+            self.happen_at(self.timer, _TIMER, 0)
 
     def arrive(self, job: int) -> None:
         """A job is submitted: it joins the queue, or is rejected if it can never fit."""
         self.write(SUBMIT, job)
         self.arrived += 1
         self.user_usage.setdefault(self.user[job], Usage(since=self.now))
+        if self.inputs.predicts:
+            self.predicted[job] = self.predict(self.user[job])
         if self.inputs.knowledge == "predicted":
-            self.estimate[job] = self.predict(self.user[job])
-        reason = self.never_fits(job)
+            self.estimate[job] = self.predicted[job]
+        reason = never_fits(self, job)
         if reason is not None:
             self.write(REJECT, job, reason)
         else:
             self.queue.append(job)
 
-    def start(self, job: int, allocation: Allocation) -> None:
-        """A waiting job starts on its allocation."""
-        self.write(START, job, len(self.allocated))
-        self.allocated.extend(allocation.items())
-        self.queue.remove(job)
-        self.running[job] = (self.now, allocation)
-        self.take(self.free, job, allocation)
-        self.usage.change(self.now, self.gpus[job])
-        self.user_usage[self.user[job]].change(self.now, self.gpus[job])
-        self.happen_after(self.run_time[job], FINISH, job)
-
-    def finish(self, job: int) -> None:
-        """A running job ends and releases its allocation."""
+    def finish(self, job: int) -> set[int]:
+        """A running job ends and releases its allocation. Returns its GPU's other jobs."""
         self.write(FINISH, job)
-        _, allocation = self.running.pop(job)
-        self.give_back(self.free, job, allocation)
-        self.usage.change(self.now, -self.gpus[job])
-        self.user_usage[self.user[job]].change(self.now, -self.gpus[job])
+        touched = self.release(job)
         for key in (self.user[job], None):
             self.finished_runs.setdefault(key, []).append(self.run_time[job])
+        self.gittins.add(self.attained[job])
+        return touched
+
+    def node_up(self, node: int) -> None:
+        """A node comes back, idle."""
+        self.write(NODE_UP, NO_JOB, node)
+        self.outages_left -= 1
+        self.up[node] = True
+        self.idle_since[node] = self.now
+
+    def node_down(self, node: int) -> set[int]:
+        """A node goes down, and with it the jobs on it."""
+        self.write(NODE_DOWN, NO_JOB, node)
+        self.outages_left -= 1
+        self.up[node] = False
+        touched: set[int] = set()
+        for job in self.jobs_on(node):
+            touched |= self.preempt(job, NODE_WENT_DOWN)
+        return touched
+
+    def jobs_on(self, node: int) -> list[int]:
+        """Return the jobs that run on a node, by id."""
+        return [
+            job
+            for job in sorted(self.running)
+            if any(share.node == node for share in self.running[job].allocation)
+        ]
+
+    def start(self, job: int, allocation: Allocation) -> set[int]:
+        """A waiting job starts on its allocation, unless the system refuses."""
+        self.queue.remove(job)
+        attempt = self.attempts[job]
+        self.attempts[job] += 1
+        if (
+            self.conditions.refusal_rate > 0
+            and uniform(self.inputs.refusal_key, job, attempt) < self.conditions.refusal_rate
+        ):
+            self.write(REFUSE, job)
+            self.stay_away(job, self.conditions.retry_delay)
+            return set()
+        allocation = [
+            Share(node, gpus, unused_slot(self.free, node) if slot == NEW_SLOT else slot)
+            for node, gpus, slot in allocation
+        ]
+        self.write(RESUME if self.restarts[job] else START, job, len(self.allocated))
+        self.allocated.extend(allocation)
+        delay, rate = self.delay(job, allocation), self.rate(job, allocation)
+        change(self, self.free, job, allocation, -1)
+        running = Running(self.now, allocation, self.now + delay, rate)
+        self.running[job] = running
+        self.plan_finish(job, delay)
+        self.usage.change(self.now, self.milli(job))
+        self.user_usage[self.user[job]].change(self.now, self.milli(job))
+        self.count_quota(job, allocation, +1)
+        return self.neighbours(job) | {job}
+
+    def plan_finish(self, job: int, delay: float) -> None:
+        """Plan the end of a job that goes on making progress after a delay."""
+        running = self.running[job]
+        left = max(self.run_time[job] - self.progress[job], 0.0)
+        running.expected_end = self.now + (delay + self.expected_left(job) / running.rate)
+        self.version[job] += 1
+        self.happen_after(delay + left / running.rate, FINISH, job, self.version[job])
+
+    def release(self, job: int) -> set[int]:
+        """A running job gives back what it holds. Returns its GPU's other jobs."""
+        touched = self.neighbours(job)
+        running = self.running.pop(job)
+        self.version[job] += 1
+        change(self, self.free, job, running.allocation, +1)
+        for share in running.allocation:
+            if math.isfinite(self.conditions.sleep_after) and not self.jobs_on(share.node):
+                self.idle_since[share.node] = self.now
+        self.ran[job] += self.now - running.start
+        self.attained[job] += self.milli(job) / 1000 * (self.now - running.start)
+        self.usage.change(self.now, -self.milli(job))
+        self.user_usage[self.user[job]].change(self.now, -self.milli(job))
+        self.count_quota(job, running.allocation, -1)
+        return touched
+
+    def preempt(self, job: int, reason: int) -> set[int]:
+        """A running job stops; what it has done since its last checkpoint is lost."""
+        self.write(PREEMPT, job, reason)
+        self.preemptions += 1
+        if self.preemptions > self.inputs.max_preemptions:
+            raise endless_preemption(self.inputs)
+        done = self.progress_now(job)
+        # A job knows when its round ends, and saves its state before.
+        self.progress[job] = done if reason == END_OF_ROUND else self.saved(done)
+        touched = self.release(job)
+        self.restarts[job] += 1
+        if self.conditions.requeue_delay > 0 and reason != TO_MOVE:
+            self.stay_away(job, self.conditions.requeue_delay)
+        else:
+            bisect.insort(self.queue, job)
+        return touched
+
+    def stay_away(self, job: int, delay: float) -> None:
+        """A job stays out of the queue for a while."""
+        self.away.add(job)
+        self.happen_after(delay, _RETURN, job)
 
     def write(self, kind: int, job: int, detail: int = -1) -> None:
         """Add a row to the log."""
         self.log.append((self.now, kind, job, detail))
+
+    # --- decisions -------------------------------------------------------------------------------
+
+    def decide(self) -> set[int]:
+        """Start jobs one after another until none can; return the jobs whose GPUs were touched."""
+        touched: set[int] = set()
+        while True:
+            choice = choose(self)
+            if choice is not None:
+                touched |= self.start(*choice)
+            elif self.scheduler.preemption is None:
+                return touched
+            elif self.scheduler.preemption.index is not None:
+                yielding = choose_victims(self)
+                if yielding is None:
+                    return touched
+                job, allocation, victims = yielding
+                for victim in sorted(victims):
+                    touched |= self.preempt(victim, FOR_ANOTHER)
+                touched |= self.start(job, allocation)
+            else:
+                moves = choose_moves(self)
+                if moves is None:
+                    return touched
+                for job, _ in moves[1:]:
+                    touched |= self.preempt(job, TO_MOVE)
+                for job, allocation in moves:
+                    touched |= self.start(job, allocation)
+
+    def decide_round(self) -> set[int]:
+        """Give the GPUs to the jobs of the next round."""
+        touched: set[int] = set()
+        stop, go = next_round(self)
+        for job in stop:
+            touched |= self.preempt(job, END_OF_ROUND)
+        for job in go:
+            allocation = place(self, job, self.free)
+            if allocation:
+                touched |= self.start(job, self.planned(job, go, allocation, self.free))
+        return touched
+
+    def planned(self, job: int, jobs: list[int], allocation: Allocation, free: Free) -> Allocation:
+        """Return where the job goes: as its rule found, or as a plan for it and the next says."""
+        if self.inputs.plan is None or self.milli(job) < 1000:
+            return allocation
+        following = jobs[jobs.index(job) :]
+        found = self.inputs.plan(
+            following,
+            np.array([gpus if up else 0 for gpus, up in zip(free.gpus, self.up, strict=True)]),
+            np.array(free.cpus),
+            np.array(free.memory_mib),
+        )
+        if not found:
+            self.fallbacks += 1
+            return allocation
+        return [Share(node, gpus) for node, gpus in found]
+
+    def next_gpus(self, job: int) -> int:
+        """Return the GPUs of the other job that waits since longest ago; 0 = there is none."""
+        others = [other for other in self.queue if other != job]
+        return self.gpus[others[0]] if others else 0
+
+    def count_quota(self, job: int, allocation: Allocation, sign: int) -> None:
+        """Add an allocation to the counters of quotas, or take it off."""
+        for counter in self.inputs.quotas.of_job(job):
+            kind = self.inputs.quotas.gpu_type[counter]
+            for node, gpus, _ in allocation:
+                if kind in (-1, self.node_type[node]):
+                    self.quota_used[counter] += sign * gpus * self.gpu_milli[job]
+
+    def value(self, formula: Formula, job: int) -> float:
+        """Return the value of a formula for a job."""
+        return formula.evaluate(lambda word: float(WORDS[word](self, job)))
+
+    # --- speed -----------------------------------------------------------------------------------
+
+    def rate(self, job: int, allocation: Allocation) -> float:
+        """Seconds of the job's run time that are done in one second on an allocation."""
+        if self.gpus[job] == 0:
+            return 1.0
+        slowest = min(float(self.inputs.node_speed[share.node]) for share in allocation)
+        rate = slowest / float(self.inputs.reference_speed[job])
+        if len(allocation) > 1:
+            rate *= self.conditions.across_nodes
+        if len({self.rack[share.node] for share in allocation}) > 1:
+            rate *= self.conditions.across_racks
+        [first, *_] = allocation
+        if first.slot not in (WHOLE, NEW_SLOT):
+            others = len(self.on_gpu(first.node, first.slot) - {job})
+            rate /= 1 + self.conditions.interference * others
+        return rate
+
+    def delay(self, job: int, allocation: Allocation) -> float:
+        """Seconds between the start on an allocation and the first progress."""
+        delay = self.conditions.start_delay
+        if self.restarts[job]:
+            delay += self.conditions.restart
+        if any(self.is_asleep(share.node) for share in allocation):
+            delay += self.conditions.wake_delay
+        return delay
+
+    def is_asleep(self, node: int) -> bool:
+        """Whether an idle node has gone to sleep."""
+        if not math.isfinite(self.conditions.sleep_after) or self.jobs_on(node):
+            return False
+        return self.now - self.idle_since[node] >= self.conditions.sleep_after
+
+    def expected(self, job: int, allocation: Allocation) -> float:
+        """How long the job is expected to hold an allocation."""
+        return self.delay(job, allocation) + self.expected_left(job) / self.rate(job, allocation)
+
+    def expected_left(self, job: int) -> float:
+        """Seconds of run time still to come by the job's estimate, after what it has saved."""
+        return max(self.estimate[job] - self.progress[job], 0.0)
+
+    def longest(self, job: int) -> float:
+        """How long the job is expected to hold the slowest allocation it could get."""
+        own = self.job_class[job]
+        nodes = set(self.nodes_of_class[own])
+        if self.inputs.borrow_class[own] >= 0:
+            nodes |= set(self.nodes_of_class[self.inputs.borrow_class[own]])
+        rate = 1.0
+        if self.gpus[job]:
+            rate = min(float(self.inputs.node_speed[node]) for node in nodes)
+            rate /= float(self.inputs.reference_speed[job])
+            if self.gpus[job] > 1:
+                rate *= self.conditions.across_nodes
+                rate *= self.conditions.across_racks
+        delay = self.conditions.start_delay
+        if self.restarts[job]:
+            delay += self.conditions.restart
+        return delay + self.expected_left(job) / rate
+
+    def progress_now(self, job: int) -> float:
+        """Seconds of run time that a job has done, saved or not."""
+        if job not in self.running:
+            return self.progress[job]
+        running = self.running[job]
+        return self.progress[job] + max(self.now - running.since, 0.0) * running.rate
+
+    def saved(self, progress: float) -> float:
+        """Return what is left of some progress after a preemption."""
+        every = self.conditions.checkpoint
+        if every == 0:
+            return progress
+        return math.floor(progress / every) * every if math.isfinite(every) else 0.0
+
+    def moving_cost(self, job: int) -> float:
+        """GPU-seconds lost by moving a running job: its restart and what it has not saved."""
+        done = self.progress_now(job)
+        lost = (done - self.saved(done)) / self.running[job].rate
+        return self.milli(job) / 1000 * (self.conditions.restart + lost)
+
+    def on_gpu(self, node: int, slot: int) -> set[int]:
+        """Return the running jobs on a shared GPU."""
+        return {
+            job
+            for job, running in self.running.items()
+            if any(share.node == node and share.slot == slot for share in running.allocation)
+        }
+
+    def neighbours(self, job: int) -> set[int]:
+        """Return the other jobs on the shared GPU of a running job."""
+        share = self.running[job].allocation[0]
+        return set() if share.slot == WHOLE else self.on_gpu(share.node, share.slot) - {job}
+
+    def update_rates(self, touched: set[int]) -> None:
+        """At the end of an instant, jobs whose neighbours have changed go on at a new rate."""
+        for job in sorted(touched & set(self.running)):
+            running = self.running[job]
+            rate = self.rate(job, running.allocation)
+            if rate != running.rate:
+                self.progress[job] = self.progress_now(job)
+                running.since = max(running.since, self.now)
+                running.rate = rate
+                self.plan_finish(job, running.since - self.now)
+
+    # --- knowledge -------------------------------------------------------------------------------
 
     def predict(self, user: int) -> float:
         """Mean run time of the user's last two finished jobs; else of anybody's; else a constant.
@@ -218,196 +569,12 @@ class Simulation:
             return FIRST_PREDICTION
         return runs[-1] if len(runs) == 1 else (runs[-2] + runs[-1]) / 2
 
-    # --- one decision ----------------------------------------------------------------------------
 
-    def choose(self) -> tuple[int, Allocation] | None:
-        """Return the next job to start and its allocation; None = nothing more starts now."""
-        keys = {job: self.value(self.scheduler.order, job) for job in self.queue}
-        in_order = sorted(
-            self.queue, key=lambda job: (math.inf if math.isnan(keys[job]) else keys[job], job)
-        )
-        candidates = [job for job in in_order if self.gate_is_open(job)]
-        if not candidates:
-            return None
-        if self.scheduler.discipline == "strict":
-            return self.first_placeable(candidates[:1])
-        if self.scheduler.discipline == "skip":
-            return self.first_placeable(candidates)
-        if self.scheduler.discipline == "easy":
-            return self.easy(candidates)
-        return self.conservative(candidates)
-
-    def gate_is_open(self, job: int) -> bool:
-        """A closed gate takes the job out of this decision; on idle nodes it is always open."""
-        if self.scheduler.gate is None:
-            return True
-        is_idle = all(self.free.gpus[node] == self.total.gpus[node] for node in self.nodes_of(job))
-        return is_idle or self.value(self.scheduler.gate, job) >= 0
-
-    def first_placeable(self, jobs: list[int]) -> tuple[int, Allocation] | None:
-        """Return the first of the jobs that can be placed, with its allocation."""
-        for job in jobs:
-            allocation = self.place(job, self.free)
-            if allocation:
-                return job, allocation
-        return None
-
-    def easy(self, candidates: list[int]) -> tuple[int, Allocation] | None:
-        """Start the head, or a job that cannot delay the head's reservation."""
-        head, *others = candidates
-        allocation = self.place(head, self.free)
-        if allocation:
-            return head, allocation
-        reserved_time, shadow = self.reserve(head)
-        spare = self.free.smaller(shadow)
-        for job in others:
-            ends_in_time = self.now + self.estimate[job] <= reserved_time
-            allocation = self.place(job, self.free if ends_in_time else spare)
-            if allocation:
-                return job, allocation
-        return None
-
-    def reserve(self, head: int) -> tuple[float, Free]:
-        """Return when the head can start as things look now, and what it leaves free then."""
-        shadow = self.free.copy()
-        for time, jobs in self.releases():
-            for job in jobs:
-                self.give_back(shadow, job, self.running[job][1])
-            allocation = self.place(head, shadow)
-            if allocation:
-                self.take(shadow, head, allocation)
-                return time, shadow
-        raise AssertionError("a job that was not rejected fits on the empty cluster")
-
-    def conservative(self, candidates: list[int]) -> tuple[int, Allocation] | None:
-        """Give every job the earliest reservation in order; start the first that begins now."""
-        # Step i of the profile says what is free from times[i] until times[i + 1].
-        times, profile = [self.now], [self.free.copy()]
-        for time, jobs in self.releases():
-            times.append(time)
-            profile.append(profile[-1].copy())
-            for job in jobs:
-                self.give_back(profile[-1], job, self.running[job][1])
-        for job in candidates:
-            for first, begin in enumerate(times):
-                end = begin + self.estimate[job]
-                free = profile[first]
-                for later in range(first + 1, len(times)):
-                    if times[later] < end:
-                        free = free.smaller(profile[later])
-                allocation = self.place(job, free)
-                if allocation:
-                    break
-            assert allocation, "in the last step of the profile everything is free"
-            if first == 0:
-                return job, allocation
-            if end not in times:
-                after = sum(time < end for time in times)
-                times.insert(after, end)
-                profile.insert(after, profile[after - 1].copy())
-            for step in range(first, len(times)):
-                if times[step] < end:
-                    self.take(profile[step], job, allocation)
-        return None
-
-    def releases(self) -> Iterator[tuple[float, list[int]]]:
-        """When running jobs are expected to end: (time, jobs), soonest first; overdue = now."""
-        due: dict[float, list[int]] = {}
-        for job, (start, _) in self.running.items():
-            due.setdefault(max(start + self.estimate[job], self.now), []).append(job)
-        for time in sorted(due):
-            yield time, sorted(due[time])
-
-    # --- placement -------------------------------------------------------------------------------
-
-    def nodes_of(self, job: int) -> list[int]:
-        """Return the nodes the job may use, by id."""
-        return self.nodes_of_class[self.job_class[job]]
-
-    def capacity(self, job: int, node: int, free: Free) -> int:
-        """How many GPUs of this gang the node can take; its CPUs and memory go along with them."""
-        most = free.gpus[node]
-        if self.cpus[job] and self.total.cpus[node]:
-            most = min(most, free.cpus[node] * self.gpus[job] // self.cpus[job])
-        if self.memory_mib[job] and self.total.memory_mib[node]:
-            most = min(most, free.memory_mib[node] * self.gpus[job] // self.memory_mib[job])
-        return most
-
-    def never_fits(self, job: int) -> int | None:
-        """Return why the job cannot run even on an empty cluster; None = it can."""
-        if self.inputs.class_reason[self.job_class[job]] >= 0:
-            return int(self.inputs.class_reason[self.job_class[job]])
-        nodes = self.nodes_of(job)
-        capacities = sorted((self.capacity(job, node, self.total) for node in nodes), reverse=True)
-        if sum(capacities) < self.gpus[job]:
-            if sum(self.total.gpus[node] for node in nodes) < self.gpus[job]:
-                return 2
-            needed, self.memory_mib[job] = self.memory_mib[job], 0
-            without_memory = sum(self.capacity(job, node, self.total) for node in nodes)
-            self.memory_mib[job] = needed
-            return 3 if without_memory < self.gpus[job] else 4
-        count, held = 0, 0
-        while held < self.gpus[job]:
-            held += capacities[count]
-            count += 1
-        self.nodes_min[job] = count
-        return None
-
-    def place(self, job: int, free: Free) -> Allocation | None:
-        """Return an allocation of the job within what is free; None = it does not fit.
-
-        Consolidated rules use exactly the fewest nodes the gang needs on an empty cluster. They
-        take one node after another, each as full as possible; a node qualifies if the largest
-        others can hold the rest.
-        """
-        left = self.gpus[job]
-        capacity = {node: self.capacity(job, node, free) for node in self.nodes_of(job)}
-        allocation: Allocation = {}
-        if self.scheduler.placement == "scatter":
-            for node, most in capacity.items():
-                if left and most:
-                    allocation[node] = min(most, left)
-                    left -= allocation[node]
-            return None if left else allocation
-        largest = sorted(capacity.values(), reverse=True)
-        if sum(largest[: self.nodes_min[job]]) < left:
-            return None
-        for others in reversed(range(self.nodes_min[job])):
-            largest = sorted(capacity.values(), reverse=True)
-            at_least = left - sum(largest[:others])
-            nodes = [node for node, most in capacity.items() if most >= at_least]
-            node = self.pick_node(nodes, free, job, len(allocation))
-            allocation[node] = min(capacity.pop(node), left)
-            left -= allocation[node]
-        return allocation
-
-    def pick_node(self, nodes: list[int], free: Free, job: int, step: int) -> int:
-        """Choose among nodes (by id) by the placement rule; ties go to the lowest id."""
-        rule = self.scheduler.placement
-        if rule == "best-fit":
-            return min(nodes, key=lambda node: free.gpus[node])
-        if rule == "worst-fit":
-            return max(nodes, key=lambda node: free.gpus[node])
-        if rule == "random":
-            return nodes[int(uniform(self.inputs.placement_key, job, step) * len(nodes))]
-        return nodes[0]
-
-    def take(self, free: Free, job: int, allocation: Allocation) -> None:
-        """Remove an allocation from what is free."""
-        self.change(free, job, allocation, -1)
-
-    def give_back(self, free: Free, job: int, allocation: Allocation) -> None:
-        """Add an allocation to what is free."""
-        self.change(free, job, allocation, +1)
-
-    def change(self, free: Free, job: int, allocation: Allocation, sign: int) -> None:
-        """Add (+1) or remove (-1) an allocation."""
-        for node, gpus in allocation.items():
-            free.gpus[node] += sign * gpus
-            # A node's part of the gang's CPUs and memory is in proportion, rounded up.
-            free.cpus[node] += sign * -(-self.cpus[job] * gpus // self.gpus[job])
-            free.memory_mib[node] += sign * -(-self.memory_mib[job] * gpus // self.gpus[job])
-
-    def value(self, formula: Formula, job: int) -> float:
-        """Return the value of a formula for a waiting job."""
-        return formula.evaluate(lambda word: float(WORDS[word](self, job)))
+def next_multiple(interval: float, now: float, *, at_least: bool = False) -> float:
+    """Return the first multiple of an interval after now, or with `at_least` from now on."""
+    count = float(math.floor(now / interval))
+    while count * interval < now or (count * interval == now and not at_least):
+        if count + 1 == count:
+            return math.inf  # the clock is too far on to tell multiples apart
+        count += 1
+    return count * interval

@@ -15,7 +15,7 @@ from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from berthline.evaluate.metrics import Metrics
 
@@ -53,6 +53,7 @@ def simulate(
     knowledge: str = "estimate",
     seed: int = 0,
     horizon: float | None = None,
+    conditions: Mapping[str, float] | None = None,
     simulator: Literal["native", "reference"] | str = "native",
     progress: Callable[[int], None] | None = None,
 ) -> Result:
@@ -63,8 +64,9 @@ def simulate(
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`.
         knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
-        seed: decides what the `random` order and placement draw.
+        seed: decides everything random: order, placement, failures and refused starts.
         horizon: stop at this time; None = run until every job has finished.
+        conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
         progress: called now and then with the number of jobs that have arrived.
 
@@ -76,6 +78,8 @@ def simulate(
         raise ConfigError(what, expected=expected, hint=hint)
     if isinstance(cluster, str):
         cluster = Cluster.parse(cluster)
+    if conditions:
+        cluster = cluster.with_conditions(conditions)
     if isinstance(scheduler, str):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()

@@ -13,7 +13,9 @@
     detection.py          how sure a format can be of a file
     files.py              reading bytes, gzip or not, with errors a user can act on
     blank_separated.py    columns of a text whose fields are separated by blanks
-    csv_table.py          columns of a text table; csv_lines.py: the numbers of its lines
+    csv_table.py          columns of a text table; csv_reader.py, csv_look.py: reading it in pieces;
+                          csv_lines.py: the numbers of its lines
+    text_columns.py       columns of text as codes and names, labels, counts
     json_rows.py          records of a JSON list
     usable.py             why a row is left out; dates.py, pools.py: what many formats share
     synthetic.py          generate and episodes, and the table of generators
@@ -21,10 +23,12 @@
     arrivals.py           when jobs come; run_times.py, gpu_mix.py, estimates.py, job_columns.py:
                           what they are like; lublin.py, reference_systems.py: whole generators
     common_workload.py    what `synthetic` makes, bit for bit
+    quantile_table.py     quantiles that are looked up, where computing each costs too much
     draws.py              random numbers that depend on seed, column, episode and job alone
     dials.py              the named, range-checked settings of a generator
-    fit.py                a generator with the habits of a trace; fit_arrivals.py, fitted.py,
-                          fitted_draws.py; closeness.py: how close it comes
+    fit.py                a generator with the habits of a trace; fit_arrivals.py, fit_levels.py,
+                          fit_requests.py: what is learned; fitted.py, fitted_arrivals.py,
+                          fitted_draws.py: what is drawn; closeness.py, wait_check.py: how close
     offered_load.py       how loaded a cluster is by a workload, and how to change it
     card.py               what a workload is made of; demand.py, arrival_pattern.py, impossible.py
     validate.py           what is wrong in a file; oddities.py: what looks odd in a workload

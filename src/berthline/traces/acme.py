@@ -6,26 +6,30 @@ failure and stop besides.
 
 The run time is `end_time - start_time`. The column `duration` is meant to be that, but in the rows
 of Kalos that its publisher shows it includes the time in the queue: waiting would count as work.
+Jobs without GPUs are left out unless `cpu_jobs="keep"`. All GPUs are A100s with 80 GB.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
+from berthline.traces.text_columns import among, count_codes, count_values
 from berthline.traces.usable import (
     CANCELLED,
     NEVER_STARTED,
-    NO_GPUS,
     NO_RUN_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +50,12 @@ COLUMNS = (
     "queue",
     "gpu_time",
 )
+OPTIONS = CPU_JOBS_OPTION
+REFERENCE_TYPE = "A100-80"
 KALOS_COLUMNS = ("mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time")
 
+_NUMBERS = ("node_num", "gpu_num", "cpu_num", "duration", "mem_per_pod_GB")
+_TIMES = ("submit_time", "start_time", "end_time")
 _DATE = "%Y-%m-%d %H:%M:%S%z"
 _MISSING = ("None", "NaT", "nan")
 _MOST = 2**31 - 1  # what the workload's columns of GPUs and CPUs hold
@@ -62,35 +70,50 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
 
-def read(path: Path) -> Workload:
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of an Acme trace.
 
     Memory is `mem_per_pod_GB` of every node, a pod being taken for a node's share.
 
     Provenance, besides what `load_trace` lists: `cluster` (`seren` or `kalos`), `status` (rows by
-    state), `kinds` (rows by type of work) and `duration_is_not_the_run_time` (jobs used whose
-    `duration` is something else than end - start).
+    state), `kinds` (rows by type of work), `cpu_jobs` (jobs used that need no GPU) and
+    `duration_is_not_the_run_time` (jobs used whose `duration` is something else than end - start).
+
+    Args:
+        path: the file.
+        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
 
     Raises:
+        ConfigError: `cpu_jobs` is neither.
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
-    table = CsvTable(path, required=COLUMNS)
+    check_cpu_jobs(cpu_jobs, path)
+    table = CsvTable(
+        path,
+        required=COLUMNS,
+        numbers=_NUMBERS,
+        times=dict.fromkeys(_TIMES, _DATE),
+        words=("user", "type", "state"),
+        texts=("job_id",),
+    )
+    zone = _zone(table)
     is_kalos = set(KALOS_COLUMNS) <= set(table.columns)
-    submit = table.times("submit_time", _DATE)
-    start = table.times("start_time", _DATE, empty=_MISSING, optional=True)
-    end = table.times("end_time", _DATE, empty=_MISSING, optional=True)
+    submit = table.times("submit_time")
+    start = table.times("start_time", empty=_MISSING, optional=True)
+    end = table.times("end_time", empty=_MISSING, optional=True)
     duration = table.numbers("duration", missing=np.nan, empty=_MISSING)
     gpus = table.numbers("gpu_num", lowest=0, highest=_MOST, whole=True)
     cpus = table.numbers("cpu_num", lowest=0, highest=_MOST, whole=True, missing=0)
-    state = table.text("state")
+    memory = _memory(table) if is_kalos else np.zeros(len(table))
+    state, states = table.categories("state")
     run = end - start
     not_started = np.isnan(start)
     used, dropped = choose_rows(
         {
-            CANCELLED: not_started & (state == "CANCELLED").fill_null(False).to_numpy(),
+            CANCELLED: not_started & among(state, states, ("CANCELLED",)),
             NEVER_STARTED: not_started,
             NOT_FINISHED: np.isnan(end),
-            NO_GPUS: gpus == 0,
+            **without_gpus(cpu_jobs, gpus, cpus, memory),
             NO_RUN_TIME: run <= 0,
         },
         path=path,
@@ -102,21 +125,17 @@ def read(path: Path) -> Workload:
         run=run[used],
         gpus=gpus[used],
         cpus=cpus[used],
-        memory_mib=_memory(table)[used] if is_kalos else 0,
+        memory_mib=memory[used],
         user=user,
         user_names=user_names,
+        reference_type=REFERENCE_TYPE,
         names=table.labels("job_id", rows=used),
         name=bare_name(path, ".csv"),
         provenance={
-            "format": "acme",
-            "path": path.name,
-            "rows": len(table),
-            "used": int(used.sum()),
-            "dropped": dropped,
-            "origin_unix_time": float(submit[used].min()),
-            "time_zone": _zone(table),
+            **row_facts("acme", path, used, dropped, origin=float(submit[used].min()), zone=zone),
             "cluster": "kalos" if is_kalos else "seren",
-            "status": count_values(state),
+            "cpu_jobs": int((used & (gpus == 0)).sum()),
+            "status": count_codes(state, states),
             "kinds": count_values(table.text("type")),
             "duration_is_not_the_run_time": int((np.abs(duration - run)[used] > _A_SECOND).sum()),
         },
@@ -132,4 +151,5 @@ def _memory(table: CsvTable) -> npt.NDArray[np.float64]:
 
 def _zone(table: CsvTable) -> str:
     """Return the zone of the first submission, such as `UTC+08:00`."""
-    return "UTC" + (table.text("submit_time").str.extract(r"([+-]\d\d:?\d\d)$")[0] or "")
+    match = re.search(r"[+-]\d\d:?\d\d$", table.first_text("submit_time"))
+    return "UTC" + (match[0] if match else "")

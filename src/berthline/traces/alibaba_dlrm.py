@@ -1,8 +1,9 @@
 """Alibaba DLRM inference instances (cluster-trace-gpu-v2025).
 
 A row is one instance, after a header line. Role `HN` runs on a GPU node, role `CN` on a CPU node
-and takes no GPU. Memory is in GiB, times are seconds from the start of the trace. An instance that
-was there before has no creation and scheduling time, one that outlives the trace no deletion time.
+and takes no GPU: such are left out unless `cpu_jobs="keep"`. Memory is in GiB, times are seconds
+from the start of the trace. An instance that was there before has no creation and scheduling time,
+one that outlives the trace no deletion time.
 
 How columns become jobs: submission is the creation, the run time is deletion - scheduling, the
 application (`app_name`) is the user. Instances cut off by either end of the trace are left out, or
@@ -19,10 +20,12 @@ import numpy as np
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.workload import Workload
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NOT_FINISHED, choose_rows
+from berthline.traces.gpu_parts import GpuRequests
+from berthline.traces.usable import NO_RUN_TIME, NOT_FINISHED, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +42,10 @@ _COLUMNS = (
     "scheduled_time",
     "deletion_time",
 )
+_NUMBERS = (
+    *("cpu_request", "gpu_request", "memory_request"),
+    *("creation_time", "scheduled_time", "deletion_time"),
+)
 _MARKS = {"instance_sn", "role", "app_name", "max_instance_per_node"}
 _MIB = 1024  # in a GiB
 _FIRST = 0.0  # seconds; the trace begins where its clock does
@@ -49,6 +56,7 @@ ALREADY_THERE = "created before the trace begins"
 
 OPTIONS = {
     "censored": "instances cut off by an end of the trace: drop (default), or clip to its ends",
+    **CPU_JOBS_OPTION,
 }
 
 
@@ -58,27 +66,33 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if set(header_cells(head)) >= _MARKS else Match.NO
 
 
-def read(path: Path, *, censored: str = "drop") -> Workload:
-    """Return the GPU instances of a file.
+def read(path: Path, *, censored: str = "drop", cpu_jobs: str = "drop") -> Workload:
+    """Return the instances of a file.
 
     Provenance, besides what `load_trace` lists: `censored` (the option), `clipped` (used rows with
-    an unknown begin or end, by which), `not_modelled`, and `origin_trace_seconds` (time 0 on the
+    an unknown begin or end, by which), `cpu_jobs` (instances used that need no GPU), `rounded`,
+    `not_modelled`, and `origin_trace_seconds` (time 0 on the
     clock of the trace, whose date is not published).
 
     Args:
         path: the file.
         censored: what becomes of instances whose creation or deletion the trace does not show:
             "drop" leaves them out, "clip" lets them run from its first to its last moment.
+        cpu_jobs: "drop" leaves instances without GPUs out, "keep" does not.
 
     Raises:
-        ConfigError: `censored` is neither.
+        ConfigError: an option has no such setting.
         TraceError: the file cannot be read, a line makes no sense, or no instance is usable.
     """
     if censored not in CENSORED:
         what, expected, hint = unknown_name("setting of censored", censored, CENSORED)
         raise ConfigError(what, where=str(path), expected=expected, hint=hint)
-    table = CsvTable(path, required=_COLUMNS)
-    gpus = table.numbers("gpu_request", lowest=0, highest=2**31 - 1, whole=True)
+    check_cpu_jobs(cpu_jobs, path)
+    table = CsvTable(
+        path, required=_COLUMNS, numbers=_NUMBERS, words=("app_name",), texts=("instance_sn",)
+    )
+    requests = GpuRequests.of(table.numbers("gpu_request", lowest=0, highest=2**31 - 1))
+    gpus = requests.gpus
     cpus = table.numbers("cpu_request", lowest=0, highest=2**31 - 1, missing=0)
     memory = table.numbers("memory_request", lowest=0, highest=1e12, missing=0)
     created = table.numbers("creation_time", missing=np.nan).round(_PRECISION)
@@ -95,7 +109,7 @@ def read(path: Path, *, censored: str = "drop") -> Workload:
     run = deleted - begin
     used, dropped = choose_rows(
         {
-            NO_GPUS: gpus == 0,
+            **without_gpus(cpu_jobs, gpus, cpus, memory),
             ALREADY_THERE: np.isnan(created),
             NOT_FINISHED: np.isnan(deleted),
             NO_RUN_TIME: ~(run > 0),
@@ -105,14 +119,10 @@ def read(path: Path, *, censored: str = "drop") -> Workload:
     )
     users, user_names = table.categories("app_name", rows=used)
     provenance: dict[str, Any] = {
-        "format": "alibaba-dlrm",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("alibaba-dlrm", path, used, dropped, origin=None, zone=None),
         "origin_trace_seconds": float(created[used].min()),
+        "cpu_jobs": int((used & (gpus == 0)).sum()),
+        "rounded": requests.rounded(used),
         "censored": censored,
         "clipped": {
             ALREADY_THERE: int((used & no_begin).sum()),
@@ -124,6 +134,7 @@ def read(path: Path, *, censored: str = "drop") -> Workload:
         submit=created[used],
         run=run[used],
         gpus=gpus[used],
+        gpu_milli=requests.gpu_milli[used],
         cpus=np.ceil(cpus[used]),
         memory_mib=np.ceil(memory[used] * _MIB),
         user=users,

@@ -7,8 +7,9 @@ by `|`, empty = any; times are seconds from the start of the trace. Pods still p
 times: a list to pack, not a trace to replay, and refused here.
 
 How columns become jobs: submission is the creation; the run time is deletion - scheduling, or
-deletion - creation for a pod never scheduled; shared GPUs are rounded up to whole ones; CPUs are
-rounded up to whole cores; `qos` becomes the priority (`PRIORITIES`). There is no user column.
+deletion - creation for a pod never scheduled; a part of a GPU stays what it is; CPUs are rounded
+up to whole cores; `qos` becomes the priority (`PRIORITIES`). Pods without GPUs are left out unless
+`cpu_jobs="keep"`. There is no user column.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
-from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values
+from berthline.model.workload import WHOLE_GPU, Workload
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
+from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.gpu_type_sets import gpu_type_sets
+from berthline.traces.text_columns import count_codes
 from berthline.traces.usable import (
-    FRACTIONS_ROUNDED_UP,
-    NO_GPUS,
     NO_RUN_TIME,
     NO_SUBMIT_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
 _RESOURCES = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _TIMES = ("creation_time", "deletion_time", "scheduled_time")
 _ATTRIBUTES = ("gpu_spec", "qos", "pod_phase")
-_WHOLE_GPU = 1000  # gpu_milli
+
+OPTIONS = CPU_JOBS_OPTION
 
 PRIORITIES: Mapping[str, int] = {"BE": 0, "Burstable": 1, "LS": 2, "Guaranteed": 3}
 """Priority of each quality of service: best effort, burstable, latency sensitive, guaranteed."""
@@ -51,33 +55,45 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if set(_RESOURCES) <= set(header_cells(head)) else Match.NO
 
 
-def read(path: Path) -> Workload:
-    """Return the GPU pods of a pod list.
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
+    """Return the pods of a pod list.
 
-    Provenance, besides what `load_trace` lists: `rounded`, `gpus_asked` (before rounding),
-    `pod_phase` and `qos` (used rows by value), `never_scheduled` (used rows whose run time counts
-    from their creation), `priority` (how it was made) and `origin_trace_seconds` (time 0 on the
-    clock of the trace, whose date is not published).
+    Provenance, besides what `load_trace` lists: `cpu_jobs` (pods used that need no GPU), `rounded`,
+    `gpus_asked` (before rounding), `pod_phase` and `qos` (used rows by value), `never_scheduled`
+    (used rows whose run time counts from their creation), `priority` (how it was made) and
+    `origin_trace_seconds` (time 0 on the clock of the trace, whose date is not published).
+
+    Args:
+        path: the file.
+        cpu_jobs: "drop" leaves pods without GPUs out, "keep" does not.
 
     Raises:
+        ConfigError: `cpu_jobs` is neither.
         TraceError: the list has no times, a line makes no sense, or no pod is usable.
     """
-    import polars as pl
-
-    table = CsvTable(path, required=_RESOURCES)
+    check_cpu_jobs(cpu_jobs, path)
+    table = CsvTable(
+        path,
+        required=_RESOURCES,
+        numbers=(*_RESOURCES[1:], *_TIMES),
+        words=_ATTRIBUTES,
+        texts=(_RESOURCES[0],),
+    )
     _require_times(table)
     table.require(_ATTRIBUTES)
-    gpus = table.numbers("num_gpu", lowest=0, highest=2**31 - 1, whole=True)
-    gpu_milli = table.numbers("gpu_milli", lowest=0, highest=_WHOLE_GPU, missing=_WHOLE_GPU)
+    num_gpu = table.numbers("num_gpu", lowest=0, highest=2**31 - 1, whole=True)
+    gpu_milli = table.numbers("gpu_milli", lowest=0, highest=WHOLE_GPU, missing=WHOLE_GPU)
     cpu_milli = table.numbers("cpu_milli", lowest=0, highest=1e12, missing=0)
     memory = table.numbers("memory_mib", lowest=0, missing=0)
     created = table.numbers("creation_time", missing=np.nan)
     deleted = table.numbers("deletion_time", missing=np.nan)
     scheduled = table.numbers("scheduled_time", missing=np.nan)
     run = deleted - np.where(np.isnan(scheduled), created, scheduled)
+    requests = GpuRequests.of(gpu_milli / WHOLE_GPU, num_gpu)
+    gpus = requests.gpus
     used, dropped = choose_rows(
         {
-            NO_GPUS: (gpus == 0) | (gpu_milli == 0),
+            **without_gpus(cpu_jobs, gpus, cpu_milli, memory),
             NO_SUBMIT_TIME: np.isnan(created),
             NOT_FINISHED: np.isnan(deleted),
             NO_RUN_TIME: ~(run > 0),
@@ -85,37 +101,39 @@ def read(path: Path) -> Workload:
         path=path,
         expected="GPUs, a creation_time and a later deletion_time",
     )
-    shared = used & (gpu_milli < _WHOLE_GPU)
-    qos = table.text("qos", rows=used)
-    types, type_sets = gpu_type_sets(table.text("gpu_spec", rows=used))
+    qos, qualities = table.categories("qos", rows=used)
+    types, type_sets = gpu_type_sets(table.text("gpu_spec", rows=used), gpus=gpus[used])
     provenance: dict[str, Any] = {
-        "format": "alibaba-openb",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("alibaba-openb", path, used, dropped, origin=None, zone=None),
         "origin_trace_seconds": float(created[used].min()),
-        "rounded": {FRACTIONS_ROUNDED_UP: int(shared.sum())},
-        "gpus_asked": float((gpus * gpu_milli)[used].sum() / _WHOLE_GPU),
-        "pod_phase": count_values(table.text("pod_phase", rows=used)),
-        "qos": count_values(qos),
+        "cpu_jobs": int((used & (gpus == 0)).sum()),
+        "rounded": requests.rounded(used),
+        "gpus_asked": float((num_gpu * gpu_milli)[used].sum() / WHOLE_GPU),
+        "pod_phase": count_codes(*table.categories("pod_phase", rows=used)),
+        "qos": count_codes(qos, qualities),
         "priority": "by qos: " + ", ".join(f"{name} {value}" for name, value in PRIORITIES.items()),
         "never_scheduled": int((used & np.isnan(scheduled)).sum()),
     }
-    return Workload.from_columns(
-        submit=created[used],
-        run=run[used],
-        gpus=gpus[used],
-        cpus=np.ceil(cpu_milli[used] / 1000),
-        memory_mib=np.ceil(memory[used]),
+    columns: dict[str, Any] = {
+        "submit": created[used],
+        "run": run[used],
+        "gpus": gpus[used],
+        "gpu_milli": requests.gpu_milli[used],
+        "cpus": np.ceil(cpu_milli[used] / 1000),
+        "memory_mib": np.ceil(memory[used]),
         # A quality of service nobody has heard of promises nothing.
-        priority=qos.replace_strict(PRIORITIES, default=0, return_dtype=pl.Float64).to_numpy(),
-        gpu_types=types,
+        "priority": np.array([PRIORITIES.get(name, 0) for name in qualities])[qos],
+        "gpu_types": types,
+    }
+    names = table.labels("name", rows=used)
+    # What was read takes more memory than the workload.
+    del table, requests, gpus, num_gpu, gpu_milli, cpu_milli, memory
+    del created, deleted, scheduled, run, qos, types
+    return Workload.from_columns(
+        **columns,
         gpu_type_sets=type_sets,
         user_names=("unknown",),
-        names=table.labels("name", rows=used),
+        names=names,
         name=bare_name(path, ".csv"),
         provenance=provenance,
     )
@@ -130,7 +148,7 @@ def _require_times(table: CsvTable) -> None:
     for name in _TIMES:
         absent = "" if name in table.columns else "not there"
         # Pods may all be pending, so scheduled_time may be empty.
-        if not absent and name in _TIMES[:2] and table.text(name).null_count() == len(table):
+        if not absent and name in _TIMES[:2] and table.is_empty(name):
             absent = "empty"
         if absent:
             raise TraceError(

@@ -6,8 +6,10 @@ here: what is asked for, the GPU type and the times are those of tasks, and task
 and end apart, so a gang of all of them would hold GPUs that nobody held.
 
 How columns become jobs: the instances of a task are one gang; `plan_gpu`, `plan_cpu` (percent of
-one) and `plan_mem` (GiB) are of each instance, and a part of a GPU counts as a whole one; the GPU
-type is the one assigned, taken as required; submission is the start_time of the job, which is when
+one) and `plan_mem` (GiB) are of each instance; a part of a GPU stays what it is for a single
+instance, and counts as a whole one for each of several; the GPU type is the one assigned, taken as
+required, and what run times are on; tasks without GPUs are left out unless `cpu_jobs="keep"`, and
+may then run anywhere; submission is the start_time of the job, which is when
 it was submitted, else that of the task; the user is in the job table. Tables that are not there
 cost what only they know, and `provenance["missing_tables"]` and `["assumed"]` say so: without tasks
 and instances a PAI job is one job of one GPU, without tasks an instance takes one GPU.
@@ -32,21 +34,27 @@ from berthline.traces.alibaba_pai_tables import (
     recognise,
     tables_in,
 )
-from berthline.traces.csv_table import categorize, count_values, label_array
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.detection import Match
 from berthline.traces.files import bare_name
+from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.gpu_type_sets import gpu_type_sets
+from berthline.traces.text_columns import categorize, count_values, joined_labels, label_array
 from berthline.traces.usable import (
-    FRACTIONS_ROUNDED_UP,
     NEVER_STARTED,
-    NO_GPUS,
     NO_RUN_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy.typing as npt
+    import polars as pl
+
+OPTIONS = CPU_JOBS_OPTION
 
 _WHOLE = 100  # percent of one GPU or one CPU
 _MIB = 1024  # in a GiB; the publisher writes GB, but its values are MiB / 1024
@@ -70,17 +78,24 @@ def parts(directory: Path) -> list[Path]:
     return [tables[name] for name in SOURCES if name in tables]
 
 
-def read(path: Path) -> Workload:
-    """Return the GPU tasks of the trace of which `path` is one table or the directory.
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
+    """Return the tasks of the trace of which `path` is one table or the directory.
 
     Provenance, besides what `load_trace` lists: `one_job_is`, `tables` (the files read),
     `missing_tables`, `assumed` (what was made up for lack of a table or cell, with counts),
-    `rounded`, `gpus_asked` (before rounding), `status` (used rows by status) and `dates`
-    (`origin_unix_time` has the time of day and the day of the week right, not the date).
+    `cpu_jobs` (tasks used that need no GPU), `rounded`, `gpus_asked` (before rounding), `status`
+    (used rows by status) and `dates` (`origin_unix_time` has the time of day and the day of the
+    week right, not the date).
+
+    Args:
+        path: the table or the directory.
+        cpu_jobs: "drop" leaves tasks without GPUs out, "keep" does not.
 
     Raises:
+        ConfigError: `cpu_jobs` is neither.
         TraceError: a table cannot be read, a line makes no sense, or no task is usable.
     """
+    check_cpu_jobs(cpu_jobs, path)
     tables = find_tables(path)
     source = next((name for name in SOURCES if name in tables), None)
     if source is None:
@@ -90,14 +105,8 @@ def read(path: Path) -> Workload:
             expected=" or ".join(f"{name}.csv" for name in SOURCES),
         )
     gangs = GangTable(tables, source)
-    rows = gangs.rows
     used, dropped = choose_rows(
-        {
-            NO_GPUS: (rows["gpu"] * rows["instances"] == 0).to_numpy(),
-            NEVER_STARTED: rows["start"].is_null().to_numpy(),
-            NOT_FINISHED: rows["end"].is_null().to_numpy(),
-            NO_RUN_TIME: (rows["end"] <= rows["start"]).fill_null(value=False).to_numpy(),
-        },
+        _reasons(gangs.rows, cpu_jobs),
         path=gangs.path,
         expected="a plan_gpu of more than 0, a start_time and a later end_time",
     )
@@ -105,38 +114,58 @@ def read(path: Path) -> Workload:
     gangs.add_jobs()
     gangs.add_machines()
     jobs = gangs.rows
-    instances, percent = jobs["instances"].to_numpy(), jobs["gpu"].to_numpy()
+    instances = jobs["instances"].to_numpy()
+    requests = GpuRequests.of(jobs["gpu"].to_numpy() / _WHOLE, instances)
     users, user_names = categorize(jobs["user"])
-    types, type_sets = gpu_type_sets(jobs["type"], names=TYPE_NAMES)
+    types, type_sets = gpu_type_sets(jobs["type"], names=TYPE_NAMES, gpus=requests.gpus)
     submit = jobs["submit"].to_numpy()
     provenance: dict[str, Any] = {
-        "format": "alibaba-pai",
-        "path": path.absolute().name,
-        "rows": len(rows),
-        "used": len(jobs),
-        "dropped": dropped,
-        "origin_unix_time": float(submit.min()),
-        "time_zone": "Asia/Shanghai",
+        **row_facts(
+            "alibaba-pai", path, used, dropped, origin=float(submit.min()), zone="Asia/Shanghai"
+        ),
         "dates": "shifted by the publisher; time of day and day of the week are true",
         "one_job_is": _ONE_JOB_IS[source],
         "tables": gangs.read,
         "missing_tables": [name for name in (*SOURCES, MACHINE) if name not in tables],
         "assumed": gangs.assumed,
-        "rounded": {FRACTIONS_ROUNDED_UP: int((percent % _WHOLE != 0).sum())},
-        "gpus_asked": float((instances * percent).sum() / _WHOLE),
+        "cpu_jobs": int((requests.gpus == 0).sum()),
+        "rounded": requests.rounded(np.ones(len(jobs), np.bool_)),
+        "gpus_asked": float(requests.asked.sum()),
         "status": count_values(jobs["status"]),
     }
+    # Sorted here, as the names of jobs take much memory and would be there twice.
+    order = np.argsort(submit, kind="stable")
+    columns = {
+        "submit": submit[order],
+        "run": (jobs["end"].to_numpy() - jobs["start"].to_numpy())[order],
+        "gpus": requests.gpus[order],
+        "gpu_milli": requests.gpu_milli[order],
+        "cpus": np.ceil(instances * jobs["cpu"].to_numpy() / _WHOLE)[order],
+        "memory_mib": np.ceil(instances * jobs["memory"].to_numpy() * _MIB)[order],
+        "user": users[order],
+        "gpu_types": types[order],
+    }
+    names = jobs["job"].gather(order)
+    tasks = jobs["task"].gather(order)
+    del jobs, gangs, instances, requests, submit, users, types
     return Workload.from_columns(
-        submit=submit,
-        run=jobs["end"].to_numpy() - jobs["start"].to_numpy(),
-        gpus=instances * np.ceil(percent / _WHOLE),
-        cpus=np.ceil(instances * jobs["cpu"].to_numpy() / _WHOLE),
-        memory_mib=np.ceil(instances * jobs["memory"].to_numpy() * _MIB),
-        user=users,
+        **columns,
         user_names=user_names,
-        gpu_types=types,
         gpu_type_sets=type_sets,
-        names=label_array(jobs["name"]),
+        names=label_array(names) if source == JOB else joined_labels(names, tasks, "/"),
         name=bare_name(path.absolute(), ".csv"),
         provenance=provenance,
     )
+
+
+def _reasons(rows: pl.DataFrame, cpu_jobs: str) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return why gangs are left out."""
+    start, end = rows["start"].to_numpy(), rows["end"].to_numpy()  # NaN for null
+    some = rows["instances"].to_numpy() > 0
+    asked = [some & (rows[name].to_numpy() > 0) for name in ("gpu", "cpu", "memory")]
+    return {
+        **without_gpus(cpu_jobs, *asked),
+        NEVER_STARTED: np.isnan(start),
+        NOT_FINISHED: np.isnan(end),
+        NO_RUN_TIME: end <= start,
+    }

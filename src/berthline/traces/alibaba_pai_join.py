@@ -33,6 +33,13 @@ _MOST_GPU = 10**5  # percent of one, for an instance
 _MOST_CPU = 2 * 10**5  # percent of one, for an instance
 _MOST_MEMORY = 10**6  # GiB, for an instance
 
+_WANTED = {
+    TASK: COLUMNS[TASK],
+    INSTANCE: ("job_name", "task_name", "status", "start_time", "end_time"),
+    JOB: ("job_name", "user", "status", "start_time", "end_time"),
+    MACHINE: ("machine", "gpu_type"),
+}
+
 SOURCES = (TASK, INSTANCE, JOB)
 """The tables that can give the gangs, the best one first."""
 
@@ -41,9 +48,9 @@ class GangTable:
     """Gangs, from the best table there is.
 
     Attributes:
-        rows: one row for each gang: name, job, task, instances, start and end (seconds, null =
-            none), cpu and gpu (percent of one, for an instance), memory (GiB, for an instance),
-            type (null = not known), status.
+        rows: one row for each gang: job, task (null = none), instances, start and end (seconds,
+            null = none), cpu and gpu (percent of one, for an instance), memory (GiB, for an
+            instance), type (null = not known), status.
         source: the table they come from.
         path: its file.
         read: the tables read so far.
@@ -69,7 +76,8 @@ class GangTable:
         """Leave out the gangs that are not used."""
         import polars as pl
 
-        self.rows = self.rows.filter(pl.Series(used))
+        if not used.all():
+            self.rows = self.rows.filter(pl.Series(used))
 
     def add_jobs(self) -> None:
         """Add `user` (null = not known) and `submit` from the job table, if it is there.
@@ -83,7 +91,9 @@ class GangTable:
         import polars as pl
 
         nothing = pl.lit(None)
-        rows = self.rows.with_columns(user=nothing.cast(pl.String), asked=nothing.cast(pl.Float64))
+        rows = self.rows.with_columns(
+            user=nothing.cast(pl.Categorical), asked=nothing.cast(pl.Float64)
+        )
         if JOB in self._tables:
             table = self._open(JOB)
             columns = {
@@ -91,8 +101,10 @@ class GangTable:
                 "user": table.text("user"),
                 "asked": _seconds(table, "start_time"),
             }
-            known = pl.DataFrame(columns).unique("job", keep="first", maintain_order=True)
-            rows = self.rows.join(known, on="job", how="left", maintain_order="left")
+            del table
+            at = _places(columns.pop("job"), self.rows["job"])
+            known = pl.DataFrame(columns)
+            rows = self.rows.with_columns(series.gather(at) for series in known)
         in_time = (pl.col("asked") <= pl.col("start")).fill_null(value=False)
         rows = rows.with_columns(
             submit=pl.when(in_time).then("asked").otherwise("start"), asked_in_time=in_time
@@ -109,7 +121,7 @@ class GangTable:
         """
         import polars as pl
 
-        unknown = self.rows.filter(pl.col("type").is_null())
+        unknown = self.rows.filter(pl.col("type").is_null() & (pl.col("gpu") > 0))
         if len(unknown) and INSTANCE in self._tables and MACHINE in self._tables:
             machines = self._open(MACHINE)
             names, types = machines.text("machine").to_list(), machines.text("gpu_type").to_list()
@@ -119,20 +131,21 @@ class GangTable:
             hosts = _hosts(self._tables[INSTANCE], wanted)
             found = pl.DataFrame(
                 [(job, task, type_of.get(host)) for (job, task), host in hosts.items()],
-                schema={"job": pl.String, "task": pl.String, "host_type": pl.String},
+                schema={"job": pl.String, "task": pl.Categorical, "host_type": pl.Categorical},
                 orient="row",
             )
             self.rows = self.rows.join(
                 found, on=["job", "task"], how="left", maintain_order="left"
             ).with_columns(type=pl.coalesce("type", "host_type"))
-            known_now = len(unknown) - self.rows["type"].null_count()
+            still = self.rows.filter(pl.col("type").is_null() & (pl.col("gpu") > 0))
+            known_now = len(unknown) - len(still)
             if known_now:
                 self.assumed["GPU type of the machine that ran the first instance"] = known_now
-        self._assume("any GPU type", self.rows["type"].is_null())
+        self._assume("any GPU type", self.rows["type"].is_null() & (self.rows["gpu"] > 0))
 
     def _open(self, name: str) -> CsvTable:
         self.read[name] = self._tables[name].name
-        return open_table(name, self._tables[name])
+        return open_table(name, self._tables[name], _WANTED[name])
 
     def _assume(self, what: str, where: pl.Series) -> None:
         if where.any():
@@ -141,16 +154,15 @@ class GangTable:
     def _tasks(self, table: CsvTable) -> pl.DataFrame:
         import polars as pl
 
-        job, task = label_text(table, "job_name"), label_text(table, "task_name")
-        self._assume("one instance where inst_num is empty", table.text("inst_num").is_null())
+        instances = table.numbers(
+            "inst_num", lowest=0, highest=_MOST_INSTANCES, whole=True, missing=np.nan
+        )
+        self._assume("one instance where inst_num is empty", pl.Series(np.isnan(instances)))
         return pl.DataFrame(
             {
-                "name": job + "/" + task,
-                "job": job,
-                "task": task,
-                "instances": table.numbers(
-                    "inst_num", lowest=0, highest=_MOST_INSTANCES, whole=True, missing=1
-                ),
+                "job": label_text(table, "job_name"),
+                "task": label_text(table, "task_name"),
+                "instances": np.where(np.isnan(instances), 1.0, instances),
                 "start": _seconds(table, "start_time"),
                 "end": _seconds(table, "end_time"),
                 "cpu": table.numbers("plan_cpu", lowest=0, highest=_MOST_CPU, missing=0),
@@ -180,8 +192,9 @@ class GangTable:
             end=pl.when(pl.col("end").null_count() == 0).then(pl.col("end").max()),
             status=pl.col("status").last(),
         )
-        self._assume("one GPU for each instance, for lack of the task table", gangs["job"] != "")
-        return _without_plan(gangs.with_columns(name=pl.col("job") + "/" + pl.col("task")))
+        everywhere = pl.repeat(value=True, n=gangs.height, eager=True)
+        self._assume("one GPU for each instance, for lack of the task table", everywhere)
+        return _without_plan(gangs)
 
     def _jobs(self, table: CsvTable) -> pl.DataFrame:
         import polars as pl
@@ -195,9 +208,9 @@ class GangTable:
             }
         )
         what = "one GPU, and a run time that includes the wait, for lack of the task table"
-        self._assume(what, jobs["job"] != "")
+        self._assume(what, pl.repeat(value=True, n=jobs.height, eager=True))
         return _without_plan(
-            jobs.with_columns(name=pl.col("job"), task=pl.lit(""), instances=pl.lit(1.0))
+            jobs.with_columns(task=pl.lit(None, pl.Categorical), instances=pl.lit(1.0))
         )
 
 
@@ -206,7 +219,7 @@ def _without_plan(gangs: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     return gangs.with_columns(
-        cpu=pl.lit(0.0), memory=pl.lit(0.0), gpu=pl.lit(100.0), type=pl.lit(None, pl.String)
+        cpu=pl.lit(0.0), memory=pl.lit(0.0), gpu=pl.lit(100.0), type=pl.lit(None, pl.Categorical)
     )
 
 
@@ -214,7 +227,20 @@ def _seconds(table: CsvTable, name: str) -> pl.Series:
     """Return a column of times, null where there is none."""
     import polars as pl
 
-    return pl.Series(name, table.numbers(name, missing=np.nan), nan_to_null=True)
+    values = table.numbers(name, missing=np.nan)
+    seconds = pl.Series(name, values)
+    return seconds.fill_nan(None) if np.isnan(values).any() else seconds
+
+
+def _places(known: pl.Series, wanted: pl.Series) -> pl.Series:
+    """Return where each text wanted first occurs among those known; null = nowhere."""
+    import polars as pl
+
+    numbers = pl.int_range(len(known), dtype=pl.UInt32, eager=True)
+    places = pl.DataFrame({"text": known, "at": numbers}).unique("text", keep="first")
+    return pl.DataFrame({"text": wanted}).join(
+        places, on="text", how="left", maintain_order="left"
+    )["at"]
 
 
 def _hosts(path: Path, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:

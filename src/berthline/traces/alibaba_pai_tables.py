@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.errors import TraceError
-from berthline.traces.csv_table import LONGEST_LABEL, CsvTable
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, cell_rows, match_shapes
 from berthline.traces.files import is_directory, list_files, read_head
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     import polars as pl
@@ -70,6 +71,9 @@ _SHAPES = {
 }
 
 
+_WORDS = ("task_name", "status", "gpu_type", "user")
+
+
 def recognise(head: bytes) -> tuple[str | None, Match]:
     """Return which table a file is, by the shape of its first rows, and how sure that is."""
     rows = cell_rows(head)
@@ -115,18 +119,31 @@ def tables_in(directory: Path) -> dict[str, Path]:
     }
 
 
-def open_table(name: str, path: Path) -> CsvTable:
+def open_table(name: str, path: Path, wanted: Iterable[str] = ()) -> CsvTable:
     """Return a table's rows, whether or not somebody added its header line.
+
+    Args:
+        name: which table.
+        path: its file.
+        wanted: the columns that will be asked for; none = all.
 
     Raises:
         TraceError: the file cannot be read, or a line has the wrong number of cells.
     """
     columns = COLUMNS[name]
     hint = f"the columns of {name} are " + ", ".join(columns)
+    wanted = tuple(wanted) or columns
     rows = cell_rows(read_head(path), most=1)
-    if rows and tuple(rows[0]) == columns:
-        return CsvTable(path, required=columns, hint=hint)
-    return CsvTable(path, columns=columns, hint=hint)
+    named = bool(rows) and tuple(rows[0]) == columns
+    return CsvTable(
+        path,
+        columns=None if named else columns,
+        required=columns if named else (),
+        numbers=[column for column in wanted if column not in _SHAPES],
+        words=[column for column in wanted if column in _WORDS],
+        texts=[column for column in wanted if column in _SHAPES and column not in _WORDS],
+        hint=hint,
+    )
 
 
 def label_text(table: CsvTable, name: str) -> pl.Series:
@@ -135,6 +152,5 @@ def label_text(table: CsvTable, name: str) -> pl.Series:
     Raises:
         TraceError: a cell is longer than a label may be.
     """
-    text = table.text(name).fill_null("")
-    table.refuse(text.str.len_chars() > LONGEST_LABEL, name, f"up to {LONGEST_LABEL} characters")
-    return text
+    table.refuse_long(name)
+    return table.text(name)

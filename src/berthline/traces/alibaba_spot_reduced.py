@@ -2,22 +2,21 @@
 
 Times are seconds from the first submission of the whole trace, also in a file that holds a later
 part of it. What the reduction lost: `gpus` are those of one worker, so gangs look small; there is
-no GPU model, organization, CPU count or job id; and the priority is a function of `gpus`, not the
-publisher's. Jobs that arrive at second 0 were running when the trace began; they are kept and
-counted.
+no GPU model, organization, CPU count (so that rows without GPUs cannot be kept) or job id; and the
+priority is a function of `gpus`, not the publisher's. Jobs that arrive at second 0 were running
+when the trace began; they are kept and counted.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from berthline.model.workload import Workload
 from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
-from berthline.traces.usable import FRACTIONS_ROUNDED_UP, NO_GPUS, NO_RUN_TIME, choose_rows
+from berthline.traces.gpu_parts import GpuRequests
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +40,7 @@ def read(path: Path) -> Workload:
     Raises:
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
-    table = CsvTable(path, required=_COLUMNS)
+    table = CsvTable(path, required=_COLUMNS, numbers=_COLUMNS)
     submit = table.numbers("arrival_time")
     run = table.numbers("runtime", missing=0)
     asked = table.numbers("gpus", lowest=0, highest=2**31 - 1)
@@ -51,17 +50,11 @@ def read(path: Path) -> Workload:
         path=path,
         expected="a runtime and gpus of more than 0",
     )
-    gpus = np.ceil(asked)
+    requests = GpuRequests.of(asked)
     provenance: dict[str, Any] = {
-        "format": "alibaba-spot-reduced",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("alibaba-spot-reduced", path, used, dropped, origin=None, zone=None),
         "origin_trace_seconds": float(submit[used].min()),
-        "rounded": {FRACTIONS_ROUNDED_UP: int((used & (gpus != asked)).sum())},
+        "rounded": requests.rounded(used),
         "already_running": int((used & (submit == 0)).sum()),
         "lost": "worker_num (gpus are those of one worker), gpu_model, organization, job_type, "
         "cpu_request, job ids; priority is a function of gpus",
@@ -69,7 +62,8 @@ def read(path: Path) -> Workload:
     return Workload.from_columns(
         submit=submit[used],
         run=run[used],
-        gpus=gpus[used],
+        gpus=requests.gpus[used],
+        gpu_milli=requests.gpu_milli[used],
         priority=priority[used],
         user_names=("unknown",),
         name=bare_name(path, ".csv"),

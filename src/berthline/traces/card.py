@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.cluster import Cluster
+from berthline.model.origin import Origin, origin_of
 from berthline.model.schedule import REJECT_REASONS
+from berthline.model.workload import WHOLE_GPU
 from berthline.traces.arrival_pattern import DAY, by_day, by_hour_of_week, local_clock
 from berthline.traces.demand import Demand
 from berthline.traces.impossible import impossible_jobs, usable_gpus
@@ -30,6 +32,8 @@ OWN_CLUSTER = "as stated in the file"
 """The name of the cluster that a trace states itself."""
 
 _ONE_NODE_MOST = 2**31 - 1
+_NOBODY = frozenset({"", "all", "unknown", "user0"})
+"""What the one user of a workload is called where nobody said who submitted the jobs."""
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +49,11 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs that ask for the same number of GPUs."""
+    """The jobs that ask for the same number of GPUs; those on a part of one are one size."""
 
     gpus: int
+    is_part: bool
+    """They take a part of one GPU, large or small."""
     jobs: int
     job_share: float
     work_share: float
@@ -119,12 +125,18 @@ class TraceCard(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the file; None = the workload is not from a file."""
     dropped: dict[str, int]
     rounded: dict[str, int]
+    origin: Origin | None
+    """None = the jobs come from this file itself, or from none."""
     span_seconds: float
     first: str
     """When the first job was submitted, on the cluster's clock; empty = not known."""
     last: str
     time_zone: str
     gpu_hours: float
+    """A job on a part of a GPU counts with that part."""
+    jobs_on_parts: int
+    """Jobs that take a part of one GPU."""
+    jobs_without_gpus: int
     sizes: list[Size]
     largest: int
     run: Quantiles
@@ -148,16 +160,19 @@ def trace_card(workload: Workload, cluster: Cluster | None = None) -> TraceCard:
         name=workload.name,
         format=str(provenance.get("format") or ""),
         jobs=len(workload),
-        users=0 if _is_constant(workload.user) else len(np.unique(workload.user)),
+        users=num_users(workload),
         pools=len(np.unique(workload.pool[workload.pool >= 0])),
         rows=provenance.get("rows"),
         dropped=dict(provenance.get("dropped") or {}),
         rounded=dict(provenance.get("rounded") or {}),
+        origin=origin_of(provenance),
         span_seconds=float(workload.submit[-1] - workload.submit[0]),
         first=clock.date(0),
         last=clock.date(-1),
         time_zone=(clock.zone or "UTC") if clock.has_dates else "",
         gpu_hours=workload.work / 3600,
+        jobs_on_parts=int(is_on_part(workload).sum()),
+        jobs_without_gpus=int((workload.gpus == 0).sum()),
         sizes=_sizes(workload),
         largest=int(workload.gpus.max()),
         run=quantiles(workload.run),
@@ -169,6 +184,14 @@ def trace_card(workload: Workload, cluster: Cluster | None = None) -> TraceCard:
         missing=missing_fields(workload),
         cluster=None if cluster is None else _on_cluster(workload, cluster, demand),
     )
+
+
+def num_users(workload: Workload) -> int:
+    """Return how many users submitted the jobs; 0 = the trace does not say who did."""
+    users = np.unique(workload.user)
+    if len(users) > 1:
+        return len(users)
+    return 0 if workload.user_names[users[0]] in _NOBODY else 1
 
 
 def own_cluster(workload: Workload) -> Cluster | None:
@@ -192,7 +215,7 @@ def missing_fields(workload: Workload) -> list[str]:
     """Return what no job of the workload tells."""
     absent = {
         "dates": workload.provenance.get("origin_unix_time") is None,
-        "users": _is_constant(workload.user),
+        "users": num_users(workload) == 0,
         "estimates": bool(np.isnan(workload.estimate).all()),
         "pools": bool((workload.pool < 0).all()),
         "GPU types": bool((workload.gpu_types < 0).all()),
@@ -209,13 +232,29 @@ def _is_constant(column: npt.NDArray[np.generic]) -> bool:
     return bool((column == column[0]).all())
 
 
+def is_on_part(workload: Workload) -> npt.NDArray[np.bool_]:
+    """Return which jobs take a part of one GPU."""
+    return (workload.gpus > 0) & (workload.gpu_milli < WHOLE_GPU)
+
+
 def _sizes(workload: Workload) -> list[Size]:
-    sizes, inverse, jobs = np.unique(workload.gpus, return_inverse=True, return_counts=True)
-    work = np.bincount(inverse, weights=workload.run * workload.gpus)
-    total = float(work.sum())
+    # Parts of a GPU come just before one GPU.
+    codes, inverse, jobs = np.unique(
+        2 * workload.gpus.astype(np.int64) - is_on_part(workload),
+        return_inverse=True,
+        return_counts=True,
+    )
+    work = np.bincount(inverse, weights=workload.run * workload.gpu_amount)
+    total = float(work.sum()) or 1.0  # jobs without GPUs do no work on them
     return [
-        Size(gpus=gpus, jobs=count, job_share=count / len(workload), work_share=part / total)
-        for gpus, count, part in zip(sizes.tolist(), jobs.tolist(), work.tolist(), strict=True)
+        Size(
+            gpus=(code + 1) // 2,
+            is_part=code % 2 == 1,
+            jobs=count,
+            job_share=count / len(workload),
+            work_share=part / total,
+        )
+        for code, count, part in zip(codes.tolist(), jobs.tolist(), work.tolist(), strict=True)
     ]
 
 

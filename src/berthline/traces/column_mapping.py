@@ -71,6 +71,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         *("gpu number", "number of gpus", "gpu request", "gpus requested", "requested gpus"),
         "req gpus",
     ),
+    "gpu_milli": ("gpu milli", "gpu millis"),
     "estimate": (
         *("estimate", "estimated time", "estimated run time", "estimated runtime", "est runtime"),
         *("requested time", "req time", "requested run time", "requested runtime"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.model.workload import Workload
+from berthline.traces.dials import Dial
 from berthline.traces.gpu_mix import MIXES
 from berthline.traces.job_columns import deadline_range, user_names, user_shares
 
@@ -29,6 +30,13 @@ _RUN_SIGMA = 1.5
 _SHORTEST_RUN, _LONGEST_RUN = 10.0, 604_800.0  # seconds; one week
 # GPU-seconds, of run times before they are rounded and clipped; GPUs and run time are independent.
 _MEAN_WORK = _MEAN_GPUS * _MEDIAN_RUN * math.exp(_RUN_SIGMA**2 / 2)
+
+COMMON_ESTIMATE_DIAL = Dial(
+    name="estimate_error",
+    default=0.0,
+    meaning="estimates are run * exp(error * |N(0, 1)|), never too short; 0 = exact",
+    highest=10,
+)
 
 # Positions in this tuple key the streams, so new columns are added at the end.
 _STREAMS = ("user", "priority", "deadline", "estimate")

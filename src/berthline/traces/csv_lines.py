@@ -5,12 +5,14 @@ Quoted line ends, comments and blank lines make the number of a line differ from
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
 from typing import TYPE_CHECKING, NoReturn
 
 from berthline.errors import TraceError
+from berthline.traces.line_error import LineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,20 +49,37 @@ class CsvLines:
         wanted = set(numbers)
         return [line for number, (line, _) in enumerate(self._rows()) if number in wanted]
 
+    def refuse_widths(self, width: int, *, shorter: bool = False, longer: bool = False) -> None:
+        """Raise a TraceError for the lines that have the wrong number of cells, if there are any.
+
+        Args:
+            width: how many cells a line has to have.
+            shorter: whether lines with fewer are wrong.
+            longer: whether lines with more are.
+        """
+        cells_on = {line: len(cells) for line, cells in self._rows() if len(cells) != width}
+        # Short lines and long ones have different causes, so a complaint is about one kind.
+        long = {line: cells for line, cells in cells_on.items() if longer and cells > width}
+        short = {line: cells for line, cells in cells_on.items() if shorter and cells < width}
+        odd = long or short
+        if not odd:
+            return
+        line, cells = next(iter(odd.items()))
+        more = f" (and {len(odd) - 1:,} more like it)" if len(odd) > 1 else ""
+        cut_short = "if it is the last line, the file may have been cut short"
+        raise LineError(
+            f"the line has {cells} cell{'' if cells == 1 else 's'}",
+            where=f"{self._path}, line {line}{more}",
+            expected=f"{width} cells, as in the first line",
+            hint=self._hint if cells > width else "; ".join(filter(None, (cut_short, self._hint))),
+            lines=lambda: list(odd),
+        )
+
     def explain(self, error: Exception) -> NoReturn:
         """Raise a TraceError for a table that could not be read, with the line if it is found."""
-        width = 0
-        try:
-            for line, cells in self._rows():
-                width = width or len(cells)
-                if len(cells) > width:
-                    self._refuse(
-                        f"the line has {len(cells)} cells",
-                        f"{self._path}, line {line}",
-                        f"{width} cells, as in the first line",
-                    )
-        except csv.Error:
-            pass
+        with contextlib.suppress(csv.Error):
+            width = next((len(cells) for _, cells in self._rows()), 0)
+            self.refuse_widths(width, longer=True)
         for line, text in enumerate(self._text.split("\n"), start=1):
             if self._quote and text.count(self._quote) % 2:
                 self._refuse(

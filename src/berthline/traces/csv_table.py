@@ -1,40 +1,35 @@
-"""CsvTable: a text table with separators, read at once, whose every complaint has a line number.
+"""CsvTable: a text table with separators whose every complaint has a line number.
 
 Formats that are tables of text ask it for columns as numbers, times or categories and say which
-values make sense; what does not is a TraceError with file, line, column and value. All cells are
-read as text first, so that the error shows what the file says, not what a parser made of it.
+values make sense; what does not is a TraceError with file, line, column and value, as the file has
+it. `CsvReader` reads the columns; those nobody wants are not read.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError, unknown_name
-from berthline.traces.csv_lines import CsvLines
-from berthline.traces.dates import unix_seconds
-from berthline.traces.files import read_text
+from berthline.traces.csv_look import Form
+from berthline.traces.csv_reader import Column, CsvReader, Kind, as_numbers, holds_number
+from berthline.traces.dates import clock_seconds, from_local, has_zone
+from berthline.traces.files import text_pieces
 from berthline.traces.line_error import LineError
+from berthline.traces.text_columns import LONGEST_LABEL, categorize, label_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
 
 _SHOWN_CHARACTERS = 40
 _SHOWN_NAMES = 60
-_REPEATED = re.compile(r"_duplicated_\d+$")  # what polars adds to the name of a column seen before
-
-_MOST_COLUMNS = 2000
-"""More make no table of jobs, and reading a line of a million separators takes minutes."""
-
-LONGEST_LABEL = 200
-"""Characters. Labels are stored at the width of the longest, so one must not be a whole file."""
 
 
 class CsvTable:
@@ -43,6 +38,7 @@ class CsvTable:
     Attributes:
         path: the file.
         columns: the names of its columns.
+        time_patterns: the form of the dates in the columns read as times.
     """
 
     def __init__(
@@ -52,11 +48,16 @@ class CsvTable:
         columns: Sequence[str] | None = None,
         exact: bool = False,
         required: Sequence[str] = (),
+        numbers: Iterable[str] | None = None,
+        times: Mapping[str, str] | None = None,
+        words: Iterable[str] | None = None,
+        texts: Iterable[str] | None = None,
         separator: str = ",",
         quote: str | None = '"',
         comment: str | None = None,
-        text: bytes | None = None,
+        pieces: Callable[[int], Iterable[bytes]] | None = None,
         hint: str = "",
+        read: bool = True,
     ) -> None:
         """Read the file.
 
@@ -66,81 +67,86 @@ class CsvTable:
                 have more columns, which are not read, but not fewer.
             exact: a file without a header line has these columns and no more.
             required: columns a header line must have; more are allowed.
+            numbers: see `read`, as for the next three.
+            times: see `read`.
+            words: see `read`.
+            texts: see `read`.
             separator: one character.
             quote: encloses cells that hold the separator; None = no cell does.
             comment: lines that start with it are left out.
-            text: the file's lines, where a format had to mend them first; None = read the file.
+            pieces: the file's text, where a format has to mend it first: returns it in pieces of
+                whole lines of about so many bytes; None = read the file.
             hint: added to every complaint.
+            read: False = only the first line; what is wanted of the others is yet to be read.
 
         Raises:
             TraceError: the file cannot be read, has no rows, lacks a column, or has a line with
                 the wrong number of cells.
         """
-        import polars as pl
-
-        self.path, self._separator, self._quote, self._hint = path, separator, quote, hint
-        self._comment = comment
+        self.path, self._hint = path, hint
         self._header_lines = 0 if columns is not None else 1
-        self._mended = text
-        text = self._text()
-        width = _first_line(text, comment).count(separator.encode()) + 1
-        if width > _MOST_COLUMNS:
-            raise TraceError(
-                f"the first line has {width:,} cells",
-                where=f"{path}, line 1",
-                expected=f"up to {_MOST_COLUMNS:,} columns",
-                hint=hint,
-            )
-        try:
-            self._frame = pl.read_csv(
-                text,
-                has_header=columns is None,
-                separator=separator,
-                quote_char=quote,
-                comment_prefix=comment,
-                infer_schema=False,
-                # Repairing bytes that are no UTF-8 doubles the time, so only where there may be.
-                encoding="utf8" if text.isascii() else "utf8-lossy",
-                truncate_ragged_lines=columns is not None and not exact,
-            )
-        except (pl.exceptions.PolarsError, ValueError) as error:
-            self._lines().explain(error)
-        if columns is None:
-            names = [name.strip().removeprefix("\ufeff") for name in self._frame.columns]
-            originals = [_REPEATED.sub("", name) for name in names]
-            again = [name for name in originals if originals.count(name) > 1]
-            if again:
+        form = Form(separator, quote, comment, columns is not None and not exact)
+        pieces = pieces or functools.partial(text_pieces, path)
+        self._reader = CsvReader(path, pieces, form, columns=columns, hint=hint)
+        if columns is not None:
+            found = self._reader.num_cells
+            if found < len(columns) or (exact and found > len(columns)):
                 raise TraceError(
-                    f"two columns have the same name, {shorten(again[0])}",
-                    where=f"{path}, line 1",
-                    expected="a name of its own for each column",
-                    hint=hint,
-                )
-            self._frame.columns = names
-        else:
-            if self._frame.width < len(columns) or (exact and self._frame.width > len(columns)):
-                raise TraceError(
-                    f"the first line has {self._frame.width} cells",
+                    f"the first line has {found} cells",
                     where=f"{path}, line 1",
                     expected=f"{len(columns)} cells: " + ", ".join(columns),
                     hint=hint,
                 )
-            self._frame = self._frame[:, : len(columns)]
-            self._frame.columns = list(columns)
-        self.columns: tuple[str, ...] = tuple(self._frame.columns)
+        names = self._reader.names
+        self.columns: tuple[str, ...] = names if columns is None else names[: len(columns)]
         self.require(required)
-        # A blank line reads as a row of empty cells.
-        self._frame = self._frame.filter(~pl.all_horizontal(pl.all().is_null()))
-        if self._frame.height == 0:
+        self.time_patterns: Mapping[str, str] = {}
+        self._rows = 0
+        self._pieces: dict[str, list[pl.Series]] = {}
+        if read:
+            self.read(numbers=numbers, times=times, words=words, texts=texts)
+
+    def read(
+        self,
+        *,
+        numbers: Iterable[str] | None = None,
+        times: Mapping[str, str] | None = None,
+        words: Iterable[str] | None = None,
+        texts: Iterable[str] | None = None,
+    ) -> None:
+        """Read columns; which of them are not there does not matter.
+
+        Args:
+            numbers: columns that will be asked for as numbers.
+            times: columns that will be asked for as times, with the form of their dates, as
+                strftime writes it.
+            words: columns that will be asked for as categories, or as text that repeats itself.
+            texts: columns that will be asked for as labels, or other text. A column that is in none
+                of these is read when it is asked for, which takes long; with none of them, all are
+                read as text.
+
+        Raises:
+            TraceError: there are no rows, or a line has the wrong number of cells.
+        """
+        wanted = {
+            **dict.fromkeys(numbers or (), Column(Kind.NUMBER)),
+            **{name: Column(Kind.TIME, pattern) for name, pattern in (times or {}).items()},
+            **dict.fromkeys(words or (), Column(Kind.WORD)),
+            **dict.fromkeys(texts or (), Column(Kind.TEXT)),
+        } or dict.fromkeys(self.columns, Column(Kind.TEXT))
+        wanted = {name: column for name, column in wanted.items() if name in self.columns}
+        self.time_patterns = times or {}
+        self._rows, self._pieces = self._reader.read(wanted)
+        if self._rows == 0:
             raise TraceError(
                 "the file has a header but no rows",
-                where=str(path),
+                where=str(self.path),
                 expected="one line for each job",
-                hint=hint,
+                hint=self._hint,
             )
 
     def __len__(self) -> int:
-        return self._frame.height
+        return self._rows
 
     def require(self, names: Sequence[str]) -> None:
         """Raise a TraceError for the first of these columns that the table lacks, if any."""
@@ -157,23 +163,35 @@ class CsvTable:
     def text(self, name: str, *, rows: npt.NDArray[np.bool_] | None = None) -> pl.Series:
         """Return the cells of a column as text without blanks around it; an empty cell is null.
 
+        Text is polars' String; Categorical where words were announced.
+
         Args:
             name: the column.
             rows: which rows; None = all.
         """
         import polars as pl
 
-        cells = self._frame[name]
-        if rows is not None and not rows.all():
-            cells = cells.filter(pl.Series(rows))
-        stripped = cells.str.strip_chars()
-        return stripped.set(stripped == "", None) if stripped.dtype == pl.String else stripped
+        pieces = self._pieces.get(name, [])
+        if any(piece.dtype not in (pl.String, pl.Categorical) for piece in pieces) or not pieces:
+            pieces = self._read(name, Kind.TEXT)
+        cells = pl.concat(pieces, rechunk=False)
+        return cells if rows is None or rows.all() else cells.filter(pl.Series(rows))
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether no cell of a column holds anything."""
+        pieces = self._pieces.get(name)
+        pieces = [self.text(name)] if pieces is None else pieces
+        return all(piece.null_count() == len(piece) for piece in pieces)
+
+    def all_read(self, name: str) -> bool:
+        """Return whether all cells of a column are what they were announced as."""
+        import polars as pl
+
+        return all(piece.dtype != pl.String for piece in self._pieces[name])
 
     def first_text(self, name: str) -> str:
         """Return the first cell of a column that is not empty, without blanks around it."""
-        cells = self._frame[name]
-        first = cells.is_not_null().arg_max()
-        return str(cells[first] or "").strip() if first is not None else ""
+        return self._reader.first_text(name)
 
     def numbers(
         self,
@@ -200,39 +218,40 @@ class CsvTable:
         """
         import polars as pl
 
-        text = self._frame[name]
-        values = text.cast(pl.Float64, strict=False)
-        if empty or values.null_count() > text.null_count():  # blanks around numbers, other texts
-            text = self.text(name)
-            if empty:
-                text = text.set(text.is_in(list(empty)), None)
-            values = text.cast(pl.Float64, strict=False)
-        bad = text.is_not_null() & (
-            values.is_null() | ~values.is_between(lowest, highest) | values.is_nan()
-        )
+        pieces = self._pieces.get(name) or self._read(name, Kind.NUMBER)
+        if any(holds_number(piece, word) for piece in pieces for word in empty):
+            pieces = self._read(name, Kind.TEXT)
+        values, wrong = as_numbers(pieces, empty)
+        if wrong is None:
+            self._pieces[name] = [values]
+        array = values.to_numpy()  # NaN for null
+        is_null = values.is_null().to_numpy() if values.null_count() else np.bool_(False)
+        good = (array >= lowest) & (array <= highest)  # false for NaN too
         if whole:
-            bad |= values.is_not_null() & (values != values.floor())
-        if missing is None:
-            bad |= text.is_null()
-        kind = "a whole number" if whole else "a number"
-        self.refuse(bad, name, f"{kind} from {lowest:g} to {highest:g}")
-        filled = values.fill_null(np.nan if missing is None else missing)
-        return filled.to_numpy().astype(np.float64, copy=True)
+            good &= array == np.floor(array)
+        if missing is not None:
+            good |= is_null
+        if wrong is not None:
+            good &= ~wrong
+        if not good.all():
+            kind = "a whole number" if whole else "a number"
+            self.refuse(pl.Series(~good), name, f"{kind} from {lowest:g} to {highest:g}")
+        if missing is not None and values.null_count():
+            array[is_null] = missing
+        return array
 
     def times(
         self,
         name: str,
-        pattern: str = "%Y-%m-%d %H:%M:%S",
         *,
         empty: Sequence[str] = (),
         optional: bool = False,
         zone: str | None = None,
     ) -> npt.NDArray[np.float64]:
-        """Return a column of dates as seconds since 1970; NaN = missing.
+        """Return a column that was announced as times as seconds since 1970; NaN = missing.
 
         Args:
             name: the column.
-            pattern: the form of the dates, as strftime writes it.
             empty: texts that mean that there is no time.
             optional: whether a time may be missing.
             zone: where the dates are the local time; see `unix_seconds`.
@@ -240,15 +259,26 @@ class CsvTable:
         Raises:
             TraceError: a cell is not such a date.
         """
-        text = self.text(name)
-        if empty:
-            text = text.set(text.is_in(list(empty)), None)
-        seconds = unix_seconds(text, pattern, zone)
-        bad = text.is_not_null() & seconds.is_null()
-        if not optional:
-            bad |= text.is_null()
-        self.refuse(bad, name, f"a time such as {_example(pattern)}")
-        return seconds.fill_null(np.nan).to_numpy().astype(np.float64, copy=True)
+        import polars as pl
+
+        pattern = self.time_patterns[name]
+        seconds, wrong = [], []
+        for piece in self._pieces[name]:
+            text = piece
+            if piece.dtype == pl.String:
+                text = piece.set(piece.is_in(list(empty)), None)
+                piece = clock_seconds(text, pattern)
+            seconds.append(piece)
+            wrong.append(piece.is_null() & text.is_not_null() if optional else piece.is_null())
+        if any(each.any() for each in wrong):
+            self.refuse(pl.concat(wrong), name, f"a time such as {_example(pattern)}")
+        column = pl.concat(seconds)
+        self._pieces[name] = [column]
+        if zone is not None and not has_zone(pattern):
+            local, column = column, from_local(column, zone)
+            if column.null_count() > local.null_count():
+                self.refuse(column.is_null() & local.is_not_null(), name, f"a time in {zone}")
+        return column.to_numpy()
 
     def categories(
         self, name: str, *, missing: str = "unknown", rows: npt.NDArray[np.bool_] | None = None
@@ -274,24 +304,37 @@ class CsvTable:
         Raises:
             TraceError: a cell is longer than a label may be.
         """
-        self.refuse(
-            self._frame[name].str.len_chars() > LONGEST_LABEL,
-            name,
-            f"up to {LONGEST_LABEL} characters",
-        )
+        self.refuse_long(name)
         return label_array(self.text(name, rows=rows))
+
+    def refuse_long(self, name: str) -> None:
+        """Raise a TraceError for the first cell that is longer than a label may be, if any."""
+        import polars as pl
+
+        cells = self.text(name)
+        if cells.dtype == pl.Categorical:
+            cells = cells.unique().cast(pl.String)
+            if (cells.str.len_chars() > LONGEST_LABEL).any():
+                cells = self.text(name).cast(pl.String)
+        # Bytes are counted at once, characters one by one.
+        if (cells.str.len_bytes().max() or 0) > LONGEST_LABEL:  # type: ignore[operator]  # an int
+            self.refuse(
+                cells.str.len_chars() > LONGEST_LABEL, name, f"up to {LONGEST_LABEL} characters"
+            )
 
     def refuse(self, bad: pl.Series | npt.NDArray[np.bool_], name: str, expected: str) -> None:
         """Raise a TraceError for the first row where `bad` is true, if there is one."""
         import polars as pl
 
+        if not bad.any():
+            return
         bad = pl.Series(bad)
         count = int(bad.fill_null(False).sum())
         if not count:
             return
         row = bad.arg_max()
         assert row is not None
-        value = self._frame[name][row]
+        value = pl.concat(self._reader.read({name: Column(Kind.TEXT)})[1][name])[row]
         more = f" (and {count - 1:,} more like it)" if count > 1 else ""
         numbers = (np.flatnonzero(bad.fill_null(False).to_numpy()) + self._header_lines).tolist()
         raise LineError(
@@ -299,65 +342,17 @@ class CsvTable:
             where=f"{self.path}, line {self.line_of(row)}{more}",
             expected=expected,
             hint=self._hint,
-            lines=lambda: self._lines().lines_of(numbers),
+            lines=lambda: self._reader.lines.lines_of(numbers),
         )
+
+    def _read(self, name: str, kind: Kind) -> list[pl.Series]:
+        """Return a column that was not announced as this, and keep it so."""
+        self._pieces |= self._reader.read({name: Column(kind)})[1]
+        return self._pieces[name]
 
     def line_of(self, row: int) -> int:
         """Return the number of the line on which a row starts, counted from 1."""
-        return self._lines().line_of(row + self._header_lines)
-
-    def _text(self) -> bytes:
-        return read_text(self.path) if self._mended is None else self._mended
-
-    def _lines(self) -> CsvLines:
-        return CsvLines(
-            self._text(),
-            self.path,
-            separator=self._separator,
-            quote=self._quote,
-            comment=self._comment,
-            hint=self._hint,
-        )
-
-
-def _first_line(text: bytes, comment: str | None) -> bytes:
-    """Return the first line that is not blank and no comment."""
-    start = 0
-    while start < len(text):
-        end = text.find(b"\n", start)
-        end = len(text) if end < 0 else end
-        line = text[start:end].strip(b" \r")  # a tab may be a separator
-        if line and not (comment and line.startswith(comment.encode())):
-            return line
-        start = end + 1
-    return b""
-
-
-def label_array(text: pl.Series) -> npt.NDArray[np.str_]:
-    """Return texts that are not long as an array; null becomes an empty text."""
-    text = text.fill_null("")
-    width = max(int(text.str.len_chars().max() or 0), 1)  # type: ignore[arg-type]  # an int
-    # Far faster than by way of a list: numpy's own layout, zeros after the end included.
-    padded = text.str.pad_end(width, "\0").str.join("").item().encode("utf-32-le")
-    return np.frombuffer(padded, dtype=f"<U{width}")
-
-
-def categorize(
-    text: pl.Series, *, missing: str = "unknown"
-) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return texts as codes and the names they stand for, in order of first appearance."""
-    import polars as pl
-
-    text = text.fill_null(missing)
-    names = text.unique(maintain_order=True)
-    codes = text.cast(pl.Enum(names)).to_physical()
-    return codes.to_numpy().astype(np.int32), tuple(names.to_list())
-
-
-def count_values(text: pl.Series, *, missing: str = "unknown") -> dict[str, int]:
-    """Return how often each text occurs, the most frequent first."""
-    counts = text.fill_null(missing).rename("text").value_counts(sort=True, name="count")
-    return dict(zip(counts["text"].to_list(), counts["count"].to_list(), strict=True))
+        return self._reader.lines.line_of(row + self._header_lines)
 
 
 def presentable(names: Iterable[str]) -> list[str]:

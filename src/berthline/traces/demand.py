@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demand:
-    """GPUs asked for at once, as steps from the first to the last submission.
+    """GPUs asked for at once, parts of one included, from the first to the last submission.
 
     Attributes:
         time: when each step begins, seconds.
@@ -34,7 +34,7 @@ class Demand:
     def of(cls, workload: Workload, jobs: npt.NDArray[np.bool_] | None = None) -> Demand:
         """Return the demand of a workload, or of some of its jobs over the same time."""
         chosen = np.ones(len(workload), np.bool_) if jobs is None else jobs
-        submit, gpus = workload.submit[chosen], workload.gpus[chosen].astype(np.float64)
+        submit, gpus = workload.submit[chosen], workload.gpu_amount[chosen]
         first, last = float(workload.submit[0]), float(workload.submit[-1])
         time = np.concatenate([[first], submit, submit + workload.run[chosen]])
         change = np.concatenate([[0.0], gpus, -gpus])

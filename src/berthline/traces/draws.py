@@ -69,13 +69,26 @@ class Draws(_FromUniform):
         self.jobs = jobs
         self._seed = seed
         self._episodes = _STEP * np.arange(first + 1, first + count + 1, dtype=np.uint64)
+        self._counters = _counters(jobs)
         self._drawn: dict[str, Table] = {}
+        self._old: dict[str, Table] = {}
         self._bits = np.empty((2, count, jobs), np.uint64)
+
+    def move_to(self, first: int) -> None:
+        """Go on with as many episodes from `first`, in the same memory.
+
+        Tables that were drawn before are overwritten.
+        """
+        self._episodes = _STEP * np.arange(
+            first + 1, first + len(self._episodes) + 1, dtype=np.uint64
+        )
+        self._old.update(self._drawn)
+        self._drawn.clear()
 
     def uniform(self, column: str) -> Table:
         """Return numbers in [0, 1)."""
         if column not in self._drawn:
-            self._drawn[column] = self._draw(column, self._bits)
+            self._drawn[column] = self._draw(column, self._bits, self._old.get(column))
         return self._drawn[column]
 
     def normal(self, column: str) -> Table:
@@ -86,16 +99,24 @@ class Draws(_FromUniform):
         """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
         return self._draw(column, np.empty((2, len(self._episodes), width), np.uint64))
 
-    def _draw(self, column: str, space: npt.NDArray[np.uint64]) -> Table:
+    def _draw(self, column: str, space: npt.NDArray[np.uint64], out: Table | None = None) -> Table:
         bits, spare = space
         rows = self._episodes + np.uint64(stream_key(self._seed, f"generate/{column}"))
         _mix(rows, np.empty_like(rows))
-        counters = _STEP * np.arange(1, bits.shape[1] + 1, dtype=np.uint64)
+        width = bits.shape[1]
+        counters = self._counters if width == self.jobs else _counters(width)
         np.add(rows[:, None], counters, out=bits)
         _mix(bits, spare)
         np.right_shift(bits, np.uint64(11), out=bits)
-        table: Table = np.multiply(bits, 2.0**-53)
+        # Signed numbers become floats faster, and with 53 bits they are the same.
+        table: Table = np.empty(bits.shape) if out is None else out
+        np.copyto(table, bits.view(np.int64))
+        table *= 2.0**-53
         return table
+
+
+def _counters(count: int) -> npt.NDArray[np.uint64]:
+    return _STEP * np.arange(1, count + 1, dtype=np.uint64)
 
 
 class Lattice(_FromUniform):

@@ -6,17 +6,23 @@ of the decompressor becomes a TraceError that names the file.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from berthline.errors import TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from typing import IO
 
 HEAD_BYTES = 64 * 1024
 """How much of a file a format may look at to recognise itself."""
+
+PIECE_BYTES = 8 * 1024 * 1024
+"""How much of a long file is read at once, where what is made of it is much smaller."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -57,6 +63,41 @@ def read_text(path: Path) -> bytes:
         # Files of old Macs end lines with a lone carriage return and would read as one line.
         content = content.replace(b"\r", b"\n")
     return content if content.endswith(b"\n") else content + b"\n"
+
+
+def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
+    r"""Yield all of a text file in pieces of whole lines; together they are what `read_text` says.
+
+    A long file takes a piece of its size in memory this way.
+
+    Args:
+        path: the file.
+        size: about how many bytes a piece has; more where a line is longer.
+
+    Raises:
+        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+    """
+    rest: list[bytes] = []  # of a line whose end is still to come
+    at_start, any_line = True, False
+    with _opened(path) as file:
+        while block := file.read(size):
+            if is_binary(block):
+                raise binary_error(path)
+            if at_start:
+                block, at_start = block.removeprefix(_UTF8_MARK), False
+            end = block.rfind(b"\n") + 1
+            if end:
+                any_line = True
+                yield b"".join([*rest, memoryview(block)[:end]])
+                rest = []
+            rest.append(block[end:])
+    if at_start:
+        raise _empty_error(path)
+    last = b"".join(rest)
+    if not any_line:
+        last = last.replace(b"\r", b"\n")
+    if last or not any_line:
+        yield last if last.endswith(b"\n") else last + b"\n"
 
 
 def is_binary(content: bytes) -> bool:
@@ -107,6 +148,16 @@ def list_files(directory: Path) -> list[Path]:
 
 def _read(path: Path, size: int) -> bytes:
     """Return `size` bytes of the unpacked file, -1 = all of it."""
+    with _opened(path) as file:
+        content = file.read(size) or b""
+    if not content:
+        raise _empty_error(path)
+    return content
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, to be read unpacked; what goes wrong with it meanwhile is a TraceError."""
     try:
         # Without a buffer in between, reading all of a file takes its size in memory, not twice.
         with path.open("rb", buffering=0) as file:
@@ -114,9 +165,9 @@ def _read(path: Path, size: int) -> bytes:
             file.seek(0)
             if packed:
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    content = unpacked.read(size)
+                    yield cast("IO[bytes]", unpacked)
             else:
-                content = file.read(size) or b""
+                yield cast("IO[bytes]", file)
     except FileNotFoundError:
         raise TraceError(
             "no such trace file",
@@ -144,11 +195,12 @@ def _read(path: Path, size: int) -> bytes:
             where=str(path),
             expected=_READABLE,
         ) from None
-    if not content:
-        raise TraceError(
-            "the trace file is empty",
-            where=str(path),
-            expected=_READABLE,
-            hint="an export or download that failed leaves an empty file behind",
-        )
-    return content
+
+
+def _empty_error(path: Path) -> TraceError:
+    return TraceError(
+        "the trace file is empty",
+        where=str(path),
+        expected=_READABLE,
+        hint="an export or download that failed leaves an empty file behind",
+    )

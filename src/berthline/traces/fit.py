@@ -1,12 +1,11 @@
 """fit: learn a generator from a workload, such as a site's own log.
 
 See fitted.py for what the generator knows. Nothing of the trace is kept but shares, quantiles and
-rates: no name, no job, no single time.
+rates, and the names of pools and GPU types: no user, no job, no single time.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
-from berthline.traces.closeness import successive, user_run_correlation
-from berthline.traces.draws import Draws
+from berthline.traces.closeness import successive
 from berthline.traces.fit_arrivals import fit_arrivals, normal_ranks, series_of
+from berthline.traces.fit_levels import with_levels
+from berthline.traces.fit_requests import fit_requests
 from berthline.traces.fitted import FittedGenerator, SizeClass, StatedLimits, UserHabits
-from berthline.traces.fitted_draws import JITTER, SERIES_LEVELS, draw_columns
+from berthline.traces.fitted_arrivals import normal_share
+from berthline.traces.fitted_draws import JITTER, SERIES_LEVELS
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
@@ -42,8 +43,6 @@ _RUN_LEVELS = np.concatenate(
 """Probabilities at which quantiles of run times are kept: dense in both tails."""
 _LIMIT_BINS, _LIMIT_VALUES = 12, 100
 _NO_BOUND = 1e18  # seconds; the file has no word for infinity
-_TRIAL_JOBS, _TRIAL_EPISODES = 4096, 32
-_TRIALS = 3
 _FARTHEST_RANK = 6.0
 _MOST_REPEATED = 0.98
 
@@ -71,6 +70,11 @@ def fit(workload: Workload) -> FittedGenerator:
     size_class, members = _size_classes(workload.gpus)
     ranks = _ranks(workload.run, size_class)
     users, habit = _users(workload.user, size_class, ranks)
+    requests, of_user = fit_requests(workload, habit, size_class)
+    users = [
+        msgspec.structs.replace(person, requests=own)
+        for person, own in zip(users, of_user, strict=True)
+    ]
     repeat_size, repeat_run = _repetition(workload.user, size_class, ranks, users, habit)
     rough = FittedGenerator(
         name=workload.name,
@@ -83,9 +87,14 @@ def fit(workload: Workload) -> FittedGenerator:
         classes=[SizeClass(sizes, shares, [-1.0, 1.0], [1.0, 1.0]) for sizes, shares in members],
         users=users,
         limits=_limits(workload),
+        series_scale=1.0,
+        requests=requests,
+        pool_names=list(workload.pool_names) if requests else [],
+        gpu_type_sets=list(workload.gpu_type_sets) if requests else [],
+        reference_type=workload.reference_type,
         **fit_arrivals(workload),
     )
-    return _with_correlation(_with_run_times(rough, workload, size_class), workload)
+    return with_levels(_with_run_times(rough, workload, size_class), workload)
 
 
 def _size_classes(
@@ -93,9 +102,11 @@ def _size_classes(
 ) -> tuple[Numbers, list[tuple[list[int], list[float]]]]:
     """Return each job's class, and of each class its sizes with their shares."""
     sizes, inverse, counts = np.unique(gpus, return_inverse=True, return_counts=True)
-    is_frequent = counts >= _CLASS_SHARE * len(gpus)
+    is_frequent = (counts >= _CLASS_SHARE * len(gpus)) | (sizes == 0)
     # A frequent size is a class of its own; the others share one with those of a power of two.
-    label = np.where(is_frequent, sizes, -1 - np.floor(np.log2(sizes))).astype(np.int64)
+    label = np.where(is_frequent, sizes, -1 - np.floor(np.log2(np.maximum(sizes, 1)))).astype(
+        np.int64
+    )
     labels, class_of_size = np.unique(label, return_inverse=True)
     members = []
     for number in range(len(labels)):
@@ -204,7 +215,7 @@ def _with_run_times(
         ranks = _ranks_at_levels(fitted.users, number)
         classes.append(SizeClass(kind.sizes, kind.shares, ranks.tolist(), np.exp(log_run).tolist()))
         mean_run = float(np.exp(np.interp(even, _RUN_LEVELS, log_run)).mean())
-        gpus = float(np.dot(kind.sizes, kind.shares))
+        gpus = float(workload.gpu_amount[size_class == number].mean())
         mean_work += float((size_class == number).mean()) * mean_run * gpus
     return msgspec.structs.replace(fitted, classes=classes, mean_work=mean_work)
 
@@ -217,25 +228,6 @@ def _ranks_at_levels(users: list[UserHabits], size_class: int) -> Column:
     for person in users:
         weight = person.share * person.classes.get(size_class, 0.0)
         if weight > 0:
-            share += weight * _normal_share((grid - person.level) / person.spread)
+            share += weight * normal_share((grid - person.level) / person.spread)
             total += weight
     return np.interp(_RUN_LEVELS, share / total, grid)
-
-
-def _normal_share(points: Column) -> Column:
-    """Return the share of normal numbers below each point."""
-    return np.array([0.5 + 0.5 * math.erf(point) for point in (points / math.sqrt(2)).tolist()])
-
-
-def _with_correlation(fitted: FittedGenerator, workload: Workload) -> FittedGenerator:
-    """Return the generator with successive run times of a user correlated as in the trace."""
-    wanted = user_run_correlation(workload.user, workload.run)
-    for trial in range(_TRIALS):
-        draws = Draws(trial, count=_TRIAL_EPISODES, jobs=_TRIAL_JOBS)
-        columns = draw_columns(fitted, draws, fitted.mean_gap)
-        user = columns["user"].astype(np.int64)
-        owner = user + np.arange(len(user))[:, None] * (int(user.max()) + 1)
-        found = user_run_correlation(owner.ravel(), columns["run"].ravel())
-        repeat_run = float(np.clip(fitted.repeat_run + wanted - found, 0.0, _MOST_REPEATED))
-        fitted = msgspec.structs.replace(fitted, repeat_run=repeat_run)
-    return fitted

@@ -12,15 +12,11 @@ import numpy.typing as npt
 
 from berthline.traces.arrivals import HOUR
 from berthline.traces.draws import Lattice, normal_quantile
-from berthline.traces.fitted_draws import (
-    BETWEEN,
+from berthline.traces.fitted import Bursts, Level, Week
+from berthline.traces.fitted_arrivals import (
     GAP_LEVELS,
+    HOURS_OF_DAY,
     HOURS_OF_WEEK,
-    LONG,
-    LONG_SERIES,
-    PACE_ENDS,
-    SHORT,
-    WEEK,
     gap_at,
     hourly_rates,
 )
@@ -29,8 +25,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _LOWEST_RATE = 0.02  # of the mean; an hour without a job in the trace may have one in others
-_DEVIATIONS_PER_MEDIAN = 1.4826  # of a normal distribution
-_HOURS_FOR_DAILY, _HOURS_FOR_WEEKLY, _WEEKS_FOR_DRIFT = 48, 336, 4
+_HOURS_FOR_DAILY, _HOURS_FOR_WEEKLY = 48, 336
 
 
 def fit_arrivals(workload: Workload) -> dict[str, Any]:
@@ -42,28 +37,21 @@ def fit_arrivals(workload: Workload) -> dict[str, Any]:
     hourly = _profile(per_hour, hour_of_week % 24, 24, _HOURS_FOR_DAILY)
     daily = _profile(per_hour, hour_of_week // 24, 7, _HOURS_FOR_WEEKLY)
     rates = hourly_rates(hourly, daily, start, len(per_hour))
-    levels = _weekly_levels(per_hour, rates)
-    steady = _without_cycle(submit, rates * levels)
-    gaps = np.diff(steady)
+    week = (np.arange(len(per_hour)) + int(start)) // HOURS_OF_WEEK
+    rates = rates * _levels(per_hour, rates, week)
+    day = (np.arange(len(per_hour)) + int(start)) // HOURS_OF_DAY
+    gaps = np.diff(_without_cycle(submit, rates * _levels(per_hour, rates, day)))
     gaps /= gaps.mean()
-    is_first, length = series_of(workload.user)
-    within = np.where(length < LONG_SERIES, SHORT, LONG)
-    kind = np.where(is_first, BETWEEN, within)[1:]
-    quantiles = [_gap_quantiles(gaps, kind == number) for number in (BETWEEN, SHORT, LONG)]
-    even = Lattice().normal("gap")[0]
-    mean = sum(
-        float((kind == number).mean()) * float(gap_at(even, values.tolist()).mean())
-        for number, values in enumerate(quantiles)
-    )
-    sigma, correlation = _drift(levels[::HOURS_OF_WEEK], per_hour, gaps)
+    quantiles = np.quantile(gaps, GAP_LEVELS)
+    mean = float(gap_at(Lattice().normal("gap")[0], quantiles.tolist()).mean())
     return {
         "hour_of_week": float(start),
         "hourly": hourly,
         "daily": daily,
-        "week_sigma": sigma,
-        "week_correlation": correlation,
-        "pace": _pace(gaps, kind),
-        "gaps": tuple((values / mean).tolist() for values in quantiles),
+        "day": Level(0.3, 0.1, 0.0),
+        "weeks": [Week(1.0, 0.0)],
+        "bursts": Bursts(0.7, 10.0, 0.0),
+        "gaps": (quantiles / mean).tolist(),
     }
 
 
@@ -101,21 +89,17 @@ def _profile(
     return list((rates / rates.mean()).tolist())
 
 
-def _weekly_levels(
-    per_hour: npt.NDArray[np.intp], rates: npt.NDArray[np.float64]
+def _levels(
+    per_hour: npt.NDArray[np.intp],
+    rates: npt.NDArray[np.float64],
+    group: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.float64]:
-    """Return, for each hour, the level of its week: jobs as a multiple of what the cycle expects.
-
-    A last week of less than half joins the one before.
-    """
-    week = np.arange(len(per_hour)) // HOURS_OF_WEEK
-    last = len(per_hour) % HOURS_OF_WEEK
-    if 0 < last < HOURS_OF_WEEK // 2 and week[-1] > 0:
-        week[-last:] -= 1
-    jobs = np.bincount(week, weights=per_hour)
-    expected = np.bincount(week, weights=rates)
+    """Return, for each hour, the level of its group of hours: jobs over what the rates expect."""
+    group = group - group[0]
+    jobs = np.bincount(group, weights=per_hour)
+    expected = np.bincount(group, weights=rates)
     levels = jobs / expected * (expected.sum() / jobs.sum())
-    return np.asarray(np.maximum(levels, _LOWEST_RATE)[week])
+    return np.asarray(np.maximum(levels, _LOWEST_RATE)[group])
 
 
 def _without_cycle(
@@ -126,48 +110,8 @@ def _without_cycle(
     return np.interp(submit / HOUR, np.arange(len(passed), dtype=np.float64), passed)
 
 
-def _gap_quantiles(
-    gaps: npt.NDArray[np.float64], here: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    return np.asarray(np.quantile(gaps[here] if here.any() else gaps, GAP_LEVELS))
-
-
-def _pace(gaps: npt.NDArray[np.float64], kind: npt.NDArray[np.int64]) -> float:
-    """Return the correlation of successive gaps of a series, in normal ranks."""
-    ranks = np.zeros(len(gaps))
-    for number in (SHORT, LONG):
-        here = np.flatnonzero(kind == number)
-        ranks[here] = normal_ranks(gaps[here])
-    both = (kind[1:] != BETWEEN) & (kind[:-1] != BETWEEN)
-    if not both.any():
-        return 0.0
-    return float(np.clip((ranks[1:] * ranks[:-1])[both].mean() / (1 - PACE_ENDS), 0.0, 0.98))
-
-
 def normal_ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the values' ranks as points of the normal distribution."""
     places = np.empty(len(values))
     places[np.argsort(values, kind="stable")] = (np.arange(len(values)) + 0.5) / max(len(values), 1)
     return normal_quantile(places)
-
-
-def _drift(
-    levels: npt.NDArray[np.float64],
-    per_hour: npt.NDArray[np.intp],
-    gaps: npt.NDArray[np.float64],
-) -> tuple[float, float]:
-    """Return the spread of the weekly level's logarithm, and its correlation from week to week."""
-    if len(levels) < _WEEKS_FOR_DRIFT:
-        return 0.0, 0.0
-    log = np.log(levels)
-    log -= np.median(log)
-    # By the median deviation: weeks in which a log begins, ends or pauses are no drift.
-    deviation = _DEVIATIONS_PER_MEDIAN * float(np.median(np.abs(log)))
-    log = np.clip(log, -3 * deviation, 3 * deviation)
-    variance = deviation**2
-    # Gaps alone make weekly counts vary; the drift is what is left.
-    by_gaps = float(gaps.var()) / (per_hour.sum() / (len(per_hour) * HOUR / WEEK))
-    drift = max(0.0, variance - by_gaps)
-    squares = float((log**2).mean())
-    correlation = float((log[1:] * log[:-1]).mean()) / squares if squares > 0 else 0.0
-    return float(np.sqrt(drift)), float(np.clip(correlation, 0.0, 0.95))

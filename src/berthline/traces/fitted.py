@@ -2,18 +2,18 @@
 
 `fit.py` makes one from a workload. What it knows, and how it draws:
 
-    when      gaps between submissions, bent to the hours of the day, the days of the week, and a
-              level that drifts from week to week. Gaps within short series, within long series
-              and between series are drawn apart.
+    when      gaps between submissions, some of them in bursts, bent to the hours of the day, the
+              days of the week, a level that changes from day to day, and the levels of the trace's
+              weeks, one after another from any of them on (fitted_arrivals.py).
     who       users by their share, in series of successive jobs as long as theirs are.
     how wide  GPUs by the user's own mix of size classes; a user repeats the size of the job before
               with a probability.
     how long  a run time's rank within its size class: the user's own level, plus a part that the
-              user repeats, nearly, with a probability, from job to job. The rank becomes seconds by
-              the quantiles of the class.
+              user repeats, nearly, with a probability, from job to job, plus what bursts, days and
+              weeks with many jobs have less. The rank becomes seconds by the class's quantiles.
     estimate  what was stated for run times of that length; repeated with the run time.
-
-Pools, GPU types, CPUs, memory, priorities and deadlines are not part of it.
+    request   pool, GPU types, part of a GPU, CPUs and memory per GPU, priority and deadline
+              together, as the user asks for them with that size.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from berthline.errors import ConfigError, TraceError
+from berthline.model.workload import WHOLE_GPU
 from berthline.traces.atomic_write import write_atomically
 from berthline.traces.dials import JOBS, LOAD, SEED, set_dials
 from berthline.traces.episodes import COUNT, FIRST, Episodes, draw_in_blocks
-from berthline.traces.fitted_draws import GAP_LEVELS, SERIES_LEVELS, draw_columns
+from berthline.traces.fitted_arrivals import GAP_LEVELS, heavy_variance
+from berthline.traces.fitted_draws import SERIES_LEVELS, draw_columns
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 SUFFIX = ".fit.json"
-_LAYOUT = 1
+_LAYOUT = 2
 
 
 class SizeClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +54,8 @@ class SizeClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UserHabits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One user, or `count` users who are alike, with `share` of the jobs between them.
 
-    `series` has quantiles (at SERIES_LEVELS) of how many jobs the user submits in succession.
+    `series` has quantiles (at SERIES_LEVELS) of how many jobs the user submits in succession, and
+    `requests` by size class the numbers of what the user asks for.
     """
 
     share: float
@@ -61,6 +64,22 @@ class UserHabits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     level: float
     spread: float
     series: list[float]
+    requests: dict[int, list[int]] = {}
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """What a job asks for: CPUs and memory per GPU, and a deadline in run times; -1 = none.
+
+    `gpu_milli` is the part of a GPU, in thousandths, that a job on one GPU asks for.
+    """
+
+    pool: int
+    gpu_types: int
+    priority: float
+    cpus: float
+    memory_mib: float
+    deadline: float
+    gpu_milli: int
 
 
 class StatedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +88,33 @@ class StatedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run_up_to: float
     missing: float
     values: list[float]
+
+
+class Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which share of jobs comes in bursts, how many jobs one has, and how much lighter they are."""
+
+    share: float
+    jobs: float
+    work: float
+
+
+class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A level that changes from day to day.
+
+    `sigma` is the standard deviation of the logarithm of the rate, `work` how much heavier or
+    lighter jobs are, in normal ranks of run times, and `coupling` the correlation of both.
+    """
+
+    sigma: float
+    work: float
+    coupling: float
+
+
+class Week(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The level of one week: its rate as a multiple of the mean, and how much heavier jobs are."""
+
+    rate: float
+    work: float
 
 
 class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,16 +130,20 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         hour_of_week: local time at time 0, in hours after Monday 00:00; 0 if not known.
         hourly: rate in each hour of the day, as a multiple of the mean.
         daily: rate on each day of the week, Monday first, likewise.
-        week_sigma: standard deviation of the logarithm of the weekly level.
-        week_correlation: of one week's level with the next.
-        pace: correlation of the gaps within a series.
-        gaps: quantiles (at GAP_LEVELS) of gaps in mean gaps, the cycle taken out: between series,
-            within short series, and within series of LONG_SERIES jobs and more.
+        day: the level that changes from day to day.
+        weeks: the levels of the trace's weeks; an episode begins with any, and goes round.
+        bursts: how short gaps come together.
+        gaps: quantiles (at GAP_LEVELS) of gaps in mean gaps, cycle and levels taken out.
+        series_scale: what lengths of series are multiplied by, as some follow one of the same user.
         repeat_size: probability that a user repeats the size of the job before.
         repeat_run: probability that a user repeats its run time, too.
         classes: size classes.
         users: users by their share.
         limits: what users state, by run time.
+        requests: what else jobs ask for; empty = nothing.
+        pool_names: names that requests point to.
+        gpu_type_sets: sets of GPU types that requests point to.
+        reference_type: the GPU type that run times are on; None = the common one.
     """
 
     layout: int = _LAYOUT
@@ -105,15 +155,20 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     hour_of_week: float
     hourly: list[float]
     daily: list[float]
-    week_sigma: float
-    week_correlation: float
-    pace: float
-    gaps: tuple[list[float], list[float], list[float]]
+    day: Level
+    weeks: list[Week]
+    bursts: Bursts
+    gaps: list[float]
+    series_scale: float
     repeat_size: float
     repeat_run: float
     classes: list[SizeClass]
     users: list[UserHabits]
     limits: list[StatedLimits]
+    requests: list[Request] = []
+    pool_names: list[str] = []
+    gpu_type_sets: list[str] = []
+    reference_type: str | None = None
 
     def generate(
         self,
@@ -177,6 +232,9 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 jobs=num_jobs,
             ),
             user_names=tuple(f"user{n}" for n in range(sum(user.count for user in self.users))),
+            pool_names=tuple(self.pool_names),
+            gpu_type_sets=tuple(self.gpu_type_sets),
+            reference_type=self.reference_type,
             provenance={
                 "generator": "fitted",
                 "trace": self.name,
@@ -224,16 +282,23 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             and len(self.daily) == 7
             and min(self.hourly) > 0
             and min(self.daily) > 0
-            and 0 <= self.week_correlation < 1
-            and 0 <= self.pace <= 1
-            and all(len(gaps) == len(GAP_LEVELS) and min(gaps) >= 0 for gaps in self.gaps)
+            and self.day.sigma >= 0
+            and -1 <= self.day.coupling <= 1
+            and self.weeks
+            and min(week.rate for week in self.weeks) > 0
+            and heavy_variance(self) <= 1
+            and 0 <= self.bursts.share <= 1
+            and self.bursts.jobs >= 1
+            and len(self.gaps) == len(GAP_LEVELS)
+            and min(self.gaps) >= 0
+            and self.series_scale > 0
             and all(len(u.series) == len(SERIES_LEVELS) and min(u.series) > 0 for u in self.users)
             and self.users
             and self.classes
             and self.limits
             and all(len(c.sizes) == len(c.shares) > 0 for c in self.classes)
             and all(len(c.ranks) == len(c.run) > 1 and min(c.run) > 0 for c in self.classes)
-            and all(min(c.sizes) >= 1 for c in self.classes)
+            and all(min(c.sizes) >= 0 for c in self.classes)
             and all(
                 user.count >= 1
                 and user.classes
@@ -241,6 +306,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 for user in self.users
             )
             and all(entry.values or entry.missing == 1 for entry in self.limits)
+            and self._requests_are_good()
         )
         if not good:
             raise TraceError(
@@ -249,3 +315,21 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 expected=f"a file that berthline traces fit wrote, layout {_LAYOUT}",
                 hint="fit the trace again",
             )
+
+    def _requests_are_good(self) -> bool:
+        if not self.requests:
+            return True
+        return all(
+            -1 <= request.pool < len(self.pool_names)
+            and -1 <= request.gpu_types < len(self.gpu_type_sets)
+            and min(request.cpus, request.memory_mib) >= 0
+            and 1 <= request.gpu_milli <= WHOLE_GPU
+            for request in self.requests
+        ) and all(
+            set(user.classes) <= set(user.requests)
+            and all(
+                numbers and min(numbers) >= 0 and max(numbers) < len(self.requests)
+                for numbers in user.requests.values()
+            )
+            for user in self.users
+        )

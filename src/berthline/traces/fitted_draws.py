@@ -1,95 +1,120 @@
-"""How a fitted generator draws its jobs: users, then sizes and run times, then submissions."""
+"""How a fitted generator draws its jobs: submissions, then users, then sizes and run times."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from berthline.traces.arrivals import HOUR
+from berthline.model.workload import WHOLE_GPU
 from berthline.traces.draws import Draws, Table, normal_quantile
+from berthline.traces.fitted_arrivals import (
+    LONG_EPISODE,
+    Indices,
+    at_places,
+    burst_work,
+    draw_submissions,
+    heavy_variance,
+    last_start,
+    normal_share,
+    starts_of,
+)
 from berthline.traces.gpu_mix import limits_of
 
 if TYPE_CHECKING:
     from berthline.traces.episodes import Columns
-    from berthline.traces.fitted import FittedGenerator
+    from berthline.traces.fitted import FittedGenerator, UserHabits
 
-HOURS_OF_WEEK = 168
-WEEK = HOURS_OF_WEEK * HOUR
 JITTER = 0.15
 """Standard deviation of a repeated run time about the one it repeats, in normal ranks."""
-
-GAP_LEVELS = np.concatenate(
-    (np.linspace(0.0, 0.95, 96), 1.0 - np.geomspace(0.045, 1e-5, 40), [1.0])
-)
-"""Probabilities at which quantiles of gaps are kept: dense where gaps are long."""
-
-_GAP_RANKS = normal_quantile(GAP_LEVELS)
 
 SERIES_LEVELS = np.concatenate(
     (np.linspace(0.0, 0.9, 19), 1.0 - np.geomspace(0.07, 0.002, 8), [1.0])
 )
 """Probabilities at which quantiles of the length of series are kept."""
 
-BETWEEN, SHORT, LONG = range(3)
-LONG_SERIES = 10
-"""Jobs. Gaps within series of this length are drawn apart: they are the shortest."""
-
-PACE_ENDS = 0.02
-"""Probability, at each job of a series, that the pace of submission changes."""
-
 _LONGEST_RUN = 1e9
-_HOURS_FOR_DRIFT = 2 * HOURS_OF_WEEK
-
-Indices = npt.NDArray[np.intp]  # (episodes, jobs)
+_FARTHEST_OFF = 2.0
+_FARTHEST = 8.0  # normal points
 
 
 def draw_columns(fitted: FittedGenerator, draws: Draws, mean_gap: float) -> Columns:
-    """Return the columns of some episodes."""
-    habit, user, length, series = draw_users(fitted, draws)
-    size_class, ranks, steady = draw_ranks(fitted, draws, habit, user)
+    """Return the columns of some episodes.
+
+    Of long ones the load is what the mean gap makes it, however heavy the users drawn happen to be:
+    they are drawn once more, with another gap.
+    """
+    columns = draw_once(fitted, draws, mean_gap)
+    is_long = columns["submit"][:, -1] >= LONG_EPISODE
+    if not is_long.any():
+        return columns
+    off = work_of(columns).mean(axis=1) / fitted.mean_work
+    off = np.where(is_long, np.clip(off, 1 / _FARTHEST_OFF, _FARTHEST_OFF), 1.0)
+    return draw_once(fitted, draws, mean_gap * off[:, None])
+
+
+def work_of(columns: Columns) -> Table:
+    """Return the GPU-seconds of jobs."""
+    part = columns["gpu_milli"] / WHOLE_GPU if "gpu_milli" in columns else 1.0
+    return np.asarray(columns["run"] * columns["gpus"] * part)
+
+
+def draw_once(fitted: FittedGenerator, draws: Draws, mean_gap: float | Table) -> Columns:
+    """Return the columns of some episodes, with mean gaps as given for all or for each."""
+    submit, heavy = draw_submissions(fitted, draws, mean_gap)
+    habit, user = draw_users(fitted, draws)
+    size_class, ranks, steady = _draw_ranks(fitted, draws, heavy, habit, user)
     run = _run_times(fitted, size_class, ranks)
-    return {
-        "submit": _submissions(fitted, draws, length, series, mean_gap),
+    columns: dict[str, npt.NDArray[Any]] = {
+        "submit": submit,
         "run": run,
         "gpus": _gpus(fitted, draws, size_class, steady),
         "estimate": _stated(fitted, draws, run, steady),
         "user": user.astype(np.int32),
     }
+    if fitted.requests:
+        which = _requests(fitted, at_places(draws.uniform("request"), steady), habit, size_class)
+        columns.update(_asked(fitted, which, columns))
+    return columns
 
 
-def draw_users(fitted: FittedGenerator, draws: Draws) -> tuple[Indices, Indices, Table, Indices]:
-    """Return each job's habits and user, and the length and the number of its series."""
-    shares = np.array([person.share for person in fitted.users])
+def _with_heavy(fitted: FittedGenerator, own: Table, heavy: Table) -> Table:
+    """Return standard normal numbers, of which a part is how heavy the time is."""
+    score = math.sqrt(max(0.0, 1.0 - heavy_variance(fitted))) * own + heavy
+    if fitted.bursts.work == 0:
+        return score
+    # Jobs in bursts and others make two normal distributions; of both, each has its share.
+    grid = np.linspace(-_FARTHEST, _FARTHEST, 1201)
+    scale = math.sqrt(1.0 - fitted.bursts.work**2)
+    alone, together = (normal_share((grid - mean) / scale) for mean in burst_work(fitted.bursts))
+    share = (1.0 - fitted.bursts.share) * alone + fitted.bursts.share * together
+    return np.interp(score, grid, normal_quantile(share))
+
+
+def draw_users(fitted: FittedGenerator, draws: Draws) -> tuple[Indices, Indices]:
+    """Return each job's habits and user."""
     counts = np.array([person.count for person in fitted.users])
     lengths = np.array([person.series for person in fitted.users])
     first = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    # What is drawn are series; a user's share is one of jobs.
-    even = (np.arange(4096) + 0.5) / 4096
-    mean = np.array([_series(np.interp(even, SERIES_LEVELS, row)).mean() for row in lengths])
-    of_series = shares / mean / (shares / mean).sum()
-    # A series ends when another user comes, so a user drawn twice in a row is drawn once more;
-    # the weights make up for what that costs users with many series.
-    limits, _ = limits_of(of_series / np.maximum(1.0 - of_series / counts, 0.05))
+    limits, _ = limits_of(series_shares(fitted.users))
     habit = np.searchsorted(limits, draws.uniform("user"), side="right")
-    again = np.searchsorted(limits, draws.uniform("user again"), side="right")
-    is_twice = (habit[:, 1:] == habit[:, :-1]) & (counts[habit[:, 1:]] == 1)
-    habit[:, 1:] = np.where(is_twice, again[:, 1:], habit[:, 1:])
     user = first[habit] + (draws.uniform("user of many") * counts[habit]).astype(np.intp)
-    length = _series(_interpolated(lengths, habit, draws.uniform("series")))
-    # There are at least as many draws as series: each job draws one, and only some are needed.
-    ends = np.cumsum(length, axis=1).astype(np.intp)
-    is_first = np.zeros(user.shape, np.bool_)
-    is_first[:, 0] = True
-    rows, columns = np.nonzero(ends < draws.jobs)
-    is_first[rows, ends[rows, columns]] = True
-    series = np.cumsum(is_first, axis=1) - 1
-    return _at(habit, series), _at(user, series), _at(length, series), series
+    length = _interpolated(lengths, habit, draws.uniform("series")) * fitted.series_scale
+    # Rounded by chance, so that the mean stays.
+    length = np.maximum(1.0, np.floor(length + draws.uniform("series end")))
+    start = starts_of(length.astype(np.intp))
+    return at_places(habit, start), at_places(user, start)
 
 
-def _series(length: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.maximum(1.0, np.rint(length))
+def series_shares(users: list[UserHabits]) -> npt.NDArray[np.float64]:
+    """Return which part of all series is a user's; the user's share is one of jobs."""
+    shares = np.array([person.share for person in users])
+    even = (np.arange(4096) + 0.5) / 4096
+    mean = np.array([np.interp(even, SERIES_LEVELS, person.series).mean() for person in users])
+    return np.asarray(shares / mean / (shares / mean).sum())
 
 
 def _interpolated(tables: npt.NDArray[np.float64], which: Indices, u: Table) -> Table:
@@ -100,8 +125,12 @@ def _interpolated(tables: npt.NDArray[np.float64], which: Indices, u: Table) -> 
     return np.asarray(start + (end - start) * (u - low) / (high - low))
 
 
-def draw_ranks(
-    fitted: FittedGenerator, draws: Draws, habit: Indices, user: Indices
+def _draw_ranks(
+    fitted: FittedGenerator,
+    draws: Draws,
+    heavy: Table,
+    habit: Indices,
+    user: Indices,
 ) -> tuple[Indices, Table, Indices]:
     """Return each job's size class, its run time's normal rank, and the job whose it repeats."""
     mix = np.zeros((len(fitted.users), len(fitted.classes)))
@@ -116,17 +145,21 @@ def draw_ranks(
     # In the order of (user, job), what a user repeats comes just before.
     order = np.argsort(user, axis=1, kind="stable")
     back = np.argsort(order, axis=1, kind="stable")
-    in_order = _at(user, order)
+    in_order = at_places(user, order)
     is_first = np.ones(user.shape, np.bool_)
     is_first[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
-    chance = _at(draws.uniform("repeat"), order)
-    size_origin = _at(_at(order, _last(is_first | (chance >= fitted.repeat_size))), back)
-    steady = _at(_at(order, _last(is_first | (chance >= fitted.repeat_run))), back)
-    own = np.sqrt(1 - JITTER**2) * _at(draws.normal("run"), steady)
+    chance = at_places(draws.uniform("repeat"), order)
+    anew = last_start(is_first | (chance >= fitted.repeat_size))
+    size_origin = at_places(at_places(order, anew), back)
+    anew = last_start(is_first | (chance >= fitted.repeat_run))
+    steady = at_places(at_places(order, anew), back)
+    own = math.sqrt(1 - JITTER**2) * at_places(draws.normal("run"), steady)
     own += JITTER * draws.normal("jitter")
+    own = _with_heavy(fitted, own, heavy)
     level = np.array([person.level for person in fitted.users])
     spread = np.array([person.spread for person in fitted.users])
-    return _at(size_class, size_origin), level[habit] + spread[habit] * own, steady
+    ranks = level[habit] + spread[habit] * own
+    return at_places(size_class, size_origin), ranks, steady
 
 
 def _run_times(fitted: FittedGenerator, size_class: Indices, ranks: Table) -> Table:
@@ -140,7 +173,7 @@ def _run_times(fitted: FittedGenerator, size_class: Indices, ranks: Table) -> Ta
 def _gpus(
     fitted: FittedGenerator, draws: Draws, size_class: Indices, steady: Indices
 ) -> npt.NDArray[np.int32]:
-    u = _at(draws.uniform("size"), steady)
+    u = at_places(draws.uniform("size"), steady)
     gpus = np.empty(u.shape, np.int32)
     for number, kind in enumerate(fitted.classes):
         here = size_class == number
@@ -150,7 +183,7 @@ def _gpus(
 
 
 def _stated(fitted: FittedGenerator, draws: Draws, run: Table, steady: Indices) -> Table:
-    u = _at(draws.uniform("estimate"), steady)
+    u = at_places(draws.uniform("estimate"), steady)
     bounds = np.array([entry.run_up_to for entry in fitted.limits[:-1]])
     which = np.searchsorted(bounds, run, side="left")
     estimate = np.full(run.shape, np.nan)
@@ -163,66 +196,31 @@ def _stated(fitted: FittedGenerator, draws: Draws, run: Table, steady: Indices) 
     return estimate
 
 
-def _submissions(
-    fitted: FittedGenerator, draws: Draws, length: Table, series: Indices, mean_gap: float
-) -> Table:
-    is_first = np.ones(series.shape, np.bool_)
-    is_first[:, 1:] = series[:, 1:] != series[:, :-1]
-    kind = np.where(is_first, BETWEEN, np.where(length < LONG_SERIES, SHORT, LONG))
-    # Whoever submits quickly goes on quickly, for a while: such gaps have a part in common.
-    common = np.where(is_first, 0.0, np.sqrt(fitted.pace))
-    renewed = _last(is_first | (draws.uniform("pace ends") < PACE_ENDS))
-    ranks = common * _at(draws.normal("pace"), renewed)
-    ranks += np.sqrt(1 - common**2) * draws.normal("submit")
-    gaps = np.empty_like(ranks)
-    for number, quantiles in enumerate(fitted.gaps):
-        here = kind == number
-        gaps[here] = gap_at(ranks[here], quantiles)
-    gaps[:, 0] = 0.0
-    times = np.cumsum(gaps, axis=1) * mean_gap
-    weeks = int(times[:, -1].max() / WEEK) + 3
-    profile = hourly_rates(fitted.hourly, fitted.daily, fitted.hour_of_week, weeks * HOURS_OF_WEEK)
-    edges = np.arange(len(profile) + 1) * HOUR
-    levels = _weekly_levels(fitted, draws, weeks)
-    for row, level in enumerate(np.repeat(levels, HOURS_OF_WEEK, axis=1)):
-        rates = profile.copy()
-        used = round(float(times[row, -1]) / HOUR)
-        if used >= _HOURS_FOR_DRIFT:
-            # The drift moves jobs about, but all of them take as long to come as without it.
-            rates[:used] *= level[:used]
-            rates[:used] *= float(times[row, -1]) / HOUR / rates[:used].sum()
-        passed = np.concatenate(([0.0], np.cumsum(rates))) * HOUR
-        times[row] = np.interp(times[row], passed, edges)
-    return np.rint(times, out=times)
+def _requests(fitted: FittedGenerator, u: Table, habit: Indices, size_class: Indices) -> Indices:
+    """Return the number of each job's request: one of its user's for that size."""
+    first = np.zeros((len(fitted.users), len(fitted.classes)), np.intp)
+    count = np.zeros_like(first)
+    numbers: list[int] = []
+    for row, person in enumerate(fitted.users):
+        for column, own in person.requests.items():
+            first[row, column], count[row, column] = len(numbers), len(own)
+            numbers += own
+    place = first[habit, size_class] + (u * count[habit, size_class]).astype(np.intp)
+    return np.array(numbers, np.intp)[place]
 
 
-def gap_at(ranks: npt.NDArray[np.float64], quantiles: list[float]) -> npt.NDArray[np.float64]:
-    """Return the gaps at some normal ranks, between the quantiles at GAP_LEVELS."""
-    return np.interp(ranks, _GAP_RANKS, quantiles)
-
-
-def hourly_rates(
-    hourly: list[float], daily: list[float], hour_of_week: float, num_hours: int
-) -> npt.NDArray[np.float64]:
-    """Return the rate in each hour from time 0, as a multiple of its mean over a week."""
-    week = np.outer(daily, hourly).ravel()
-    return np.asarray(np.resize(np.roll(week, -int(hour_of_week)), num_hours) / week.mean())
-
-
-def _weekly_levels(fitted: FittedGenerator, draws: Draws, weeks: int) -> Table:
-    fresh = normal_quantile(draws.uniform_of_episodes("week", weeks))
-    keep = fitted.week_correlation
-    for week in range(1, weeks):
-        fresh[:, week] = keep * fresh[:, week - 1] + np.sqrt(1 - keep**2) * fresh[:, week]
-    return np.asarray(np.exp(fitted.week_sigma * fresh))
-
-
-def _last(is_start: npt.NDArray[np.bool_]) -> Indices:
-    """Return for each place of a row the last start up to it; the first place is one."""
-    places = np.where(is_start, np.arange(is_start.shape[1]), 0)
-    return np.maximum.accumulate(places, axis=1)
-
-
-def _at(table: npt.NDArray[Any], places: Indices) -> npt.NDArray[Any]:
-    """Return the values of each row at these places."""
-    return np.take_along_axis(table, places, axis=1)
+def _asked(fitted: FittedGenerator, which: Indices, columns: Columns) -> Columns:
+    """Return the columns of requests."""
+    table = np.array([msgspec.structs.astuple(request) for request in fitted.requests])
+    pool, gpu_types, priority, cpus, memory, slack, milli = table.T
+    gpus = np.maximum(columns["gpus"], 1)
+    deadline = columns["submit"] + slack[which] * columns["run"]
+    return {
+        "pool": pool[which].astype(np.int32),
+        "gpu_types": gpu_types[which].astype(np.int32),
+        "priority": priority[which],
+        "cpus": np.rint(cpus[which] * gpus).astype(np.int32),
+        "memory_mib": np.rint(memory[which] * gpus).astype(np.int64),
+        "deadline": np.where(slack[which] < 0, np.inf, deadline),
+        "gpu_milli": np.where(columns["gpus"] == 1, milli[which], WHOLE_GPU).astype(np.int32),
+    }

@@ -90,6 +90,7 @@ FORMATS: dict[str, Format] = {
             "SenseTime Helios: the native cluster_log.csv",
             helios.detect,
             helios.read,
+            helios.OPTIONS,
         ),
         Format(
             "reduced-csv",
@@ -102,6 +103,7 @@ FORMATS: dict[str, Format] = {
             "Acme of the Shanghai AI Laboratory: trace_seren.csv and trace_kalos.csv",
             acme.detect,
             acme.read,
+            acme.OPTIONS,
         ),
         Format(
             "slurm-sacct",
@@ -115,18 +117,21 @@ FORMATS: dict[str, Format] = {
             "Slurm accounting: sacct --json",
             slurm_json.detect,
             slurm_json.read,
+            slurm_json.OPTIONS,
         ),
         Format(
             "slurm-database",
             "Slurm accounting: dump of the database's job table, such as MIT Supercloud's",
             slurm_database.detect,
             slurm_database.read,
+            slurm_database.OPTIONS,
         ),
         Format(
             "lsf-acct",
             "LSF accounting: lsb.acct",
             lsf_acct.detect,
             lsf_acct.read,
+            lsf_acct.OPTIONS,
         ),
         Format(
             "lsf-csv",
@@ -140,6 +145,7 @@ FORMATS: dict[str, Format] = {
             "Alibaba PAI (cluster-trace-gpu-v2020): headerless job, task and instance tables",
             alibaba_pai.detect,
             alibaba_pai.read,
+            alibaba_pai.OPTIONS,
             parts=alibaba_pai.parts,
         ),
         Format(
@@ -147,6 +153,7 @@ FORMATS: dict[str, Format] = {
             "Alibaba openb pods (cluster-trace-gpu-v2023): pod lists with times",
             alibaba_openb.detect,
             alibaba_openb.read,
+            alibaba_openb.OPTIONS,
         ),
         Format(
             "alibaba-dlrm",
@@ -160,6 +167,7 @@ FORMATS: dict[str, Format] = {
             "Alibaba spot and high-priority jobs (cluster-trace-v2026-spot-gpu): job_info_df",
             alibaba_spot.detect,
             alibaba_spot.read,
+            alibaba_spot.OPTIONS,
         ),
         Format(
             "alibaba-spot-reduced",

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from berthline.model.gpu_types import REFERENCE_TYPE as COMMON_TYPE
 from berthline.model.workload import Workload
+from berthline.traces import helios
 from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, choose_rows
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +31,7 @@ _SOURCES = {
     "helios": r"^\d+#\d+$",
     "alibaba-pai-v2020": r"^ali-.*#\d+$",
 }
+_REFERENCE_TYPES = {"helios": helios.REFERENCE_TYPE}
 _CUT_AT = 172_800.0  # seconds; 48 hours
 _MOST_GPUS = 2**31 - 1  # what the workload's column holds
 
@@ -54,7 +57,7 @@ def read(path: Path) -> Workload:
     Raises:
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
-    table = CsvTable(path, required=COLUMNS)
+    table = CsvTable(path, required=COLUMNS, numbers=COLUMNS[1:], texts=COLUMNS[:1])
     names = table.labels("job_id")
     arrival = table.numbers("arrival_s")
     run = table.numbers("service_sec")
@@ -67,13 +70,7 @@ def read(path: Path) -> Workload:
     source = _source(table)
     origin, zone = _origin(names, arrival, used)
     provenance = {
-        "format": "reduced-csv",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": origin,
-        "time_zone": zone,
+        **row_facts("reduced-csv", path, used, dropped, origin=origin, zone=zone),
         "source": source,
     }
     if source is not None:
@@ -83,6 +80,7 @@ def read(path: Path) -> Workload:
         run=run[used],
         gpus=gpus[used],
         user_names=("unknown",),
+        reference_type=_REFERENCE_TYPES.get(source or "", COMMON_TYPE),
         names=names[used],
         name=bare_name(path, ".csv"),
         provenance=provenance,

@@ -8,8 +8,8 @@ table of throughputs must be given: one of Gavel's own JSON files, such as its
 Without it the file is refused, for no honest number can be made up.
 
 Gavel made the steps of these files from run times on a V100, so with its own table for that GPU the
-run times come out as they were meant. The weight of a job is its priority. Commands and service
-level objectives are not used.
+run times come out as they were meant; they are on the GPU whose throughputs were taken. The weight
+of a job is its priority. Commands and service level objectives are not used.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import GPU_TYPES, REFERENCE_TYPE, canonical_name
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values, shorten
+from berthline.traces.csv_table import CsvTable, shorten
 from berthline.traces.detection import Match, cell_rows
 from berthline.traces.files import bare_name, is_binary, read_head
 from berthline.traces.gavel_throughputs import DEFAULT_GPU, read_throughputs
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+from berthline.traces.text_columns import count_values, distinct_rows
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     import os
@@ -79,13 +81,20 @@ def read(
 
     first = next(iter(cell_rows(read_head(path), separator="\t")), [])
     columns = LAYOUTS.get(len(first), _SHORT)
-    table = CsvTable(path, columns=columns, exact=True, separator="\t", quote=None)
+    table = CsvTable(
+        path,
+        columns=columns,
+        exact=True,
+        numbers=("arrival", "total steps", "scale factor", "priority weight"),
+        words=("job type",),
+        separator="\t",
+        quote=None,
+    )
     submit = table.numbers("arrival")
     steps = table.numbers("total steps")
     gpus = table.numbers("scale factor", lowest=-1, highest=_MOST, whole=True)
     weighted = "priority weight" in columns
     priority = table.numbers("priority weight") if weighted else np.zeros(len(table))
-    types = table.text("job type").fill_null("").to_list()
     if throughputs is None:
         raise TraceError(
             "the file has steps but no run times",
@@ -94,15 +103,15 @@ def read(
             hint="run time = total steps / throughput of the job's type and scale factor",
         )
     speeds = read_throughputs(Path(throughputs), gpu)
-    speed = np.zeros(len(table))
-    for row, key in enumerate(zip(types, gpus.tolist(), strict=True)):
-        if key not in speeds and gpus[row] > 0:
+    codes, kinds = distinct_rows([table.text("job type"), gpus])
+    for code, key in enumerate(kinds):
+        if key not in speeds and key[1] > 0:
             raise TraceError(
                 f"the table of throughputs has none for {shorten(key[0])} on {key[1]:g} GPUs",
-                where=f"{path}, line {table.line_of(row)}",
+                where=f"{path}, line {table.line_of(int(np.argmax(codes == code)))}",
                 expected=f"an entry for it in {throughputs}",
             )
-        speed[row] = speeds.get(key, 0.0)
+    speed = np.array([speeds.get(key, 0.0) for key in kinds])[codes]
     run = np.divide(steps, speed, out=np.zeros(len(table)), where=speed > 0)
     table.refuse(pl.Series(run > _LONGEST), "total steps", f"a run time of up to {_LONGEST:g} s")
     used, dropped = choose_rows(
@@ -116,13 +125,7 @@ def read(
         expected="an arrival of 0 or more, steps, a scale factor and a throughput of more than 0",
     )
     provenance: dict[str, Any] = {
-        "format": "gavel",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("gavel", path, used, dropped, origin=None, zone=None),
         "job_types": count_values(table.text("job type")),
         "throughputs": Path(throughputs).name,
         "gpu": gpu,
@@ -132,9 +135,16 @@ def read(
         run=run[used],
         gpus=gpus[used],
         priority=priority[used],
+        reference_type=_reference_type(gpu),
         name=bare_name(path, ".trace", ".tsv", ".txt"),
         provenance=provenance,
     )
+
+
+def _reference_type(gpu: str) -> str:
+    """Return the GPU type that run times are on; the common one where nobody knows this GPU."""
+    name = canonical_name(gpu)
+    return name if name in GPU_TYPES else REFERENCE_TYPE
 
 
 def _is_row(cells: list[str]) -> bool:

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import categorize, count_values, label_array
 from berthline.traces.detection import Match
 from berthline.traces.dials import Dial
 from berthline.traces.files import bare_name, is_directory
@@ -39,6 +38,7 @@ from berthline.traces.google_2011_tables import (
     table_name,
     trace_directory,
 )
+from berthline.traces.text_columns import categorize, count_values, label_array
 from berthline.traces.usable import (
     CANCELLED,
     NEVER_STARTED,
@@ -46,6 +46,7 @@ from berthline.traces.usable import (
     NO_SUBMIT_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
@@ -126,13 +127,14 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
     submit = jobs["submit"].to_numpy() / SECOND
     endings = count_values(jobs["ending"].cast(pl.String))
     provenance: dict[str, Any] = {
-        "format": "google-2011",
-        "path": path.absolute().name,
-        "rows": len(used),
-        "used": len(jobs),
-        "dropped": dropped,
-        "origin_unix_time": _UNIX_START + float(submit.min()),
-        "time_zone": "America/New_York",
+        **row_facts(
+            "google-2011",
+            path,
+            used,
+            dropped,
+            origin=_UNIX_START + float(submit.min()),
+            zone="America/New_York",
+        ),
         "events": {EVENTS[code]: count for code, count in enumerate(events.tolist()) if count},
         "parts": parts_of(files),
         "ended": {EVENTS[int(code)]: count for code, count in endings.items()},

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from berthline.traces.csv_table import LONGEST_LABEL
 from berthline.traces.google_2011_tables import (
     AFTER_THE_TRACE,
     EVENTS,
@@ -54,27 +53,45 @@ def read_jobs(files: Iterable[Path], table: str) -> tuple[pl.DataFrame, npt.NDAr
         events = _events(file, table)
         counts += np.bincount(events["event"].to_numpy(), minlength=len(EVENTS))
         reduced.append(_by_task(events))
-    tasks = (
-        pl.concat(reduced)
-        .group_by("job", "task", maintain_order=True)
-        .agg(
-            pl.col("user").drop_nulls().first(),
+    tasks = pl.concat(reduced)
+    if len(reduced) > 1:
+        tasks = tasks.group_by("job", "task", maintain_order=True).agg(
+            _first_known("user", tasks),
             pl.col("class", "last_event", "last_time").last(),
             pl.col("cpu").max(),
             pl.col("submit", "schedule").min(),
         )
+    tasks = tasks.with_columns(
+        ended=pl.col("last_event").is_in(_ENDS) & (pl.col("last_time") < AFTER_THE_TRACE)
     )
-    ended = pl.col("last_event").is_in(_ENDS) & (pl.col("last_time") < AFTER_THE_TRACE)
-    jobs = tasks.group_by("job", maintain_order=True).agg(
-        pl.col("user").drop_nulls().first(),
-        pl.col("class").max(),
-        pl.col("cpu").sum(),
-        pl.col("submit", "schedule").min().fill_null(np.nan),
-        ended=ended.all(),
-        end=pl.col("last_time").max(),
-        ending=pl.col("last_event").sort_by("last_time").last(),
-    )
-    return jobs, counts
+    return _by_job(tasks, table), counts
+
+
+def _by_job(tasks: pl.DataFrame, table: str) -> pl.DataFrame:
+    """Return one row for each job, from those of its tasks."""
+    import polars as pl
+
+    if table != TASK_EVENTS:  # a job has but one
+        jobs = tasks.rename({"last_time": "end", "last_event": "ending"})
+    else:
+        jobs = tasks.group_by("job", maintain_order=True).agg(
+            _first_known("user", tasks),
+            pl.col("class").max(),
+            pl.col("cpu").sum(),
+            pl.col("submit", "schedule").min(),
+            pl.col("ended").all(),
+            end=pl.col("last_time").max(),
+            ending=pl.col("last_event").sort_by("last_time").last(),
+        )
+    return jobs.with_columns(pl.col("submit", "schedule").fill_null(np.nan))
+
+
+def _first_known(name: str, frame: pl.DataFrame) -> pl.Expr:
+    """Return the first value of a group that is not null; the fast way where none is."""
+    import polars as pl
+
+    column = pl.col(name)
+    return (column.drop_nulls() if frame[name].null_count() else column).first()
 
 
 def read_cpu(files: Iterable[Path], jobs: pl.Series) -> npt.NDArray[np.float64]:
@@ -89,7 +106,7 @@ def read_cpu(files: Iterable[Path], jobs: pl.Series) -> npt.NDArray[np.float64]:
     """
     import polars as pl
 
-    wanted = pl.DataFrame({"job": jobs})
+    wanted = pl.DataFrame({"job": jobs.cast(pl.Categorical)})
     reduced = [
         _by_task(_events(file, TASK_EVENTS).join(wanted, on="job", how="semi")) for file in files
     ]
@@ -104,7 +121,9 @@ def _events(file: Path, table: str) -> pl.DataFrame:
 
     rows = open_part(file, table)
     job = rows.text("job ID")
-    rows.refuse(job.is_null() | (job.str.len_chars() > LONGEST_LABEL), "job ID", "the id of a job")
+    if job.null_count():
+        rows.refuse(job.is_null(), "job ID", "the id of a job")
+    rows.refuse_long("job ID")
     highest = len(EVENTS) - 1
     classes = rows.numbers(
         "scheduling class", lowest=0, highest=_HIGHEST_CLASS, whole=True, missing=0
@@ -115,8 +134,10 @@ def _events(file: Path, table: str) -> pl.DataFrame:
             "time": microseconds(rows),
             "job": job,
             # An event of a job counts as one of its only task.
-            "task": rows.text("task index") if is_tasks else pl.repeat("", len(rows), eager=True),
-            "event": rows.numbers("event type", lowest=0, highest=highest, whole=True).astype(int),
+            "task": rows.text("task index")
+            if is_tasks
+            else pl.repeat(None, len(rows), dtype=pl.Categorical, eager=True),
+            "event": rows.numbers("event type", lowest=0, highest=highest, whole=True).astype("u1"),
             "user": rows.text("user"),
             "class": classes,
             # A fraction of the largest machine.
@@ -131,12 +152,22 @@ def _by_task(events: pl.DataFrame) -> pl.DataFrame:
     """Return one row for each task with its events so far."""
     import polars as pl
 
-    return events.group_by("job", "task", maintain_order=True).agg(
-        pl.col("user").drop_nulls().first(),
+    events = events.with_columns(
+        submit=pl.when(pl.col("event") == _SUBMIT).then("time"),
+        schedule=pl.when(pl.col("event") == _SCHEDULE).then("time"),
+    )
+    # Where all have the same task, grouping by it would take time for nothing.
+    keys = ["job"] if events["task"].null_count() == events.height else ["job", "task"]
+    tasks = events.group_by(keys, maintain_order=True).agg(
+        _first_known("user", events),
         pl.col("class").last(),
         pl.col("cpu").max(),
+        pl.col("submit", "schedule").min(),
         last_event=pl.col("event").last(),
         last_time=pl.col("time").last(),
-        submit=pl.col("time").filter(pl.col("event") == _SUBMIT).min(),
-        schedule=pl.col("time").filter(pl.col("event") == _SCHEDULE).min(),
+    )
+    if "task" not in keys:
+        tasks = tasks.with_columns(task=pl.lit(None, pl.Categorical))
+    return tasks.select(
+        *("job", "task", "user", "class", "cpu", "last_event", "last_time", "submit", "schedule")
     )

@@ -147,7 +147,15 @@ def open_part(path: Path, table: str) -> CsvTable:
         TraceError: the file cannot be read, or its first line has too few cells.
     """
     columns = COLUMNS[table]
-    return CsvTable(path, columns=columns, hint=f"{table} has " + ", ".join(columns))
+    return CsvTable(
+        path,
+        columns=columns,
+        numbers=("timestamp", "event type", "scheduling class", "CPU request", "CPUs", "Memory"),
+        # As words, ids are compared as fast as numbers.
+        words=("job ID", "task index", "user"),
+        texts=("machine ID", "platform ID") if table == MACHINE_EVENTS else (),
+        hint=f"{table} has " + ", ".join(columns),
+    )
 
 
 def microseconds(table: CsvTable) -> npt.NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.gpu_types import canonical_name
+from berthline.traces.text_columns import categorize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,10 @@ ANY_TYPE = -1
 
 
 def gpu_type_sets(
-    models: pl.Series, *, names: Mapping[str, str] | None = None
+    models: pl.Series,
+    *,
+    names: Mapping[str, str] | None = None,
+    gpus: npt.NDArray[np.float64] | None = None,
 ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Return the `gpu_types` and `gpu_type_sets` of a workload.
 
@@ -29,14 +33,19 @@ def gpu_type_sets(
     Args:
         models: for each job the models it may use, separated by `|`; null = any.
         names: what the trace means by a model, where that is not what everybody does.
+        gpus: of each job, where some have none: these may run anywhere, whatever the trace says.
     """
     names = names or {}
-    codes: dict[str, int] = {}
-    column = np.full(len(models), ANY_TYPE, np.int32)
-    for written in models.drop_nulls().unique(maintain_order=True).to_list():
-        choices = [choice.strip() for choice in written.split("|") if choice.strip()]
-        types = sorted({names.get(choice) or canonical_name(choice) for choice in choices})
+    sets: dict[str, int] = {}
+    written, choices = categorize(models, missing="")
+    code_of = np.full(len(choices), ANY_TYPE, np.int32)
+    on_gpus = np.ones(len(written), np.bool_) if gpus is None else gpus > 0
+    is_asked = np.bincount(written[on_gpus], minlength=len(choices)) > 0
+    for at, text in enumerate(choices):
+        if not is_asked[at]:
+            continue
+        parts = [part.strip() for part in text.split("|") if part.strip()]
+        types = sorted({names.get(part) or canonical_name(part) for part in parts})
         if types:
-            code = codes.setdefault("|".join(types), len(codes))
-            column[(models == written).fill_null(value=False).to_numpy()] = code
-    return column, tuple(codes)
+            code_of[at] = sets.setdefault("|".join(types), len(sets))
+    return np.where(on_gpus, code_of[written], ANY_TYPE).astype(np.int32), tuple(sets)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.workload import WHOLE_GPU
+
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import IntColumn, Workload
@@ -26,8 +28,10 @@ def impossible_jobs(workload: Workload, cluster: Cluster) -> IntColumn:
         workload.pool,
         workload.gpu_types,
         workload.gpus,
+        workload.gpu_milli,
         workload.cpus,
         workload.memory_mib,
+        workload.user if cluster.quotas else np.zeros(len(workload)),
     )
     kinds, kind_of = np.unique(
         np.stack([column.astype(np.int64) for column in asked], axis=1), axis=0, return_inverse=True
@@ -47,7 +51,8 @@ def usable_gpus(
     from berthline.sim.inputs import prepare
 
     one, none = np.ones(1, np.int64), np.zeros(1, np.int64)
-    probe = _probes(workload, one * pool, one * gpu_types, one, none, none)
+    whole = one * WHOLE_GPU
+    probe = _probes(workload, one * pool, one * gpu_types, one, whole, none, none, none)
     inputs = prepare(
         probe, cluster, Scheduler.parse("fcfs"), knowledge="none", seed=0, horizon=None
     )
@@ -59,8 +64,10 @@ def _probes(
     pool: npt.NDArray[np.int64],
     gpu_types: npt.NDArray[np.int64],
     gpus: npt.NDArray[np.int64],
+    gpu_milli: npt.NDArray[np.int64],
     cpus: npt.NDArray[np.int64],
     memory_mib: npt.NDArray[np.int64],
+    user: npt.NDArray[np.int64],
 ) -> Workload:
     """Return jobs that ask for this, each of which has finished before the next arrives."""
     count = len(gpus)
@@ -71,10 +78,11 @@ def _probes(
         estimate=np.full(count, np.nan),
         deadline=np.full(count, np.inf),
         priority=np.zeros(count),
-        user=np.zeros(count, np.int32),
+        user=user.astype(np.int32),
         pool=pool.astype(np.int32),
         gpu_types=gpu_types.astype(np.int32),
         gpus=gpus.astype(np.int32),
+        gpu_milli=gpu_milli.astype(np.int32),
         cpus=cpus.astype(np.int32),
         memory_mib=memory_mib.copy(),
         names=None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, TraceError, unknown_name
 from berthline.traces.column_mapping import FORM
-from berthline.traces.detection import head_lines
+from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import binary_error, is_binary, is_directory, read_head
 from berthline.traces.formats import FORMATS, Format, detect_format
 from berthline.traces.node_list_kinds import node_list_kind
@@ -34,8 +34,8 @@ def load_trace(
 
     Args:
         path: the file; for formats that come in parts or tables, also the directory of them.
-        format: the name of its format; None = recognise it by its content, among the formats that
-            take the options given.
+        format: the name of its format; None = recognise it by its content. An option that only
+            one format has names it too.
         **options: settings of the format, such as `mapping` of `csv`; None = not given.
 
     Raises:
@@ -54,12 +54,25 @@ def load_trace(
         takers = _takers(given, FORMATS.values(), path)
         # An option that only one format has names the format: a mapping makes any table a trace.
         only = bool(given) and len(takers) == 1
-        found = takers[0] if only else _recognise(path, takers)
+        found = takers[0] if only else _recognise(path, FORMATS.values())
+        if found is not None:
+            _takers(given, [found], path)  # it may be of a format that has no such option
     if found is None:
         raise _unrecognised(path)
     try:
         return found.read(path, **given)
     except TraceError as error:
+        other = None if format is None else _better_format(path, found)
+        if other is not None:
+            raise TraceError(
+                f"the file looks like {other.name}, and cannot be read as {found.name}",
+                where=str(path),
+                expected=error.expected,
+                hint=f"leave --format out, or say --format {other.name}",
+            ) from None
+        for name in found.options:
+            if error.expected.startswith(f"the option {name}:") and name not in given:
+                error.hint = f"give it as --set {name}=FILE; {error.hint}".removesuffix("; ")
         # What the workload itself refused has a row but no file; other errors name theirs.
         if ", row " in error.where and str(path) not in error.where:
             error.where = f"{path}: {error.where}"
@@ -73,6 +86,18 @@ def _recognise(path: Path, among: Iterable[Format]) -> Format | None:
         if parts and entry.detect(read_head(parts[0]), parts[0]):
             return entry
     return detect_format(read_head(path), path, among)  # which says so if it is a directory
+
+
+def _better_format(path: Path, named: Format) -> Format | None:
+    """Return the format that a file looks like, if it does not at all look like the one named."""
+    try:
+        head = read_head(path)
+    except TraceError:
+        return None  # a directory, or nothing that can be read
+    if named.detect(head, path) > Match.NO:
+        return None  # it is what it is called, and damaged
+    other = detect_format(head, path)
+    return other if other is not None and other.detect(head, path) > Match.READABLE else None
 
 
 def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[Format]:
@@ -112,7 +137,7 @@ def _unrecognised(path: Path) -> TraceError:
             f"this is a list of nodes ({nodes}), not of jobs",
             where=str(path),
             expected="a trace of jobs: one of " + ", ".join(FORMATS),
-            hint="give it as --cluster, or to berthline.traces.node_lists.read_cluster",
+            hint="give it as --cluster, or to berthline.read_cluster",
         )
     return TraceError(
         f"the trace format was not recognised; the first line is {_first_line(head)!r}",

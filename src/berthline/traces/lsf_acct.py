@@ -9,7 +9,8 @@ counted and left out.
 
 Run time is from the start to the finish (the time of the record). GPUs come from the effective
 resource requirement, else the `-gpu` text, else the requirement of the submission. The queue is the
-pool. The run limit has no certain place in a record, so jobs have no estimate.
+pool. The run limit has no certain place in a record, so jobs have no estimate. Jobs without GPUs
+are left out unless `cpu_jobs="keep"`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ import numpy as np
 
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import LONGEST_LABEL, categorize, count_values, shorten
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
+from berthline.traces.csv_table import shorten
 from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import bare_name, read_text
+from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.lsf_gpus import MOST_GPUS, requested_gpus
 from berthline.traces.pools import number_pools
+from berthline.traces.text_columns import LONGEST_LABEL, categorize, count_values
 from berthline.traces.usable import (
     NEVER_STARTED,
-    NO_GPUS,
     NO_RUN_TIME,
     NO_SUBMIT_TIME,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OTHER_RECORD = "not a JOB_FINISH record"
+OPTIONS = CPU_JOBS_OPTION
 STATUSES = {32: "EXIT", 64: "DONE"}
 
 _START = re.compile(r'"[A-Z][A-Z0-9_]*" "[^"]*" \d')
@@ -57,7 +62,7 @@ _MOST_DIGITS = 16
 
 
 class Job(NamedTuple):
-    """What a record says; `gpus` is 0 where it asks for none."""
+    """What a record says; `gpus` is 0 where it asks for none, and may be a fraction."""
 
     line: int
     name: str
@@ -65,7 +70,7 @@ class Job(NamedTuple):
     start: int
     finish: int
     processors: int
-    gpus: int
+    gpus: float
     gpu_terms: int
     user: str
     queue: str
@@ -80,17 +85,24 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if any(line.startswith('"JOB_FINISH" ') for line in starts) else Match.NO
 
 
-def read(path: Path) -> Workload:
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of an LSF accounting file.
 
-    Provenance, besides what `load_trace` lists: `status` (finished jobs by status) and
-    `several_gpu_requests` (jobs used with more than one, of which the first counts).
+    Provenance, besides what `load_trace` lists: `status` (finished jobs by status),
+    `several_gpu_requests` (jobs used with more than one, of which the first counts), `rounded` and
+    `cpu_jobs` (jobs used that need no GPU).
+
+    Args:
+        path: the file.
+        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
 
     Raises:
+        ConfigError: `cpu_jobs` is neither.
         TraceError: the file cannot be read, a record makes no sense, or no job is usable.
     """
     import polars as pl
 
+    check_cpu_jobs(cpu_jobs, path)
     records = list(_records(read_text(path).decode("utf-8", errors="replace"), path))
     jobs = [_job(text, path, line) for line, text in records if text.startswith('"JOB_FINISH" ')]
     if not jobs:
@@ -101,12 +113,14 @@ def read(path: Path) -> Workload:
         [(job.submit, job.start, job.finish, job.gpus, job.processors) for job in jobs],
         dtype=np.float64,
     )
-    submit, start, finish, gpus, processors = columns.T
+    submit, start, finish, asked, processors = columns.T
+    requests = GpuRequests.of(asked)
+    gpus = requests.gpus
     used, dropped = choose_rows(
         {
             NEVER_STARTED: start == 0,
             NO_SUBMIT_TIME: submit == 0,
-            NO_GPUS: gpus == 0,
+            **without_gpus(cpu_jobs, gpus, processors),
             NO_RUN_TIME: finish <= start,
         },
         path=path,
@@ -121,6 +135,7 @@ def read(path: Path) -> Workload:
         submit=submit[used],
         run=(finish - start)[used],
         gpus=gpus[used],
+        gpu_milli=requests.gpu_milli[used],
         cpus=processors[used],
         user=user,
         user_names=user_names,
@@ -129,13 +144,12 @@ def read(path: Path) -> Workload:
         names=[job.name for job in kept],
         name=bare_name(path),
         provenance={
-            "format": "lsf-acct",
-            "path": path.name,
+            **row_facts(
+                "lsf-acct", path, used, dropped, origin=float(submit[used].min()), zone=None
+            ),
             "rows": len(records),
-            "used": len(kept),
-            "dropped": dropped,
-            "origin_unix_time": float(submit[used].min()),
-            "time_zone": None,
+            "cpu_jobs": int((used & (gpus == 0)).sum()),
+            "rounded": requests.rounded(used),
             "status": count_values(
                 pl.Series([STATUSES.get(job.status, f"status {job.status}") for job in jobs])
             ),
@@ -174,7 +188,7 @@ def _job(text: str, path: Path, line: int) -> Job:
         hosts = fields.values[status_at + 1 : status_at + 1 + count]
         status_at += count + 1
     processors = fields.number(_PROCESSORS, "numProcessors", highest=MOST_GPUS)
-    gpus, gpu_terms = 0, 0
+    gpus, gpu_terms = 0.0, 0
     for requirement in _requirements(text, fields, status_at):
         request = requested_gpus(requirement)
         if request is not None:

@@ -3,8 +3,8 @@
 Needed are `job_id`, `submit_time`, `start_time`, `finish_time` and `resource_request`; `run_time`,
 `num_hosts`, `num_cores`, `user` and `queue` (the pool) are used where they are there. Durations are
 written as Python does (`0:08:21`, `2 days, 3:04:05`). GPUs come from the resource request, counted
-for every host. Dates are the cluster's local time; the table does not tell the zone, so an option
-does.
+for every host; jobs without are left out unless `cpu_jobs="keep"`. Dates are the cluster's local
+time; the table does not tell the zone, so an option does.
 """
 
 from __future__ import annotations
@@ -15,21 +15,29 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.dates import ZONE_OPTION, check_zone
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
+from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.lsf_gpus import MOST_GPUS, requested_gpus
 from berthline.traces.pools import ANY_POOL, number_pools
-from berthline.traces.usable import NEVER_STARTED, NO_GPUS, NO_RUN_TIME, NOT_FINISHED, choose_rows
+from berthline.traces.text_columns import count_values
+from berthline.traces.usable import (
+    NEVER_STARTED,
+    NO_RUN_TIME,
+    NOT_FINISHED,
+    choose_rows,
+    row_facts,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import polars as pl
 
 COLUMNS = ("job_id", "submit_time", "start_time", "finish_time", "resource_request")
-OPTIONS = ZONE_OPTION
+OPTIONS = {**ZONE_OPTION, **CPU_JOBS_OPTION}
 
 _DATE = "%Y-%m-%dT%H:%M:%S"
 _NO_TIME = ("None", "-")
@@ -43,35 +51,46 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
 
-def read(path: Path, *, time_zone: str | None = None) -> Workload:
+def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a table of LSF jobs.
 
-    Provenance, besides what `load_trace` lists: `exit_status` (rows by it, where there).
+    Provenance, besides what `load_trace` lists: `exit_status` (rows by it, where there), `rounded`
+    and `cpu_jobs` (jobs used that need no GPU).
 
     Args:
         path: the file.
         time_zone: of the cluster's clock, such as `"Europe/Berlin"`; None = not known.
+        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
 
     Raises:
-        ConfigError: there is no such zone.
+        ConfigError: there is no such zone, or no such setting of `cpu_jobs`.
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
+    check_cpu_jobs(cpu_jobs, path)
     zone = check_zone(time_zone)
-    table = CsvTable(path, required=COLUMNS)
-    submit = table.times("submit_time", _DATE, zone=zone)
-    start = table.times("start_time", _DATE, empty=_NO_TIME, optional=True, zone=zone)
-    finish = table.times("finish_time", _DATE, empty=_NO_TIME, optional=True, zone=zone)
+    table = CsvTable(
+        path,
+        required=COLUMNS,
+        numbers=("num_hosts", "num_cores"),
+        times=dict.fromkeys(("submit_time", "start_time", "finish_time"), _DATE),
+        words=("resource_request", "run_time", "user", "queue", "exit_status"),
+        texts=("job_id",),
+    )
+    submit = table.times("submit_time", zone=zone)
+    start = table.times("start_time", empty=_NO_TIME, optional=True, zone=zone)
+    finish = table.times("finish_time", empty=_NO_TIME, optional=True, zone=zone)
     run = finish - start
     if "run_time" in table.columns:
         given = _durations(table, "run_time")
         run = np.where(np.isnan(given), run, given)
     cores = _whole(table, "num_cores", 0)
-    gpus = _gpus(table, cores)
+    requests = GpuRequests.of(_gpus(table, cores))
+    gpus = requests.gpus
     used, dropped = choose_rows(
         {
             NEVER_STARTED: np.isnan(start),
             NOT_FINISHED: np.isnan(finish),
-            NO_GPUS: gpus == 0,
+            **without_gpus(cpu_jobs, gpus, cores),
             NO_RUN_TIME: ~(run > 0),
         },
         path=path,
@@ -86,13 +105,16 @@ def read(path: Path, *, time_zone: str | None = None) -> Workload:
     if "queue" in table.columns:
         pool, pool_names = number_pools(table.text("queue", rows=used))
     provenance = {
-        "format": "lsf-csv",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": float(submit[used].min()) if zone else None,
-        "time_zone": zone,
+        **row_facts(
+            "lsf-csv",
+            path,
+            used,
+            dropped,
+            origin=float(submit[used].min()) if zone else None,
+            zone=zone,
+        ),
+        "cpu_jobs": int((used & (gpus == 0)).sum()),
+        "rounded": requests.rounded(used),
     }
     if "exit_status" in table.columns:
         provenance["exit_status"] = count_values(table.text("exit_status"))
@@ -100,6 +122,7 @@ def read(path: Path, *, time_zone: str | None = None) -> Workload:
         submit=submit[used],
         run=run[used],
         gpus=gpus[used],
+        gpu_milli=requests.gpu_milli[used],
         cpus=cores[used],
         user=user,
         user_names=user_names,
@@ -119,15 +142,18 @@ def _whole(table: CsvTable, name: str, missing: int) -> npt.NDArray[np.float64]:
 
 
 def _gpus(table: CsvTable, cores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the GPUs of each job, which may be a fraction."""
     import polars as pl
 
     hosts = _whole(table, "num_hosts", 1)
+    codes, texts = table.categories("resource_request", missing="")
+    requests = [requested_gpus(text) for text in texts]
+    times = {"host": hosts, "task": cores, "job": np.ones(len(table))}
     gpus = np.zeros(len(table))
-    text = table.text("resource_request")
-    for row in text.str.contains(r"ngpus|num=").fill_null(False).arg_true().to_list():
-        request = requested_gpus(text[row])
-        if request is not None:
-            gpus[row] = request.total(hosts=int(hosts[row]), tasks=int(cores[row]))
+    for per, count in times.items():
+        number = [each.number if each and each.per == per else 0.0 for each in requests]
+        if any(number):
+            gpus += np.array(number)[codes] * np.maximum(count, 1)
     table.refuse(pl.Series(gpus > MOST_GPUS), "resource_request", f"up to {MOST_GPUS} GPUs")
     return gpus
 
@@ -136,11 +162,15 @@ def _durations(table: CsvTable, name: str) -> npt.NDArray[np.float64]:
     """Return a column of durations in seconds, NaN where there is none."""
     import polars as pl
 
-    text: pl.Series = table.text(name)
+    codes, texts = table.categories(name, missing="")
+    text = pl.Series(texts, dtype=pl.String)
     parts = text.str.extract_groups(_DURATION).struct.unnest()
     seconds = pl.Series(np.zeros(len(text)))
     for part, unit in zip(parts, _SECONDS_PER, strict=True):
         seconds += part.cast(pl.Float64, strict=False).fill_null(0.0) * unit
     fits = text.str.contains(_DURATION).fill_null(False) & (seconds < 1e15)
-    table.refuse(text.is_not_null() & ~fits, name, "a duration such as 0:08:21 or 2 days, 3:04:05")
-    return seconds.set(~fits, None).fill_null(np.nan).to_numpy()
+    bad = ((text != "") & ~fits).to_numpy()
+    if bad.any():
+        table.refuse(bad[codes], name, "a duration such as 0:08:21 or 2 days, 3:04:05")
+    of_each: npt.NDArray[np.float64] = seconds.set(~fits, None).fill_null(np.nan).to_numpy()[codes]
+    return of_each

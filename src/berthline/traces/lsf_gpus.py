@@ -9,7 +9,6 @@ A number counts for each host the job runs on, unless `/task` (or `/slot`) or `/
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 
 # ngpus_physical, and the names older releases and sites use: ngpus, ngpus_shared, ngpus_excl_p.
@@ -35,10 +34,10 @@ class GpuRequest:
     per: str
     terms: int = 1
 
-    def total(self, *, hosts: int, tasks: int) -> int:
-        """Return the GPUs of a job on so many hosts with so many tasks, rounded up."""
+    def total(self, *, hosts: int, tasks: int) -> float:
+        """Return the GPUs of a job on so many hosts with so many tasks; may be a fraction."""
         times = {"host": hosts, "task": tasks, "job": 1}[self.per]
-        return math.ceil(self.number * max(times, 1))
+        return self.number * max(times, 1)
 
 
 def requested_gpus(text: str) -> GpuRequest | None:

@@ -31,6 +31,7 @@ from berthline.traces.node_list_kinds import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -59,6 +60,7 @@ def read_cluster(
     *,
     gpu_type: str | None = None,
     gpus_per_machine: object = GPUS_PER_MACHINE.default,
+    remark: Callable[[str], None] | None = None,
 ) -> Cluster:
     """Return the cluster that a publisher's node list describes.
 
@@ -66,6 +68,7 @@ def read_cluster(
         path: the list; for Google's machine_events also a directory.
         gpu_type: for nodes whose model the list does not name; None = a guess that fits the list.
         gpus_per_machine: GPUs of Google's largest machine; a smaller one has them in proportion.
+        remark: called with a sentence if nodes were left out, or something was assumed.
 
     Raises:
         ConfigError: a GPU model is not known, or no node has GPUs.
@@ -73,7 +76,20 @@ def read_cluster(
     """
     path = Path(path)
     nodes = read_node_list(path, gpu_type=gpu_type, gpus_per_machine=gpus_per_machine)
+    if remark is not None and (nodes.left_out or nodes.assumed):
+        remark(f"{path}: {_remarks(nodes)}")
     return Cluster.from_groups(nodes.groups, name=bare_name(path.absolute(), ".csv"))
+
+
+def _remarks(nodes: NodeList) -> str:
+    """Return what was left out and what was made up, in words."""
+    parts = [
+        f"{count:,} of {nodes.nodes:,} nodes left out: {why}"
+        for why, count in nodes.left_out.items()
+    ]
+    if nodes.assumed:
+        parts.append(f"assumed: {nodes.assumed}")
+    return "; ".join(parts)
 
 
 def read_node_list(
@@ -84,13 +100,13 @@ def read_node_list(
 ) -> NodeList:
     """Return what a node list says; the arguments and errors are those of `read_cluster`."""
     files = _files_of(path)
-    name = node_list_kind(read_head(files[0]))
+    name = node_list_kind(_head(files[0]))
     if name is None:
         raise TraceError(
             "this is not a node list",
             where=str(path),
             expected="one of the node lists " + ", ".join(NODE_LIST_KINDS),
-            hint="clusters of your own are TOML files",
+            hint="clusters of your own are TOML files with [[nodes]] groups",
         )
     kind = NODE_LIST_KINDS[name]
     factor = float(GPUS_PER_MACHINE.convert(gpus_per_machine, where=str(path)))
@@ -116,8 +132,29 @@ def _files_of(path: Path) -> list[Path]:
     machines = alibaba_pai_tables.tables_in(path).get(alibaba_pai_tables.MACHINE)
     if machines:
         return [machines]
-    # Reading tells if it is a directory of something else.
-    return parts_in(path, MACHINE_EVENTS) or own_parts(path) or [path]
+    files = parts_in(path, MACHINE_EVENTS) or own_parts(path)
+    if not files:
+        raise TraceError(
+            "this is a directory, without a node list that its name would tell",
+            where=str(path),
+            expected=f"the file of a node list, or a directory with {MACHINE_EVENTS} or "
+            f"{alibaba_pai_tables.MACHINE}",
+            hint="name one file in it",
+        )
+    return files
+
+
+def _head(path: Path) -> bytes:
+    """Return the first bytes of a node list; what cannot be read is not called a trace."""
+    try:
+        return read_head(path)
+    except TraceError as error:
+        raise TraceError(
+            error.what.replace("trace file", "node list"),
+            where=error.where,
+            expected="a list of nodes as text, plain or gzip'd",
+            hint=error.hint,
+        ) from None
 
 
 def _groups(

@@ -84,7 +84,10 @@ def _too_short_estimates(workload: Workload) -> Iterator[Oddity]:
 
 def _repeated_ids(workload: Workload) -> Iterator[Oddity]:
     if workload.names is None:
-        columns = (workload.submit, workload.run, workload.gpus, workload.user, workload.pool)
+        columns = (
+            *(workload.submit, workload.run, workload.gpu_amount, workload.cpus),
+            *(workload.memory_mib, workload.user, workload.pool),
+        )
         rows = np.stack([column.astype(np.float64) for column in columns], axis=1)
         _, first = np.unique(rows, axis=0, return_index=True)
         if len(first) < len(rows):

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.origin import provenance_of_copy
 from berthline.model.workload import Workload
 from berthline.traces.atomic_write import write_atomically
 from berthline.traces.detection import Match
@@ -32,8 +34,11 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the layout; a reader refuses those it does not know."""
+
+_WHOLE_GPUS_ONLY = 1
+"""The layout without parts of GPUs and without the type of GPU that run times are on."""
 
 _MAGIC = b"PAR1"
 _OURS = b"BERTHLN1"
@@ -41,7 +46,7 @@ _LENGTH = struct.Struct("<Q")
 _FOOTER_LENGTH = struct.Struct("<I")
 _HASH_BYTES = hashlib.sha256().digest_size
 _NAME_LISTS = ("user_names", "pool_names", "gpu_type_sets")
-_NOT_COLUMNS = (*_NAME_LISTS, "names", "name", "provenance")
+_NOT_COLUMNS = (*_NAME_LISTS, "reference_type", "names", "name", "provenance")
 _COLUMNS = tuple(
     field.name for field in dataclasses.fields(Workload) if field.name not in _NOT_COLUMNS
 )
@@ -61,6 +66,7 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
     about = {
         "schema": SCHEMA,
         "name": workload.name,
+        "reference_type": workload.reference_type,
         **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
         "provenance": dict(workload.provenance),
     }
@@ -87,7 +93,9 @@ def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has
 
 
 def read(path: Path) -> Workload:
-    """Return the workload that `write_parquet` wrote, with the provenance it had then.
+    """Return the workload that `write_parquet` wrote.
+
+    Its provenance is that of this file; what it had then about another file is its `origin`.
 
     Raises:
         TraceError: the file cannot be read, is damaged, or is of another kind or a later version.
@@ -96,22 +104,30 @@ def read(path: Path) -> Workload:
 
     content = read_bytes(path)
     about = _about(content, path)
-    if about.get("schema") != SCHEMA:
+    schema = about.get("schema")
+    if schema not in (_WHOLE_GPUS_ONLY, SCHEMA):
+        is_later = isinstance(schema, int) and schema > SCHEMA
         raise TraceError(
-            f"the file has layout {about.get('schema')}",
+            f"the file has layout {schema}",
             where=str(path),
-            expected=f"layout {SCHEMA}",
-            hint="a later version of Berthline wrote it: update this one",
+            expected=f"layout {_WHOLE_GPUS_ONLY} to {SCHEMA}",
+            hint="a later version of Berthline wrote it: update this one"
+            if is_later
+            else "import the trace again",
         )
     frame = pl.read_parquet(content)
-    columns: dict[str, Any] = {name: frame[name].to_numpy() for name in _COLUMNS}
+    known = _COLUMNS if schema == SCHEMA else set(_COLUMNS) - {"gpu_milli"}
+    columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known}
     names = np.array(frame["name"].to_list(), dtype=np.str_) if "name" in frame.columns else None
     return Workload.from_columns(
         **columns,
         **{name: tuple(about[name]) for name in _NAME_LISTS},
+        reference_type=about.get("reference_type", REFERENCE_TYPE),
         names=names,
         name=about["name"],
-        provenance=about["provenance"],
+        provenance=provenance_of_copy(
+            about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
+        ),
         rebase=False,  # times are as they were
     )
 

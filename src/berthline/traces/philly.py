@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import LONGEST_LABEL, categorize, count_values
 from berthline.traces.dates import unix_seconds
 from berthline.traces.detection import Match
 from berthline.traces.files import bare_name
 from berthline.traces.json_rows import JsonRows
 from berthline.traces.pools import number_pools
+from berthline.traces.text_columns import LONGEST_LABEL, categorize, count_values
 from berthline.traces.usable import (
     NEVER_STARTED,
     NO_GPUS,
@@ -34,6 +34,7 @@ from berthline.traces.usable import (
     NO_SUBMIT_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIME_ZONE = "America/Los_Angeles"
+REFERENCE_TYPE = "P100"
+"""A guess, as in the preset: neither the log nor the paper names the model."""
 
 _DATE = "%Y-%m-%d %H:%M:%S"
 _KEYS = (b'"jobid"', b'"attempts"', b'"submitted_time"')
@@ -132,16 +135,13 @@ def read(path: Path) -> Workload:
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        reference_type=REFERENCE_TYPE,
         names=[job.jobid for job in kept],
         name=bare_name(path, ".json"),
         provenance={
-            "format": "philly",
-            "path": path.name,
-            "rows": len(jobs),
-            "used": int(used.sum()),
-            "dropped": dropped,
-            "origin_unix_time": float(submit[used].min()),
-            "time_zone": TIME_ZONE,
+            **row_facts(
+                "philly", path, used, dropped, origin=float(submit[used].min()), zone=TIME_ZONE
+            ),
             "status": count_values(pl.Series([job.status for job in jobs], dtype=pl.String)),
             "run_time": "sum of the attempts that have a start and an end",
             "attempts": {

@@ -8,7 +8,7 @@ local time in the zone of the publisher's other files, US Pacific.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from berthline.model.workload import Workload
 from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
+from berthline.traces.philly import REFERENCE_TYPE
 from berthline.traces.pools import number_pools
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, choose_rows
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy.typing as npt
 
 COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 TIME_ZONE = "America/Los_Angeles"
@@ -43,7 +46,13 @@ def read(path: Path) -> Workload:
     Raises:
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
-    table = CsvTable(path, required=COLUMNS)
+    table = CsvTable(
+        path,
+        required=COLUMNS,
+        numbers=("duration", "num_gpus", "gpu_time"),
+        times={"timestamp": "%Y-%m-%d %H:%M:%S"},
+        words=("cluster",),
+    )
     submit = table.times("timestamp", zone=TIME_ZONE)
     run = table.numbers("duration")
     gpus = table.numbers("num_gpus", lowest=0, highest=_MOST_GPUS, whole=True)
@@ -52,30 +61,37 @@ def read(path: Path) -> Workload:
         path=path,
         expected="a duration and num_gpus of more than 0",
     )
-    pool, pool_names = number_pools(table.text("cluster", rows=used))
+    pool, pool_names = number_pools(table.text("cluster"))
+    gpu_time = table.numbers("gpu_time", missing=np.nan)
+    repeated = _repeated({"0": submit, "1": run, "2": gpus, "3": gpu_time, "4": pool})
     return Workload.from_columns(
         submit=submit[used],
         run=run[used],
         gpus=gpus[used],
-        pool=pool,
+        pool=pool[used],
         pool_names=pool_names,
+        reference_type=REFERENCE_TYPE,
         user_names=("unknown",),
         name=bare_name(path, ".csv"),
         provenance={
-            "format": "philly-reduced",
-            "path": path.name,
-            "rows": len(table),
-            "used": int(used.sum()),
-            "dropped": dropped,
-            "origin_unix_time": float(submit[used].min()),
-            "time_zone": TIME_ZONE,
-            "repeated_rows": _repeated(table),
+            **row_facts(
+                "philly-reduced",
+                path,
+                used,
+                dropped,
+                origin=float(submit[used].min()),
+                zone=TIME_ZONE,
+            ),
+            "repeated_rows": repeated,
         },
     )
 
 
-def _repeated(table: CsvTable) -> int:
+def _repeated(columns: dict[str, npt.NDArray[Any]]) -> int:
+    """Return how many rows are equal to an earlier one."""
     import polars as pl
 
-    frame = pl.DataFrame({name: table.text(name) for name in COLUMNS})
-    return int(frame.height - np.int64(frame.n_unique()))
+    rows = pl.DataFrame(columns)
+    # Only rows whose hashes are equal can be equal, which are few.
+    alike = rows.filter(rows.hash_rows().is_duplicated())
+    return int(alike.height - np.int64(alike.n_unique()))

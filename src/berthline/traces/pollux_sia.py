@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values, presentable, shorten
+from berthline.traces.csv_table import CsvTable, presentable, shorten
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name, is_binary
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+from berthline.traces.text_columns import count_values, distinct_rows
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     import os
@@ -58,7 +59,13 @@ def read(path: Path, *, run_times: str | os.PathLike[str] | None = None) -> Work
         TraceError: the file cannot be read, there is no table of run times or a run time is
             missing in it, a cell makes no sense, or no row is usable.
     """
-    table = CsvTable(path, required=COLUMNS)
+    table = CsvTable(
+        path,
+        required=COLUMNS,
+        numbers=("time", "num_replicas", "batch_size"),
+        words=("application",),
+        texts=("name",),
+    )
     submit = table.numbers("time")
     gpus = table.numbers("num_replicas", lowest=-1, highest=_MOST, whole=True)
     if run_times is None:
@@ -76,13 +83,7 @@ def read(path: Path, *, run_times: str | os.PathLike[str] | None = None) -> Work
         expected="a time of 0 or more, num_replicas and a run time of more than 0",
     )
     provenance: dict[str, Any] = {
-        "format": "pollux-sia",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("pollux-sia", path, used, dropped, origin=None, zone=None),
         "applications": count_values(table.text("application")),
         "run_times": Path(run_times).name,
     }
@@ -101,31 +102,31 @@ def _run_times(jobs: CsvTable, path: Path) -> npt.NDArray[np.float64]:
     table = CsvTable(path, required=("application", "run_time"))
     keys = [name for name in _KEYS if name in table.columns]
     seconds = table.numbers("run_time", lowest=0).tolist()
-    known: dict[tuple[str | float, ...], float] = {}
-    for row, key in enumerate(_key_rows(table, keys)):
-        if known.setdefault(key, seconds[row]) != seconds[row]:
+    known: dict[tuple[Any, ...], float] = {}
+    codes, rows = distinct_rows(_key_columns(table, keys))
+    for row, code in enumerate(codes.tolist()):
+        if known.setdefault(rows[code], seconds[row]) != seconds[row]:
             raise TraceError(
-                f"two run times for {_said(keys, key)}",
+                f"two run times for {_said(keys, rows[code])}",
                 where=f"{path}, line {table.line_of(row)}",
                 expected="one run time for each " + ", ".join(keys),
             )
-    wanted = _key_rows(jobs, keys)
-    for row, key in enumerate(wanted):
+    codes, rows = distinct_rows(_key_columns(jobs, keys))
+    for code, key in enumerate(rows):
         if key not in known:
             raise TraceError(
                 f"the table of run times has none for {_said(keys, key)}",
-                where=f"{jobs.path}, line {jobs.line_of(row)}",
+                where=f"{jobs.path}, line {jobs.line_of(int(np.argmax(codes == code)))}",
                 expected=f"a row for it in {path}",
             )
-    return np.array([known[key] for key in wanted])
+    of_each: npt.NDArray[np.float64] = np.array([known[key] for key in rows])[codes]
+    return of_each
 
 
-def _said(keys: list[str], values: tuple[str | float, ...]) -> str:
+def _said(keys: list[str], values: tuple[Any, ...]) -> str:
     return ", ".join(f"{key} {shorten(value)}" for key, value in zip(keys, values, strict=True))
 
 
-def _key_rows(table: CsvTable, keys: list[str]) -> list[tuple[str | float, ...]]:
-    """Return what run times are looked up by, for every row; numbers as numbers."""
-    columns: list[list[Any]] = [table.text("application").fill_null("").to_list()]
-    columns += [table.numbers(name).tolist() for name in keys[1:]]
-    return list(zip(*columns, strict=True))
+def _key_columns(table: CsvTable, keys: list[str]) -> list[Any]:
+    """Return what run times are looked up by; numbers as numbers."""
+    return [table.text("application"), *(table.numbers(name) for name in keys[1:])]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from berthline.traces.csv_table import categorize
+from berthline.traces.text_columns import categorize
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +17,8 @@ ANY_POOL = -1
 
 def number_pools(text: pl.Series) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Return the jobs' pools as codes (-1 = none named) and the names they stand for."""
+    if text.null_count() == 0:
+        return categorize(text)
     named = text.is_not_null().to_numpy()
     codes = np.full(len(text), ANY_POOL, dtype=np.int32)
     codes[named], names = categorize(text.drop_nulls())

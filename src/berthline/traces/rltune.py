@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, categorize, count_values
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import bare_name, is_binary, read_head
 from berthline.traces.gpu_type_sets import gpu_type_sets
 from berthline.traces.pools import number_pools
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+from berthline.traces.text_columns import categorize, count_values, without
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +73,9 @@ def read(path: Path) -> Workload:
         path,
         columns=columns,
         exact=True,
+        numbers=("submit time", "run time", "GPUs", "requested time", "GPU type"),
+        words=("user", "status", "virtual cluster"),
+        texts=("job id",),
         comment=";",
         hint=f"write {_UNKNOWN} where a value is not known",
     )
@@ -85,20 +89,12 @@ def read(path: Path) -> Workload:
         path=path,
         expected="a submit time of 0 or more, a run time and GPUs of more than 0",
     )
-    users = table.text("user", rows=used)
-    pools = table.text("virtual cluster", rows=used)
-    user, user_names = categorize(users.set(users == _UNKNOWN, None))
-    pool, pool_names = number_pools(pools.set(pools == _UNKNOWN, None))
+    user, user_names = categorize(without(table.text("user", rows=used), _UNKNOWN))
+    pool, pool_names = number_pools(without(table.text("virtual cluster", rows=used), _UNKNOWN))
     types, type_sets = _gpu_types(gpu_type[used])
     number = len(columns)
     provenance: dict[str, Any] = {
-        "format": "rltune",
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts("rltune", path, used, dropped, origin=None, zone=None),
         "layout": f"{number} columns: virtual cluster in column {number - 1}, GPU type in {number}",
         "status": count_values(table.text("status")),
     }

@@ -32,9 +32,13 @@ def _lognormal(source: Source, dials: Settings) -> Table:
 
 def _heavy_tailed(source: Source, dials: Settings) -> Table:
     u = source.uniform("run")
-    short = SHORTEST + (SHORT_ENDS - SHORTEST) / SHORT_SHARE * u
-    long = np.exp((1.0 - u) * (math.log(SHORT_ENDS) / (1.0 - SHORT_SHARE)))
-    return np.where(u < SHORT_SHARE, short, long) * float(dials["run_high"])
+    part = u * ((SHORT_ENDS - SHORTEST) / SHORT_SHARE)
+    part += SHORTEST
+    long = np.flatnonzero(u >= SHORT_SHARE)  # few, and exponentials are dear
+    slope = math.log(SHORT_ENDS) / (1.0 - SHORT_SHARE)
+    part.ravel()[long] = np.exp((1.0 - u.ravel()[long]) * slope)
+    part *= float(dials["run_high"])
+    return part
 
 
 def _uniform(source: Source, dials: Settings) -> Table:

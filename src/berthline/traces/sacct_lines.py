@@ -2,9 +2,8 @@
 
 sacct does not quote anything. A line with too many cells is split anew: the surplus goes to one of
 the columns that hold free text, the first one with which times and states stand where they should.
-Headers of files that were joined are left out, column names get sacct's own spelling, the empty
-last cells of `sacct -p` go, and `JobIDRaw` does where there is no `JobID`. The number of lines
-stays what it was.
+Headers of files that were joined are left out, column names get sacct's own spelling, and
+`JobIDRaw` does where there is no `JobID`. The number of lines stays what it was.
 """
 
 from __future__ import annotations
@@ -12,10 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from berthline.errors import TraceError
+from berthline.traces.csv_look import count_marks
+from berthline.traces.files import text_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 FREE_TEXT = (
@@ -61,36 +64,55 @@ _LOOKS_RIGHT = {
 }
 
 
-def mend_lines(text: bytes, path: Path) -> tuple[bytes, int]:
-    """Return the lines, all with as many cells as the first, and how many had to be split anew.
+class SacctLines:
+    """The lines of a sacct text.
 
-    Args:
-        text: the file, each line ended by a newline.
-        path: the file, for errors.
-
-    Raises:
-        TraceError: a line has too few cells, or too many and no column to put them in.
+    Attributes:
+        mended: how many of the lines given out last had to be split anew.
     """
-    header, _, body = text.partition(b"\n")
-    names = _names(header)
-    width = len(names)
-    trailing = names[-1] == "" and width > 1  # sacct -p ends every line with a separator
-    first = "|".join(names[:-1] if trailing else names).encode()
-    lines = body.split(b"\n")[:-1]
-    odd = [row for row, line in enumerate(lines) if line.count(b"|") != width - 1]
-    if not odd and not trailing and header not in body:
-        return first + b"\n" + body, 0
-    mended = 0
-    for row in odd:
-        line = lines[row].decode("utf-8", errors="replace").rstrip("\r")
-        if line.strip():
-            where = f"{path}, line {row + 2}"
-            lines[row] = _split_anew(line.split("|"), names, where).encode()
-            mended += 1
-    lines = [b"" if line == header else line for line in lines]
-    if trailing:
-        lines = [line.rstrip(b"\r").removesuffix(b"|") for line in lines]
-    return b"\n".join([first, *lines, b""]), mended
+
+    def __init__(self, path: Path) -> None:
+        """Take the text at `path`."""
+        self._path = path
+        self.mended = 0
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the lines, all with as many cells as the first, in pieces of about `size` bytes.
+
+        Raises:
+            TraceError: the file cannot be read, or a line has too few cells, or too many and no
+                column to put them in.
+        """
+        self.mended = 0
+        header = b""
+        names: list[str] = []
+        first_line = 1
+        for piece in text_pieces(self._path, size):
+            body = piece
+            if not names:
+                header, _, body = piece.partition(b"\n")
+                names = _names(header)
+                yield "|".join(names).encode() + b"\n"
+                first_line = 2
+            yield self._mend(body, header, names, first_line)
+            first_line += body.count(b"\n")
+
+    def _mend(self, piece: bytes, header: bytes, names: Sequence[str], first_line: int) -> bytes:
+        num_bars = len(names) - 1
+        content = np.frombuffer(piece, np.uint8)
+        bars, ends = count_marks(content, ord("|"), ord("\n"))
+        # Lines with too few cells are an error, so the right number in all is that in each.
+        if bars == num_bars * ends and not (header and header in piece):
+            return piece
+        bars_before = np.cumsum(content == ord("|"))[np.flatnonzero(content == ord("\n"))]
+        lines = piece.split(b"\n")
+        for row in np.flatnonzero(np.diff(bars_before, prepend=0) != num_bars).tolist():
+            line = lines[row].decode("utf-8", errors="replace").rstrip("\r")
+            if line.strip():
+                where = f"{self._path}, line {first_line + row}"
+                lines[row] = _split_anew(line.split("|"), names, where).encode()
+                self.mended += 1
+        return b"\n".join([b"" if line == header else line for line in lines])
 
 
 def _names(header: bytes) -> list[str]:

@@ -87,12 +87,20 @@ def tres_memory_mib(tres: pl.Series) -> npt.NDArray[np.float64]:
     return np.where(memory <= MOST_MEMORY_MIB, memory, 0.0)
 
 
-def gpu_types(tres: pl.Series) -> dict[str, int]:
-    """Return how many jobs have GPUs of each type that the texts name."""
-    types = tres.str.extract_all(r"gres/gpu:[^=,]+=[1-9]").drop_nulls().explode().drop_nulls()
-    names = types.str.extract(r"gpu:(.*)=")
-    counts = names.rename("type").value_counts(sort=True, name="count")
-    return dict(zip(counts["type"].to_list(), counts["count"].to_list(), strict=True))
+def gpu_types(tres: pl.Series, num_jobs: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Return how many jobs have GPUs of each type that the texts name.
+
+    Args:
+        tres: distinct texts as those of `tres_gpus`.
+        num_jobs: how many jobs have each of them.
+    """
+    counts: dict[str, int] = {}
+    types = tres.str.extract_all(r"gres/gpu:[^=,]+=[1-9]").to_list()
+    for named, jobs in zip(types, num_jobs.tolist(), strict=True):
+        for name in named if jobs and named else ():
+            name = name.removeprefix("gres/gpu:").rpartition("=")[0]
+            counts[name] = counts.get(name, 0) + jobs
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def durations(text: pl.Series) -> pl.Series:

@@ -4,7 +4,8 @@ The file is an object with a list `jobs`. In older releases numbers are plain an
 word; in newer ones a number may be `{"set": ..., "infinite": ..., "number": ...}` and a state is a
 list. Both are read. Times are Unix seconds, the time limit is minutes, memory is MiB. Steps are
 inside their job and are not needed. The partition is the pool. GPUs, CPUs and memory are those
-allocated, else those requested; the run time is the elapsed time.
+allocated, else those requested; the run time is the elapsed time. Jobs without GPUs are left out
+unless `cpu_jobs="keep"`.
 """
 
 from __future__ import annotations
@@ -17,24 +18,27 @@ import numpy.typing as npt
 
 from berthline.model.workload import Workload
 from berthline.traces import slurm_fields
-from berthline.traces.csv_table import categorize, count_values
+from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.detection import Match
 from berthline.traces.files import bare_name
 from berthline.traces.json_rows import JsonRows
 from berthline.traces.pools import number_pools
+from berthline.traces.text_columns import categorize, count_values
 from berthline.traces.usable import (
     CANCELLED,
     NEVER_STARTED,
-    NO_GPUS,
     NO_RUN_TIME,
     NO_SUBMIT_TIME,
     NOT_FINISHED,
     choose_rows,
+    row_facts,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+OPTIONS = CPU_JOBS_OPTION
 
 _MARKS = (b'"jobs"', b'"submission"')
 _LARGEST = 1e15
@@ -146,17 +150,24 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if is_object and all(mark in head for mark in _MARKS) else Match.NO
 
 
-def read(path: Path) -> Workload:
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a `sacct --json` file.
 
     Provenance, besides what `load_trace` lists: `status` (jobs by state), `gpu_types` (jobs used by
-    the type of their GPUs, where named) and `repeated_ids` (jobs used with the id of another one).
+    the type of their GPUs, where named), `repeated_ids` (jobs used with the id of another one) and
+    `cpu_jobs` (jobs used that need no GPU).
+
+    Args:
+        path: the file.
+        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
 
     Raises:
+        ConfigError: `cpu_jobs` is neither.
         TraceError: the file cannot be read, a job makes no sense, or no job is usable.
     """
     import polars as pl
 
+    check_cpu_jobs(cpu_jobs, path)
     log = JsonRows(path, Job, key="jobs", hint="export with sacct -a --json")
     jobs = log.rows
     submit = _column(log, "time.submission", (job.time.submission for job in jobs))
@@ -168,6 +179,7 @@ def read(path: Path) -> Workload:
     gpus = _column(log, "tres of type gres", map(_gpus, held), highest=slurm_fields.MOST)
     cpus = _column(log, "tres of type cpu", _sums(held, "cpu"), highest=slurm_fields.MOST)
     memory = _column(log, "tres of type mem", _sums(held, "mem"))
+    memory = np.where(memory <= slurm_fields.MOST_MEMORY_MIB, memory, 0.0)
     run = np.where(elapsed > 0, elapsed, end - start)
     status = pl.Series([job.status for job in jobs], dtype=pl.String)
     used, dropped = choose_rows(
@@ -176,7 +188,7 @@ def read(path: Path) -> Workload:
             NEVER_STARTED: _among(status, slurm_fields.WAITING_STATES) | (start == 0),
             NOT_FINISHED: _among(status, slurm_fields.RUNNING_STATES) | (end == 0),
             NO_SUBMIT_TIME: submit == 0,
-            NO_GPUS: gpus == 0,
+            **without_gpus(cpu_jobs, gpus, cpus, memory),
             NO_RUN_TIME: run <= 0,
         },
         path=path,
@@ -194,7 +206,7 @@ def read(path: Path) -> Workload:
         gpus=gpus[used],
         estimate=np.where(limit > 0, limit, np.nan)[used],
         cpus=cpus[used],
-        memory_mib=np.where(memory <= slurm_fields.MOST_MEMORY_MIB, memory, 0.0)[used],
+        memory_mib=memory[used],
         user=user,
         user_names=user_names,
         pool=pool,
@@ -202,15 +214,12 @@ def read(path: Path) -> Workload:
         names=names,
         name=bare_name(path, ".json"),
         provenance={
-            "format": "slurm-json",
-            "path": path.name,
-            "rows": len(jobs),
-            "used": int(used.sum()),
-            "dropped": dropped,
-            "origin_unix_time": float(submit[used].min()),
-            "time_zone": None,
+            **row_facts(
+                "slurm-json", path, used, dropped, origin=float(submit[used].min()), zone=None
+            ),
             "status": count_values(status),
             "gpu_types": _types(held, used),
+            "cpu_jobs": int((used & (gpus == 0)).sum()),
             "repeated_ids": len(names) - len(set(names)),
         },
     )

@@ -11,15 +11,19 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from berthline.errors import ConfigError
-from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+
+    from berthline.model.workload import Workload  # noqa: TC004 - numpy would slow `--help` down
+
 PARTS = ("train", "validation", "test")
+FRACTIONS = (0.5, 0.15, 0.35)
+"""Shares of the jobs for each part, unless others are asked for: a test part long enough to judge
+schedulers by."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Split:
 
 def split_by_time(
     workload: Workload,
-    fractions: Sequence[float] = (0.7, 0.15, 0.15),
+    fractions: Sequence[float] = FRACTIONS,
     *,
     gap_seconds: float = 0.0,
     gap_jobs: int = 0,
@@ -75,7 +79,7 @@ def split_by_time(
         if cut == 0:
             starts.append(0)
             continue
-        after = int(np.searchsorted(submit, submit[cut - 1] + gap_seconds, side="left"))
+        after = int(submit.searchsorted(submit[cut - 1] + gap_seconds, side="left"))
         starts.append(max(cut + gap_jobs, after))
     ends = [first_cut, second_cut, len(workload)]
     for name, start, end in zip(PARTS, starts, ends, strict=True):
@@ -98,7 +102,7 @@ def _cut(submit: np.ndarray, fraction: float) -> int:
     count = round(len(submit) * fraction)
     if count <= 0:
         return 0
-    return int(np.searchsorted(submit, submit[count - 1], side="right"))
+    return int(submit.searchsorted(submit[count - 1], side="right"))
 
 
 def _part(workload: Workload, name: str, start: int, end: int) -> Workload:

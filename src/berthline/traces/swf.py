@@ -23,7 +23,7 @@ from berthline.model.workload import Workload
 from berthline.traces.blank_separated import BlankSeparated
 from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import bare_name, is_binary, read_text
-from berthline.traces.usable import CANCELLED, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+from berthline.traces.usable import CANCELLED, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +82,7 @@ _COMMENT = re.compile(rb";[^\n]*")
 _HEADER_LINE = re.compile(r"^;\s*(\w+)\s*:\s*(.*?)\s*$")
 _HEADER_KEYS = frozenset({"MaxProcs", "MaxNodes", "MaxJobs", "MaxRecords", "UnixStartTime"})
 _DETECT_ROWS = 20
+_LAST_ASCII = 127
 _SUFFIX = ".swf"
 
 
@@ -145,15 +146,16 @@ def read(path: Path) -> Workload:
     )
     users, user_code = np.unique(user[used], return_inverse=True)
     provenance: dict[str, Any] = {
-        "format": "swf",
-        "path": path.name,
-        "rows": len(rows),
-        "used": int(used.sum()),
-        "dropped": dropped,
+        **row_facts(
+            "swf",
+            path,
+            used,
+            dropped,
+            origin=_origin(float(submit[used].min()), header),
+            zone=header.get("TimeZoneString") or None,
+        ),
         "status": status_counts,
         "extra_fields": int((rows.num_fields > len(FIELDS)).sum()),
-        "origin_unix_time": _origin(float(submit[used].min()), header),
-        "time_zone": header.get("TimeZoneString") or None,
         "max_procs": _leading_number(header, "MaxProcs") or _leading_number(header, "MaxNodes"),
         "source": {
             key.lower(): header[key]
@@ -198,10 +200,11 @@ def _reasons(
 
 
 def _as_text(words: npt.NDArray[np.bytes_]) -> npt.NDArray[np.str_]:
-    try:
-        return words.astype(np.str_)
-    except UnicodeDecodeError:  # not ASCII, which is all that numpy converts by itself
+    width = words.dtype.itemsize
+    characters = words.view(np.uint8).reshape(-1, width)
+    if characters.max(initial=0) > _LAST_ASCII:
         return np.char.decode(words, "utf-8", "replace")
+    return characters.astype(np.uint32).view(f"<U{width}").ravel()
 
 
 def _status_counts(status: npt.NDArray[np.float64]) -> dict[str, int]:
@@ -226,7 +229,7 @@ def _part_comments(text: bytes) -> tuple[list[str], bytes]:
     end = text.index(b"\n", end) if end else 0
     top = text[:end]
     comments = [comment.decode("utf-8", errors="replace") for comment in _COMMENT.findall(top)]
-    return comments, _COMMENT.sub(b"", top) + text[end:]
+    return comments, b"".join([_COMMENT.sub(b"", top), memoryview(text)[end:]]) if end else text
 
 
 def _header(lines: list[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from berthline.errors import ConfigError, unknown_name
 from berthline.traces import arrivals, lublin
 from berthline.traces import reference_systems as systems
-from berthline.traces.common_workload import common_workload
+from berthline.traces.common_workload import COMMON_ESTIMATE_DIAL, common_workload
 from berthline.traces.dials import set_dials, with_defaults
 from berthline.traces.estimates import ESTIMATE_DIALS
 from berthline.traces.generator import Generator
@@ -115,10 +115,7 @@ def _generator(name: str) -> Generator:
 
 _PEOPLE_DIALS = (*USER_DIALS, PRIORITY_DIAL, *DEADLINE_DIALS)
 _OWN_PRIORITY_DIALS = (*USER_DIALS, *DEADLINE_DIALS)
-_COMMON_DIALS = (
-    *_PEOPLE_DIALS,
-    *(dial for dial in ESTIMATE_DIALS if dial.name == "estimate_error"),
-)
+_COMMON_DIALS = (*_PEOPLE_DIALS, COMMON_ESTIMATE_DIAL)
 _MIX_DIALS = (
     *RUN_DIALS,
     *GPU_DIALS,

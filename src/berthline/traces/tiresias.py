@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, count_values
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name, is_binary
-from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows
+from berthline.traces.text_columns import count_values
+from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,13 @@ def read_job_list(
     Raises:
         TraceError: the file cannot be read, a cell makes no sense, or no row is usable.
     """
-    table = CsvTable(path, required=required)
+    table = CsvTable(
+        path,
+        required=required,
+        numbers=("submit_time", "duration", "num_gpu"),
+        words=("model_name",),
+        texts=("job_id",),
+    )
     submit = table.numbers("submit_time") / units_per_second
     run = table.numbers("duration") / units_per_second
     gpus = table.numbers("num_gpu", lowest=-1, highest=_MOST_GPUS, whole=True)
@@ -65,13 +72,7 @@ def read_job_list(
         expected="a submit_time of 0 or more, a duration and num_gpu of more than 0",
     )
     provenance: dict[str, Any] = {
-        "format": format_name,
-        "path": path.name,
-        "rows": len(table),
-        "used": int(used.sum()),
-        "dropped": dropped,
-        "origin_unix_time": None,
-        "time_zone": None,
+        **row_facts(format_name, path, used, dropped, origin=None, zone=None),
         "models": count_values(table.text("model_name")),
     }
     return Workload.from_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ NO_SUBMIT_TIME = "submit time unknown"
 NEVER_STARTED = "never started"
 NOT_FINISHED = "not finished when the trace ends"
 CANCELLED = "cancelled before start"
-
-FRACTIONS_ROUNDED_UP = "fractional GPUs rounded up to whole ones"
-"""The key of `provenance["rounded"]` under which formats count such jobs."""
 
 
 def choose_rows(
@@ -54,3 +51,33 @@ def choose_rows(
             hint="left out: " + ", ".join(f"{count:,} {why}" for why, count in dropped.items()),
         )
     return used, dropped
+
+
+def row_facts(
+    format_name: str,
+    path: Path,
+    used: npt.NDArray[np.bool_],
+    dropped: Mapping[str, int],
+    *,
+    origin: float | None,
+    zone: str | None,
+) -> dict[str, Any]:
+    """Return the part of provenance that every format has; see `load_trace`.
+
+    Args:
+        format_name: the format.
+        path: the file or directory.
+        used: which rows became jobs.
+        dropped: how many did not, for each reason; as `choose_rows` returns it.
+        origin: the Unix time of the first job used; None = the file does not tell.
+        zone: the time zone of the cluster; None = not known.
+    """
+    return {
+        "format": format_name,
+        "path": path.absolute().name,
+        "rows": len(used),
+        "used": int(used.sum()),
+        "dropped": dict(dropped),
+        "origin_unix_time": origin,
+        "time_zone": zone,
+    }

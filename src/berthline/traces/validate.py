@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.traces.card import is_on_part
 from berthline.traces.files import read_text
 from berthline.traces.job_lines import UNKNOWN, lines_of_jobs
 from berthline.traces.line_error import LineError
@@ -56,6 +57,10 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     usable: bool
     jobs: int
     """Jobs that can be used, with the lines in error left out."""
+    jobs_on_parts: int
+    """Of these, jobs that take a part of one GPU."""
+    jobs_without_gpus: int
+    """Of these, jobs that need CPUs or memory only."""
     errors: list[Problem]
     warnings: list[Problem]
     complete: bool
@@ -88,6 +93,8 @@ def validate_trace(
         format="" if workload is None else str(workload.provenance.get("format") or ""),
         usable=not errors,
         jobs=0 if workload is None else len(workload),
+        jobs_on_parts=0 if workload is None else int(is_on_part(workload).sum()),
+        jobs_without_gpus=0 if workload is None else int((workload.gpus == 0).sum()),
         errors=errors,
         warnings=warnings,
         complete=complete,

@@ -68,6 +68,12 @@ def resolve_workload(
                 expected="--format only with a trace file",
                 hint=f"there is no file named {text!r}; leave --format out to generate",
             )
+        if "mapping" in settings:
+            raise ConfigError(
+                "a column mapping given for a generator",
+                where=text,
+                expected="--map only with a trace file",
+            )
         return _generated(text, cluster, jobs, load, seed, settings)
     if kind == "missing":
         raise _neither(text, path)
@@ -91,12 +97,18 @@ def resolve_workload(
     if jobs is not None:
         if jobs > len(workload):
             raise ConfigError(
-                f"--jobs {jobs} is more than there are",
+                f"--jobs {jobs:,} is more than there are",
                 where=text,
-                expected=f"up to {len(workload)}, the usable jobs of the trace",
+                expected=f"up to {len(workload):,}, the usable jobs of the trace",
             )
-        workload = workload.window(0, jobs)
+        workload = _first_jobs(workload, jobs)
     return workload if load is None else scale_to_load(workload, cluster, load)
+
+
+def _first_jobs(workload: Workload, jobs: int) -> Workload:
+    if jobs == len(workload):
+        return workload
+    return workload.window(0, jobs)
 
 
 def _kind(path: Path) -> Literal["file", "other", "missing"]:

@@ -1,8 +1,9 @@
 """Writing a Workload as SWF, the Standard Workload Format, and saying what gets lost on the way.
 
-SWF has whole seconds, numbers instead of names, and no priorities, deadlines or CPU counts. Pools
-become queues and GPU type sets become partitions, by number, with their names in the header. The
-header and `write_swf` say how many jobs lost what; the file itself is plain SWF 2.2.
+SWF has whole seconds, numbers instead of names, whole processors, and no priorities, deadlines or
+CPU counts. Pools become queues and GPU type sets become partitions, by number, with their names in
+the header. A part of a GPU becomes a whole one, and jobs without GPUs are left out. The header and
+`write_swf` say how many jobs lost what; the file itself is plain SWF 2.2.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.errors import TraceError
+from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.workload import WHOLE_GPU
 from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ def write_swf(
         What got lost, and for how many jobs.
 
     Raises:
-        TraceError: the file cannot be written.
+        TraceError: the file cannot be written, or no job has GPUs.
     """
     text, lost = swf_text(workload, max_procs=max_procs)
     write_atomically(path, text)
@@ -55,15 +59,27 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
     Args:
         workload: the jobs.
         max_procs: see `write_swf`.
+
+    Raises:
+        TraceError: no job has GPUs.
     """
     import polars as pl
 
+    on_gpus = workload.gpus > 0
+    if not on_gpus.any():
+        raise TraceError(
+            "no job has GPUs, and SWF has no others",
+            where=workload.name,
+            expected="at least one job with a GPU",
+            hint="write Parquet instead: it holds all there is",
+        )
     numbers = None if workload.names is None else _as_numbers(workload.names.tolist())
     users = _as_numbers(workload.user_names)
     submit = np.rint(workload.submit).astype(np.int64)
     run = np.maximum(np.rint(workload.run), 1).astype(np.int64)
     estimate = np.ceil(np.nan_to_num(workload.estimate, nan=_UNKNOWN)).astype(np.int64)
-    memory = np.ceil(workload.memory_mib * _KIB_PER_MIB / workload.gpus).astype(np.int64)
+    memory = workload.memory_mib * _KIB_PER_MIB / np.maximum(workload.gpus, 1)
+    memory = np.ceil(memory).astype(np.int64)
     unknown = np.full(len(workload), _UNKNOWN)
     columns = {
         "job number": np.arange(1, len(workload) + 1) if numbers is None else numbers,
@@ -91,6 +107,8 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
         | (np.isfinite(workload.estimate) & (estimate != workload.estimate))
     )
     lost = {
+        "rows of jobs without GPUs": int((~on_gpus).sum()),
+        "parts of GPUs (now whole ones)": int((workload.gpu_milli < WHOLE_GPU).sum()),
         "times rounded to whole seconds": int(rounded.sum()),
         "names of jobs": len(workload) if workload.names is not None and numbers is None else 0,
         # A workload without users has one, by the name of all.
@@ -100,22 +118,26 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
         "priorities": int((workload.priority != 0).sum()),
         "deadlines": int(np.isfinite(workload.deadline).sum()),
         "CPUs": int((workload.cpus > 0).sum()),
+        "GPU type of run times": 0 if workload.reference_type == REFERENCE_TYPE else len(workload),
     }
     lost = {what: count for what, count in lost.items() if count}
     rows = io.BytesIO()
-    pl.DataFrame(columns).write_csv(rows, separator=" ", include_header=False)
-    header = "".join(f"; {line}\n" for line in _header(workload, max_procs, lost))
+    jobs = pl.DataFrame(columns).filter(pl.Series(on_gpus))
+    jobs.write_csv(rows, separator=" ", include_header=False)
+    header = "".join(f"; {line}\n" for line in _header(workload, len(jobs), max_procs, lost))
     return header.encode() + rows.getvalue(), lost
 
 
-def _header(workload: Workload, max_procs: int | None, lost: dict[str, int]) -> list[str]:
+def _header(
+    workload: Workload, jobs: int, max_procs: int | None, lost: dict[str, int]
+) -> list[str]:
     origin = workload.provenance.get("origin_unix_time")
     zone = workload.provenance.get("time_zone")
     lines = [
         "Version: 2.2",
         f"Conversion: Berthline, from {_one_line(workload.name)}",
-        f"MaxJobs: {len(workload)}",
-        f"MaxRecords: {len(workload)}",
+        f"MaxJobs: {jobs}",
+        f"MaxRecords: {jobs}",
     ]
     if max_procs is not None:
         lines.append(f"MaxProcs: {max_procs}")

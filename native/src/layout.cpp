@@ -1,0 +1,168 @@
+#include "layout.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace berthline {
+namespace {
+
+// Below this a scan of all nodes is faster than keeping bitmaps; above 64 GPUs a node, updating
+// one bitmap per GPU is slower than scanning.
+constexpr int32_t kMinIndexedNodes = 16;
+constexpr int32_t kMaxIndexedGpus = 64;
+
+}  // namespace
+
+Layout::Layout(const Inputs& inputs)
+    : cluster(&inputs.cluster),
+      placement(inputs.placement),
+      placement_key(inputs.placement_key),
+      num_nodes(static_cast<int32_t>(inputs.cluster.gpus.size())) {
+  const Jobs& jobs = inputs.jobs;
+  max_node_gpus = *std::max_element(cluster->gpus.begin(), cluster->gpus.end());
+  total_gpus = 0;
+  for (int32_t gpus : cluster->gpus) total_gpus += gpus;
+  const auto positive = [](auto value) { return value > 0; };
+  limits = (std::any_of(cluster->cpus.begin(), cluster->cpus.end(), positive) &&
+            std::any_of(jobs.cpus, jobs.cpus + jobs.count, positive)) ||
+           (std::any_of(cluster->memory_mib.begin(), cluster->memory_mib.end(), positive) &&
+            std::any_of(jobs.memory_mib, jobs.memory_mib + jobs.count, positive));
+  const auto is_part = [](int32_t milli) { return milli < kWholeGpu; };
+  parts = std::any_of(jobs.gpu_milli, jobs.gpu_milli + jobs.count, is_part);
+  const bool typed_quotas =
+      std::any_of(inputs.quotas.gpu_type.begin(), inputs.quotas.gpu_type.end(),
+                  [](int32_t type) { return type >= 0; });
+  only_whole = !parts && !typed_quotas && std::find(jobs.gpus, jobs.gpus + jobs.count, 0) ==
+                                              jobs.gpus + jobs.count;
+  monotone = placement != Placement::kDefrag && placement != Placement::kBalance &&
+             placement != Placement::kMilpCandidates;
+  indexed = !limits && only_whole && placement <= Placement::kScatter &&
+            num_nodes >= kMinIndexedNodes && max_node_gpus <= kMaxIndexedGpus;
+  is_pool = num_nodes == 1 && !limits && only_whole;
+  up.assign(num_nodes, 1);
+  typical = &inputs.typical;
+  if (placement == Placement::kFgd) find_kinds(jobs);
+
+  const size_t num_classes = cluster->may_use.size();
+  class_mask.assign(num_classes * words(), 0);
+  class_gpus.assign(num_classes, 0);
+  class_down_gpus.assign(num_classes, 0);
+  shapes_.resize(num_classes);
+  known_nodes_min_.resize(num_classes);
+  one_class = num_classes == 1;
+  for (size_t c = 0; c < num_classes; ++c) {
+    for (int32_t node = 0; node < num_nodes; ++node) {
+      if (!cluster->may_use[c][node]) {
+        one_class = false;
+        continue;
+      }
+      class_mask[c * words() + node / 64] |= uint64_t{1} << (node % 64);
+      class_gpus[c] += cluster->gpus[node];
+      const Shape shape{cluster->gpus[node], cluster->cpus[node], cluster->memory_mib[node], 1};
+      auto same = std::find_if(shapes_[c].begin(), shapes_[c].end(), [&](const Shape& other) {
+        return other.gpus == shape.gpus && other.cpus == shape.cpus &&
+               other.memory_mib == shape.memory_mib;
+      });
+      if (same == shapes_[c].end()) {
+        shapes_[c].push_back(shape);
+      } else {
+        ++same->count;
+      }
+    }
+  }
+  class_of_node_begin.push_back(0);
+  for (int32_t node = 0; node < num_nodes && !one_class; ++node) {
+    for (size_t c = 0; c < num_classes; ++c) {
+      if (cluster->may_use[c][node]) class_of_node.push_back(static_cast<int32_t>(c));
+    }
+    class_of_node_begin.push_back(static_cast<int32_t>(class_of_node.size()));
+  }
+}
+
+int32_t Layout::find_nodes_min(const Gang& gang) {
+  constexpr int32_t kMaxKnown = 1 << 16;
+  const int32_t nodes = count_nodes(gang);
+  if (!limits && gang.gpus > 0 && gang.gpus < kMaxKnown) {
+    std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
+    if (known.size() <= static_cast<size_t>(gang.gpus)) known.resize(gang.gpus + 1, kUnknown);
+    known[gang.gpus] = nodes;
+  }
+  return nodes;
+}
+
+int32_t Layout::count_nodes(const Gang& gang) {
+  constexpr int32_t kTooManyGpus = -3, kTooManyCpus = -4, kTooMuchMemory = -5;
+  const int32_t reason = cluster->class_reason[gang.job_class];
+  if (reason >= 0) return -1 - reason;
+  if (class_gpus[gang.job_class] < gang.gpus) return kTooManyGpus;
+  // Capacity of each shape, with and without the memory limit.
+  const int32_t units = gang.units();
+  int64_t without_memory = 0;
+  scratch_.clear();
+  for (const Shape& shape : shapes_[gang.job_class]) {
+    int64_t most = gang.is_whole() ? shape.gpus : 1;
+    if (gang.cpus > 0 && shape.cpus > 0) {
+      most = std::min(most, int64_t{shape.cpus} * units / gang.cpus);
+    }
+    without_memory += most * shape.count;
+    if (gang.memory_mib > 0 && shape.memory_mib > 0) {
+      most = std::min(most, shape.memory_mib * units / gang.memory_mib);
+    }
+    if (most > 0) scratch_.push_back({shape.count, static_cast<int32_t>(most)});
+  }
+  if (without_memory < units) return kTooManyCpus;
+  std::sort(scratch_.begin(), scratch_.end(),
+            [](const Share& a, const Share& b) { return a.gpus > b.gpus; });
+  int64_t left = units;
+  int64_t nodes = 0;
+  for (const Share& shape : scratch_) {  // here `node` counts the nodes of that shape
+    const int64_t used = std::min<int64_t>(shape.node, (left + shape.gpus - 1) / shape.gpus);
+    nodes += used;
+    left -= used * shape.gpus;
+    if (left <= 0) return static_cast<int32_t>(nodes);
+  }
+  return kTooMuchMemory;
+}
+
+bool Layout::holds_when_empty(const Gang& gang) const {
+  const int32_t units = gang.units();
+  int64_t sum = 0;
+  for (int32_t node = 0; node < num_nodes; ++node) {
+    if (!cluster->may_use[gang.job_class][node]) continue;
+    if (gang.closed != 0 && (gang.closed >> cluster->gpu_type[node] & 1) != 0) continue;
+    int64_t most = gang.is_whole() ? cluster->gpus[node] : 1;
+    if (gang.cpus > 0 && cluster->cpus[node] > 0) {
+      most = std::min(most, int64_t{cluster->cpus[node]} * units / gang.cpus);
+    }
+    if (gang.memory_mib > 0 && cluster->memory_mib[node] > 0) {
+      most = std::min(most, cluster->memory_mib[node] * units / gang.memory_mib);
+    }
+    sum += most;
+  }
+  return sum >= units;
+}
+
+void Layout::set_up(int32_t node, bool is_up) {
+  up[node] = is_up;
+  const int32_t gone = is_up ? -cluster->gpus[node] : cluster->gpus[node];
+  down_gpus += gone;
+  for (size_t c = 0; c < class_down_gpus.size(); ++c) {
+    if (cluster->may_use[c][node]) class_down_gpus[c] += gone;
+  }
+}
+
+void Layout::find_kinds(const Jobs& jobs) {
+  std::map<std::tuple<int32_t, int32_t, int32_t, int64_t>, int32_t> kinds;
+  job_kind.resize(jobs.count);
+  for (int32_t job = 0; job < jobs.count; ++job) {
+    const auto [entry, is_new] =
+        kinds.try_emplace({jobs.gpus[job], jobs.gpu_milli[job], jobs.cpus[job],
+                           jobs.memory_mib[job]},
+                          num_kinds);
+    job_kind[job] = entry->second;
+    num_kinds += is_new;
+  }
+}
+
+}  // namespace berthline

@@ -1,0 +1,107 @@
+// What never changes during a run about nodes, and what is shared by all states of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "inputs.h"
+#include "tiers.h"
+
+namespace berthline {
+
+// A job that asks for a place.
+struct Gang {
+  int32_t job;
+  int32_t gpus;  // 0 = it needs CPUs or memory only
+  int32_t gpu_milli = kWholeGpu;
+  int32_t cpus = 0;
+  int64_t memory_mib = 0;
+  int32_t job_class = 0;
+  int32_t nodes_min = 0;  // fewest nodes that hold it on an empty cluster
+  uint64_t closed = 0;    // GPU types whose quota has no room for it
+  bool blocked = false;   // a quota over all types has no room for it
+
+  bool is_whole() const { return gpus > 0 && gpu_milli == kWholeGpu; }
+  // In how many pieces it is placed: GPUs; 1 for a part of a GPU or no GPU.
+  int32_t units() const { return std::max(gpus, 1); }
+  int64_t milli() const { return int64_t{gpus} * gpu_milli; }
+};
+
+class Nodes;
+
+struct Layout {
+  explicit Layout(const Inputs& inputs);
+
+  int32_t words() const { return (num_nodes + 63) / 64; }
+
+  const Cluster* cluster;
+  Placement placement;
+  uint64_t placement_key;
+  int32_t num_nodes;
+  int32_t max_node_gpus;
+  int64_t total_gpus;
+  bool limits;                               // CPUs or memory matter
+  bool parts;                                // some jobs need part of a GPU
+  bool only_whole;                           // all jobs need whole GPUs, and no type has a quota
+  bool monotone;                             // what does not fit cannot fit with less free
+  bool indexed;                              // states keep bitmaps
+  bool is_pool;                              // one node, and nothing but whole GPUs counts
+  bool one_class;                            // every job may use every node
+  std::vector<uint64_t> class_mask;          // [class][word]
+  std::vector<int64_t> class_gpus;           // all GPUs of a class
+  std::vector<int32_t> class_of_node;        // classes that hold node n, from
+  std::vector<int32_t> class_of_node_begin;  //   [begin[n], begin[n + 1])
+
+  // What goes with the run, whatever the state.
+  std::vector<uint8_t> up;
+  int64_t down_gpus = 0;
+  std::vector<int64_t> class_down_gpus;  // GPUs of a class on nodes that are down
+  void set_up(int32_t node, bool is_up);
+  // Values of the placement's formula for nodes in a state, and GPUs of the next job to wait.
+  std::function<void(const Nodes&, int32_t job, const std::vector<int32_t>& nodes, double* out)>
+      node_values;
+  std::function<int32_t(int32_t job)> next_gpus;
+  const std::vector<TypicalJob>* typical;
+  std::vector<int32_t> job_kind;  // jobs with equal demands, when the placement is fgd
+  int32_t num_kinds = 0;
+
+  // Scratch of the states' scans, here so that copying a state does not copy it.
+  std::vector<int32_t> capacities;
+  std::vector<int32_t> sorted;
+  std::vector<int32_t> ids;
+  std::vector<double> values;
+  std::vector<TierNode> tier_nodes;
+  Tiers tiers;
+
+  // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do. Reasons are
+  // indices into REJECT_REASONS of model/schedule.py.
+  int32_t nodes_min(const Gang& gang) {
+    if (!limits && gang.gpus > 0) {
+      const std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
+      const auto gpus = static_cast<size_t>(gang.gpus);
+      if (gpus < known.size() && known[gpus] != kUnknown) return known[gpus];
+    }
+    return find_nodes_min(gang);
+  }
+  // Whether the nodes of the class that are open to the gang hold it when they are empty.
+  bool holds_when_empty(const Gang& gang) const;
+
+ private:
+  struct Shape {
+    int32_t gpus, cpus;
+    int64_t memory_mib;
+    int32_t count;
+  };
+  static constexpr int32_t kUnknown = 0;
+  int32_t find_nodes_min(const Gang& gang);
+  int32_t count_nodes(const Gang& gang);
+  void find_kinds(const Jobs& jobs);
+
+  std::vector<std::vector<Shape>> shapes_;             // [class]
+  std::vector<std::vector<int32_t>> known_nodes_min_;  // [class][gpus], when there are no limits
+  std::vector<Share> scratch_;
+};
+
+}  // namespace berthline

@@ -1,0 +1,175 @@
+"""Job table: what the log says about each job, and the times that follow from it.
+
+A job is *counted* when it was submitted and not rejected. An unfinished job is *censored* at the
+end of the log: it enters with the time it has spent so far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from berthline.model.schedule import FINISH, PREEMPT, REJECT, RESUME, START, SUBMIT
+from berthline.model.workload import FloatColumn
+
+if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
+
+BOUND_SECONDS = 10.0
+"""Run times below this count as this in the bounded slowdown."""
+
+NOT_SUBMITTED, WAITING, RUNNING, COMPLETED, REJECTED = range(5)
+STATUSES = ("not submitted", "waiting", "running", "completed", "rejected")
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the jobs: submitted = completed + rejected + unfinished."""
+
+    submitted: int
+    completed: int
+    rejected: int
+    unfinished: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JobTable:
+    """What the log says about each job, in the workload's order.
+
+    Attributes:
+        start: when the job first started; NaN = it has not.
+        finish: when it finished; NaN = it has not.
+        status: NOT_SUBMITTED, WAITING (also after a preemption), RUNNING, COMPLETED or REJECTED
+            when the log ends.
+        end: when the log ends: the last finish; or the horizon, when it has cut something off
+            (a horizon later than everything changes no metric); or the last event, should jobs
+            be left over without a horizon.
+    """
+
+    start: FloatColumn  # (num_jobs,)
+    finish: FloatColumn  # (num_jobs,)
+    status: npt.NDArray[np.uint8]  # (num_jobs,)
+    end: float
+
+    @property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """True for the jobs that metrics are over: submitted and not rejected."""
+        counted: npt.NDArray[np.bool_] = self.status != REJECTED
+        counted &= self.status != NOT_SUBMITTED
+        return counted
+
+    def of_counted(self, column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+        """Return the counted jobs' rows of a column; no copy when that is all of them."""
+        counted = self.counted
+        return column if counted.all() else column[counted]
+
+
+def job_table(log: Schedule, workload: Workload) -> JobTable:
+    """Return when each job started and finished and what became of it, from the log alone."""
+    num_jobs = len(workload)
+    start, finish = np.full(num_jobs, np.nan), np.full(num_jobs, np.nan)
+    status = np.full(num_jobs, NOT_SUBMITTED, dtype=np.uint8)
+    for kind, reached, times in (
+        (SUBMIT, WAITING, None),
+        (START, RUNNING, start),
+        (PREEMPT, None, None),
+        (FINISH, COMPLETED, finish),
+        (REJECT, REJECTED, None),
+    ):
+        if reached is None:
+            # A job may be preempted and resumed many times: of repeated indices the last one stays.
+            rows = np.flatnonzero((log.kind == PREEMPT) | (log.kind == RESUME))
+            status[log.job[rows]] = np.where(log.kind[rows] == PREEMPT, WAITING, RUNNING)
+            continue
+        rows = np.flatnonzero(log.kind == kind)  # row numbers are faster to index with than a mask
+        jobs = log.job[rows]
+        status[jobs] = reached
+        if times is not None:
+            times[jobs] = log.time[rows]
+    unfinished = (status == WAITING) | (status == RUNNING)
+    if np.isfinite(log.horizon) and (unfinished | (status == NOT_SUBMITTED)).any():
+        end = float(log.horizon)
+    elif unfinished.any():
+        end = float(log.time[-1])
+    else:
+        end = float(np.fmax.reduce(finish, initial=0.0))
+    return JobTable(start, finish, status, end)
+
+
+def job_counts(table: JobTable) -> JobCounts:
+    """Return how many jobs were submitted, completed, rejected and left unfinished.
+
+    Formula: numbers of jobs by their last event; submitted is the sum of the other three. Jobs
+    with no event in the log (submitted after the horizon) are in none of them.
+    """
+    count = np.bincount(table.status, minlength=len(STATUSES))
+    return JobCounts(
+        submitted=int(count.sum() - count[NOT_SUBMITTED]),
+        completed=int(count[COMPLETED]),
+        rejected=int(count[REJECTED]),
+        unfinished=int(count[WAITING] + count[RUNNING]),
+    )
+
+
+def completion_times(table: JobTable, workload: Workload) -> FloatColumn:
+    """Return the JCT of each counted job (Batsim: `turnaround_time`).
+
+    Formula: finish - submit, in seconds. Unfinished jobs: end - submit. Rejected jobs: left out.
+    """
+    return _since_submit(table.finish, table, workload)
+
+
+def waits(table: JobTable, workload: Workload) -> FloatColumn:
+    """Return the wait of each counted job (SWF: field 3; Batsim: `waiting_time`).
+
+    Formula: first start - submit, in seconds; what a job waits after a preemption is in its JCT
+    only. Jobs not started: end - submit. Rejected jobs: left out.
+    """
+    return _since_submit(table.start, table, workload)
+
+
+def slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
+    """Return the slowdown of each counted job (Batsim: `stretch`).
+
+    Formula: JCT / run; no unit. The run time is that on the reference GPU type, so that a job on
+    faster GPUs can be below 1. Unfinished jobs: with their JCT so far, which can be below 1 too.
+    Rejected jobs: left out.
+    """
+    values = completion_times(table, workload)
+    values /= table.of_counted(workload.run)
+    return values
+
+
+def bounded_slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
+    """Return the bounded slowdown of each counted job.
+
+    Formula: max(1, JCT / max(run, 10 s)); no unit. Unfinished jobs: with their JCT so far.
+    Rejected jobs: left out.
+    """
+    values = completion_times(table, workload)
+    values /= np.maximum(table.of_counted(workload.run), BOUND_SECONDS)
+    return np.maximum(values, 1.0, out=values)
+
+
+def makespan(table: JobTable) -> float:
+    """Return the last finish, in seconds from the zero of the workload's clock.
+
+    That zero is the first submission of a trace, and the start of the generator for a generated
+    workload; the first submission is not subtracted. With unfinished jobs: the end of the log,
+    which is a lower bound. Rejected jobs: no effect. 0 when no job is counted.
+    """
+    unfinished = ((table.status == WAITING) | (table.status == RUNNING)).any()
+    return table.end if unfinished else float(np.fmax.reduce(table.finish, initial=0.0))
+
+
+def _since_submit(instant: FloatColumn, table: JobTable, workload: Workload) -> FloatColumn:
+    """Return the counted jobs' instant - submit, with the end where the instant is NaN."""
+    values = np.fmin(table.of_counted(instant), table.end)
+    values -= table.of_counted(workload.submit)
+    return values

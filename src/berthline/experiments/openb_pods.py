@@ -1,0 +1,162 @@
+"""Pods of Alibaba's openb trace as something to pack: what each asks for, without its times.
+
+`read_pods` takes them from the publisher's list; `generate_pods` draws pods of much the same shapes
+where the list is not at hand. CPUs are kept as the thousandths of a core that the trace states:
+most pods ask for parts of a core, and rounding up to whole ones would fill the nodes too early.
+`packing_cluster` therefore counts the CPUs of its nodes in thousandths too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.model.cluster import Cluster
+from berthline.model.workload import WHOLE_GPU, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Ints = npt.NDArray[np.int64]
+
+CLUSTER = "openb-2023"
+MILLI = 1000
+_NEVER_ENDS = 1e9
+_COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+
+SHAPES: tuple[tuple[int, int, int, int, int], ...] = (
+    (857, 1, 1000, 11300, 49152),
+    (1213, 1, 1000, 11400, 48128),
+    (700, 1, 1000, 3152, 5600),
+    (390, 1, 1000, 18708, 64512),
+    (310, 1, 1000, 9810, 41560),
+    (441, 1, 1000, 12000, 24576),
+    (470, 0, 0, 12500, 57344),
+    (330, 0, 0, 32000, 49152),
+    (288, 0, 0, 8000, 30517),
+    (1078, 1, 810, 3152, 5600),
+    (390, 1, 470, 11908, 47104),
+    (360, 1, 470, 8000, 30517),
+    (208, 1, 320, 4000, 22888),
+    (120, 1, 320, 8000, 30517),
+    (253, 1, 650, 11908, 47104),
+    (202, 1, 230, 4000, 30517),
+    (147, 1, 460, 6000, 12288),
+    (75, 1, 590, 3152, 5600),
+    (98, 1, 160, 4000, 15258),
+    (147, 1, 550, 4152, 10600),
+    (16, 2, 1000, 16200, 66560),
+    (15, 4, 1000, 32200, 132096),
+    (22, 8, 1000, 64200, 263168),
+    (22, 8, 1000, 88000, 327680),
+)
+"""How many of 8,152 generated pods; GPUs, thousandths of each; thousandths of a core; MiB.
+
+The most frequent shapes of openb_pod_list_default, rare ones added to their neighbours.
+"""
+SIZES, SIZE_SHARES = (1.0, 0.5, 0.75, 1.25), (0.85, 0.05, 0.05, 0.05)
+"""Factors on CPUs and memory, and how often each is drawn: the trace has some 130 kinds of pods."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pods:
+    """What pods ask for, one row each.
+
+    Attributes:
+        gpus: whole GPUs, or 1 for a part of one; 0 = none.
+        gpu_milli: thousandths of each GPU; WHOLE_GPU for pods without one.
+        cpu_milli: thousandths of CPU cores.
+        memory_mib: memory.
+        gpu_types: index into `gpu_type_sets`; -1 = any.
+        gpu_type_sets: as of a Workload.
+        source: where they are from.
+    """
+
+    gpus: Ints
+    gpu_milli: Ints
+    cpu_milli: Ints
+    memory_mib: Ints
+    gpu_types: npt.NDArray[np.int32]
+    gpu_type_sets: tuple[str, ...]
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.gpus)
+
+    @property
+    def gpu_amount(self) -> npt.NDArray[np.float64]:
+        """GPUs of each pod, parts included."""
+        return self.gpus * self.gpu_milli / float(WHOLE_GPU)
+
+    def workload(
+        self, rows: Ints, *, submit: npt.ArrayLike | None = None, run: npt.ArrayLike | None = None
+    ) -> Workload:
+        """Return these rows as jobs.
+
+        Args:
+            rows: which pods, in order of submission.
+            submit: when each is submitted; None = one every second.
+            run: how long each runs; None = for as long as anybody looks.
+        """
+        return Workload.from_columns(
+            submit=np.arange(len(rows)) if submit is None else submit,
+            run=_NEVER_ENDS if run is None else run,
+            gpus=self.gpus[rows],
+            gpu_milli=self.gpu_milli[rows],
+            cpus=self.cpu_milli[rows],
+            memory_mib=self.memory_mib[rows],
+            gpu_types=self.gpu_types[rows],
+            gpu_type_sets=self.gpu_type_sets,
+            name="openb pods",
+        )
+
+
+def packing_cluster() -> Cluster:
+    """Return the cluster of the trace, whose CPUs count in thousandths of a core."""
+    cluster = Cluster.parse(CLUSTER)
+    return dataclasses.replace(cluster, cpus=cluster.cpus * np.int32(MILLI))
+
+
+def read_pods(path: Path) -> Pods:
+    """Return all pods of a publisher's list, those without GPUs too.
+
+    Raises:
+        TraceError: the file is no pod list, or a line makes no sense.
+    """
+    from berthline.traces.csv_table import CsvTable
+    from berthline.traces.gpu_type_sets import gpu_type_sets
+
+    table = CsvTable(path, required=(*_COLUMNS, "gpu_spec"), numbers=_COLUMNS, words=("gpu_spec",))
+    cpu_milli, memory_mib, gpus, gpu_milli = (
+        table.numbers(name, lowest=0, highest=2**31 - 1, whole=True) for name in _COLUMNS
+    )
+    types, sets = gpu_type_sets(table.text("gpu_spec"), gpus=gpus)
+    return Pods(
+        gpus=gpus.astype(np.int64),
+        gpu_milli=np.where(gpus > 0, gpu_milli, WHOLE_GPU).astype(np.int64),
+        cpu_milli=cpu_milli.astype(np.int64),
+        memory_mib=memory_mib.astype(np.int64),
+        gpu_types=types,
+        gpu_type_sets=sets,
+        source=path.name,
+    )
+
+
+def generate_pods(count: int, seed: int) -> Pods:
+    """Return pods drawn from `SHAPES`, some with more or fewer CPUs and memory (`SIZES`)."""
+    weight, gpus, gpu_milli, cpu_milli, memory_mib = np.array(SHAPES, np.int64).T
+    generator = np.random.Generator(np.random.Philox(seed))
+    drawn = generator.choice(len(SHAPES), size=count, p=weight / weight.sum())
+    size = generator.choice(SIZES, size=count, p=SIZE_SHARES)
+    return Pods(
+        gpus=gpus[drawn],
+        gpu_milli=np.where(gpus > 0, gpu_milli, WHOLE_GPU)[drawn],
+        cpu_milli=np.rint(cpu_milli[drawn] * size).astype(np.int64),
+        memory_mib=np.rint(memory_mib[drawn] * size).astype(np.int64),
+        gpu_types=np.full(count, -1, np.int32),
+        gpu_type_sets=(),
+        source=f"{count:,} generated pods",
+    )

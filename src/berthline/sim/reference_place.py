@@ -1,0 +1,274 @@
+"""Placement in the reference simulator: on which nodes a job can go, and on which it goes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from berthline.sim.quotas import ANY_TYPE
+from berthline.sim.random import uniform
+from berthline.sim.reference_fgd import growth
+from berthline.sim.reference_state import NEW_SLOT, WHOLE, Allocation, Free, Share
+from berthline.sim.reference_tiers import Order, TierNode, best, best_candidate
+from berthline.sim.reference_words import NODE_WORDS, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from berthline.sim.reference import Simulation
+
+
+def units(sim: Simulation, job: int) -> int:
+    """In how many pieces the job is placed: its GPUs; 1 for a part of a GPU or no GPU."""
+    return max(sim.gpus[job], 1)
+
+
+def capacity(sim: Simulation, job: int, node: int, free: Free) -> int:
+    """How many pieces of the job a node can take; their CPUs and memory go along with them."""
+    if sim.gpus[job] == 0:
+        most = 1
+    elif sim.gpu_milli[job] < 1000:
+        fits = any(left >= sim.gpu_milli[job] for left in free.shared[node].values())
+        most = int(fits or free.gpus[node] > 0)
+    else:
+        most = free.gpus[node]
+    pieces = units(sim, job)
+    if sim.cpus[job] and sim.total.cpus[node]:
+        most = min(most, free.cpus[node] * pieces // sim.cpus[job])
+    if sim.memory_mib[job] and sim.total.memory_mib[node]:
+        most = min(most, free.memory_mib[node] * pieces // sim.memory_mib[job])
+    return most
+
+
+def nodes_min(sim: Simulation, job: int, nodes: Iterable[int]) -> int | None:
+    """Fewest of these nodes that hold the job when all are empty; None = they cannot."""
+    left, count = units(sim, job), 0
+    for most in sorted((capacity(sim, job, node, sim.total) for node in nodes), reverse=True):
+        if left <= 0:
+            break
+        left -= most
+        count += 1
+    return count if left <= 0 else None
+
+
+def never_fits(sim: Simulation, job: int) -> int | None:
+    """Return why the job cannot run even on an empty cluster; None = it can.
+
+    Also notes the fewest nodes that hold it, in its own pool and with borrowed nodes.
+    """
+    own = sim.job_class[job]
+    if sim.inputs.class_reason[own] >= 0:
+        return int(sim.inputs.class_reason[own])
+    borrowed = int(sim.inputs.borrow_class[own])
+    for job_class in (own, borrowed):
+        if job_class >= 0:
+            found = nodes_min(sim, job, sim.nodes_of_class[job_class])
+            if found is not None:
+                sim.nodes_min[job, job_class] = found
+    last = borrowed if borrowed >= 0 else own
+    if (job, own) not in sim.nodes_min and (job, last) not in sim.nodes_min:
+        nodes = sim.nodes_of_class[last]
+        if sum(sim.total.gpus[node] for node in nodes) < sim.gpus[job]:
+            return 2
+        needed, sim.memory_mib[job] = sim.memory_mib[job], 0
+        without_memory = sum(capacity(sim, job, node, sim.total) for node in nodes)
+        sim.memory_mib[job] = needed
+        return 3 if without_memory < units(sim, job) else 4
+    nothing_used = [0] * len(sim.quota_used)
+    closed = closed_types(sim, job, nothing_used)
+    if closed is None:
+        return 5
+    open_nodes = [node for node in sim.nodes_of_class[last] if sim.node_type[node] not in closed]
+    return None if nodes_min(sim, job, open_nodes) is not None else 5
+
+
+def closed_types(sim: Simulation, job: int, used: list[int]) -> set[int] | None:
+    """Return the GPU types whose quota has no room for the job; None = it may not start at all."""
+    closed = set()
+    need = sim.milli(job)
+    for counter in sim.inputs.quotas.of_job(job):
+        if used[counter] + need > sim.inputs.quotas.limit[counter]:
+            kind = int(sim.inputs.quotas.gpu_type[counter])
+            if kind == ANY_TYPE:
+                return None
+            closed.add(kind)
+    return closed
+
+
+def place(sim: Simulation, job: int, free: Free, *, own_nodes: bool = False) -> Allocation | None:
+    """Return an allocation of the job within what is free; None = it does not fit.
+
+    The nodes of its own pool come first; then, unless `own_nodes`, also those it may borrow.
+    """
+    closed = closed_types(sim, job, sim.quota_used)
+    if closed is None:
+        return None
+    own = sim.job_class[job]
+    for job_class in (own,) if own_nodes else (own, int(sim.inputs.borrow_class[own])):
+        if (job, job_class) in sim.nodes_min:
+            nodes = [
+                node
+                for node in sim.nodes_of_class[job_class]
+                if sim.up[node] and sim.node_type[node] not in closed
+            ]
+            allocation = _place_on(sim, job, free, nodes, sim.nodes_min[job, job_class])
+            if allocation:
+                return allocation
+    return None
+
+
+def _place_on(
+    sim: Simulation, job: int, free: Free, nodes: list[int], fewest: int
+) -> Allocation | None:
+    rule = sim.scheduler.placement
+    room = {node: capacity(sim, job, node, free) for node in nodes}
+    if rule == "scatter":
+        allocation, left = [], units(sim, job)
+        for node, most in room.items():
+            if left and most:
+                allocation.append(_share(sim, job, node, min(most, left), free))
+                left -= min(most, left)
+        return None if left else allocation
+    if rule == "rack-aware":
+        nodes = _best_rack(sim, job, free, room, fewest)
+    elif rule in ("defrag", "balance", "milp-candidates") and sim.milli(job) >= 1000:
+        return _tiers(sim, job, free, room, fewest)
+    return _node_by_node(sim, job, free, {node: room[node] for node in nodes}, fewest)
+
+
+def _node_by_node(
+    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int
+) -> Allocation | None:
+    """Place on exactly the fewest nodes the job needs on an empty cluster.
+
+    One node after another, each as full as possible; a node qualifies if the largest others can
+    hold the rest.
+    """
+    left = units(sim, job)
+    if sum(sorted(room.values(), reverse=True)[:fewest]) < left:
+        return None
+    room = room.copy()
+    allocation: Allocation = []
+    for others in reversed(range(fewest)):
+        largest = sorted(room.values(), reverse=True)
+        at_least = left - sum(largest[:others])
+        nodes = [node for node, most in room.items() if most >= at_least]
+        node = _pick(sim, job, nodes, free, len(allocation), left, room)
+        pieces = min(room.pop(node), left)
+        allocation.append(_share(sim, job, node, pieces, free))
+        left -= pieces
+    return allocation
+
+
+def _pick(
+    sim: Simulation,
+    job: int,
+    nodes: list[int],
+    free: Free,
+    step: int,
+    left: int,
+    room: dict[int, int],
+) -> int:
+    """Choose among nodes (by id) by the placement rule; ties go to the lowest id."""
+    rule = sim.scheduler.placement
+    if rule == "worst-fit":
+        return max(nodes, key=free.milli)
+    if rule == "random":
+        return nodes[int(uniform(sim.inputs.placement_key, job, step) * len(nodes))]
+    if rule == "formula":
+        return min(nodes, key=lambda node: _node_value(sim, job, node, free))
+    if rule == "fgd":
+        return min(nodes, key=lambda node: growth(sim, job, node, min(room[node], left), free)[0])
+    if rule in ("first-fit", "first-available"):
+        return nodes[0]
+    return min(nodes, key=free.milli)  # best-fit, and within the other rules
+
+
+def _node_value(sim: Simulation, job: int, node: int, free: Free) -> float:
+    formula = sim.scheduler.node_order
+    assert formula is not None
+    value = formula.evaluate(
+        lambda word: float(
+            NODE_WORDS[word](sim, node, free) if word in NODE_WORDS else WORDS[word](sim, job)
+        )
+    )
+    return math.inf if math.isnan(value) else value
+
+
+def _share(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> Share:
+    """Return what the job holds on a node; for a part of a GPU also on which GPU."""
+    if sim.gpus[job] == 0:
+        return Share(node, 0)
+    if sim.gpu_milli[job] == 1000:
+        return Share(node, pieces)
+    if sim.scheduler.placement == "fgd":
+        return Share(node, 1, growth(sim, job, node, 1, free)[1])
+    fitting = [
+        (left, slot) for slot, left in free.shared[node].items() if left >= sim.gpu_milli[job]
+    ]
+    return Share(node, 1, min(fitting)[1] if fitting else NEW_SLOT)
+
+
+def _best_rack(
+    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int
+) -> list[int]:
+    """Return the nodes of the rack with the fewest free GPUs that holds the job; else all."""
+    racks: dict[int, list[int]] = {}
+    for node in room:
+        racks.setdefault(sim.rack[node], []).append(node)
+    fitting = [
+        (sum(free.milli(node) for node in nodes), rack)
+        for rack, nodes in racks.items()
+        if sum(sorted((room[node] for node in nodes), reverse=True)[:fewest]) >= units(sim, job)
+    ]
+    return racks[min(fitting)[1]] if fitting else list(room)
+
+
+def _tiers(
+    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int
+) -> Allocation | None:
+    nodes = [
+        TierNode(node, most, free.gpus[node], sim.total.gpus[node]) for node, most in room.items()
+    ]
+    if sim.scheduler.placement == "milp-candidates":
+        found = best_candidate(nodes, sim.gpus[job], fewest, sim.next_gpus(job))
+    else:
+        order: Order = "balance" if sim.scheduler.placement == "balance" else "defrag"
+        found = best(nodes, sim.gpus[job], fewest, 1, order)
+        found = found or best(nodes, sim.gpus[job], fewest, 2, order)
+    return [Share(node, gpus) for node, gpus in found.items()] if found else None
+
+
+def change(sim: Simulation, free: Free, job: int, allocation: Allocation, sign: int) -> None:
+    """Add (+1) or remove (-1) an allocation from what is free."""
+    pieces = units(sim, job)
+    for node, gpus, slot in allocation:
+        if slot == WHOLE:
+            free.gpus[node] += sign * gpus
+        else:
+            _change_slot(free, node, slot, sign * sim.gpu_milli[job])
+        # A node's part of the gang's CPUs and memory is in proportion, rounded up.
+        part = max(gpus, 1)
+        free.cpus[node] += sign * -(-sim.cpus[job] * part // pieces)
+        free.memory_mib[node] += sign * -(-sim.memory_mib[job] * part // pieces)
+
+
+def _change_slot(free: Free, node: int, slot: int, milli: int) -> None:
+    slots = free.shared[node]
+    if slot == NEW_SLOT:
+        slot = unused_slot(free, node)
+    if slot not in slots:  # a GPU that nobody uses becomes a shared one
+        free.gpus[node] -= 1
+        slots[slot] = 1000
+    slots[slot] += milli
+    if slots[slot] == 1000:
+        del slots[slot]
+        free.gpus[node] += 1
+
+
+def unused_slot(free: Free, node: int) -> int:
+    """Return the lowest number that no shared GPU of the node has."""
+    slot = 0
+    while slot in free.shared[node]:
+        slot += 1
+    return slot

@@ -1,0 +1,94 @@
+"""What a look at the bytes of a text table tells, before or instead of reading its cells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_NEWLINE, _BLANK = ord("\n"), ord(" ")
+_BLOCK = 2**16  # bytes looked at together, so that what that makes fits a processor's cache
+
+
+class Form(NamedTuple):
+    """How a text table is written; see `CsvTable`."""
+
+    separator: str = ","
+    quote: str | None = '"'
+    comment: str | None = None
+    longer_lines: bool = False
+
+
+class Look:
+    """What a look at the bytes of a piece tells.
+
+    Attributes:
+        ascii: whether it is nothing but ASCII.
+        quoted: whether there are quotes.
+        blanks: whether cells may have blanks around them, or be quoted and empty.
+        lines: how many lines there are.
+        separators: how many separators, those in quotes included.
+    """
+
+    def __init__(self, piece: bytes, form: Form) -> None:
+        self.ascii = piece.isascii()
+        quote = form.quote.encode() if form.quote else b""
+        self.quoted = bool(quote) and quote in piece
+        content = np.frombuffer(piece, np.uint8)
+        self.lines, self.separators = count_marks(content, _NEWLINE, ord(form.separator))
+        # Where there is no blank at all, which is found at once, there is none to be taken off.
+        others = {b" ", b"\t", b"\r"} - {form.separator.encode()}
+        self.blanks = not self.ascii or (self.quoted and 2 * quote in piece)
+        if not self.blanks and any(blank in piece for blank in others):
+            self.blanks = _has_outer_blank(content, form)
+
+
+def _has_outer_blank(content: npt.NDArray[np.uint8], form: Form) -> bool:
+    """Return whether a blank stands beside a separator, a line's end or a quote."""
+    for first in range(0, content.size, _BLOCK):
+        block = content[first : first + _BLOCK + 1]  # and the next byte, for what spans two blocks
+        is_edge = block == ord(form.separator)
+        is_edge |= block == _NEWLINE
+        if form.quote:
+            is_edge |= block == ord(form.quote)
+        is_blank = block <= _BLANK
+        is_blank &= ~is_edge
+        if (
+            (first == 0 and is_blank[0])
+            or (is_blank[1:] & is_edge[:-1]).any()
+            or (is_edge[1:] & is_blank[:-1]).any()
+        ):
+            return True
+    return False
+
+
+def count_marks(content: npt.NDArray[np.uint8], *marks: int) -> list[int]:
+    """Return how often each of some characters occurs among bytes."""
+    counts = [0] * len(marks)
+    for first in range(0, content.size, _BLOCK):
+        block = content[first : first + _BLOCK]
+        for at, mark in enumerate(marks):
+            counts[at] += int(np.count_nonzero(block == mark))
+    return counts
+
+
+def has_odd_line(piece: bytes, form: Form, width: int) -> bool:
+    """Return whether a line has too few cells, or too many where that is not allowed."""
+    content = np.frombuffer(piece, np.uint8)
+    outside: npt.NDArray[np.bool_] = np.ones(content.size, np.bool_)
+    if form.quote is not None:
+        outside = ~np.logical_xor.accumulate(content == ord(form.quote))
+    ends = np.flatnonzero((content == _NEWLINE) & outside)
+    if ends.size == 0 or ends[-1] != content.size - 1:
+        return True  # a quote is not closed
+    before = np.cumsum((content == ord(form.separator)) & outside)[ends]
+    cells = np.diff(before, prepend=0) + 1
+    odd = cells < width if form.longer_lines else cells != width
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    comment = form.comment.encode() if form.comment else None
+    for at in np.flatnonzero(odd).tolist():
+        line = piece[starts[at] : ends[at]].strip(b" \r\t" + form.separator.encode())
+        if line and not (comment and line.startswith(comment)):
+            return True
+    return False
