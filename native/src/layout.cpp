@@ -1,6 +1,7 @@
 #include "layout.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -125,9 +126,9 @@ int32_t Layout::count_nodes(const Gang& gang) {
   return kTooMuchMemory;
 }
 
-bool Layout::holds_when_empty(const Gang& gang) const {
+int32_t Layout::nodes_min_of_open(const Gang& gang) const {
   const int32_t units = gang.units();
-  int64_t sum = 0;
+  std::vector<int64_t> room;
   for (int32_t node = 0; node < num_nodes; ++node) {
     if (!cluster->may_use[gang.job_class][node]) continue;
     if (gang.closed != 0 && (gang.closed >> cluster->gpu_type[node] & 1) != 0) continue;
@@ -138,9 +139,15 @@ bool Layout::holds_when_empty(const Gang& gang) const {
     if (gang.memory_mib > 0 && cluster->memory_mib[node] > 0) {
       most = std::min(most, cluster->memory_mib[node] * units / gang.memory_mib);
     }
-    sum += most;
+    room.push_back(most);
   }
-  return sum >= units;
+  std::sort(room.begin(), room.end(), std::greater<>());
+  int64_t left = units;
+  for (size_t i = 0; i < room.size(); ++i) {
+    left -= room[i];
+    if (left <= 0) return static_cast<int32_t>(i + 1);
+  }
+  return -1;
 }
 
 void Layout::set_up(int32_t node, bool is_up) {

@@ -85,8 +85,8 @@ struct Layout {
     }
     return find_nodes_min(gang);
   }
-  // Whether the nodes of the class that are open to the gang hold it when they are empty.
-  bool holds_when_empty(const Gang& gang) const;
+  // The same on the nodes of the class that its quotas leave open to the gang; -1 = none hold it.
+  int32_t nodes_min_of_open(const Gang& gang) const;
 
  private:
   struct Shape {

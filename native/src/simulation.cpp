@@ -47,10 +47,7 @@ Simulation::Simulation(Inputs inputs)
   const auto count = static_cast<size_t>(jobs.count);
   log_.shares.reserve(count);
   nodes_.remember_growth();
-  if (layout_.limits) {
-    nodes_min_.resize(count);
-    for (int32_t job = 0; job < jobs.count; ++job) nodes_min_[job] = layout_.nodes_min(gang(job));
-  }
+  find_nodes_min();
   quota_used_.assign(inputs_.quotas.limit.size(), 0);
 
   uses_gittins_ = uses(Word::kGittins);
@@ -231,6 +228,7 @@ void Simulation::drop_scratch() {
   releases_ = {};
   std::vector<double>().swap(predicted_);
   std::vector<int32_t>().swap(nodes_min_);
+  std::vector<int32_t>().swap(borrow_nodes_min_);
   std::vector<Stretch>().swap(stretch_);
   inputs_.plan = {};
   if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
@@ -256,18 +254,40 @@ void Simulation::arrive(int32_t job) {
   enqueue(job, keep_ids_ ? 0 : fixed_key(job));
 }
 
+// Works out the fewest nodes of each job where they depend on more than its GPUs and class.
+void Simulation::find_nodes_min() {
+  const Jobs& jobs = inputs_.jobs;
+  const std::vector<int32_t>& types = inputs_.quotas.gpu_type;
+  const bool typed = std::any_of(types.begin(), types.end(), [](int32_t t) { return t >= 0; });
+  if (!layout_.limits && !typed) return;
+  const std::vector<int64_t> nothing(inputs_.quotas.limit.size(), 0);
+  std::vector<int32_t> own(jobs.count), borrowed(jobs.count, -1);
+  for (int32_t job = 0; job < jobs.count; ++job) {
+    Gang who = gang(job);
+    if (typed) closed_types(job, nothing, &who.closed);
+    const auto fewest = [&] {
+      return who.closed == 0 ? layout_.nodes_min(who) : layout_.nodes_min_of_open(who);
+    };
+    own[job] = fewest();
+    who.job_class = inputs_.cluster.borrow_class[who.job_class];
+    if (who.job_class >= 0) borrowed[job] = fewest();
+  }
+  nodes_min_ = std::move(own);
+  borrow_nodes_min_ = std::move(borrowed);
+}
+
 // Why a job can never run (REJECT_REASONS of model/schedule.py); -1 = it can.
 int32_t Simulation::reject_reason(int32_t job) {
   const Gang own = gang(job);
   if (own.nodes_min > 0 && quota_used_.empty()) return -1;
   Gang widest = own;
   if (inputs_.cluster.borrow_class[own.job_class] >= 0) widest = borrowing(own);
-  if (own.nodes_min < 0 && widest.nodes_min < 0) return -1 - widest.nodes_min;
-  if (quota_used_.empty()) return -1;
-  widest.closed = 0;
+  const int32_t without_quotas = layout_.nodes_min(widest);
+  if (without_quotas < 0) return -1 - without_quotas;
   const std::vector<int64_t> nothing(quota_used_.size(), 0);
-  if (!closed_types(job, nothing, &widest.closed)) return kNoRoomInQuota;
-  return layout_.holds_when_empty(widest) ? -1 : kNoRoomInQuota;
+  uint64_t closed = 0;
+  if (!quota_used_.empty() && !closed_types(job, nothing, &closed)) return kNoRoomInQuota;
+  return own.nodes_min > 0 || widest.nodes_min > 0 ? -1 : kNoRoomInQuota;
 }
 
 void Simulation::enqueue(int32_t job, double key) {

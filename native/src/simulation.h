@@ -159,17 +159,19 @@ class Simulation : public WordSource {
     if (layout_.limits) {
       gang.cpus = jobs.cpus[job];
       gang.memory_mib = jobs.memory_mib[job];
-      gang.nodes_min = nodes_min_[job];
-    } else {
-      gang.nodes_min = layout_.nodes_min(gang);
     }
+    gang.nodes_min = nodes_min_.empty() ? layout_.nodes_min(gang) : nodes_min_[job];
     if (!quota_used_.empty()) gang.blocked = !closed_types(job, quota_used_, &gang.closed);
     return gang;
   }
   // The same on the nodes it may borrow as well; nodes_min < 0 = there are none.
   Gang borrowing(Gang gang) {
     gang.job_class = inputs_.cluster.borrow_class[gang.job_class];
-    gang.nodes_min = gang.job_class < 0 ? -1 : layout_.nodes_min(gang);
+    if (gang.job_class < 0) {
+      gang.nodes_min = -1;
+    } else {
+      gang.nodes_min = nodes_min_.empty() ? layout_.nodes_min(gang) : borrow_nodes_min_[gang.job];
+    }
     return gang;
   }
   std::span<const Share> allocation(int32_t job) const;
@@ -177,6 +179,7 @@ class Simulation : public WordSource {
   // Events (simulation.cpp).
   double next_event();
   void arrive(int32_t job);
+  void find_nodes_min();
   int32_t reject_reason(int32_t job);
   void enqueue(int32_t job, double key);
   double fixed_key(int32_t job);
@@ -284,7 +287,8 @@ class Simulation : public WordSource {
   // Jobs.
   const double* estimate_;
   std::vector<double> predicted_;
-  std::vector<int32_t> nodes_min_;   // of each job, when there are limits; see Layout::nodes_min
+  // Of each job, when there are limits or quotas by GPU type; see Layout::nodes_min.
+  std::vector<int32_t> nodes_min_, borrow_nodes_min_;
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   std::vector<double> keys_;         // of a block of coming jobs, when the order never changes,
   int32_t first_key_ = 0;            //   from this job on

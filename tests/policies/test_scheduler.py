@@ -181,7 +181,7 @@ def test_needs_run_times__by_any_seat(text: str, needs: bool) -> None:
         ("sjf!lru", "unknown preemption rule 'lru'", "one of defrag, fair-share, gittins", ""),
         ("sjf!srtp", "unknown preemption rule 'srtp'", "srpt", "did you mean 'srpt'?"),
         ("sjf!srpt:q1=3", "unknown option 'q1=3' of preemption rule 'srpt'", "margin=NUMBER", ""),
-        ("sjf!las:min_run=-1", "option min_run of preemption rule 'las' is -1", "0 or more", ""),
+        ("sjf!las:min_run=-2", "option min_run of preemption rule 'las' is -2", "-1 or more", ""),
         ("sjf+rounds!srpt", "rounds decide themselves who runs", "no '!' part", ""),
         ("sjf+rounds:T=0", "option T of discipline 'rounds' is 0", "1 or more", ""),
         ("sjf+easy:T=5", "unknown option 'T=5' of discipline 'easy'", "no options", ""),

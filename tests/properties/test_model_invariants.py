@@ -6,13 +6,13 @@ import dataclasses
 import functools
 import itertools
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agreement.random_model_runs import random_model_run
-from tests.agreement.random_runs import Run
 from tests.properties.progress import CLOSE, Progress
 from tests.properties.replay import Replay
 
@@ -41,6 +41,9 @@ from berthline.model.schedule import (
 )
 from berthline.policies.rules import SAVES_FIRST
 from berthline.policies.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from tests.agreement.random_runs import Run
 
 FIRST = 7_000_000  # other runs than those of the agreement tests
 RUNS_PER_BLOCK = 120

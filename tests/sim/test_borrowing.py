@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from tests.sim.scenarios import allocations, jobs, nodes, rejections, run, starts, story
 
-from berthline.model.cluster import Cluster
 from berthline.model.limits import PoolRules
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 POOLS = ("red", "blue", "grey")
 BORROW = {"red": PoolRules(borrow=True), "blue": PoolRules(lend=True)}
 
 
 def pools(*names: str, rules: dict[str, PoolRules] = BORROW) -> Cluster:
-    """Return nodes of two GPUs in these pools; nothing is lost by a preemption, a restart is 5 s."""
+    """Return nodes of two GPUs in these pools; a preemption costs a restart of 5 s, no work."""
     cluster = nodes(*[2] * len(names), pool=names)
     cluster = cluster.with_conditions({"checkpoint": 0, "restart": 5})
     return dataclasses.replace(cluster, pool_rules=rules)

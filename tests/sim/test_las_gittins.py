@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from tests.sim.scenarios import finishes, jobs, nodes, run, starts, story
 
-from berthline.model.cluster import Cluster
 from berthline.model.schedule import PREEMPT, Schedule
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 
 def gpus(count: int) -> Cluster:
@@ -41,8 +45,8 @@ def test_las__service_is_gpus_times_seconds() -> None:
 def test_las__has_three_queues() -> None:
     """After 200 GPU-seconds job 0 yields to job 1, which is in the second queue by then.
 
-    100 job 0 is in queue 1: job 1 runs. 200 both are in queue 1: job 1 keeps its GPU. 300 job 1 is in
-    queue 2: job 0 runs, with 100 GPU-seconds so far. 400 both are in queue 2.
+    100 job 0 is in queue 1: job 1 runs. 200 both are in queue 1: job 1 keeps its GPU. 300 job 1 is
+    in queue 2: job 0 runs, with 100 GPU-seconds so far. 400 both are in queue 2.
     """
     workload = jobs((0, 900, 1), (1, 900, 1))
     log = run(workload, gpus(1), "fcfs!las:q1=100:q2=200:promote=0:every=10")
@@ -62,7 +66,7 @@ def test_las__promotion_of_a_job_that_has_waited_longer_than_it_ran() -> None:
 
 
 def test_las__order_and_rule_agree_by_default() -> None:
-    """One GPU. At 3300 job 0 has had 3250 GPU-seconds and a bit: it yields to job 1, of the first."""
+    """At 3300 job 0 has had 3250 GPU-seconds and a bit: it yields to job 1, of the first queue."""
     log = run(jobs((0, 9000, 1), (3000, 100, 1)), gpus(1), "las!las")
     assert preemptions(log) == [(3300, 0)]
     assert starts(log)[1] == 3300

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.sim.scenarios import jobs, nodes, run, starts, story
 
-from berthline.model.cluster import Cluster
 from berthline.model.schedule import PREEMPT
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 # Two nodes of two GPUs. From 10 on one GPU of each is free: job 0 is on node 0, job 2 on node 1.
 SPLIT = ((0, 1000, 1), (0, 10, 1), (0, 1000, 1))

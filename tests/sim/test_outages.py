@@ -169,4 +169,5 @@ def test_failures__no_job_is_lost_and_the_run_ends() -> None:
     log = run(jobs(*[(float(i), 90, 1 + i % 4) for i in range(12)]), cluster, "fcfs+easy")
     assert sorted(finishes(log)) == list(range(12))
     assert log.kind[-1] == FINISH
-    assert ((log.kind == NODE_DOWN).sum() > 20) and ((log.kind == NODE_UP).sum() > 20)
+    assert (log.kind == NODE_DOWN).sum() > 20
+    assert (log.kind == NODE_UP).sum() > 20

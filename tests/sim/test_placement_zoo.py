@@ -63,7 +63,7 @@ def test_dot_product__a_job_goes_where_what_it_needs_is_free(
 
 
 def test_rack_aware__a_gang_stays_in_one_rack() -> None:
-    """Job 0 is on node 0 of rack a. A gang of two nodes fits in rack b; first-fit would take 1, 2."""
+    """Job 0 is on node 0 of rack a. A gang of two nodes fits in rack b; first-fit takes 1 and 2."""
     cluster = nodes(2, 2, 2, 2, rack=["a", "a", "b", "b"])
     workload = jobs((0, LONG, 1), (1, 5, 4))
     assert last_place(run(workload, cluster, "fcfs@rack-aware")) == {2: 2, 3: 2}
@@ -101,7 +101,7 @@ def test_balance__even_use() -> None:
 
 
 def pinned(*rows: tuple[int, int], gang: int) -> Workload:
-    """Return long jobs of (gpus, node), each on a node of a GPU type of its own; then a gang at 1."""
+    """Return long jobs of (gpus, node), a GPU type for each node; then a gang at 1."""
     workload = [(0, LONG, gpus) for gpus, _ in rows]
     types = [node for _, node in rows]
     return jobs(*workload, (1, 5, gang), gpu_types=[*types, -1], gpu_type_sets=TYPES)
@@ -153,8 +153,8 @@ def test_fgd__leaves_what_typical_jobs_can_use() -> None:
     """Two GPUs: 350 of one are left (job 0 has 650), 600 of the other (job 1 has 400).
 
     Typical jobs are twenty of 300, one of 650, one of 400. Job 2 needs 300. On the first GPU 50
-    would be left, of no use to any of 22 jobs, where 350 were no use to two: 1,100 - 700 = 400 more.
-    On the second, 300 instead of 600: no use to two (600) where 600 were no use to one: none more.
+    would be left, of no use to any of 22 jobs, where 350 were no use to two: 1,100 - 700 more. On
+    the second, 300 instead of 600: no use to two (600) where 600 were no use to one: none more.
     Best-fit takes the first.
     """
     later = [(LONG + i, 1, 1) for i in range(19)]
@@ -169,7 +169,7 @@ def test_fgd__leaves_what_typical_jobs_can_use() -> None:
 
 
 def test_fgd__keeps_gpus_whole_for_those_who_need_them() -> None:
-    """Node 1 has a GPU in parts already. With gangs of two to come, a part goes there, not to node 0.
+    """Node 1 has a GPU in parts already. With gangs of two to come, another part goes there.
 
     Worst-fit takes the node with most free and breaks up its pair.
     """

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.sim.scenarios import finishes, jobs, nodes, run, starts, story
 
-from berthline.model.cluster import Cluster
 from berthline.model.schedule import PREEMPT
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 SAVES_ALL = {"checkpoint": 0, "restart": 0}
 
@@ -39,7 +42,7 @@ def test_srpt__loss_and_restart_by_hand() -> None:
     ("checkpoint", "end"), [(0, 130), (50, 130), (49, 131), (60, 180), (math.inf, 180)]
 )
 def test_checkpoint__decides_how_much_is_lost(checkpoint: float, end: float) -> None:
-    """50 of 100 s are done at 50; the job goes on at 70 + 10. A checkpoint just then still counts."""
+    """50 of 100 s are done at 50; the job goes on at 70 + 10. A checkpoint at 50 still counts."""
     cluster = one_gpu(checkpoint=checkpoint, restart=10)
     assert finishes(run(jobs((0, 100, 1), (50, 20, 1)), cluster, "srpt!srpt"))[0] == end
 
@@ -150,7 +153,7 @@ def test_priority__the_higher_takes_from_the_lower() -> None:
 
 
 def test_formula__its_own_index_and_options() -> None:
-    """Those who have held more GPU-seconds yield: 40 more than the waiting job, looked at each 10 s."""
+    """Who has held more yields: by over 40 GPU-seconds, which is looked at every 10 s."""
     workload = jobs((0, 100, 1), (5, 50, 1))
     log = run(workload, one_gpu(), "fcfs![attained]:margin=40:every=10")
     assert story(log)[3:7] == [

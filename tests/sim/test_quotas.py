@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.sim.scenarios import allocations, jobs, nodes, rejections, run, starts, story
 
-from berthline.model.cluster import Cluster
 from berthline.model.limits import Quota
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 OVER_QUOTA = "more GPUs than its quota allows"
 

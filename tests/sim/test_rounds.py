@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.sim.scenarios import finishes, jobs, nodes, run, starts, story
 
 from berthline.errors import PolicyError
-from berthline.model.cluster import Cluster
 from berthline.model.schedule import PREEMPT
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 
 def one_gpu(restart: float = 0) -> Cluster:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.sim.scenarios import finishes, jobs, nodes, run
 
-from berthline.model.cluster import Cluster
 from berthline.model.limits import Outage
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
 
 
 def sleepy(*gpus: int, **conditions: float) -> Cluster:

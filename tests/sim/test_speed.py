@@ -62,7 +62,7 @@ def test_span__factors_for_nodes_and_racks(gpus: int, seconds: float, why: str) 
 
 
 def test_span__counts_nodes_really_used_not_those_needed() -> None:
-    """Scatter spreads a gang of two over what is left of two nodes, and pays; first-fit does not."""
+    """Scatter spreads a gang of two over what is left of two nodes, and pays for it."""
     cluster = nodes(2, 2).with_conditions({"across_nodes": 0.5})
     workload = jobs((0, 70, 1), (0, 60, 2))
     assert allocations(run(workload, cluster, "fcfs@scatter"))[1] == {0: 1, 1: 1}

@@ -69,7 +69,9 @@ class Conditions:
             if not low <= value <= high:
                 raise ConfigError(
                     f"condition {name} is {value:g}",
-                    expected=f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}",
+                    expected=f"{low:g} to {high:g}"
+                    if high <= 1
+                    else (f"{low:g} or more" if value < low else f"at most {high:g}"),
                 )
 
         if 0 < self.tick < MIN_TICK:

@@ -60,7 +60,9 @@ def outages(cluster: Cluster, *, seed: int, until: float) -> Outages:
     mtbf = np.where(cluster.mtbf > 0, cluster.mtbf, conditions.mtbf)
     mttr = np.where(cluster.mttr > 0, cluster.mttr, conditions.mttr)
     num_racks = len(cluster.rack_names)
-    expected = (until / mtbf).sum() + cluster.num_nodes * until / conditions.rack_mtbf
+    expected = (until / mtbf[np.isfinite(mtbf)]).sum()
+    if np.isfinite(conditions.rack_mtbf):
+        expected += cluster.num_nodes * until / conditions.rack_mtbf
     if expected > MAX_OUTAGES:
         raise ConfigError(
             f"nodes would fail about {expected:.2g} times",

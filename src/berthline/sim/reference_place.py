@@ -54,32 +54,31 @@ def nodes_min(sim: Simulation, job: int, nodes: Iterable[int]) -> int | None:
 def never_fits(sim: Simulation, job: int) -> int | None:
     """Return why the job cannot run even on an empty cluster; None = it can.
 
-    Also notes the fewest nodes that hold it, in its own pool and with borrowed nodes.
+    Also notes the fewest nodes that hold it, in its own pool and with borrowed nodes; nodes that
+    its quotas close to it for ever do not count.
     """
     own = sim.job_class[job]
     if sim.inputs.class_reason[own] >= 0:
         return int(sim.inputs.class_reason[own])
     borrowed = int(sim.inputs.borrow_class[own])
-    for job_class in (own, borrowed):
-        if job_class >= 0:
-            found = nodes_min(sim, job, sim.nodes_of_class[job_class])
-            if found is not None:
-                sim.nodes_min[job, job_class] = found
-    last = borrowed if borrowed >= 0 else own
-    if (job, own) not in sim.nodes_min and (job, last) not in sim.nodes_min:
-        nodes = sim.nodes_of_class[last]
-        if sum(sim.total.gpus[node] for node in nodes) < sim.gpus[job]:
+    last = sim.nodes_of_class[borrowed if borrowed >= 0 else own]
+    if nodes_min(sim, job, last) is None:
+        if sum(sim.total.gpus[node] for node in last) < sim.gpus[job]:
             return 2
         needed, sim.memory_mib[job] = sim.memory_mib[job], 0
-        without_memory = sum(capacity(sim, job, node, sim.total) for node in nodes)
+        without_memory = sum(capacity(sim, job, node, sim.total) for node in last)
         sim.memory_mib[job] = needed
         return 3 if without_memory < units(sim, job) else 4
-    nothing_used = [0] * len(sim.quota_used)
-    closed = closed_types(sim, job, nothing_used)
+    closed = closed_types(sim, job, [0] * len(sim.quota_used))
     if closed is None:
         return 5
-    open_nodes = [node for node in sim.nodes_of_class[last] if sim.node_type[node] not in closed]
-    return None if nodes_min(sim, job, open_nodes) is not None else 5
+    for job_class in (own, borrowed):
+        if job_class >= 0:
+            nodes = sim.nodes_of_class[job_class]
+            found = nodes_min(sim, job, [n for n in nodes if sim.node_type[n] not in closed])
+            if found is not None:
+                sim.nodes_min[job, job_class] = found
+    return None if (job, own) in sim.nodes_min or (job, borrowed) in sim.nodes_min else 5
 
 
 def closed_types(sim: Simulation, job: int, used: list[int]) -> set[int] | None:

@@ -266,8 +266,10 @@ def _average(rhythms: list[Rhythm]) -> Rhythm:
 def _corrected(
     fitted: FittedGenerator, wanted: Rhythm, found: Rhythm, per_rank: float
 ) -> FittedGenerator:
-    short = wanted.dispersion / found.dispersion
-    slower = wanted.longer / wanted.dispersion / (found.longer / found.dispersion)
+    # Of a log with hardly any jobs in a day, or a week, there is nothing to correct by.
+    known = min(wanted.dispersion, wanted.longer, found.dispersion, found.longer) > 0
+    short = wanted.dispersion / found.dispersion if known else 1.0
+    slower = wanted.longer / wanted.dispersion / (found.longer / found.dispersion) if known else 1.0
     odds = fitted.bursts.share / (1 - fitted.bursts.share) * slower**_STEP
     lighter = (found.hour - wanted.hour + found.day.both - wanted.day.both) / 2
     work = fitted.bursts.work + _STEP * lighter / per_rank
