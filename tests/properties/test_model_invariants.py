@@ -137,11 +137,34 @@ def lent_nodes(run: Run, job: int) -> set[int]:
     }
 
 
+def nodes_closed_for_ever(run: Run, job: int) -> set[int]:
+    """Nodes of GPU types of which the job needs more than a quota allows."""
+    workload, cluster = run.workload, run.cluster
+    needed = int(workload.gpus[job]) * int(workload.gpu_milli[job])
+    pool = workload.pool_names[workload.pool[job]] if workload.pool[job] >= 0 else ""
+    user = workload.user_names[workload.user[job]]
+    types = {
+        quota.gpu_type
+        for quota in cluster.quotas
+        if quota.pool in ("", pool)
+        and quota.user in ("", EACH_USER, user)
+        and needed > 1000 * quota.gpus
+    }
+    return {
+        node
+        for node in range(cluster.num_nodes)
+        if cluster.types[cluster.gpu_type[node]].name in types
+    }
+
+
 def test_pools__only_own_nodes_and_those_that_are_lent() -> None:
     """And on no more nodes than needed, or one more where the placement has tiers."""
     borrowed = 0
     for run, log in itertools.chain.from_iterable(map(random_logs, range(BLOCKS))):
         replay = Replay(log, run.workload, run.cluster)
+        for job, allowed in enumerate(replay.allowed):
+            closed = nodes_closed_for_ever(run, job)
+            replay.allowed[job] = [node for node in allowed if node not in closed]
         placement = Scheduler.parse(run.scheduler).placement
         for row in np.flatnonzero(log.is_start).tolist():
             job, used = int(log.job[row]), set(log.allocation(row))
