@@ -93,7 +93,9 @@ def random_model_cluster(rng: np.random.Generator) -> Cluster:
     sometimes("rack_mttr", 0.5, [10.0, 60.0])
     outages = []
     for _ in range(int(rng.integers(0, 4)) if rng.random() < 0.3 else 0):
-        nodes = rng.choice(cluster.num_nodes, min(cluster.num_nodes, int(rng.integers(1, 4))), False)
+        nodes = rng.choice(
+            cluster.num_nodes, min(cluster.num_nodes, int(rng.integers(1, 4))), False
+        )
         down = float(rng.integers(0, 200))
         up = down + float(rng.choice([1, 20, 300, np.inf], p=[0.3, 0.3, 0.3, 0.1]))
         outages.append(Outage(down=down, up=up, nodes=tuple(sorted(nodes.tolist()))))

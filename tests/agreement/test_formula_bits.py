@@ -73,6 +73,7 @@ def jobs_whose_value_is(
         submit=np.append(0.0, np.ones(num_jobs - 1)),
         run=column(1.0) * 1e6,
         gpus=column(1, np.int32),
+        gpu_milli=nothing + 1000,
         estimate=column(columns[0]),
         cpus=nothing,
         memory_mib=nothing.astype(np.int64),

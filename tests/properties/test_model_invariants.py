@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tests.agreement.random_model_runs import random_model_run
 from tests.properties.progress import CLOSE, Progress
 from tests.properties.replay import Replay
+from tests.properties.rights import lent_nodes, nodes_closed_for_ever
 
 import berthline as bl
 from berthline.errors import PolicyError
 from berthline.evaluate.metrics import measure
-from berthline.model.gpu_types import canonical_name
 from berthline.model.limits import EACH_USER
 from berthline.model.schedule import (
     END_OF_ROUND,
@@ -112,49 +112,6 @@ def test_nodes__nothing_starts_or_goes_on_where_a_node_is_down(block: int) -> No
                 for running in replay.running.values():
                     assert not replay.down & set(running.allocation)
     assert outages > 100
-
-
-def lent_nodes(run: Run, job: int) -> set[int]:
-    """Nodes of other pools that the job may borrow."""
-    workload, cluster = run.workload, run.cluster
-    if workload.pool[job] < 0:
-        return set()
-    rules = cluster.pool_rules
-    own = workload.pool_names[workload.pool[job]]
-    if own not in rules or not rules[own].borrow:
-        return set()
-    lenders = {name for name, rule in rules.items() if rule.lend}
-    wanted: set[str] | None = None
-    if workload.gpu_types[job] >= 0:
-        names = workload.gpu_type_sets[workload.gpu_types[job]].split("|")
-        wanted = {*names, *map(canonical_name, names)}
-    return {
-        node
-        for node in range(cluster.num_nodes)
-        if cluster.pool[node] >= 0
-        and cluster.pool_names[cluster.pool[node]] in lenders
-        and (wanted is None or cluster.types[cluster.gpu_type[node]].name in wanted)
-    }
-
-
-def nodes_closed_for_ever(run: Run, job: int) -> set[int]:
-    """Nodes of GPU types of which the job needs more than a quota allows."""
-    workload, cluster = run.workload, run.cluster
-    needed = int(workload.gpus[job]) * int(workload.gpu_milli[job])
-    pool = workload.pool_names[workload.pool[job]] if workload.pool[job] >= 0 else ""
-    user = workload.user_names[workload.user[job]]
-    types = {
-        quota.gpu_type
-        for quota in cluster.quotas
-        if quota.pool in ("", pool)
-        and quota.user in ("", EACH_USER, user)
-        and needed > 1000 * quota.gpus
-    }
-    return {
-        node
-        for node in range(cluster.num_nodes)
-        if cluster.types[cluster.gpu_type[node]].name in types
-    }
 
 
 def test_pools__only_own_nodes_and_those_that_are_lent() -> None:

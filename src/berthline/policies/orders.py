@@ -82,8 +82,7 @@ ORDERS: dict[str, Order] = {
         Order("srpt-area", "remaining * gpus", "smallest remaining GPU-seconds first; with ![...]"),
         Order(
             "las",
-            "where(8 * (wait > 8 * attained / gpus), 0,"
-            " (attained >= 3250) + (attained >= 18000))",
+            "where(8 * (wait > 8 * attained / gpus), 0, (attained >= 3250) + (attained >= 18000))",
             "least attained service, three queues, first come first in each; Tiresias, Gu et al.,"
             " NSDI 2019; with !las",
         ),
