@@ -199,7 +199,8 @@ Plan read_plan(nb::object function, size_t num_nodes) {
       for (size_t node = 0; node < num_nodes; ++node) {
         data[node] = value(static_cast<int32_t>(node));
       }
-      nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<int64_t*>(memory); });
+      nb::capsule owner(data,
+                        [](void* memory) noexcept { delete[] static_cast<int64_t*>(memory); });
       return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(data, {num_nodes}, owner);
     };
     const nb::object pairs =
@@ -216,8 +217,7 @@ Plan read_plan(nb::object function, size_t num_nodes) {
 nb::dict run(nb::dict jobs, nb::dict cluster, nb::dict conditions, nb::dict scheduler,
              nb::dict quotas, nb::list outages, nb::list typical, nb::object plan, bool predicted,
              double first_prediction, double max_priority, int64_t max_preemptions,
-             uint64_t placement_key,
-             uint64_t refusal_key, double horizon, nb::object progress) {
+             uint64_t placement_key, uint64_t refusal_key, double horizon, nb::object progress) {
   Inputs inputs;
   inputs.jobs = read_jobs(Entries(jobs));
   inputs.cluster = read_cluster(Entries(cluster));
@@ -227,8 +227,8 @@ nb::dict run(nb::dict jobs, nb::dict cluster, nb::dict conditions, nb::dict sche
   inputs.quotas = {limits.copy<int64_t>("limit"), limits.copy<int32_t>("gpu_type"),
                    limits.copy<int32_t>("set_begin"), limits.copy<int32_t>("members")};
   for (nb::handle outage : outages) {
-    inputs.outages.push_back({nb::cast<double>(outage[0]), nb::cast<int32_t>(outage[1]),
-                              nb::cast<int>(outage[2]) != 0});
+    inputs.outages.push_back(
+        {nb::cast<double>(outage[0]), nb::cast<int32_t>(outage[1]), nb::cast<int>(outage[2]) != 0});
   }
   for (nb::handle job : typical) {
     inputs.typical.push_back({nb::cast<int32_t>(job[0]), nb::cast<int32_t>(job[1]),
@@ -283,6 +283,6 @@ NB_MODULE(_native, m) {
   m.attr("preemptions") = list_of(kPreemptionNames);
   m.def("run", &run, nb::kw_only(), "jobs"_a, "cluster"_a, "conditions"_a, "scheduler"_a,
         "quotas"_a, "outages"_a, "typical"_a, "plan"_a.none(), "predicted"_a, "first_prediction"_a,
-        "max_priority"_a, "max_preemptions"_a, "placement_key"_a, "refusal_key"_a, "horizon"_a, "progress"_a.none(),
-        "Simulate one run and return the columns of its log.");
+        "max_priority"_a, "max_preemptions"_a, "placement_key"_a, "refusal_key"_a, "horizon"_a,
+        "progress"_a.none(), "Simulate one run and return the columns of its log.");
 }

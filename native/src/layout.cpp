@@ -34,8 +34,8 @@ Layout::Layout(const Inputs& inputs)
   const bool typed_quotas =
       std::any_of(inputs.quotas.gpu_type.begin(), inputs.quotas.gpu_type.end(),
                   [](int32_t type) { return type >= 0; });
-  only_whole = !parts && !typed_quotas && std::find(jobs.gpus, jobs.gpus + jobs.count, 0) ==
-                                              jobs.gpus + jobs.count;
+  only_whole = !parts && !typed_quotas &&
+               std::find(jobs.gpus, jobs.gpus + jobs.count, 0) == jobs.gpus + jobs.count;
   monotone = placement != Placement::kDefrag && placement != Placement::kBalance &&
              placement != Placement::kMilpCandidates;
   indexed = !limits && only_whole && placement <= Placement::kScatter &&
@@ -163,10 +163,8 @@ void Layout::find_kinds(const Jobs& jobs) {
   std::map<std::tuple<int32_t, int32_t, int32_t, int64_t>, int32_t> kinds;
   job_kind.resize(jobs.count);
   for (int32_t job = 0; job < jobs.count; ++job) {
-    const auto [entry, is_new] =
-        kinds.try_emplace({jobs.gpus[job], jobs.gpu_milli[job], jobs.cpus[job],
-                           jobs.memory_mib[job]},
-                          num_kinds);
+    const auto [entry, is_new] = kinds.try_emplace(
+        {jobs.gpus[job], jobs.gpu_milli[job], jobs.cpus[job], jobs.memory_mib[job]}, num_kinds);
     job_kind[job] = entry->second;
     num_kinds += is_new;
   }

@@ -110,10 +110,10 @@ int32_t Nodes::pick_scanned(const Gang& gang, int64_t at_least, int32_t step, in
         break;
       }
       default: {
-        const int64_t amount =
-            rule == Placement::kFgd ? growth(gang, node, std::min(capacities[node], left)).by
-            : rule == Placement::kWorstFit ? -free_milli(node)
-                                           : free_milli(node);
+        const int64_t amount = rule == Placement::kFgd
+                                   ? growth(gang, node, std::min(capacities[node], left)).by
+                               : rule == Placement::kWorstFit ? -free_milli(node)
+                                                              : free_milli(node);
         if (best < 0 || amount < best_amount) {
           best = node;
           best_amount = amount;
@@ -132,8 +132,7 @@ Share Nodes::share(const Gang& gang, int32_t node, int32_t pieces) const {
   const std::vector<int32_t>& slots = slots_[node];
   int32_t best = Share::kNewSlot;
   for (int32_t slot = 0; slot < static_cast<int32_t>(slots.size()); ++slot) {
-    if (slots[slot] >= gang.gpu_milli &&
-        (best == Share::kNewSlot || slots[slot] < slots[best])) {
+    if (slots[slot] >= gang.gpu_milli && (best == Share::kNewSlot || slots[slot] < slots[best])) {
       best = slot;
     }
   }
@@ -187,9 +186,7 @@ bool Nodes::place_on_one(const Gang& gang, std::vector<Share>& out) {
   std::vector<int32_t>& capacities = layout_->capacities;
   capacities.resize(layout_->num_nodes);
   for (int32_t node = 0; node < layout_->num_nodes; ++node) {
-    capacities[node] = !is_open(gang, node)    ? kNotForThisGang
-                       : holds_all(gang, node) ? units
-                                               : 0;
+    capacities[node] = !is_open(gang, node) ? kNotForThisGang : holds_all(gang, node) ? units : 0;
   }
   if (layout_->placement == Placement::kRackAware) keep_best_rack(gang);
   const int32_t node = pick_scanned(gang, units, 0, units);

@@ -26,9 +26,9 @@ bool Simulation::may_yield(double start, int32_t restarts) const {
 bool Simulation::preempt_by_index() {
   Preemption& rule = inputs_.preemption;
   const size_t waiting = num_candidates();
-  if (waiting == 0 ||
-      std::none_of(run_rows_.begin(), run_rows_.end(),
-                   [&](const RunRow& row) { return may_yield(row.start, row.restarts); })) {
+  if (waiting == 0 || std::none_of(run_rows_.begin(), run_rows_.end(), [&](const RunRow& row) {
+        return may_yield(row.start, row.restarts);
+      })) {
     return false;
   }
   // The smallest first. Where the order is by the same formula, the queue has the values already.
@@ -59,10 +59,9 @@ bool Simulation::preempt_by_index() {
   if (larger_.empty()) return false;
   std::sort(larger_.begin(), larger_.end());
   for (const Keyed& challenger : challengers_) {
-    const auto first =
-        std::partition_point(larger_.begin(), larger_.end(), [&](const Keyed& other) {
-          return !(other.key() > challenger.key() + rule.margin);
-        });
+    const auto first = std::partition_point(
+        larger_.begin(), larger_.end(),
+        [&](const Keyed& other) { return !(other.key() > challenger.key() + rule.margin); });
     if (first == larger_.end()) return false;
     if (!find_victims(challenger.job(), {first, larger_.end()})) continue;
     const int32_t job = challenger.job();

@@ -87,10 +87,8 @@ Simulation::Simulation(Inputs inputs)
     idle_since_.assign(layout_.num_nodes, 0.0);
   }
   if (inputs_.placement == Placement::kFormula) {
-    layout_.node_values = [this](const Nodes& state, int32_t job,
-                                 const std::vector<int32_t>& nodes, double* out) {
-      evaluate_nodes(state, job, nodes, out);
-    };
+    layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
+                                 double* out) { evaluate_nodes(state, job, nodes, out); };
   }
   layout_.next_gpus = [this](int32_t job) {
     for (const int32_t other : waiting_) {
@@ -130,8 +128,8 @@ Simulation::Simulation(Inputs inputs)
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !quota_used_.empty();
-  use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
-              shortcuts_;
+  use_heap_ =
+      inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ && shortcuts_;
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -215,8 +213,8 @@ void Simulation::set_timer(double interval, bool decided) {
   if (!decided) {
     timer_ = next_multiple(interval, now_, false);
   } else if (is_round || rule.every > 0) {
-    const bool is_to_come = arrived_ < inputs_.jobs.count || away_ > 0 ||
-                            next_outage_ < inputs_.outages.size();
+    const bool is_to_come =
+        arrived_ < inputs_.jobs.count || away_ > 0 || next_outage_ < inputs_.outages.size();
     if ((waiting_count_ > 0 && (running_ > 0 || is_to_come)) || (is_round && running_ > 0)) {
       timer_ = next_multiple(is_round ? interval : rule.every, now_, false);
     }

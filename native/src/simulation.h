@@ -200,9 +200,7 @@ class Simulation : public WordSource {
   // Speed (speed.cpp).
   double rate(int32_t job, std::span<const Share> shares) const;
   double delay(int32_t job, std::span<const Share> shares) const;
-  double expected_left(int32_t job) const {
-    return std::max(estimate_[job] - progress(job), 0.0);
-  }
+  double expected_left(int32_t job) const { return std::max(estimate_[job] - progress(job), 0.0); }
   double expected(int32_t job, std::span<const Share> shares) const {
     return delay(job, shares) + expected_left(job) / rate(job, shares);
   }
@@ -274,15 +272,15 @@ class Simulation : public WordSource {
   int32_t running_ = 0;
 
   // What this run needs.
-  bool dynamic_ = false;       // jobs may stop, slow down or be refused: stretch_ is kept
-  bool shortcuts_ = true;      // decisions may use what they know of earlier ones
-  bool interferes_ = false;    // jobs on the same GPU slow each other down
-  bool unit_rate_ = true;      // every job runs at rate 1 and makes progress at once
-  bool track_nodes_ = false;   // node_jobs_ is kept
-  bool needs_running_ = false;  // running_list_ is kept
-  bool keeps_books_ = false;    // anything else is kept about running jobs
+  bool dynamic_ = false;         // jobs may stop, slow down or be refused: stretch_ is kept
+  bool shortcuts_ = true;        // decisions may use what they know of earlier ones
+  bool interferes_ = false;      // jobs on the same GPU slow each other down
+  bool unit_rate_ = true;        // every job runs at rate 1 and makes progress at once
+  bool track_nodes_ = false;     // node_jobs_ is kept
+  bool needs_running_ = false;   // running_list_ is kept
+  bool keeps_books_ = false;     // anything else is kept about running jobs
   bool index_is_order_ = false;  // the preemption rule and the order are the same formula
-  bool is_timed_ = false;       // there are decisions at which nothing happens
+  bool is_timed_ = false;        // there are decisions at which nothing happens
 
   // Jobs.
   const double* estimate_;

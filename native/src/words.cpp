@@ -208,8 +208,8 @@ double Simulation::arrival_burstiness() const {
 }
 
 // Values of the placement's formula: words about nodes differ, all others belong to the job.
-void Simulation::evaluate_nodes(const Nodes& state, int32_t job,
-                                const std::vector<int32_t>& nodes, double* out) {
+void Simulation::evaluate_nodes(const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
+                                double* out) {
   struct Source : WordSource {
     Source(Simulation& sim, const Nodes& state, int32_t job) : sim(sim), state(state), job(job) {}
 

@@ -99,16 +99,16 @@ def random_model_cluster(rng: np.random.Generator) -> Cluster:
         down = float(rng.integers(0, 200))
         up = down + float(rng.choice([1, 20, 300, np.inf], p=[0.3, 0.3, 0.3, 0.1]))
         outages.append(Outage(down=down, up=up, nodes=tuple(sorted(nodes.tolist()))))
-    quotas = []
-    for _ in range(int(rng.integers(1, 4)) if rng.random() < 0.35 else 0):
-        quotas.append(
-            Quota(
-                gpus=float(rng.choice([0.5, 1, 2, 4, 6, 12])),
-                user=str(rng.choice(["", "*", "user1"])),
-                pool=str(rng.choice(["", *cluster.pool_names])),
-                gpu_type=str(rng.choice(["", "", *(kind.name for kind in cluster.types)])),
-            )
+    num_quotas = int(rng.integers(1, 4)) if rng.random() < 0.35 else 0
+    quotas = [
+        Quota(
+            gpus=float(rng.choice([0.5, 1, 2, 4, 6, 12])),
+            user=str(rng.choice(["", "*", "user1"])),
+            pool=str(rng.choice(["", *cluster.pool_names])),
+            gpu_type=str(rng.choice(["", "", *(kind.name for kind in cluster.types)])),
         )
+        for _ in range(num_quotas)
+    ]
     rules = {
         name: PoolRules(borrow=bool(rng.integers(2)), lend=bool(rng.integers(2)))
         for name in cluster.pool_names

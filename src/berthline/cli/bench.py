@@ -42,9 +42,7 @@ PACKING_SEEDS = 10
 class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Measure the simulator: jobs per CPU-second over numbers of jobs and GPUs.
 
-    Takes about a minute. Mean waits are checked against published ones on the way. `model` measures
-    preemption, mixed GPU types, FGD and the mixed-integer program against their targets; `packing`
-    fills a cluster with pods and ranks the placements by the GPUs they leave unallocated.
+    Takes about a minute. Mean waits are checked against published ones on the way.
 
     Examples:
       berthline bench sim

@@ -224,7 +224,7 @@ def _gate(text: str, where: str) -> tuple[Formula | None, str]:
         return None, ""
     if text.startswith("["):
         return Formula.parse(text[1:-1]), text
-    name, *settings = text.split(":")
+    name, *settings = (part.strip() for part in text.split(":"))
     if name == "none" and not settings:
         return None, ""
     if name not in GATES:
@@ -246,8 +246,9 @@ def _preemption(text: str, where: str) -> tuple[PreemptionRule | None, str]:
         name += "]"
         settings = rest.lstrip(":").split(":") if rest else []
         formula, own = name[1:-1], {}
+        Formula.parse(formula)
     else:
-        name, *settings = text.split(":")
+        name, *settings = (part.strip() for part in text.split(":"))
         if name not in PREEMPTIONS:
             what, expected, hint = unknown_name("preemption rule", name, [*PREEMPTIONS, "none"])
             raise PolicyError(
@@ -257,6 +258,12 @@ def _preemption(text: str, where: str) -> tuple[PreemptionRule | None, str]:
     known = {**COMMON_OPTIONS, **own}
     ranges = {**_RANGES, "moves": (1.0, 64.0)}
     options = _options(f"preemption rule {name!r}", settings, known, ranges, where)
+    if not float(options.get("moves", 0)).is_integer():
+        raise PolicyError(
+            f"option moves of preemption rule {name!r} is {options['moves']:g}",
+            where=where,
+            expected="a whole number",
+        )
     if 0 < options["every"] < MIN_TICK:
         raise PolicyError(
             f"option every of preemption rule {name!r} is {options['every']:g}",
