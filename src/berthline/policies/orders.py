@@ -13,6 +13,7 @@ import re
 
 from berthline.errors import PolicyError, unknown_name
 from berthline.policies.formulas import Formula
+from berthline.policies.rules import LAS_OPTIONS, LAS_QUEUE, with_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +83,7 @@ ORDERS: dict[str, Order] = {
         Order("srpt-area", "remaining * gpus", "smallest remaining GPU-seconds first; with ![...]"),
         Order(
             "las",
-            "where(8 * (wait > 8 * attained / gpus), 0, (attained >= 3250) + (attained >= 18000))",
+            with_options(LAS_QUEUE, LAS_OPTIONS),
             "least attained service, three queues, first come first in each; Tiresias, Gu et al.,"
             " NSDI 2019; with !las",
         ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 
 DISCIPLINES: dict[str, str] = {
@@ -123,7 +124,15 @@ _TURNS = {"every": 60.0, "min_run": SAVES_FIRST}
 LAS_QUEUE = (
     "where(promote * (wait > promote * attained / gpus), 0, (attained >= q1) + (attained >= q2))"
 )
-_LAS_OPTIONS = {"q1": 3250.0, "q2": 18000.0, "promote": 8.0}
+LAS_OPTIONS = {"q1": 3250.0, "q2": 18000.0, "promote": 8.0}
+
+
+def with_options(formula: str, options: Mapping[str, float]) -> str:
+    """Return a rule's formula with the values of its options written out."""
+    for name, value in options.items():
+        formula = re.sub(rf"\b{name}\b", f"{value:g}", formula)
+    return formula
+
 
 PREEMPTIONS: dict[str, Preemption] = {
     rule.name: rule
@@ -133,7 +142,7 @@ PREEMPTIONS: dict[str, Preemption] = {
         Preemption(
             "las",
             LAS_QUEUE,
-            {**_LAS_OPTIONS, **_TURNS},
+            {**LAS_OPTIONS, **_TURNS},
             "least attained service: three queues by GPU-seconds received (Tiresias' 2D-LAS); a job"
             " that has waited promote times as long as it has run is in the first queue",
         ),

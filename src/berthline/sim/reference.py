@@ -33,6 +33,7 @@ from berthline.model.schedule import (
     START,
     SUBMIT,
     TO_MOVE,
+    WHOLE_GPUS,
     Schedule,
 )
 from berthline.sim.gittins import GittinsTable
@@ -43,7 +44,6 @@ from berthline.sim.reference_place import change, never_fits, place, unused_slot
 from berthline.sim.reference_preempt import choose_moves, choose_victims
 from berthline.sim.reference_state import (
     NEW_SLOT,
-    WHOLE,
     Allocation,
     Free,
     Running,
@@ -467,7 +467,7 @@ class Simulation:
         if len({self.rack[share.node] for share in allocation}) > 1:
             rate *= self.conditions.across_racks
         [first, *_] = allocation
-        if first.slot not in (WHOLE, NEW_SLOT):
+        if first.slot not in (WHOLE_GPUS, NEW_SLOT):
             others = len(self.on_gpu(first.node, first.slot) - {job})
             rate /= 1 + self.conditions.interference * others
         return rate
@@ -544,7 +544,7 @@ class Simulation:
     def neighbours(self, job: int) -> set[int]:
         """Return the other jobs on the shared GPU of a running job."""
         share = self.running[job].allocation[0]
-        return set() if share.slot == WHOLE else self.on_gpu(share.node, share.slot) - {job}
+        return set() if share.slot == WHOLE_GPUS else self.on_gpu(share.node, share.slot) - {job}
 
     def update_rates(self, touched: set[int]) -> None:
         """At the end of an instant, jobs whose neighbours have changed go on at a new rate."""

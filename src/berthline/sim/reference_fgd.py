@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from berthline.sim.reference_state import NEW_SLOT, WHOLE, Free
+from berthline.model.schedule import WHOLE_GPUS
+from berthline.sim.reference_state import NEW_SLOT, Free
 
 if TYPE_CHECKING:
     from berthline.sim.reference import Simulation
@@ -62,7 +63,7 @@ def growth(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> tup
     if sim.gpus[job] == 0 or milli == 1000:
         taken = pieces if sim.gpus[job] else 0
         left = list(slots.values())
-        return fragments(sim, node, whole - taken, left, cpus, memory_mib) - before, WHOLE
+        return fragments(sim, node, whole - taken, left, cpus, memory_mib) - before, WHOLE_GPUS
     options = []
     for slot in sorted(slots):
         if slots[slot] >= milli:

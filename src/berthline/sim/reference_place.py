@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from berthline.model.schedule import WHOLE_GPUS
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.random import uniform
 from berthline.sim.reference_fgd import growth
-from berthline.sim.reference_state import NEW_SLOT, WHOLE, Allocation, Free, Share
+from berthline.sim.reference_state import NEW_SLOT, Allocation, Free, Share
 from berthline.sim.reference_tiers import Order, TierNode, best, best_candidate
 from berthline.sim.reference_words import NODE_WORDS, WORDS
 
@@ -242,7 +243,7 @@ def change(sim: Simulation, free: Free, job: int, allocation: Allocation, sign: 
     """Add (+1) or remove (-1) an allocation from what is free."""
     pieces = units(sim, job)
     for node, gpus, slot in allocation:
-        if slot == WHOLE:
+        if slot == WHOLE_GPUS:
             free.gpus[node] += sign * gpus
         else:
             _change_slot(free, node, slot, sign * sim.gpu_milli[job])

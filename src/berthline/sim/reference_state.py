@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+from berthline.model.schedule import WHOLE_GPUS
+
 NEW_SLOT = -2
 """Placement: a part of a GPU on one that nobody uses; its number is given at the start."""
-WHOLE = -1
 
 
 class Share(NamedTuple):
@@ -15,7 +16,7 @@ class Share(NamedTuple):
 
     node: int
     gpus: int
-    slot: int = WHOLE
+    slot: int = WHOLE_GPUS
 
 
 Allocation = list[Share]
