@@ -5,7 +5,7 @@ below, and after every start the decision begins again from the top. The native 
 same log, event for event. docs/concepts/semantics.md says the same in words.
 
 This file has the events; decisions are in reference_decide.py and reference_preempt.py, placement
-in reference_place.py, what words mean in reference_words.py.
+in reference_place.py, speed in reference_speed.py, what words mean in reference_words.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from berthline.model.schedule import (
     START,
     SUBMIT,
     TO_MOVE,
-    WHOLE_GPUS,
     Schedule,
 )
 from berthline.sim.gittins import GittinsTable
@@ -42,6 +41,14 @@ from berthline.sim.random import uniform
 from berthline.sim.reference_decide import choose, next_round
 from berthline.sim.reference_place import change, never_fits, place, unused_slot
 from berthline.sim.reference_preempt import choose_moves, choose_victims
+from berthline.sim.reference_speed import (
+    delay_on,
+    expected_left,
+    neighbours,
+    progress_now,
+    rate_on,
+    saved,
+)
 from berthline.sim.reference_state import (
     NEW_SLOT,
     Allocation,
@@ -321,7 +328,7 @@ class Simulation:
         ]
         self.write(RESUME if self.restarts[job] else START, job, len(self.allocated))
         self.allocated.extend(allocation)
-        delay, rate = self.delay(job, allocation), self.rate(job, allocation)
+        delay, rate = delay_on(self, job, allocation), rate_on(self, job, allocation)
         change(self, self.free, job, allocation, -1)
         running = Running(self.now, allocation, self.now + delay, rate)
         self.running[job] = running
@@ -329,19 +336,19 @@ class Simulation:
         self.usage.change(self.now, self.milli(job))
         self.user_usage[self.user[job]].change(self.now, self.milli(job))
         self.count_quota(job, allocation, +1)
-        return self.neighbours(job) | {job}
+        return neighbours(self, job) | {job}
 
     def plan_finish(self, job: int, delay: float) -> None:
         """Plan the end of a job that goes on making progress after a delay."""
         running = self.running[job]
         left = max(self.run_time[job] - self.progress[job], 0.0)
-        running.expected_end = self.now + (delay + self.expected_left(job) / running.rate)
+        running.expected_end = self.now + (delay + expected_left(self, job) / running.rate)
         self.version[job] += 1
         self.happen_after(delay + left / running.rate, FINISH, job, self.version[job])
 
     def release(self, job: int) -> set[int]:
         """A running job gives back what it holds. Returns its GPU's other jobs."""
-        touched = self.neighbours(job)
+        touched = neighbours(self, job)
         running = self.running.pop(job)
         self.version[job] += 1
         change(self, self.free, job, running.allocation, +1)
@@ -361,9 +368,9 @@ class Simulation:
         self.preemptions += 1
         if self.preemptions > self.inputs.max_preemptions:
             raise endless_preemption(self.inputs)
-        done = self.progress_now(job)
+        done = progress_now(self, job)
         # A job knows when its round ends, and saves its state before.
-        self.progress[job] = done if reason == END_OF_ROUND else self.saved(done)
+        self.progress[job] = done if reason == END_OF_ROUND else saved(self, done)
         touched = self.release(job)
         self.restarts[job] += 1
         if self.conditions.requeue_delay > 0 and reason != TO_MOVE:
@@ -380,6 +387,17 @@ class Simulation:
     def write(self, kind: int, job: int, detail: int = -1) -> None:
         """Add a row to the log."""
         self.log.append((self.now, kind, job, detail))
+
+    def update_rates(self, touched: set[int]) -> None:
+        """At the end of an instant, jobs whose neighbours have changed go on at a new rate."""
+        for job in sorted(touched & set(self.running)):
+            running = self.running[job]
+            rate = rate_on(self, job, running.allocation)
+            if rate != running.rate:
+                self.progress[job] = progress_now(self, job)
+                running.since = max(running.since, self.now)
+                running.rate = rate
+                self.plan_finish(job, running.since - self.now)
 
     # --- decisions -------------------------------------------------------------------------------
 
@@ -453,109 +471,6 @@ class Simulation:
     def value(self, formula: Formula, job: int) -> float:
         """Return the value of a formula for a job."""
         return formula.evaluate(lambda word: float(WORDS[word](self, job)))
-
-    # --- speed -----------------------------------------------------------------------------------
-
-    def rate(self, job: int, allocation: Allocation) -> float:
-        """Seconds of the job's run time that are done in one second on an allocation."""
-        if self.gpus[job] == 0:
-            return 1.0
-        slowest = min(float(self.inputs.node_speed[share.node]) for share in allocation)
-        rate = slowest / float(self.inputs.reference_speed[job])
-        if len(allocation) > 1:
-            rate *= self.conditions.across_nodes
-        if len({self.rack[share.node] for share in allocation}) > 1:
-            rate *= self.conditions.across_racks
-        [first, *_] = allocation
-        if first.slot not in (WHOLE_GPUS, NEW_SLOT):
-            others = len(self.on_gpu(first.node, first.slot) - {job})
-            rate /= 1 + self.conditions.interference * others
-        return rate
-
-    def delay(self, job: int, allocation: Allocation) -> float:
-        """Seconds between the start on an allocation and the first progress."""
-        delay = self.conditions.start_delay
-        if self.restarts[job]:
-            delay += self.conditions.restart
-        if any(self.is_asleep(share.node) for share in allocation):
-            delay += self.conditions.wake_delay
-        return delay
-
-    def is_asleep(self, node: int) -> bool:
-        """Whether an idle node has gone to sleep."""
-        if not math.isfinite(self.conditions.sleep_after) or self.jobs_on(node):
-            return False
-        return self.now - self.idle_since[node] >= self.conditions.sleep_after
-
-    def expected(self, job: int, allocation: Allocation) -> float:
-        """How long the job is expected to hold an allocation."""
-        return self.delay(job, allocation) + self.expected_left(job) / self.rate(job, allocation)
-
-    def expected_left(self, job: int) -> float:
-        """Seconds of run time still to come by the job's estimate, after what it has saved."""
-        return max(self.estimate[job] - self.progress[job], 0.0)
-
-    def longest(self, job: int) -> float:
-        """How long the job is expected to hold the slowest allocation it could get."""
-        own = self.job_class[job]
-        nodes = set(self.nodes_of_class[own])
-        if self.inputs.borrow_class[own] >= 0:
-            nodes |= set(self.nodes_of_class[self.inputs.borrow_class[own]])
-        rate = 1.0
-        if self.gpus[job]:
-            rate = min(float(self.inputs.node_speed[node]) for node in nodes)
-            rate /= float(self.inputs.reference_speed[job])
-            if self.gpus[job] > 1:
-                rate *= self.conditions.across_nodes
-                rate *= self.conditions.across_racks
-        delay = self.conditions.start_delay
-        if self.restarts[job]:
-            delay += self.conditions.restart
-        return delay + self.expected_left(job) / rate
-
-    def progress_now(self, job: int) -> float:
-        """Seconds of run time that a job has done, saved or not."""
-        if job not in self.running:
-            return self.progress[job]
-        running = self.running[job]
-        return self.progress[job] + max(self.now - running.since, 0.0) * running.rate
-
-    def saved(self, progress: float) -> float:
-        """Return what is left of some progress after a preemption."""
-        every = self.conditions.checkpoint
-        if every == 0:
-            return progress
-        return math.floor(progress / every) * every if math.isfinite(every) else 0.0
-
-    def moving_cost(self, job: int) -> float:
-        """GPU-seconds lost by moving a running job: its restart and what it has not saved."""
-        done = self.progress_now(job)
-        lost = (done - self.saved(done)) / self.running[job].rate
-        return self.milli(job) / 1000 * (self.conditions.restart + lost)
-
-    def on_gpu(self, node: int, slot: int) -> set[int]:
-        """Return the running jobs on a shared GPU."""
-        return {
-            job
-            for job, running in self.running.items()
-            if any(share.node == node and share.slot == slot for share in running.allocation)
-        }
-
-    def neighbours(self, job: int) -> set[int]:
-        """Return the other jobs on the shared GPU of a running job."""
-        share = self.running[job].allocation[0]
-        return set() if share.slot == WHOLE_GPUS else self.on_gpu(share.node, share.slot) - {job}
-
-    def update_rates(self, touched: set[int]) -> None:
-        """At the end of an instant, jobs whose neighbours have changed go on at a new rate."""
-        for job in sorted(touched & set(self.running)):
-            running = self.running[job]
-            rate = self.rate(job, running.allocation)
-            if rate != running.rate:
-                self.progress[job] = self.progress_now(job)
-                running.since = max(running.since, self.now)
-                running.rate = rate
-                self.plan_finish(job, running.since - self.now)
 
     # --- knowledge -------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from berthline.sim.reference_place import change, closed_types, place
+from berthline.sim.reference_speed import expected, longest
 from berthline.sim.reference_state import Allocation, Free
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _easy(sim: Simulation, jobs: list[int]) -> Choice | None:
         allocation = place(sim, job, sim.free)
         if not allocation:
             continue
-        if reservation is None or sim.now + sim.expected(job, allocation) <= reservation[0]:
+        if reservation is None or sim.now + expected(sim, job, allocation) <= reservation[0]:
             return job, sim.planned(job, jobs, allocation, sim.free)
         spare = sim.free.smaller(reservation[1])
         allocation = place(sim, job, spare)
@@ -113,7 +114,7 @@ def _conservative(sim: Simulation, jobs: list[int]) -> Choice | None:
     for job in jobs:
         allocation = None
         for first, begin in enumerate(times):
-            end = begin + sim.longest(job)
+            end = begin + longest(sim, job)
             free = profile[first]
             for later in range(first + 1, len(times)):
                 if times[later] < end:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from berthline.sim.reference_decide import candidates, reserve
 from berthline.sim.reference_place import change, place
+from berthline.sim.reference_speed import moving_cost
 
 if TYPE_CHECKING:
     from berthline.sim.reference import Simulation
@@ -93,7 +94,7 @@ def choose_moves(sim: Simulation) -> list[tuple[int, Allocation]] | None:
         if jobs and all(may_yield(sim, job) for job in jobs):
             cost = 0.0
             for job in jobs:
-                cost += sim.moving_cost(job)
+                cost += moving_cost(sim, job)
             costs.append((cost, node))
     trial = sim.free.copy()
     moved: list[int] = []
@@ -123,6 +124,6 @@ def choose_moves(sim: Simulation) -> list[tuple[int, Allocation]] | None:
         change(sim, trial, job, found, -1)
         plan.append((job, found))
         if job != head:
-            cost += sim.moving_cost(job)
+            cost += moving_cost(sim, job)
     gain = (reservation[0] - sim.now) * sim.milli(head) / 1000
     return plan if gain > cost else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from berthline.sim.reference_speed import progress_now
 from berthline.sim.reference_tiers import Tier, TierNode, ways
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ WORDS: dict[str, Callable[[Simulation, int], float]] = {
     "deadline": lambda sim, job: float(sim.inputs.workload.deadline[job]),
     "slack": lambda sim, job: float(sim.inputs.workload.deadline[job]) - sim.now,
     "attained": _attained,
-    "remaining": lambda sim, job: max(sim.estimate[job] - sim.progress_now(job), 0.0),
+    "remaining": lambda sim, job: max(sim.estimate[job] - progress_now(sim, job), 0.0),
     "restarts": lambda sim, job: sim.restarts[job],
     "running": lambda sim, job: job in sim.running,
     "predicted": lambda sim, job: sim.predicted[job],
