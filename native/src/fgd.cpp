@@ -9,10 +9,6 @@ namespace {
 
 constexpr int32_t kMaxKinds = 1024;  // of jobs, whose growth is remembered for every node
 
-int64_t rounded_up(int64_t amount, int64_t part, int64_t whole) {
-  return (amount * part + whole - 1) / whole;
-}
-
 }  // namespace
 
 void Nodes::remember_growth() {
@@ -89,8 +85,8 @@ Nodes::Growth Nodes::find_growth(const Gang& gang, int32_t node, int32_t pieces)
     before = fragments(node, whole, slots, cpus_before, memory_before);
     if (!fragments_.empty()) fragments_[node] = before;
   }
-  const int64_t cpus = cpus_before - rounded_up(gang.cpus, pieces, gang.units());
-  const int64_t memory = memory_before - rounded_up(gang.memory_mib, pieces, gang.units());
+  const int64_t cpus = cpus_before - gang.part_of(gang.cpus, pieces);
+  const int64_t memory = memory_before - gang.part_of(gang.memory_mib, pieces);
   if (gang.is_whole() || gang.gpus == 0) {
     const int64_t taken = gang.gpus > 0 ? pieces : 0;
     return {fragments(node, whole - taken, slots, cpus, memory) - before, Share::kWhole, true};

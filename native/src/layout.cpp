@@ -103,13 +103,8 @@ int32_t Layout::count_nodes(const Gang& gang) {
   scratch_.clear();
   for (const Shape& shape : shapes_[gang.job_class]) {
     int64_t most = gang.is_whole() ? shape.gpus : 1;
-    if (gang.cpus > 0 && shape.cpus > 0) {
-      most = std::min(most, int64_t{shape.cpus} * units / gang.cpus);
-    }
-    without_memory += most * shape.count;
-    if (gang.memory_mib > 0 && shape.memory_mib > 0) {
-      most = std::min(most, shape.memory_mib * units / gang.memory_mib);
-    }
+    without_memory += gang.pieces_within(most, shape.cpus, shape.cpus, 0, 0) * shape.count;
+    most = gang.pieces_within(most, shape.cpus, shape.cpus, shape.memory_mib, shape.memory_mib);
     if (most > 0) scratch_.push_back({shape.count, static_cast<int32_t>(most)});
   }
   if (without_memory < units) return kTooManyCpus;
@@ -132,14 +127,9 @@ int32_t Layout::nodes_min_of_open(const Gang& gang) const {
   for (int32_t node = 0; node < num_nodes; ++node) {
     if (!cluster->may_use[gang.job_class][node]) continue;
     if (gang.closed != 0 && (gang.closed >> cluster->gpu_type[node] & 1) != 0) continue;
-    int64_t most = gang.is_whole() ? cluster->gpus[node] : 1;
-    if (gang.cpus > 0 && cluster->cpus[node] > 0) {
-      most = std::min(most, int64_t{cluster->cpus[node]} * units / gang.cpus);
-    }
-    if (gang.memory_mib > 0 && cluster->memory_mib[node] > 0) {
-      most = std::min(most, cluster->memory_mib[node] * units / gang.memory_mib);
-    }
-    room.push_back(most);
+    const int64_t most = gang.is_whole() ? cluster->gpus[node] : 1;
+    room.push_back(gang.pieces_within(most, cluster->cpus[node], cluster->cpus[node],
+                                      cluster->memory_mib[node], cluster->memory_mib[node]));
   }
   std::sort(room.begin(), room.end(), std::greater<>());
   int64_t left = units;

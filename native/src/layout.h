@@ -26,7 +26,19 @@ struct Gang {
   bool is_whole() const { return gpus > 0 && gpu_milli == kWholeGpu; }
   // In how many pieces it is placed: GPUs; 1 for a part of a GPU or no GPU.
   int32_t units() const { return std::max(gpus, 1); }
-  int64_t milli() const { return int64_t{gpus} * gpu_milli; }
+  // Pieces that CPUs and memory are enough for, up to `most`; a total of 0 is no limit.
+  int64_t pieces_within(int64_t most, int64_t free_cpus, int64_t total_cpus,
+                        int64_t free_memory_mib, int64_t total_memory_mib) const {
+    if (cpus > 0 && total_cpus > 0) most = std::min(most, free_cpus * units() / cpus);
+    if (memory_mib > 0 && total_memory_mib > 0) {
+      most = std::min(most, free_memory_mib * units() / memory_mib);
+    }
+    return most;
+  }
+  // What so many pieces take of the gang's CPUs or memory: in proportion, rounded up.
+  int64_t part_of(int64_t amount, int32_t pieces) const {
+    return (amount * pieces + units() - 1) / units();
+  }
 };
 
 class Nodes;

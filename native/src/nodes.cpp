@@ -6,14 +6,6 @@
 #include "random.h"
 
 namespace berthline {
-namespace {
-
-int64_t rounded_up(int64_t amount, int64_t part, int64_t whole) {
-  return (amount * part + whole - 1) / whole;
-}
-
-}  // namespace
-
 Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) {
   const Cluster& cluster = *layout->cluster;
   gpus_ = cluster.gpus;
@@ -94,8 +86,8 @@ void Nodes::change(const Gang& gang, std::span<const Share> shares, int sign) {
     }
     if (layout_->limits) {
       const int32_t part = std::max(share.gpus, 1);
-      cpus_[share.node] += sign * rounded_up(gang.cpus, part, gang.units());
-      memory_mib_[share.node] += sign * rounded_up(gang.memory_mib, part, gang.units());
+      cpus_[share.node] += sign * gang.part_of(gang.cpus, part);
+      memory_mib_[share.node] += sign * gang.part_of(gang.memory_mib, part);
     }
     if (!growth_.empty()) forget_growth(share.node);
   }

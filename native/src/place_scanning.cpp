@@ -24,12 +24,8 @@ int32_t Nodes::capacity(const Gang& gang, int32_t node) const {
                                   : static_cast<int64_t>(has_gpu_for(gang, node));
   if (layout_->limits) {
     const Cluster& cluster = *layout_->cluster;
-    if (gang.cpus > 0 && cluster.cpus[node] > 0) {
-      most = std::min(most, cpus_[node] * gang.units() / gang.cpus);
-    }
-    if (gang.memory_mib > 0 && cluster.memory_mib[node] > 0) {
-      most = std::min(most, memory_mib_[node] * gang.units() / gang.memory_mib);
-    }
+    most = gang.pieces_within(most, cpus_[node], cluster.cpus[node], memory_mib_[node],
+                              cluster.memory_mib[node]);
   }
   return static_cast<int32_t>(most);
 }

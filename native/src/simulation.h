@@ -179,8 +179,6 @@ class Simulation : public WordSource {
   // Events (simulation.cpp).
   double next_event();
   void arrive(int32_t job);
-  void find_nodes_min();
-  int32_t reject_reason(int32_t job);
   void enqueue(int32_t job, double key);
   double fixed_key(int32_t job);
   double single_key(int32_t job);
@@ -193,6 +191,10 @@ class Simulation : public WordSource {
   void stay_away(int32_t job, double delay);
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
+
+  // Admission (admission.cpp).
+  void find_nodes_min();
+  int32_t reject_reason(int32_t job);
   bool closed_types(int32_t job, const std::vector<int64_t>& used, uint64_t* closed) const;
   void count_quota(int32_t job, std::span<const Share> shares, int sign,
                    std::vector<int64_t>& used) const;

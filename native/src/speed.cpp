@@ -1,4 +1,4 @@
-// How fast jobs make progress, and when they are to end. See `rate` in sim/reference.py.
+// How fast jobs make progress, and when they are to end. See sim/reference_speed.py.
 
 #include <algorithm>
 #include <cmath>
