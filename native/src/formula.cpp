@@ -122,14 +122,11 @@ Formula::Formula(std::vector<Instruction> code, Changes changes)
   for (const Instruction& instruction : code_) {
     depth += 1 - arity(instruction.operation);
     deepest = std::max(deepest, depth);
+    if (instruction.operation == Operation::kWord) {
+      words_.set(static_cast<size_t>(instruction.word));
+    }
   }
   stack_.resize(static_cast<size_t>(deepest) * kBlock);
-}
-
-bool Formula::uses(Word word) const {
-  return std::any_of(code_.begin(), code_.end(), [word](const Instruction& instruction) {
-    return instruction.operation == Operation::kWord && instruction.word == word;
-  });
 }
 
 void Formula::evaluate(WordSource& source, const int32_t* jobs, int count, double* out) {

@@ -4,7 +4,9 @@
 // the result is the same, bit for bit, as the reference simulator's walk over the same tree.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace berthline {
@@ -161,6 +163,7 @@ inline constexpr const char* kWordNames[] = {
     "node_running",
     "node_rack",
 };
+using Words = std::bitset<std::size(kWordNames)>;
 // Words from here on are about a node, and only in formulas of placements.
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
 
@@ -188,7 +191,8 @@ class Formula {
 
   bool empty() const { return code_.empty(); }
   Changes changes() const { return changes_; }
-  bool uses(Word word) const;
+  bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
+  const Words& words() const { return words_; }
   bool is_same_as(const Formula& other) const { return code_ == other.code_; }
 
   // Writes the value for each of `count` jobs to `out`.
@@ -197,6 +201,7 @@ class Formula {
  private:
   std::vector<Instruction> code_;
   Changes changes_ = Changes::kNever;
+  Words words_;
   std::vector<double> stack_;  // kBlock values for each level
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,11 +36,17 @@ class Log {
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
 
-  explicit Log(size_t capacity)
-      : capacity_(capacity), time(capacity), kind(capacity), job(capacity), detail(capacity) {}
+  // Empties the log and makes room for so many rows and shares.
+  void begin(size_t rows, size_t num_shares) {
+    count = 0;
+    decisions = fallbacks = preemptions = 0;
+    shares.clear();
+    shares.reserve(num_shares);
+    if (rows > capacity_) resize(rows);
+  }
 
   void append(double at, Kind what, int32_t who, int32_t more) {
-    if (count == capacity_) grow();
+    if (count == capacity_) resize(2 * capacity_ + 16);
     time[count] = at;
     kind[count] = what;
     job[count] = who;
@@ -48,14 +55,14 @@ class Log {
   }
 
  private:
-  void grow() {
-    capacity_ = 2 * capacity_ + 16;
+  void resize(size_t capacity) {
+    capacity_ = capacity;
     time.grow(count, capacity_);
     kind.grow(count, capacity_);
     job.grow(count, capacity_);
     detail.grow(count, capacity_);
   }
-  size_t capacity_;
+  size_t capacity_ = 0;
 
  public:
   size_t count = 0;
@@ -76,6 +83,11 @@ class Simulation : public WordSource {
   // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
   // throw to abandon the run.
   void run(const std::function<void(int32_t)>& pause);
+  // The same instant by instant, for an agent that decides (agent.h).
+  bool next_instant();
+  bool end_instant();
+  // Begins another run with other jobs, in the memory of the last one.
+  void begin_again(const Jobs& jobs);
   Log& log() { return log_; }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
@@ -138,10 +150,7 @@ class Simulation : public WordSource {
     }
   };
 
-  bool uses(Word word) const {
-    return inputs_.order.uses(word) || inputs_.gate.uses(word) ||
-           inputs_.preemption.index.uses(word) || inputs_.node_order.uses(word);
-  }
+  bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
   int32_t class_of(int32_t job) const {
     return layout_.one_class ? 0 : inputs_.jobs.job_class[job];
   }
@@ -177,6 +186,12 @@ class Simulation : public WordSource {
   std::span<const Share> allocation(int32_t job) const;
 
   // Events (simulation.cpp).
+  void find_needs();
+  void begin();
+  double decision_interval() const {
+    const bool is_round = inputs_.discipline == Discipline::kRounds;
+    return is_round ? inputs_.round_seconds : inputs_.conditions.tick;
+  }
   double next_event();
   void arrive(int32_t job);
   void enqueue(int32_t job, double key);
@@ -269,11 +284,14 @@ class Simulation : public WordSource {
   Layout layout_;
   Log log_;
   Nodes nodes_;
+  Nodes idle_;  // before anything starts
   double now_ = 0;
+  bool may_decide_ = false;  // at this instant
   int32_t arrived_ = 0;
   int32_t running_ = 0;
 
   // What this run needs.
+  Words words_;                  // in its formulas
   bool dynamic_ = false;         // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;        // decisions may use what they know of earlier ones
   bool interferes_ = false;      // jobs on the same GPU slow each other down
@@ -285,7 +303,8 @@ class Simulation : public WordSource {
   bool is_timed_ = false;        // there are decisions at which nothing happens
 
   // Jobs.
-  const double* estimate_;
+  const double* estimate_ = nullptr;
+  size_t room_for_ = 0;  // jobs
   std::vector<double> predicted_;
   // Of each job, when there are limits or quotas by GPU type; see Layout::nodes_min.
   std::vector<int32_t> nodes_min_, borrow_nodes_min_;
@@ -297,7 +316,8 @@ class Simulation : public WordSource {
   Heap returns_;  // jobs that stay out of the queue
   size_t next_outage_ = 0;
   double timer_;
-  bool reserves_ = false;  // the discipline makes reservations
+  double wake_ = std::numeric_limits<double>::infinity();  // when the agent wants to be asked
+  bool reserves_ = false;                                  // the discipline makes reservations
   Releases releases_;
   std::vector<int32_t> running_list_;            // in no order
   std::vector<RunRow> run_rows_;                 // of the same jobs
