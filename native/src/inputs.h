@@ -153,9 +153,10 @@ struct Inputs {
   std::vector<Formula> watched;  // of observations and rewards
   bool lists_running = false;    // running jobs are asked about
   bool agent_preempts = false;
-  bool may_fail = false;     // there may be outages in later runs
-  bool may_reserve = false;  // the discipline may become one that makes reservations
-  bool may_reorder = false;  // the order may change
+  bool may_fail = false;              // there may be outages in later runs
+  bool may_reserve = false;           // the discipline may become one that makes reservations
+  bool may_reorder = false;           // the order may change
+  std::vector<Placement> placements;  // that may replace the one above
 };
 
 }  // namespace berthline

@@ -62,9 +62,14 @@ Layout::Layout(const Inputs& inputs)
       std::any_of(inputs.quotas.gpu_type.begin(), inputs.quotas.gpu_type.end(),
                   [](int32_t type) { return type >= 0; });
   only_whole = !parts && !typed_quotas && demands.only_gpus;
-  monotone = placement != Placement::kDefrag && placement != Placement::kBalance &&
-             placement != Placement::kMilpCandidates;
-  indexed = !limits && only_whole && placement <= Placement::kScatter &&
+  std::vector<Placement> rules = inputs.placements;
+  rules.push_back(placement);
+  monotone = std::none_of(rules.begin(), rules.end(), [](Placement rule) {
+    return rule == Placement::kDefrag || rule == Placement::kBalance ||
+           rule == Placement::kMilpCandidates;
+  });
+  indexed = !limits && only_whole &&
+            *std::max_element(rules.begin(), rules.end()) <= Placement::kScatter &&
             num_nodes >= kMinIndexedNodes && max_node_gpus <= kMaxIndexedGpus;
   is_pool = num_nodes == 1 && !limits && only_whole;
   up.assign(num_nodes, 1);

@@ -95,7 +95,9 @@ void Simulation::find_needs() {
   }
   if (inputs_.placement == Placement::kFormula) {
     layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                                 double* out) { evaluate_nodes(state, job, nodes, out); };
+                                 double* out) {
+      evaluate_nodes(inputs_.node_order, state, job, nodes, out);
+    };
   }
   layout_.next_gpus = [this](int32_t job) {
     for (const int32_t other : waiting_) {
@@ -106,7 +108,7 @@ void Simulation::find_needs() {
 
   track_ = false;
   for (Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
-                    Word::kPoolQueuedGpus, Word::kQueueLen, Word::kQueuedGpus, Word::kNumUsers}) {
+                    Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
     track_ = track_ || uses(word);
   }
   reserves_ = inputs_.discipline == Discipline::kEasy ||
@@ -155,7 +157,7 @@ void Simulation::begin() {
   const int32_t num_users =
       track_ || predicts ? 1 + *std::max_element(jobs.user, jobs.user + count) : 0;
   if (track_) {
-    queue_len_ = queued_milli_ = num_users_ = 0;
+    queued_milli_ = num_users_ = 0;
     class_queued_milli_.assign(inputs_.cluster.may_use.size(), 0);
     user_jobs_.assign(num_users, 0);
     user_seen_.assign(num_users, 0);
@@ -312,6 +314,7 @@ void Simulation::arrive(int32_t job) {
   const int32_t reason = reject_reason(job);
   if (reason >= 0) {
     log_.append(now_, Log::kReject, job, reason);
+    if (dynamic_) stretch_[job].has_left = true;
     return;
   }
   if (track_) ++user_jobs_[jobs.user[job]];
@@ -322,7 +325,6 @@ void Simulation::arrive(int32_t job) {
 void Simulation::enqueue(int32_t job, double key) {
   ++waiting_count_;
   if (track_) {
-    ++queue_len_;
     queued_milli_ += milli(job);
     class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
   }
@@ -372,7 +374,6 @@ bool Simulation::start(int32_t job) {
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;
   if (track_) {
-    --queue_len_;
     queued_milli_ -= milli(job);
     class_queued_milli_[jobs.job_class[job]] -= milli(job);
   }
@@ -436,6 +437,7 @@ bool Simulation::start(int32_t job) {
 void Simulation::finish(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   log_.append(now_, Log::kFinish, job, -1);
+  if (dynamic_) stretch_[job].has_left = true;
   if (reserves_) {
     reservation_.state_changed(releases_.time_of(job) <= now_);
     if (!dynamic_) releases_.remove(job);

@@ -77,6 +77,10 @@ class Log {
 };
 
 class Simulation : public WordSource {
+  friend class Agent;
+  friend class Observer;
+  friend class Rewards;
+
  public:
   explicit Simulation(Inputs inputs);
 
@@ -89,6 +93,8 @@ class Simulation : public WordSource {
   // Begins another run with other jobs, in the memory of the last one.
   void begin_again(const Jobs& jobs);
   Log& log() { return log_; }
+  double now() const { return now_; }
+  double horizon() const { return inputs_.horizon; }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
@@ -120,7 +126,8 @@ class Simulation : public WordSource {
     double attained = 0;  // GPU-seconds, likewise
     int32_t restarts = 0;
     int32_t attempts = 0;
-    int32_t position = 0;  // in running_list_
+    int32_t position = 0;   // in running_list_
+    bool has_left = false;  // finished or rejected
 
     bool is_running() const { return finish >= 0; }
     double progress_at(double now) const {
@@ -235,8 +242,8 @@ class Simulation : public WordSource {
   double borrowed_gpus(int32_t job) const;
   double busy_gpus() const;
   double arrival_burstiness() const;
-  void evaluate_nodes(const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                      double* out);
+  void evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
+                      std::span<const int32_t> nodes, double* out);
 
   // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
   // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
@@ -252,7 +259,9 @@ class Simulation : public WordSource {
   void find_candidates();
   void find_open_gates();
   bool is_idle(int32_t job_class) const;
-  bool is_filtered() const { return !inputs_.gate.empty() || !quota_used_.empty(); }
+  bool is_filtered() const {
+    return !inputs_.gate.empty() || !quota_used_.empty() || !held_at_.empty();
+  }
   void leave_queue(size_t position);
   void leave_queue_by_id(int32_t job);
   size_t num_candidates() const { return is_filtered() ? open_.size() : sorted_.size(); }
@@ -343,10 +352,11 @@ class Simulation : public WordSource {
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
-  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
-  std::vector<Keyed> keyed_;    // scratch
-  std::vector<double> values_;  // scratch
-  std::vector<int32_t> ids_;    // scratch
+  std::vector<int64_t> held_at_;  // the decision at which the agent last held each job
+  std::vector<size_t> open_;      // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;      // scratch
+  std::vector<double> values_;    // scratch
+  std::vector<int32_t> ids_;      // scratch
   std::vector<Share> placed_;
   bool placed_on_spare_ = false;
   bool freed_ = true;  // since the last decision that left nothing to start
@@ -365,7 +375,6 @@ class Simulation : public WordSource {
 
   // Quantities of the vocabulary, kept up only when a formula uses them.
   bool track_ = false;
-  int64_t queue_len_ = 0;
   int64_t queued_milli_ = 0;
   std::vector<int64_t> class_queued_milli_;
   std::vector<int64_t> user_jobs_;
