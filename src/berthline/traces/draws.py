@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
 from berthline.sim.random import stream_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Table = npt.NDArray[np.float64]
 """(episodes, jobs)"""

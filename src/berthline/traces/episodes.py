@@ -162,7 +162,7 @@ class EpisodeMaker:
 
 
 def _new_tables(like: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
-    """Return tables of `count` rows in one piece of memory: getting it in large pages is cheaper."""
+    """Return tables of `count` rows in one piece of memory: large pieces come in large pages."""
     sizes = {key: table[0].nbytes * count for key, table in like.items()}
     memory = np.empty(sum(size + -size % 8 for size in sizes.values()), np.uint8)
     tables, begin = {}, 0
