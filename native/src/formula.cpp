@@ -4,14 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-// The same loops compiled for wider vectors; the loader picks what the machine has. One operation
-// per loop leaves nothing to contract, so all clones give the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define BERTHLINE_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define BERTHLINE_CLONES
-#endif
+#include "clones.h"
 
 namespace berthline {
 namespace {
