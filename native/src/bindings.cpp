@@ -104,7 +104,6 @@ std::vector<std::string> list_of(const char* const (&names)[N]) {
 
 NB_MODULE(_native, m) {
   using namespace berthline;
-  using namespace nb::literals;
   m.doc() = "Berthline's native core. Private: use the berthline package instead.";
   m.def(
       "version", [] { return BERTHLINE_VERSION; }, "Version of Berthline this core was built for.");

@@ -15,6 +15,7 @@
 namespace berthline {
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 template <typename T>
 using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

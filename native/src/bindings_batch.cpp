@@ -240,7 +240,6 @@ std::vector<std::string> list_of(const char* const (&names)[N]) {
 }  // namespace
 
 void bind_batch(nb::module_& m) {
-  using namespace nb::literals;
   m.attr("seats") = list_of(kSeatNames);
   m.attr("window_policies") = list_of(kWindowNames);
   m.attr("look_aheads") = list_of(kLookAheadNames);
