@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from berthline.when_imported import await_gymnasium
+
 if TYPE_CHECKING:
     from berthline.errors import BerthlineError as BerthlineError
     from berthline.evaluate.compare import compare as compare
@@ -47,6 +49,8 @@ _HOME = {
     "validate_trace": "berthline.traces.validate",
 }
 __all__ = sorted(_HOME)
+
+await_gymnasium()
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,8 @@ a formula is evaluated:
     time    changes with the clock, but not when other jobs start at the same instant
     state   may change with every start
 
-Words of rewards, with scopes of their own, are in reward_words.py. Words marked `estimate` are refused when the scheduler knows no run times (knowledge `none`).
+Words marked `estimate` are refused when the scheduler knows no run times (knowledge `none`).
+Words of rewards, with scopes of their own, are in reward_words.py.
 """
 
 from __future__ import annotations

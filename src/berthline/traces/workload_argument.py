@@ -106,6 +106,12 @@ def resolve_workload(
     return workload if load is None else scale_to_load(workload, cluster, load)
 
 
+def is_generator(text: str) -> bool:
+    """Whether a WORKLOAD argument means a generator, not a trace file."""
+    is_named = text in GENERATORS and _kind(Path(text)) != "file"
+    return is_named or text.endswith(FITTED_SUFFIX)
+
+
 def resolve_generator(text: str) -> Generator | FittedGenerator:
     """Return the generator that a WORKLOAD argument means.
 

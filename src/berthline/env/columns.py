@@ -1,0 +1,157 @@
+"""Columns: what an agent sees of jobs, nodes, running jobs and the cluster, each a formula.
+
+An observation has four tables. A set of columns names the formulas of each; users give their own
+as a mapping, or as a list that stands for the table of waiting jobs. Values are meant to be of
+order 1: the native core cuts off what is beyond a million, and writes 0 for what is not a number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from berthline.errors import ConfigError, unknown_name
+from berthline.policies.formulas import OF_JOBS, OF_PLACES, Formula
+
+TABLES = ("jobs", "nodes", "running", "globals")
+
+_OF_NODES = frozenset({"node", "cluster"})
+_OF_CLUSTER = frozenset({"cluster"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The formulas of each table; an empty table is left out of observations.
+
+    Attributes:
+        jobs: of the waiting jobs in the window.
+        nodes: of all nodes.
+        running: of the running jobs that are shown.
+        globals: of the cluster as a whole.
+    """
+
+    jobs: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    globals: tuple[str, ...] = ()
+
+    def formulas(self, table: str, *, has_job_at_hand: bool = False) -> list[Formula]:
+        """Return the checked formulas of a table.
+
+        Args:
+            table: one of TABLES.
+            has_job_at_hand: whether columns about nodes may also be about the job to be placed.
+
+        Raises:
+            PolicyError: a text is no formula, or uses a word that the table has no value for.
+        """
+        scopes = {
+            "jobs": OF_JOBS,
+            "running": OF_JOBS,
+            "nodes": OF_PLACES if has_job_at_hand else _OF_NODES,
+            "globals": _OF_CLUSTER,
+        }[table]
+        return [Formula.parse(text, scopes=scopes) for text in getattr(self, table)]
+
+
+_NODES = (
+    "node_free_gpus / node_total_gpus",
+    "node_total_gpus / max_node_gpus",
+    "node_speed",
+)
+_GLOBALS = (
+    "utilization",
+    "fragmentation",
+    "queue_len / (queue_len + 32)",
+    "running_jobs / (running_jobs + 32)",
+    "arrival_rate * 60",
+)
+
+COLUMN_SETS: dict[str, Columns] = {
+    "default": Columns(
+        jobs=(
+            "wait / (wait + 3600)",
+            "log10(1 + estimate) / 6",
+            "log2(1 + gpus) / 10",
+            "log10(1 + work) / 9",
+            "priority / max_priority",
+            "can_start",
+            "gpus / (gpus + free_gpus)",
+            "wait / (wait + estimate)",
+        ),
+        nodes=_NODES,
+        running=(
+            "remaining / (remaining + 3600)",
+            "log2(1 + gpus) / 10",
+            "attained / (attained + 36000)",
+            "restarts / (restarts + 1)",
+        ),
+        globals=_GLOBALS,
+    ),
+    # The same without anything that depends on run times.
+    "blind": Columns(
+        jobs=(
+            "wait / (wait + 3600)",
+            "wait / (wait + 60)",
+            "log2(1 + gpus) / 10",
+            "attained / (attained + 36000)",
+            "priority / max_priority",
+            "can_start",
+            "gpus / (gpus + free_gpus)",
+            "user_jobs / (user_jobs + 8)",
+        ),
+        nodes=_NODES,
+        running=(
+            "attained / (attained + 36000)",
+            "log2(1 + gpus) / 10",
+            "priority / max_priority",
+            "restarts / (restarts + 1)",
+        ),
+        globals=_GLOBALS,
+    ),
+}
+"""Named sets of columns."""
+
+ColumnsArgument = str | Sequence[str] | Mapping[str, Sequence[str]] | Columns | None
+
+
+def resolve_columns(given: ColumnsArgument, *, knowledge: str) -> Columns:
+    """Return the columns that the option `features` means.
+
+    Args:
+        given: a name of COLUMN_SETS, formulas about waiting jobs, a mapping of tables to formulas
+            (tables not named keep the default's), or None for the default.
+        knowledge: without run times, the default has none of them either.
+
+    Raises:
+        ConfigError: an unknown set or table.
+    """
+    default = COLUMN_SETS["blind" if knowledge == "none" else "default"]
+    if given is None:
+        return default
+    if isinstance(given, Columns):
+        return given
+    if isinstance(given, str):
+        if given not in COLUMN_SETS:
+            what, expected, hint = unknown_name("set of columns", given, COLUMN_SETS)
+            raise ConfigError(what, where="features", expected=expected, hint=hint)
+        return COLUMN_SETS[given]
+    if isinstance(given, Mapping):
+        for table in given:
+            if table not in TABLES:
+                what, expected, hint = unknown_name("table", table, TABLES)
+                raise ConfigError(what, where="features", expected=expected, hint=hint)
+        return dataclasses.replace(
+            default, **{table: _texts(table, texts) for table, texts in given.items()}
+        )
+    return dataclasses.replace(default, jobs=_texts("jobs", given))
+
+
+def _texts(table: str, texts: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise ConfigError(
+            f"the columns of {table} are {texts!r}",
+            where="features",
+            expected='a list of formulas, such as ["wait / 3600", "gpus"]',
+        )
+    return tuple(texts)

@@ -1,0 +1,77 @@
+"""Job kinds: what the native core must know of a job beyond its columns, looked up by kind.
+
+Jobs with the same pool, GPU types and, where there are quotas, user share a class of nodes, a set
+of quota counters and a reference speed. An environment resolves every kind once, when it is made;
+episodes only look them up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.model.workload import Workload
+from berthline.sim.inputs import Inputs, prepare
+
+if TYPE_CHECKING:
+    from berthline.env.episodes_source import Columns, EpisodeSource
+    from berthline.model.cluster import Cluster
+    from berthline.policies.scheduler import Scheduler
+
+_ONE_ROW = 1
+
+
+class JobKinds:
+    """Every kind of job that a source may bring, resolved for a cluster.
+
+    Args:
+        source: where jobs come from.
+        cluster: the nodes.
+    """
+
+    def __init__(self, source: EpisodeSource, cluster: Cluster) -> None:
+        has_quotas = bool(cluster.quotas)
+        pools = range(-1, len(source.pool_names))
+        types = range(-1, len(source.gpu_type_sets))
+        users = range(len(source.user_names)) if has_quotas else range(1)
+        self._shape = (len(pools), len(types), len(users))
+        kinds = np.array(list(itertools.product(pools, types, users)), np.int32)
+        self.workload = Workload.from_columns(
+            submit=np.zeros(len(kinds)),
+            run=np.ones(len(kinds)),
+            estimate=np.ones(len(kinds)),
+            gpus=np.ones(len(kinds), np.int32),
+            pool=kinds[:, 0],
+            gpu_types=kinds[:, 1],
+            user=kinds[:, 2],
+            user_names=source.user_names if has_quotas else source.user_names[:1],
+            pool_names=source.pool_names,
+            gpu_type_sets=source.gpu_type_sets,
+            reference_type=source.reference_type,
+            name="kinds of jobs",
+        )
+        self._cluster = cluster
+
+    def inputs(self, scheduler: Scheduler, knowledge: str) -> Inputs:
+        """Return the inputs of a run whose jobs are one of each kind."""
+        return prepare(
+            self.workload, self._cluster, scheduler, knowledge=knowledge, seed=0, horizon=None
+        )
+
+    def columns(self, inputs: Inputs, drawn: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return the class, quota set and reference speed of the jobs of drawn episodes."""
+        known: dict[str, npt.NDArray[Any]] = {
+            "job_class": inputs.job_class,
+            "quota_set": inputs.quotas.job_set,
+            "reference_speed": inputs.reference_speed,
+        }
+        if len(self.workload) == 1:
+            jobs = drawn["submit"].shape[1]
+            return {name: np.full((_ONE_ROW, jobs), of[0], of.dtype) for name, of in known.items()}
+        _, num_types, num_users = self._shape
+        kind = (drawn["pool"] + 1) * num_types + drawn["gpu_types"] + 1
+        kind = kind * num_users + (drawn["user"] if num_users > 1 else 0)
+        return {name: of[kind] for name, of in known.items()}

@@ -1,0 +1,143 @@
+"""NativeEnvs: environments in the native core, with the arrays they write into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline import _native
+from berthline.env.supply import Supply
+from berthline.errors import ConfigError
+from berthline.model.schedule import Schedule
+
+if TYPE_CHECKING:
+    from berthline.env.plan import Plan
+    from berthline.model.workload import Workload
+
+SCORES: tuple[str, ...] = tuple(_native.scores)
+"""What is known of an episode when it is over."""
+
+
+class NativeEnvs:
+    """A number of environments that step together.
+
+    Attributes:
+        observation: (num_envs, size), the flat observations; overwritten by every step.
+        mask: (num_envs, num_actions), True = allowed; likewise.
+        pair_mask: (num_envs, window, num_nodes), of PickPlace; else empty.
+        reward: (num_envs,).
+        terms: (num_envs, num_terms), the terms of the reward.
+        terminated: (num_envs,).
+        truncated: (num_envs,).
+        illegal: (num_envs,), whether the last action was one that the mask forbade.
+        final_observation: (num_envs, size), of those that ended in the last step.
+        final_mask: (num_envs, num_actions), likewise.
+        scores: (num_envs, len(SCORES)), likewise.
+
+    Args:
+        plan: what they are.
+        num_envs: how many.
+        num_threads: threads that step them; 1 = the caller's own.
+        same_step: whether an environment whose episode is over begins the next at once.
+    """
+
+    def __init__(self, plan: Plan, num_envs: int, num_threads: int, *, same_step: bool) -> None:
+        self.plan = plan
+        self._arguments = plan.native_arguments()  # its columns must outlive the batch
+        self._batch = _native.Batch(
+            **self._arguments, num_envs=num_envs, num_threads=num_threads, same_step=same_step
+        )
+        size, actions = self._batch.observation_size, self._batch.num_actions
+        nodes = plan.cluster.num_nodes if plan.seat == "pickplace" else 0
+        self.num_envs = num_envs
+        self.observation = np.zeros((num_envs, size), np.float32)
+        self.mask = np.zeros((num_envs, actions), np.bool_)
+        self.pair_mask = np.zeros((num_envs, plan.options.window, nodes), np.bool_)
+        self.reward = np.zeros(num_envs)
+        self.terms = np.zeros((num_envs, self._batch.num_terms))
+        self.terminated = np.zeros(num_envs, np.bool_)
+        self.truncated = np.zeros(num_envs, np.bool_)
+        self.illegal = np.zeros(num_envs, np.bool_)
+        self.final_observation = np.zeros((num_envs, size), np.float32)
+        self.final_mask = np.zeros((num_envs, actions), np.bool_)
+        self.scores = np.zeros((num_envs, len(SCORES)))
+        self._batch.set_buffers(
+            observation=self.observation,
+            mask=self.mask.view(np.uint8),
+            pair_mask=self.pair_mask.view(np.uint8).reshape(num_envs, -1),
+            reward=self.reward,
+            terms=self.terms,
+            terminated=self.terminated.view(np.uint8),
+            truncated=self.truncated.view(np.uint8),
+            illegal=self.illegal.view(np.uint8),
+            final_observation=self.final_observation,
+            final_mask=self.final_mask.view(np.uint8),
+            final_scores=self.scores,
+        )
+        self._supply = Supply(plan, self._batch, num_envs)
+        self._refill_at = max(1, num_envs // 8)
+        self.step_single = self._batch.step_single
+
+    def seed(self, env: int, seed: int) -> None:
+        """Let an environment's next reset begin the first episode of a seed."""
+        self._supply.seed(env, seed)
+
+    def reset(self, envs: list[int]) -> None:
+        """Begin the next episode of these environments, whatever is going on in them."""
+        self._supply.fill([env for env in envs if not self._supply.is_ready(env)])
+        for env in envs:
+            self._batch.reset(env)
+            self._supply.began(env)
+        self._supply.fill(envs)
+
+    def step(self, actions: npt.NDArray[np.int64]) -> None:
+        """Answer every environment's question, and begin new episodes where one is over."""
+        self._batch.step(actions)
+        if self._batch.num_lacking >= self._refill_at or self._batch.num_stuck:
+            self.refill()
+
+    def refill(self) -> None:
+        """Give new episodes to those that have none, and begin those that waited for one."""
+        self._supply.fill(self._note_begun())
+        if self._batch.num_stuck:
+            self._batch.begin_stuck()
+            self.refill()
+
+    def _note_begun(self) -> list[int]:
+        """Return the environments that have begun the episode they had ready."""
+        lacking = self._batch.lacking()
+        for env in lacking:
+            self._supply.began(env)
+        return lacking
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of all episodes that have not begun; see `GeneratedEpisodes.set_load`."""
+        source: Any = self.plan.source
+        if not hasattr(source, "set_load"):
+            raise ConfigError(
+                "a load for episodes of a trace", expected="a generator: a trace is as it is"
+            )
+        source.set_load(low, high)
+        self._note_begun()
+        self._supply.redraw()
+
+    def question(self, env: int) -> dict[str, Any]:
+        """Return what an environment asks about: the clock, jobs by row, the job at hand."""
+        return self._batch.question(env)
+
+    def log(self, env: int) -> Schedule:
+        """Return the schedule log of an environment's episode, so far."""
+        horizon = self._batch.question(env)["horizon"]
+        return Schedule(**self._batch.log(env), horizon=horizon)
+
+    def workload(self, env: int) -> Workload:
+        """Return the jobs of an environment's episode."""
+        self._note_begun()
+        return self._supply.workload(env)
+
+    def episode(self, env: int) -> tuple[int, int]:
+        """Return (seed, number) of an environment's episode."""
+        self._note_begun()
+        return self._supply.key(env)

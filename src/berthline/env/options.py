@@ -1,0 +1,179 @@
+"""Options of the environments: plain keywords, the same for one environment and for a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from berthline.env.columns import ColumnsArgument
+from berthline.env.presets import PRESETS
+from berthline.env.registration import SEATS, env_id
+from berthline.env.rewards import RewardArgument
+from berthline.errors import ConfigError, unknown_name
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
+
+SEMANTICS = ("mask", "wait")
+OBSERVATIONS = ("dict", "flat")
+LOOKAHEADS = ("off", "per_gpu", "sorted", "cdf")
+WINDOW_POLICIES = ("head", "head+tail", "top")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What an environment is made of. Every field is a keyword of `gym.make` and `gym.make_vec`.
+
+    Attributes:
+        workload: WORKLOAD as on the command line (a generator, a trace file), or a Workload.
+        cluster: CLUSTER as on the command line, or a Cluster.
+        episode_jobs: jobs of an episode; None = the whole trace.
+        load: offered load of generated episodes, or (lowest, highest) of what each episode draws;
+            of a trace file, what its arrivals are rescaled to. None = as it is.
+        dials: settings of the generator, or of the trace format.
+        split: only windows from this part of the trace: train, validation or test.
+        knowledge: what is known of run times: none, estimate, predicted or exact.
+        order: sorts the queue, and decides where the agent does not.
+        discipline: who may pass a blocked job; None = easy, or skip without run times, or, for
+            `semantics="wait"`, strict.
+        placement: where jobs go, where the agent does not decide it.
+        gate: a further condition for jobs to start; None = none.
+        conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
+        window: waiting jobs shown.
+        window_policy: which ones, when more wait: `head`, `head+tail`, or `top`, an equal part by
+            each of `window_formulas` and by the order.
+        window_formulas: for the policy `top`, smallest value first.
+        running_window: running jobs shown.
+        running_order: formula by which they are chosen and sorted, smallest value first.
+        features: columns of the observation: see `berthline.env.columns`.
+        observation: `dict` of tables, or `flat`: one vector.
+        lookahead: when GPUs are expected to be free: `per_gpu`, `sorted`, `cdf`, `off` (zeros of
+            the same shape), or None for no such part.
+        lookahead_size: numbers it has; None = GPUs of the cluster, at most 64.
+        lookahead_seconds: what counts as 1 in it.
+        reward: a name, or terms: see `berthline.env.rewards`.
+        reward_weights: weights of its terms.
+        baseline: scheduler that rewards compare with.
+        semantics: Pick only: `mask` (jobs that can start now) or `wait` (any job; time runs until
+            it starts, and others may pass it as the discipline allows).
+        schedulers: Meta only: what the agent chooses from.
+        every_events: Meta only: decision points between two choices.
+        every_seconds: Meta only: seconds between two choices, at least.
+        placements: Place only: rules to choose from; empty = it chooses nodes.
+        protect_head: Backfill only: whether jobs that would delay the head are masked out.
+        max_holds: Gate only: how often one job may be held.
+        recheck: Gate only: seconds after which held jobs are asked about again though nothing has
+            happened; 0 = never.
+        min_run: Preempt only: seconds a job runs before it may be chosen.
+        max_restarts: Preempt only: how often a job may be preempted.
+        horizon_factor: the episode is truncated at last submission + factor x total work / GPUs;
+            None = never.
+        max_steps: the episode is truncated after so many decisions; None = never.
+        preset: options of a reference system; those given here win.
+    """
+
+    workload: str | Workload = "synthetic"
+    cluster: str | Cluster = "uniform:8x8:V100"
+    episode_jobs: int | None = 256
+    load: float | tuple[float, float] | None = None
+    dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    split: str | None = None
+    knowledge: str = "estimate"
+    order: str = "fcfs"
+    discipline: str | None = None
+    placement: str = "best-fit"
+    gate: str | None = None
+    conditions: Mapping[str, float] | None = None
+    window: int = 64
+    window_policy: str = "head"
+    window_formulas: Sequence[str] = ("gpus", "-wait")
+    running_window: int = 32
+    running_order: str | None = None
+    features: ColumnsArgument = None
+    observation: str = "dict"
+    lookahead: str | None = None
+    lookahead_size: int | None = None
+    lookahead_seconds: float = 10_000.0
+    reward: RewardArgument = "mean-jct-hours"
+    reward_weights: Mapping[str, float] | None = None
+    baseline: str = "fcfs+easy"
+    semantics: str = "mask"
+    schedulers: Sequence[str] = (
+        "fcfs+easy",
+        "sjf+easy",
+        "smallest-area+easy",
+        "largest-first+easy",
+    )
+    every_events: int = 1
+    every_seconds: float = 0.0
+    placements: Sequence[str] = ()
+    protect_head: bool = True
+    max_holds: int = 32
+    recheck: float = 0.0
+    min_run: float = 0.0
+    max_restarts: float = float("inf")
+    horizon_factor: float | None = None
+    max_steps: int | None = None
+    preset: str | None = None
+
+
+def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
+    """Return the options of an environment: what was given, then its preset, then defaults.
+
+    Raises:
+        ConfigError: an unknown option, preset or value, or a preset of another seat.
+    """
+    names = [field.name for field in dataclasses.fields(Options)]
+    for name in given:
+        if name not in names:
+            what, expected, hint = unknown_name("option", name, names)
+            raise ConfigError(what, where=f"environment {seat!r}", expected=expected, hint=hint)
+    merged = dict(given)
+    preset_name = given.get("preset")
+    if preset_name is not None:
+        if preset_name not in PRESETS:
+            what, expected, hint = unknown_name("preset", str(preset_name), PRESETS)
+            raise ConfigError(what, where="preset", expected=expected, hint=hint)
+        preset = PRESETS[preset_name]
+        if preset.seat != seat:
+            right = next(name for name, own in SEATS.items() if own == preset.seat)
+            raise ConfigError(
+                f"preset {preset_name!r} is for another seat",
+                where=f"environment {seat!r}",
+                expected=f"a preset of the seat {seat!r}",
+                hint=f"use {env_id(right)}",
+            )
+        merged = {**preset.options, **given}
+    options = Options(**merged)
+    _check_choice("semantics", options.semantics, SEMANTICS)
+    _check_choice("observation", options.observation, OBSERVATIONS)
+    _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
+    if options.lookahead is not None:
+        _check_choice("lookahead", options.lookahead, LOOKAHEADS)
+    for name, least in (
+        ("window", 1),
+        ("running_window", 1),
+        ("every_events", 1),
+        ("max_holds", 0),
+        ("max_steps", 1),
+        ("episode_jobs", 1),
+        ("lookahead_size", 1),
+    ):
+        value = getattr(options, name)
+        if value is not None and not (isinstance(value, int) and value >= least):
+            raise ConfigError(f"{name} is {value!r}", expected=f"a whole number from {least} on")
+    for name in ("every_seconds", "recheck", "min_run", "max_restarts", "horizon_factor"):
+        value = getattr(options, name)
+        if value is not None and not value >= 0:
+            raise ConfigError(f"{name} is {value!r}", expected="0 or more")
+    if not options.lookahead_seconds > 0:
+        raise ConfigError(
+            f"lookahead_seconds is {options.lookahead_seconds!r}", expected="more than 0"
+        )
+    return options
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        what, expected, hint = unknown_name(name, str(value), choices)
+        raise ConfigError(what, expected=expected, hint=hint)

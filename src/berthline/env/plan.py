@@ -1,0 +1,368 @@
+"""Plan: the options of an environment, checked and resolved into what the native core reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from berthline.env.columns import TABLES, Columns, resolve_columns
+from berthline.env.episodes_source import (
+    EpisodeSource,
+    GeneratedEpisodes,
+    TraceWindows,
+    WholeTrace,
+)
+from berthline.env.job_kinds import JobKinds
+from berthline.env.options import Options
+from berthline.env.rewards import Reward, resolve_reward
+from berthline.errors import ConfigError, PolicyError
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
+from berthline.policies.formulas import Formula
+from berthline.policies.scheduler import Scheduler
+from berthline.sim.inputs import Inputs
+from berthline.sim.native import formula_pair, run_arguments, scheduler_parts
+from berthline.traces.offered_load import scale_to_load
+from berthline.traces.workload_argument import is_generator, resolve_workload
+
+MAX_LOOKAHEAD = 64
+_LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
+"""Placements that plan over the whole workload, or in a way of their own, not one job at a time."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything an environment needs to know.
+
+    Attributes:
+        seat: which decisions the agent makes.
+        options: as given.
+        cluster: the nodes.
+        source: where episodes come from.
+        scheduler: decides whatever the agent does not.
+        columns: of the observation.
+        reward: its terms.
+        menu: Meta: schedulers; Place: rules; what the agent chooses from.
+        kinds: of jobs.
+        inputs: of a run with one job of each kind.
+        lookahead_size: numbers in the look-ahead; 0 = there is none.
+    """
+
+    seat: str
+    options: Options
+    cluster: Cluster
+    source: EpisodeSource
+    scheduler: Scheduler
+    columns: Columns
+    reward: Reward
+    menu: tuple[Scheduler, ...]
+    kinds: JobKinds
+    inputs: Inputs
+    lookahead_size: int
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are; of PickPlace, how many jobs and no-op."""
+        if self.seat in ("pick", "pickplace", "backfill"):
+            return self.options.window + 1
+        if self.seat == "preempt":
+            return self.options.running_window + 1
+        if self.seat == "gate":
+            return 2
+        return len(self.menu) if self.menu else self.cluster.num_nodes
+
+    def table_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the parts of an observation and their shapes, in the order of the flat vector."""
+        rows = {
+            "jobs": self.options.window,
+            "nodes": self.cluster.num_nodes,
+            "running": self.options.running_window,
+        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        for table in TABLES:
+            width = len(getattr(self.columns, table))
+            if width:
+                shapes[table] = (rows[table], width) if table in rows else (width,)
+        if self.lookahead_size:
+            shapes["lookahead"] = (self.lookahead_size,)
+        return shapes
+
+    def native_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the native core's Batch."""
+        inputs = run_arguments(self.inputs)
+        inputs["max_preemptions"] = 100_000 + 1_000 * self.source.jobs
+        inputs["may_fail"] = self.can_fail
+        options = self.options
+        if self.seat == "preempt":
+            inputs["scheduler"]["min_run"] = float(options.min_run)
+            inputs["scheduler"]["max_restarts"] = float(options.max_restarts)
+        return {
+            "inputs": inputs,
+            "seat": self._seat_arguments(),
+            "observation": {
+                **{
+                    table: [formula_pair(formula) for formula in self.formulas(table)]
+                    for table in TABLES
+                },
+                "look_ahead": options.lookahead or "none",
+                "look_ahead_size": self.lookahead_size,
+                "look_ahead_seconds": float(options.lookahead_seconds),
+            },
+            "rewards": self._reward_arguments(),
+        }
+
+    @property
+    def draws_at_random(self) -> bool:
+        """Whether placements or refusals are drawn."""
+        rules = (self.scheduler, *self.menu)
+        return self.cluster.conditions.refusal_rate > 0 or any(
+            rule.placement == "random" for rule in rules
+        )
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether nodes may go down."""
+        conditions = self.cluster.conditions
+        return bool(
+            self.cluster.outages
+            or np.isfinite(conditions.mtbf)
+            or np.isfinite(conditions.rack_mtbf)
+            or (self.cluster.mtbf > 0).any()
+        )
+
+    def formulas(self, table: str) -> list[Formula]:
+        """Return the formulas of a table of the observation."""
+        return self.columns.formulas(table, has_job_at_hand=self.seat == "place")
+
+    def _seat_arguments(self) -> dict[str, Any]:
+        options = self.options
+        shows_running = self.seat == "preempt" or bool(self.columns.running)
+        order = _running_order(self.seat, options) if shows_running else None
+        return {
+            "seat": self.seat,
+            "window": options.window,
+            "window_policy": options.window_policy,
+            "tops": [formula_pair(Formula.parse(text)) for text in options.window_formulas]
+            if options.window_policy == "top"
+            else [],
+            "running_window": options.running_window,
+            **dict(
+                zip(("running_order", "running_order_changes"), formula_pair(order), strict=True)
+            ),
+            "waits": options.semantics == "wait",
+            "protects_head": options.protect_head,
+            "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
+            "every_events": options.every_events,
+            "every_seconds": float(options.every_seconds),
+            "max_holds": options.max_holds,
+            "recheck": float(options.recheck),
+            "horizon_factor": float(options.horizon_factor or 0.0),
+            "max_steps": options.max_steps or 0,
+        }
+
+    def _reward_arguments(self) -> dict[str, Any]:
+        baseline = None
+        if self.reward.uses(_BASELINE_WORDS):
+            scheduler = Scheduler.parse(self.options.baseline)
+            baseline = run_arguments(self.kinds.inputs(scheduler, self.options.knowledge))
+        types = self.cluster.types
+        return {
+            "terms": [(term.occasion, formula_pair(term.parse())) for term in self.reward.terms],
+            "baseline": baseline,
+            "idle_w": np.array([kind.idle_w for kind in types])[self.cluster.gpu_type],
+            "peak_w": np.array([kind.peak_w for kind in types])[self.cluster.gpu_type],
+        }
+
+
+_BASELINE_WORDS = frozenset(
+    f"baseline_{score}" for score in ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")
+)
+
+
+def make_plan(seat: str, options: Options) -> Plan:
+    """Check that the options go together, and resolve them.
+
+    Raises:
+        BerthlineError: they do not.
+    """
+    cluster = options.cluster
+    if isinstance(cluster, str):
+        cluster = Cluster.parse(cluster)
+    if options.conditions:
+        cluster = cluster.with_conditions(options.conditions)
+    source = _source(options, cluster)
+    scheduler = _base_scheduler(seat, options)
+    menu = _menu(seat, options)
+    columns = resolve_columns(options.features, knowledge=options.knowledge)
+    if not any(getattr(columns, table) for table in TABLES):
+        raise ConfigError(
+            "an observation without columns", where="features", expected="at least one"
+        )
+    reward = resolve_reward(options.reward, options.reward_weights)
+    kinds = JobKinds(source, cluster)
+    plan = Plan(
+        seat=seat,
+        options=options,
+        cluster=cluster,
+        source=source,
+        scheduler=scheduler,
+        columns=columns,
+        reward=reward,
+        menu=menu,
+        kinds=kinds,
+        inputs=kinds.inputs(scheduler, options.knowledge),
+        lookahead_size=_lookahead_size(options, cluster),
+    )
+    _check_knowledge(plan)
+    return plan
+
+
+def _source(options: Options, cluster: Cluster) -> EpisodeSource:
+    workload, jobs = options.workload, options.episode_jobs
+    if isinstance(workload, str) and is_generator(workload):
+        if options.split is not None or jobs is None:
+            what = f"split {options.split!r}" if options.split is not None else "no episode_jobs"
+            raise ConfigError(
+                f"{what} given for a generator",
+                where=workload,
+                expected="split only with a trace, and episode_jobs with a generator",
+            )
+        return GeneratedEpisodes(
+            workload, cluster, jobs=jobs, load=options.load, dials=dict(options.dials)
+        )
+    if isinstance(options.load, tuple):
+        raise ConfigError(
+            f"load is {options.load}", where="a trace", expected="one number: it is rescaled once"
+        )
+    if isinstance(workload, str):
+        settings = {key: str(value) for key, value in options.dials.items()}
+        workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
+    elif options.load is not None:
+        workload = scale_to_load(workload, cluster, options.load)
+    if not isinstance(workload, Workload):
+        raise ConfigError(
+            f"workload is {type(workload).__name__}", expected="a name, a file or a Workload"
+        )
+    if options.knowledge == "estimate" and np.isnan(workload.estimate).all():
+        raise PolicyError(
+            "no job has an estimate",
+            where=f"workload {workload.name!r}",
+            hint='use knowledge="predicted", "exact" or "none"',
+        )
+    if jobs is None and options.split is None:
+        return WholeTrace(workload)
+    return TraceWindows(workload, jobs=jobs or len(workload), part=options.split)
+
+
+def _base_scheduler(seat: str, options: Options) -> Scheduler:
+    discipline = options.discipline
+    if discipline is None:
+        discipline = "skip" if options.knowledge == "none" else "easy"
+        if seat in ("pick", "pickplace"):
+            discipline = "strict"
+    text = f"{options.order}+{discipline}@{options.placement}"
+    scheduler = Scheduler.parse(text + (f"?{options.gate}" if options.gate else ""))
+    where = f"environment {seat!r}"
+    if scheduler.discipline == "rounds" or (
+        scheduler.discipline == "conservative" and seat in ("place", "pick", "pickplace")
+    ):
+        raise ConfigError(
+            f"discipline {scheduler.discipline!r}", where=where, expected="strict, skip or easy"
+        )
+    if scheduler.preemption is not None:
+        raise ConfigError(
+            "a preemption rule", where=where, expected="none: use the environment Preempt"
+        )
+    if scheduler.placement in ("milp", "fgd"):
+        raise ConfigError(
+            f"placement {scheduler.placement!r}",
+            where=where,
+            expected="a placement that needs no look at the whole workload",
+        )
+    if options.semantics == "wait" and options.gate:
+        raise ConfigError("a gate", where='semantics="wait"', expected="no gate")
+    if options.semantics == "wait" and seat != "pick":
+        raise ConfigError('semantics="wait"', where=where, expected="the environment Pick")
+    return scheduler
+
+
+def _menu(seat: str, options: Options) -> tuple[Scheduler, ...]:
+    if seat == "place":
+        menu = tuple(Scheduler.parse(f"fcfs@{rule}") for rule in options.placements)
+        for rule in menu:
+            if rule.placement in _LISTED_SEPARATELY:
+                raise ConfigError(
+                    f"placement {rule.placement!r}",
+                    where="placements",
+                    expected="rules that place jobs one by one, on as few nodes as possible",
+                )
+        return menu
+    if seat != "meta":
+        return ()
+    if not options.schedulers:
+        raise ConfigError("no schedulers", where="schedulers", expected="at least one")
+    menu = tuple(Scheduler.parse(text) for text in options.schedulers)
+    for scheduler in menu:
+        if scheduler.discipline == "rounds" or scheduler.preemption is not None:
+            raise ConfigError(
+                f"scheduler {str(scheduler)!r}",
+                where="schedulers",
+                expected="schedulers without rounds and preemption",
+            )
+        if scheduler.placement in _LISTED_SEPARATELY:
+            raise ConfigError(
+                f"placement {scheduler.placement!r}",
+                where=f"scheduler {str(scheduler)!r}",
+                expected="a placement that can be switched during a run",
+            )
+    return menu
+
+
+def _running_order(seat: str, options: Options) -> Formula:
+    """Return by what running jobs are sorted: who is next to end, or to be preempted."""
+    text = options.running_order
+    if text is None:
+        by = "-attained" if options.knowledge == "none" else "remaining"
+        text = f"-{by}" if seat == "preempt" and by == "remaining" else by
+    return Formula.parse(text)
+
+
+def _lookahead_size(options: Options, cluster: Cluster) -> int:
+    if options.lookahead is None:
+        return 0
+    size = options.lookahead_size or min(cluster.total_gpus, MAX_LOOKAHEAD)
+    if options.lookahead == "per_gpu" and size != cluster.total_gpus:
+        raise ConfigError(
+            f"a look-ahead of {size} numbers for {cluster.total_gpus} GPUs",
+            where='lookahead="per_gpu"',
+            expected="as many numbers as GPUs",
+            hint='set lookahead_size, or use "sorted" or "cdf"',
+        )
+    if options.knowledge == "none" and options.lookahead != "off":
+        raise PolicyError(
+            "a look-ahead needs run times, but knowledge is 'none'", where="lookahead"
+        )
+    return size
+
+
+def _check_knowledge(plan: Plan) -> None:
+    """Refuse formulas and schedulers that need run times where nothing is known of them."""
+    if plan.options.knowledge != "none":
+        return
+    texts = [
+        *((table, formula) for table in TABLES for formula in plan.formulas(table)),
+        *(("window_formulas", Formula.parse(text)) for text in plan.options.window_formulas),
+    ]
+    for where, formula in texts:
+        if formula.uses_estimate:
+            raise PolicyError(
+                f"{formula.text!r} needs run times, but knowledge is 'none'", where=where
+            )
+    for scheduler in plan.menu:
+        if scheduler.needs_run_times:
+            raise PolicyError(
+                f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
+                where="schedulers",
+            )

@@ -1,0 +1,35 @@
+"""Gymnasium's names of the environments. Light: entry points are text until somebody asks."""
+
+from __future__ import annotations
+
+SEATS = {
+    "Pick": "pick",
+    "Place": "place",
+    "PickPlace": "pickplace",
+    "Meta": "meta",
+    "Backfill": "backfill",
+    "Gate": "gate",
+    "Preempt": "preempt",
+}
+"""Seats by the name of their environment, `berthline/NAME-v0`."""
+
+
+def env_id(name: str) -> str:
+    """Return Gymnasium's id of an environment."""
+    return f"berthline/{name}-v0"
+
+
+def register_environments() -> None:
+    """Register every environment; those that are registered already stay as they are."""
+    from gymnasium.envs.registration import register, registry
+
+    for name, seat in SEATS.items():
+        if env_id(name) not in registry:
+            register(
+                env_id(name),
+                entry_point="berthline.env.single:SchedulingEnv",
+                vector_entry_point="berthline.env.vector:SchedulingVectorEnv",
+                kwargs={"seat": seat},
+                disable_env_checker=True,  # it costs more than a step; tests run it
+                order_enforce=False,  # the environment says so itself
+            )

@@ -1,0 +1,188 @@
+"""Rewards: what an agent is told about its decisions, as named sets of formulas.
+
+A reward is a sum of terms. Each term is a formula with an occasion, which says when it is
+evaluated and what it may be about:
+
+    decision   once for each decision
+    second     integrated over the time that passes until the next decision
+    finish     once for each job that finishes, about that job
+    end        once, when the episode is over
+
+Terms may know true run times: rewards are for training, not for scheduling.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from berthline.errors import ConfigError, unknown_name
+from berthline.policies.formulas import Formula
+
+SCOPES = {
+    "decision": frozenset({"cluster", "system", "decision"}),
+    "second": frozenset({"cluster", "system"}),
+    "finish": frozenset({"job", "cluster", "system", "finish"}),
+    "end": frozenset({"cluster", "system", "end"}),
+}
+"""What the words of a term may be about, by its occasion."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """One part of a reward.
+
+    Attributes:
+        name: what `info["reward_terms"]` calls it.
+        occasion: when it is evaluated: a key of SCOPES.
+        formula: its value.
+        weight: what it is multiplied by.
+    """
+
+    name: str
+    occasion: str
+    formula: str
+    weight: float = 1.0
+
+    def parse(self) -> Formula:
+        """Return the weighted, checked formula.
+
+        Raises:
+            ConfigError: an unknown occasion.
+            PolicyError: the text is no formula, or has a word without a value on this occasion.
+        """
+        if self.occasion not in SCOPES:
+            what, expected, hint = unknown_name("occasion", self.occasion, SCOPES)
+            raise ConfigError(
+                what, where=f"reward term {self.name!r}", expected=expected, hint=hint
+            )
+        text = self.formula if self.weight == 1.0 else f"{self.weight!r} * ({self.formula})"
+        return Formula.parse(text, scopes=SCOPES[self.occasion])
+
+
+@dataclasses.dataclass(frozen=True)
+class Reward:
+    """A named reward.
+
+    Attributes:
+        name: of REWARDS.
+        meaning: one line for lists.
+        terms: its parts.
+    """
+
+    name: str
+    meaning: str
+    terms: tuple[Term, ...]
+
+    def uses(self, words: frozenset[str]) -> bool:
+        """Whether a term uses any of the words."""
+        return any(term.parse().words & words for term in self.terms)
+
+
+def _relative(score: str, *, higher_is_better: bool = False) -> tuple[Term, ...]:
+    mine, theirs = f"mean_{score}", f"baseline_{score}"
+    gain = f"{mine} - {theirs}" if higher_is_better else f"{theirs} - {mine}"
+    # Ratios of times and slowdowns are safe from tiny denominators; utilizations are below 1.
+    largest = f"max({mine}, {theirs})" if higher_is_better else f"max({mine}, {theirs}, 1)"
+    return (Term(score, "end", f"({gain}) / {largest}"),)
+
+
+REWARDS: dict[str, Reward] = {
+    reward.name: reward
+    for reward in (
+        Reward(
+            "jct",
+            "minus seconds x jobs in the system: sums to minus the total JCT",
+            (Term("jct", "second", "-jobs_in_system"),),
+        ),
+        Reward(
+            "mean-jct-hours",
+            "the same per job and in hours: sums to minus the mean JCT",
+            (Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),),
+        ),
+        Reward(
+            "slowdown",
+            "minus the bounded slowdown of each job that finishes",
+            (Term("slowdown", "finish", "-bounded_slowdown"),),
+        ),
+        Reward(
+            "relative-bounded-slowdown",
+            "at the end, mean bounded slowdown against the baseline's: (theirs - mine) / larger",
+            _relative("bounded_slowdown"),
+        ),
+        Reward(
+            "relative-slowdown",
+            "the same for mean slowdown",
+            _relative("slowdown"),
+        ),
+        Reward("relative-wait", "the same for mean wait", _relative("wait")),
+        Reward("relative-jct", "the same for mean JCT (turnaround)", _relative("jct")),
+        Reward(
+            "relative-utilization",
+            "the same for GPU utilization: (mine - theirs) / larger",
+            _relative("utilization", higher_is_better=True),
+        ),
+        Reward(
+            "multi-objective",
+            "JCT, missed deadlines, energy and fairness, each a term of its own",
+            (
+                Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),
+                Term("deadlines", "finish", "-missed / num_jobs"),
+                Term("energy", "second", "-power_w / 3.6e6 / num_jobs"),
+                Term("fairness", "end", "fairness - 1"),
+            ),
+        ),
+    )
+}
+"""Named rewards."""
+
+RewardArgument = str | Reward | Mapping[str, str | Sequence[str]]
+
+
+def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = None) -> Reward:
+    """Return the reward that the option `reward` means.
+
+    Args:
+        given: a name of REWARDS, a Reward, or a mapping of terms to (occasion, formula).
+        weights: replace the weights of some terms; 0 leaves a term out of the sum.
+
+    Raises:
+        ConfigError: an unknown reward, term or occasion.
+        PolicyError: a formula cannot be used.
+    """
+    if isinstance(given, str):
+        if given not in REWARDS:
+            what, expected, hint = unknown_name("reward", given, REWARDS)
+            raise ConfigError(what, where="reward", expected=expected, hint=hint)
+        reward = REWARDS[given]
+    elif isinstance(given, Reward):
+        reward = given
+    elif isinstance(given, Mapping) and given:
+        terms: list[Term] = []
+        for name, pair in given.items():
+            if isinstance(pair, str) or len(pair) != 2:
+                raise ConfigError(
+                    f"term {name!r} is {pair!r}",
+                    where="reward",
+                    expected='an occasion and a formula, such as ("second", "-queue_len")',
+                )
+            terms.append(Term(name, pair[0], pair[1]))
+        reward = Reward("own", "given by the user", tuple(terms))
+    else:
+        raise ConfigError(
+            f"reward is {given!r}", expected="a name, or terms: {name: (occasion, formula)}"
+        )
+    names = [term.name for term in reward.terms]
+    for name in weights or {}:
+        if name not in names:
+            what, expected, hint = unknown_name("reward term", name, names)
+            raise ConfigError(what, where="reward_weights", expected=expected, hint=hint)
+    if weights:
+        terms = [
+            dataclasses.replace(term, weight=float(weights.get(term.name, term.weight)))
+            for term in reward.terms
+        ]
+        reward = dataclasses.replace(reward, terms=tuple(terms))
+    for term in reward.terms:
+        term.parse()
+    return reward

@@ -1,0 +1,135 @@
+"""SchedulingEnv: one environment, with an agent in one seat of the scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.options import resolve_options
+from berthline.env.plan import Plan, make_plan
+from berthline.env.spaces import action_space, observation_space
+from berthline.errors import SimulationError
+
+if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
+
+Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
+
+
+class SchedulingEnv(gymnasium.Env[Observation, Any]):
+    """A run of a cluster in which an agent fills one seat of the scheduler.
+
+    See docs/mdp.md for what it is asked and what it sees. An action that the mask forbids is taken
+    as the no-op, or as the first that is allowed where there is none; `info["illegal"]` says so.
+
+    Args:
+        seat: pick, place, pickplace, meta, backfill, gate or preempt.
+        options: see `berthline.env.options.Options`.
+
+    Example:
+        >>> import berthline, gymnasium as gym
+        >>> env = gym.make("berthline/Pick-v0", episode_jobs=64)
+        >>> observation, info = env.reset(seed=1)
+        >>> observation["jobs"].shape
+        (64, 8)
+    """
+
+    def __init__(self, seat: str = "pick", **options: Any) -> None:
+        self.plan: Plan = make_plan(seat, resolve_options(seat, options))
+        self.observation_space = observation_space(self.plan)
+        self.action_space = action_space(self.plan)
+        self._envs = NativeEnvs(self.plan, 1, 1, same_step=False)
+        self._flat = self.plan.options.observation == "flat"
+        self._has_pairs = seat == "pickplace"
+        self._row = self._envs.observation[0]
+        self._parts = []
+        begin = 0
+        for name, shape in self.plan.table_shapes().items():
+            end = begin + int(np.prod(shape))
+            self._parts.append((name, begin, end, shape))
+            begin = end
+        self._terms = [term.name for term in self.plan.reward.terms]
+        self._is_seeded = False
+        self._is_over = True
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin the next episode; with a seed, the first episode of that seed."""
+        super().reset(seed=seed, options=options)
+        if seed is not None or not self._is_seeded:
+            self._is_seeded = True
+            self._envs.seed(0, int(self.np_random.integers(2**30)) if seed is None else seed)
+        self._envs.reset([0])
+        self._is_over = False
+        number = self._envs.episode(0)
+        return self._observation(), {
+            "action_mask": self._envs.mask[0].copy(),
+            "episode_key": np.array(number),
+        }
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Carry out a decision and go on to the next one."""
+        if self._is_over:
+            raise SimulationError(
+                "a step without an episode", where="env.step", expected="env.reset() before it"
+            )
+        envs = self._envs
+        if self._has_pairs:
+            envs.step_single(int(action[0]), int(action[1]))
+        else:
+            envs.step_single(int(action), 0)
+        terminated, truncated = bool(envs.terminated[0]), bool(envs.truncated[0])
+        info: dict[str, Any] = {
+            "action_mask": envs.mask[0].copy(),
+            "reward_terms": envs.terms[0].copy(),
+        }
+        if envs.illegal[0]:
+            info["illegal"] = True
+        if terminated or truncated:
+            self._is_over = True
+            info["sched"] = dict(zip(SCORES, envs.scores[0].tolist(), strict=True))
+        return self._observation(), envs.reward.item(), terminated, truncated, info
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
+        mask: npt.NDArray[np.bool_] = self._envs.mask[0].copy()
+        return mask
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of all episodes that have not begun: a curriculum calls it."""
+        self._envs.set_load(low, high)
+
+    @property
+    def reward_terms(self) -> list[str]:
+        """Names of the terms in `info["reward_terms"]`."""
+        return self._terms
+
+    def question(self) -> dict[str, Any]:
+        """Return what is asked about: the clock, the job of each row, the job at hand."""
+        return self._envs.question(0)
+
+    def log(self) -> Schedule:
+        """Return the schedule log of this episode, so far."""
+        return self._envs.log(0)
+
+    def workload(self) -> Workload:
+        """Return the jobs of this episode."""
+        return self._envs.workload(0)
+
+    def _observation(self) -> Observation:
+        flat: npt.NDArray[np.float32] = self._row.copy()
+        if self._flat:
+            return flat
+        observation: dict[str, Any] = {
+            name: flat[begin:end].reshape(shape) for name, begin, end, shape in self._parts
+        }
+        observation["action_mask"] = self._envs.mask[0].view(np.int8).copy()
+        if self._has_pairs:
+            observation["pair_mask"] = self._envs.pair_mask[0].view(np.int8).copy()
+        return observation

@@ -1,0 +1,191 @@
+"""Supply: gives every environment of a batch its next episode before it needs it.
+
+Environment i's k-th episode is a function of (its seed, k) alone. Episodes are drawn many at a
+time, because one alone costs several times its share.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.env.episodes_source import MOST_EPISODES, MOST_SLOTS
+from berthline.model.workload import Workload
+from berthline.sim.outages import outages
+from berthline.sim.random import stream_key, uniform_column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline import _native
+    from berthline.env.plan import Plan
+
+ENOUGH = 32
+"""Episodes drawn at once."""
+
+_Columns = dict[str, npt.NDArray[Any]]
+
+
+def episode_seed(seed: int, episode: int) -> int:
+    """Return the seed that makes `simulate` draw what the environment draws in an episode."""
+    return seed * MOST_EPISODES + episode
+
+
+class Supply:
+    """The coming episodes of a batch.
+
+    Args:
+        plan: of the environments.
+        batch: whom to give them to.
+        num_envs: how many environments.
+    """
+
+    def __init__(self, plan: Plan, batch: _native.Batch, num_envs: int) -> None:
+        self._plan, self._batch = plan, batch
+        self._uses_random = plan.inputs.uses("random") or any(
+            "random" in formula.words for scheduler in plan.menu for formula in scheduler.formulas
+        )
+        self._seeds = np.zeros(num_envs, np.int64)
+        self._next = np.zeros(num_envs, np.int64)  # episode to be drawn
+        self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
+        self._current = np.full(num_envs, -1, np.int64)  # episode that is going on
+        self._ahead: list[deque[tuple[int, int, _Columns]]] = [deque() for _ in range(num_envs)]
+        self._no_random = np.zeros((1, 0))
+
+    def seed(self, env: int, seed: int) -> None:
+        """Let an environment begin anew with the first episode of a seed."""
+        self._seeds[env] = seed % MOST_SLOTS
+        self._next[env] = 0
+        self._given[env] = -1
+        self._ahead[env].clear()
+
+    def is_ready(self, env: int) -> bool:
+        """Whether the batch has the next episode of an environment."""
+        return bool(self._given[env] >= 0)
+
+    def began(self, env: int) -> None:
+        """Note that an environment has begun the episode it had ready."""
+        if self._given[env] >= 0:
+            self._current[env] = self._given[env]
+            self._given[env] = -1
+
+    def key(self, env: int) -> tuple[int, int]:
+        """Return (seed, number) of the episode that an environment is in."""
+        return int(self._seeds[env]), int(self._current[env])
+
+    def redraw(self) -> None:
+        """Draw everything that has not begun once more, as the source has changed."""
+        waiting = []
+        for env, ahead in enumerate(self._ahead):
+            ahead.clear()
+            if self._given[env] >= 0:
+                self._next[env] = self._given[env]
+                waiting.append(env)
+            elif self._current[env] >= 0:
+                self._next[env] = self._current[env] + 1
+        self.fill(waiting)
+
+    def fill(self, envs: Sequence[int]) -> None:
+        """Give each of these environments its next episode."""
+        if not len(envs):
+            return
+        if len(envs) * 2 > ENOUGH:
+            keys = np.stack((self._seeds[envs], self._next[envs]), axis=1)
+            self._give(np.array(envs, np.int64), keys, self._columns(keys))
+            return
+        short = [env for env in envs if not self._ahead[env]]
+        if short:
+            self._draw_ahead(short)
+        for env in envs:
+            episode, row, columns = self._ahead[env].popleft()
+            one = {
+                name: table[row : row + 1] if len(table) > 1 else table
+                for name, table in columns.items()
+            }
+            key = np.array([[self._seeds[env], episode]])
+            self._give(np.array([env], np.int64), key, one)
+
+    def workload(self, env: int) -> Workload:
+        """Return the jobs of the episode that an environment is in, as `simulate` takes them."""
+        source = self._plan.source
+        drawn = source.draw(np.array([self.key(env)], np.int64))
+        return Workload.from_columns(
+            **{name: table[0] for name, table in drawn.items()},
+            user_names=source.user_names,
+            pool_names=source.pool_names,
+            gpu_type_sets=source.gpu_type_sets,
+            reference_type=source.reference_type,
+            name=f"episode {self.key(env)}",
+            rebase=False,
+        )
+
+    def _draw_ahead(self, envs: Sequence[int]) -> None:
+        each = max(1, ENOUGH // len(envs))
+        keys = np.array(
+            [(self._seeds[env], self._next[env] + k) for env in envs for k in range(each)], np.int64
+        )
+        columns = self._columns(keys)
+        for i, env in enumerate(envs):
+            self._ahead[env].extend(
+                (int(self._next[env]) + k, i * each + k, columns) for k in range(each)
+            )
+
+    def _give(
+        self, envs: npt.NDArray[np.int64], keys: npt.NDArray[np.int64], columns: _Columns
+    ) -> None:
+        streams = np.zeros((len(envs), 2), np.uint64)
+        failures: list[list[tuple[float, int, int]]] | None = None
+        plan = self._plan
+        needs_seed = plan.can_fail or self._uses_random or plan.draws_at_random
+        if needs_seed:
+            seeds = [episode_seed(int(seed), int(number)) for seed, number in keys]
+            for row, seed in enumerate(seeds):
+                streams[row] = stream_key(seed, "placement"), stream_key(seed, "refusal")
+        if self._uses_random:
+            jobs = columns["submit"].shape[1]
+            draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in seeds]
+            columns = {**columns, "random": np.stack(draws)}
+        if plan.can_fail:
+            failures = [self._failures(seed, columns, row) for row, seed in enumerate(seeds)]
+        self._batch.supply(envs, columns, streams, failures)
+        self._given[envs] = keys[:, 1]
+        self._next[envs] = keys[:, 1] + 1
+
+    def _failures(self, seed: int, columns: _Columns, row: int) -> list[tuple[float, int, int]]:
+        last, longest = float(columns["submit"][row, -1]), float(columns["run"][row].max())
+        found = outages(self._plan.cluster, seed=seed, until=2.0 * last + 10.0 * longest)
+        return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
+
+    def _columns(self, keys: npt.NDArray[np.int64]) -> _Columns:
+        """Return the columns of episodes as the native core reads them."""
+        drawn = self._plan.source.draw(keys)
+        known = self._plan.options.knowledge == "estimate"
+        estimate = drawn["estimate"] if known else drawn["run"]
+        if known and np.isnan(estimate).any():
+            # A job submitted without a limit gets the largest one, as in a simulation.
+            estimate = np.where(
+                np.isnan(estimate), np.nanmax(estimate, axis=1, keepdims=True), estimate
+            )
+        columns = {
+            **{name: drawn[name] for name in _DRAWN},
+            **self._plan.kinds.columns(self._plan.inputs, drawn),
+            "estimate": estimate,
+            "random": self._no_random,
+        }
+        return {name: np.ascontiguousarray(table) for name, table in columns.items()}
+
+
+_DRAWN = (
+    "submit",
+    "run",
+    "gpus",
+    "gpu_milli",
+    "cpus",
+    "memory_mib",
+    "priority",
+    "deadline",
+    "user",
+)

@@ -1,0 +1,225 @@
+"""SchedulingVectorEnv: many environments that step together in the native core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.options import resolve_options
+from berthline.env.plan import Plan, make_plan
+from berthline.env.spaces import action_space, observation_space, views
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
+
+_RETURN, _LENGTH = SCORES.index("return"), SCORES.index("length")
+
+
+class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
+    """Environments of one kind, stepped at once.
+
+    What environment i does depends on its seed and its actions only: not on how many there are,
+    nor on the number of threads. `reset(seed=s)` gives environment i the seed s + i.
+
+    With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
+    step; its last observation is in `infos["final_obs"]` and what became of it in
+    `infos["final_info"]`. With `"next_step"` the step after the last begins the next episode, and
+    its action is ignored.
+
+    Args:
+        num_envs: how many.
+        seat: pick, place, pickplace, meta, backfill, gate or preempt.
+        num_threads: threads that step them.
+        autoreset_mode: `same_step` or `next_step`.
+        copy: whether observations and masks are copies; without, they are overwritten by the next
+            step, which is faster.
+        options: see `berthline.env.options.Options`.
+
+    Example:
+        >>> import berthline, gymnasium as gym
+        >>> envs = gym.make_vec("berthline/Pick-v0", num_envs=256, episode_jobs=64)
+        >>> observations, infos = envs.reset(seed=1)
+        >>> envs.action_masks().shape
+        (256, 65)
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        seat: str = "pick",
+        *,
+        num_threads: int = 1,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
+        copy: bool = True,
+        **options: Any,
+    ) -> None:
+        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
+            if value < 1:
+                raise ConfigError(f"{name} is {value!r}", expected="a whole number from 1 on")
+        self._mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
+        self.plan: Plan = make_plan(seat, resolve_options(seat, options))
+        self.num_envs = num_envs
+        self.single_observation_space = observation_space(self.plan)
+        self.single_action_space = action_space(self.plan)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._copy = copy
+        self._is_seeded = False
+        same_step = self._mode == AutoresetMode.SAME_STEP
+        self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=same_step)
+        self._everybody = np.ones(num_envs, np.bool_)
+        self._views = self._make_views(self._envs.observation, self._envs.mask)
+        self._actions = np.zeros(self.action_space.shape or (num_envs,), np.int64)
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin new episodes everywhere, or where `options["reset_mask"]` is True."""
+        envs = list(range(self.num_envs))
+        if options and "reset_mask" in options:
+            chosen = np.asarray(options["reset_mask"], np.bool_)
+            if chosen.shape != (self.num_envs,) or not chosen.any():
+                raise ConfigError(
+                    f"reset_mask has the shape {chosen.shape}",
+                    expected=f"({self.num_envs},) of bool, one of them True",
+                )
+            envs = np.flatnonzero(chosen).tolist()
+        seeds = self._seeds(seed)
+        for env in envs:
+            own = seeds[env]
+            if own is not None:
+                self._envs.seed(env, own)
+        self._is_seeded = True
+        self._envs.reset(envs)
+        return self._observations(), self._mask_info()
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        """Carry out one decision in every environment."""
+        envs = self._envs
+        if type(actions) is np.ndarray and actions.dtype == np.int64 and actions.flags.c_contiguous:
+            envs.step(actions)
+        else:
+            np.copyto(self._actions, np.asarray(actions), casting="same_kind")
+            envs.step(self._actions)
+        infos = self._mask_info()
+        infos["reward_terms"] = envs.terms.copy()
+        infos["_reward_terms"] = self._everybody
+        if envs.illegal.any():
+            infos["illegal"] = envs.illegal.copy()
+            infos["_illegal"] = infos["illegal"]
+        terminated, truncated = envs.terminated.copy(), envs.truncated.copy()
+        ended = terminated | truncated
+        if ended.any():
+            self._add_ended(infos, ended)
+        return self._observations(), envs.reward.copy(), terminated, truncated, infos
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return which actions are allowed now, (num_envs, num_actions)."""
+        return self._envs.mask.copy() if self._copy else self._envs.mask
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of all episodes that have not begun: a curriculum calls it."""
+        self._envs.set_load(low, high)
+
+    @property
+    def reward_terms(self) -> list[str]:
+        """Names of the columns of `infos["reward_terms"]`."""
+        return [term.name for term in self.plan.reward.terms]
+
+    def question(self, env: int) -> dict[str, Any]:
+        """Return what is asked about: the clock, the job of each row, the job at hand."""
+        return self._envs.question(env)
+
+    def log(self, env: int) -> Schedule:
+        """Return the schedule log of an environment's episode, so far."""
+        return self._envs.log(env)
+
+    def episode_key(self, env: int) -> tuple[int, int]:
+        """Return (seed, number) of an environment's episode."""
+        return self._envs.episode(env)
+
+    def _seeds(self, seed: int | list[int | None] | None) -> list[int | None]:
+        if isinstance(seed, (int, np.integer)):
+            self._np_random_seed = int(seed)
+            return [int(seed) + env for env in range(self.num_envs)]
+        if seed is not None:
+            if len(seed) != self.num_envs:
+                raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
+            return [None if own is None else int(own) for own in seed]
+        if self._is_seeded:
+            return [None] * self.num_envs
+        first = int(self.np_random.integers(2**29))
+        return [first + env for env in range(self.num_envs)]
+
+    def _observations(self) -> Any:
+        if not self._copy:
+            return self._views
+        if self.plan.options.observation == "flat":
+            return self._envs.observation.copy()
+        return self._make_views(self._envs.observation.copy(), self._envs.mask.copy())
+
+    def _make_views(self, flat: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> Any:
+        if self.plan.options.observation == "flat":
+            return flat
+        observations: dict[str, Any] = views(self.plan, flat)
+        observations["action_mask"] = mask.view(np.int8)
+        if self.plan.seat == "pickplace":
+            pairs = self._envs.pair_mask.view(np.int8)
+            observations["pair_mask"] = pairs.copy() if self._copy else pairs
+        return observations
+
+    def _mask_info(self) -> dict[str, Any]:
+        return {"action_mask": self.action_masks(), "_action_mask": self._everybody}
+
+    def _add_ended(self, infos: dict[str, Any], ended: npt.NDArray[np.bool_]) -> None:
+        """Add what became of the episodes that ended in this step."""
+        envs = self._envs
+        rows = np.flatnonzero(ended)
+        info: dict[str, Any] = {
+            "episode": {"r": envs.scores[:, _RETURN] * ended, "l": envs.scores[:, _LENGTH] * ended},
+            "sched": dict(zip(SCORES, envs.scores.T.copy(), strict=True)),
+            "_episode": ended,
+            "_sched": ended,
+        }
+        if self._mode != AutoresetMode.SAME_STEP:
+            infos.update(info)
+            return
+        last = np.full(self.num_envs, None, object)
+        flat = envs.final_observation[rows]
+        if self.plan.options.observation == "flat":
+            for i, row in enumerate(rows.tolist()):
+                last[row] = flat[i]
+        else:
+            parts: dict[str, Any] = views(self.plan, flat)
+            parts["action_mask"] = envs.final_mask[rows].view(np.int8)
+            if self.plan.seat == "pickplace":
+                parts["pair_mask"] = np.zeros((len(rows), *envs.pair_mask.shape[1:]), np.int8)
+            for i, row in enumerate(rows.tolist()):
+                last[row] = {name: table[i] for name, table in parts.items()}
+        infos["final_obs"], infos["_final_obs"] = last, ended
+        infos["final_info"], infos["_final_info"] = info, ended
+
+
+def _autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
+    if isinstance(given, AutoresetMode):
+        mode = given
+    else:
+        names = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP}
+        if given not in names:
+            raise ConfigError(f"autoreset_mode is {given!r}", expected="'same_step' or 'next_step'")
+        mode = names[given]
+    if mode == AutoresetMode.DISABLED:
+        raise ConfigError("autoreset_mode is disabled", expected="same_step or next_step")
+    return mode

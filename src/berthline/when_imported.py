@@ -1,0 +1,54 @@
+"""Registers the environments as soon as Gymnasium is imported, and imports it for nobody."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+_AWAITED = "gymnasium"
+
+
+class _Finder(MetaPathFinder):
+    """Stands before the usual finders until the awaited module is looked for, once."""
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - the signature is Python's
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        if name != _AWAITED:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        run = spec.loader.exec_module
+
+        def run_and_register(module: ModuleType) -> None:
+            run(module)
+            _register()
+
+        spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
+        return spec
+
+
+def _register() -> None:
+    from berthline.env.registration import register_environments
+
+    register_environments()
+
+
+def await_gymnasium() -> None:
+    """Register the environments now, or when Gymnasium is imported."""
+    if _AWAITED in sys.modules:
+        _register()
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
