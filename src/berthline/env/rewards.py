@@ -157,7 +157,7 @@ def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = 
         reward = REWARDS[given]
     elif isinstance(given, Reward):
         reward = given
-    elif isinstance(given, Mapping) and given:
+    elif given:
         terms: list[Term] = []
         for name, pair in given.items():
             if isinstance(pair, str) or len(pair) != 2:
