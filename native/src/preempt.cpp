@@ -22,6 +22,18 @@ bool Simulation::may_yield(double start, int32_t restarts) const {
   return start < now_ && now_ - start >= rule.min_run && restarts < rule.max_restarts;
 }
 
+// Calls visit(node, gpus) for what a running job holds.
+template <typename Visit>
+void Simulation::for_each_share(int32_t position, Visit visit) const {
+  const int32_t job = running_list_[position];
+  const int32_t node = run_rows_.node[position];
+  if (node != RunRow::kSeveralNodes) {
+    visit(node, inputs_.jobs.gpus[job]);
+  } else {
+    for (const Share& share : allocation(job)) visit(share.node, share.gpus);
+  }
+}
+
 // Starts a waiting job in place of running ones with a larger index; false = none can.
 bool Simulation::preempt_by_index() {
   const size_t waiting = num_candidates();
@@ -34,7 +46,9 @@ bool Simulation::preempt_by_index() {
 
   // Whom all of them together cannot help need not be looked at more closely.
   room_.begin(nodes_, layout_.num_nodes);
-  for (const Larger& other : larger_) change_room(room_, other.position, +1);
+  for (const Larger& other : larger_) {
+    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
+  }
   const bool by_size = layout_.one_class && layout_.only_whole;  // equal sizes, equal answers
   uint64_t no_room = 0;                                          // sizes, as in Sizes
   const auto has_room = [&](int32_t job) {
@@ -144,7 +158,8 @@ void Simulation::drop_smaller(double than) {
   size_t kept_sorted = 0;
   for (size_t i = 0; i < larger_.size(); ++i) {
     if (!(larger_[i].index.key() > than)) {
-      change_room(room_, larger_[i].position, -1);
+      for_each_share(larger_[i].position,
+                     [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
       continue;
     }
     larger_[kept++] = larger_[i];
@@ -167,34 +182,65 @@ const Simulation::Larger& Simulation::next_larger(size_t i) {
   return larger_[i];
 }
 
-// Adds what a running job holds to the room, or takes it out again.
-void Simulation::change_room(Room& room, int32_t position, int32_t sign) const {
-  const int32_t job = running_list_[position];
-  const int32_t node = run_rows_.node[position];
-  if (node != RunRow::kSeveralNodes) {
-    room.add(node, sign * inputs_.jobs.gpus[job]);
-  } else {
-    for (const Share& share : allocation(job)) room.add(share.node, sign * share.gpus);
+// Puts into `victims_` those of `larger_` that make place for a gang on its own nodes if they go,
+// the largest first, and into `trial_` the nodes without them.
+bool Simulation::collect_by_trial(const Gang& who) {
+  const std::vector<uint8_t>& own = inputs_.cluster.may_use[who.job_class];
+  trial_ = nodes_;
+  victims_.clear();
+  for (size_t i = 0; i < larger_.size(); ++i) {
+    const int32_t other = next_larger(i).index.job();
+    const std::span<const Share> shares = allocation(other);
+    if (std::none_of(shares.begin(), shares.end(),
+                     [&](const Share& share) { return own[share.node] != 0; })) {
+      continue;
+    }
+    trial_.give_back(gang(other), shares);
+    victims_.push_back(other);
+    if (try_place_own(trial_, who.job)) return true;
   }
+  return false;
+}
+
+// The same where the gang fits if one of its own nodes has enough free GPUs. Jobs on nodes that
+// have too few even without them are left out: they would be spared anyway.
+bool Simulation::collect_by_room(const Gang& who) {
+  const std::vector<uint8_t>& own = inputs_.cluster.may_use[who.job_class];
+  const auto is_large_enough = [&](int32_t node) {
+    return own[node] && trial_room_[node] >= who.gpus;
+  };
+  trial_room_.begin(nodes_, layout_.num_nodes);
+  victims_.clear();
+  bool found = nodes_.fits(who);
+  bool any_yields = false;
+  size_t count = 0;
+  for (; count < larger_.size() && !(found && any_yields); ++count) {
+    for_each_share(next_larger(count).position, [&](int32_t node, int32_t gpus) {
+      trial_room_.add(node, gpus);
+      any_yields = any_yields || own[node];
+      found = found || is_large_enough(node);
+    });
+  }
+  if (!(found && any_yields)) return false;
+  trial_ = nodes_;
+  for (size_t i = 0; i < count; ++i) {
+    bool matters = false;
+    for_each_share(larger_[i].position,
+                   [&](int32_t node, int32_t) { matters = matters || is_large_enough(node); });
+    if (!matters) continue;
+    const int32_t other = larger_[i].index.job();
+    victims_.push_back(other);
+    trial_.give_back(gang(other), allocation(other));
+  }
+  return true;
 }
 
 // Finds who of `larger_` must yield so that the job fits on nodes of its own pool, and puts its
 // allocation into `placed_`.
 bool Simulation::find_victims(int32_t job) {
-  const std::vector<uint8_t>& own = inputs_.cluster.may_use[class_of(job)];
-  const auto is_own = [&](const Share& share) { return own[share.node] != 0; };
-  victims_.clear();
-  bool found = false;
-  trial_ = nodes_;
-  for (size_t i = 0; i < larger_.size() && !found; ++i) {
-    const int32_t other = next_larger(i).index.job();
-    const std::span<const Share> shares = allocation(other);
-    if (std::none_of(shares.begin(), shares.end(), is_own)) continue;
-    trial_.give_back(gang(other), shares);
-    victims_.push_back(other);
-    found = try_place_own(trial_, job);
-  }
-  if (!found) return false;
+  const Gang who = gang(job);
+  const bool needs_one_node = layout_.indexed && is_on_fewest_nodes() && who.nodes_min == 1;
+  if (!(needs_one_node ? collect_by_room(who) : collect_by_trial(who))) return false;
   for (size_t i = victims_.size(); i-- > 0;) {
     const Gang other = gang(victims_[i]);
     trial_.take(other, allocation(other.job));

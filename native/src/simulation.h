@@ -291,7 +291,8 @@ class Simulation : public LineSource {
   double evaluate_challengers();
   void find_larger(double than);
   void find_larger_steady(double than);
-  void change_room(Room& room, int32_t position, int32_t sign) const;
+  template <typename Visit>
+  void for_each_share(int32_t position, Visit visit) const;
   // Whether the placement never puts a gang on more nodes than it needs.
   bool is_on_fewest_nodes() const {
     return layout_.monotone && layout_.placement != Placement::kScatter;
@@ -301,6 +302,8 @@ class Simulation : public LineSource {
   void rank(int32_t job);
   bool forget_rank(int32_t job);
   const Larger& next_larger(size_t i);
+  bool collect_by_trial(const Gang& who);
+  bool collect_by_room(const Gang& who);
   bool find_victims(int32_t job);
   bool move_jobs();
 
@@ -400,7 +403,7 @@ class Simulation : public LineSource {
     int32_t job;
   };
   std::deque<Started> not_ranked_;  // running jobs that may not yield yet, and some that have gone
-  Room room_;
+  Room room_, trial_room_;
   std::vector<int32_t> victims_;
 
   // Quantities of the vocabulary, kept up only when a formula uses them.

@@ -86,13 +86,99 @@ Line steady(double value) {
   return line;
 }
 
-Line scaled(const Line& line, double by, double value) {
-  Line result = line;
-  result.value = value;
-  result.slope *= by;
-  result.size *= std::fabs(by);
-  result.growth *= std::fabs(by);
-  return result;
+void scale(Line& line, double by) {
+  line.slope *= by;
+  line.size *= std::fabs(by);
+  line.growth *= std::fabs(by);
+}
+
+// What Formula::evaluate gives for one job; the commonest operations without a call.
+double apply_to_one(Operation operation, double a, double b, double c) {
+  switch (operation) {
+    case Operation::kAdd:
+      return a + b;
+    case Operation::kSubtract:
+      return a - b;
+    case Operation::kMultiply:
+      return a * b;
+    case Operation::kDivide:
+      return a / b;
+    case Operation::kLess:
+      return a < b;
+    case Operation::kLessEqual:
+      return a <= b;
+    default:
+      apply(operation, &a, &b, &c, 1);
+      return a;
+  }
+}
+
+// Writes the result of an operation on lines over the first of them.
+void combine(Operation operation, int count, Line* operands, double now) {
+  Line& a = operands[0];
+  const Line& b = operands[1];
+  const Line& c = operands[2];
+  if (operation == Operation::kWhere) {
+    // Where both branches come to the same, the condition may change.
+    const bool same = b.is_steady && c.is_steady &&
+                      std::bit_cast<uint64_t>(b.value) == std::bit_cast<uint64_t>(c.value);
+    const double until = same ? std::min(b.until, c.until) : a.is_steady ? a.until : now;
+    a = a.value != 0 ? b : c;
+    a.until = same ? until : std::min(a.until, until);
+    return;
+  }
+  const double value = apply_to_one(operation, a.value, b.value, c.value);
+  bool all_steady = a.is_steady;
+  double until = a.until;
+  if (count > 1) {
+    all_steady = all_steady && b.is_steady;
+    until = std::min(until, b.until);
+  }
+  if (all_steady) {
+    a.value = value;
+    a.size = std::fabs(value);
+    a.until = until;
+    return;
+  }
+  if (is_comparison(operation)) {
+    until = std::min(until, until_they_meet(a, b, now));
+    a = steady(value);
+    a.until = until;
+    return;
+  }
+  switch (operation) {
+    case Operation::kAdd:
+    case Operation::kSubtract:
+      a.slope += operation == Operation::kAdd ? b.slope : -b.slope;
+      a.size += b.size;
+      a.growth += b.growth;
+      break;
+    case Operation::kNegate:
+      scale(a, -1);
+      break;
+    case Operation::kMultiply:
+      if (a.is_steady) {
+        const double by = a.value;
+        a = b;
+        scale(a, by);
+      } else {
+        scale(a, b.value);
+      }
+      break;
+    case Operation::kDivide:
+      scale(a, 1 / b.value);
+      break;
+    case Operation::kMin:
+    case Operation::kMax:
+      until = std::min(until, until_they_meet(a, b, now));
+      if (operation == Operation::kMin ? b.value < a.value : b.value > a.value) a = b;
+      break;
+    default:
+      until = now;
+  }
+  a.value = value;
+  a.is_steady = false;
+  a.until = until;
 }
 
 }  // namespace
@@ -109,64 +195,14 @@ double until_they_meet(const Line& a, const Line& b, double now) {
   return pace > 0 ? now + left / pace : std::numeric_limits<double>::infinity();
 }
 
-// The result of an operation on lines.
-Line combine(Operation operation, const Line* operands, double now) {
-  const Line& a = operands[0];
-  const Line& b = operands[1];
-  const Line& c = operands[2];
-  const int count = arity(operation);
-  double value = a.value;
-  apply(operation, &value, &b.value, &c.value, 1);
-  double until = a.until;
-  for (int i = 1; i < count; ++i) until = std::min(until, operands[i].until);
-  if (operation == Operation::kWhere) {
-    // Where both branches come to the same, the condition may change.
-    const bool same = b.is_steady && c.is_steady &&
-                      std::bit_cast<uint64_t>(b.value) == std::bit_cast<uint64_t>(c.value);
-    Line result = a.value != 0 ? b : c;
-    if (!a.is_steady) result.until = now;
-    result.until = same ? std::min(b.until, c.until) : std::min(a.until, result.until);
-    return result;
+SteadyFormula::SteadyFormula(const Formula& formula) {
+  for (const Instruction& instruction : formula.code()) {
+    const bool is_word = instruction.operation == Operation::kWord;
+    const auto moves = [&](bool running) {
+      return is_word && motion(instruction.word, running) != Motion::kSteady;
+    };
+    code_.push_back({instruction, arity(instruction.operation), moves(false), moves(true)});
   }
-  Line result = steady(value);
-  result.until = until;
-  if (std::all_of(operands, operands + count, [](const Line& l) { return l.is_steady; })) {
-    return result;
-  }
-  if (is_comparison(operation)) {
-    result.until = std::min(until, until_they_meet(a, b, now));
-    return result;
-  }
-  switch (operation) {
-    case Operation::kAdd:
-    case Operation::kSubtract:
-      result.slope = operation == Operation::kAdd ? a.slope + b.slope : a.slope - b.slope;
-      result.size = a.size + b.size;
-      result.growth = a.growth + b.growth;
-      break;
-    case Operation::kNegate:
-      result = scaled(a, -1, value);
-      break;
-    case Operation::kMultiply:
-      result = a.is_steady ? scaled(b, a.value, value) : scaled(a, b.value, value);
-      break;
-    case Operation::kDivide:
-      result = scaled(a, 1 / b.value, value);
-      break;
-    case Operation::kMin:
-    case Operation::kMax:
-      result = (operation == Operation::kMin ? b.value < a.value : b.value > a.value) ? b : a;
-      until = std::min(until, until_they_meet(a, b, now));
-      break;
-    default:
-      until = now;
-  }
-  result.is_steady = false;
-  result.until = until;
-  return result;
-}
-
-SteadyFormula::SteadyFormula(const Formula& formula) : code_(formula.code()) {
   stack_.resize(code_.size() + 2);  // an operation looks at three
   steady_waiting_ = find_steady(false);
   steady_running_ = find_steady(true);
@@ -174,13 +210,13 @@ SteadyFormula::SteadyFormula(const Formula& formula) : code_(formula.code()) {
 
 bool SteadyFormula::find_steady(bool running) const {
   std::vector<Motion> stack;
-  for (const Instruction& instruction : code_) {
+  for (const auto& [instruction, count, moves_waiting, moves_running] : code_) {
     if (instruction.operation == Operation::kNumber) {
       stack.push_back(Motion::kSteady);
     } else if (instruction.operation == Operation::kWord) {
       stack.push_back(motion(instruction.word, running));
     } else {
-      const size_t first = stack.size() - arity(instruction.operation);
+      const size_t first = stack.size() - static_cast<size_t>(count);
       stack[first] = motion(instruction.operation, &stack[first]);
       stack.resize(first + 1);
     }
@@ -188,28 +224,23 @@ bool SteadyFormula::find_steady(bool running) const {
   return !stack.empty() && stack.back() == Motion::kSteady;
 }
 
-// The value is the one Formula::evaluate gives, worked out by the same operations.
 SteadyValue SteadyFormula::evaluate(LineSource& source, int32_t job, double now) {
   const bool running = source.is_running(job);
   Line* top = stack_.data();  // one past the highest level in use
-  for (const Instruction& instruction : code_) {
-    const Operation operation = instruction.operation;
-    if (operation == Operation::kNumber) {
+  for (const Step& step : code_) {
+    const Instruction& instruction = step.instruction;
+    if (instruction.operation == Operation::kNumber) {
       *top++ = steady(instruction.number);
-      continue;
+    } else if (instruction.operation != Operation::kWord) {
+      top -= step.count - 1;
+      combine(instruction.operation, step.count, top - 1, now);
+    } else if (running ? step.moves_running : step.moves_waiting) {
+      *top++ = source.line(instruction.word, job);
+    } else {
+      double value;
+      source.fill(instruction.word, &job, 1, &value);
+      *top++ = steady(value);
     }
-    if (operation == Operation::kWord) {
-      if (motion(instruction.word, running) == Motion::kSteady) {
-        double value;
-        source.fill(instruction.word, &job, 1, &value);
-        *top++ = steady(value);
-      } else {
-        *top++ = source.line(instruction.word, job);
-      }
-      continue;
-    }
-    top -= arity(operation) - 1;
-    top[-1] = combine(operation, top - 1, now);
   }
   return {top[-1].value, top[-1].is_steady ? top[-1].until : now};
 }

@@ -52,7 +52,12 @@ class SteadyFormula {
  private:
   bool find_steady(bool running) const;
 
-  std::vector<Instruction> code_;
+  struct Step {
+    Instruction instruction;
+    int count;                          // of operands
+    bool moves_waiting, moves_running;  // a word that is a line
+  };
+  std::vector<Step> code_;
   bool steady_waiting_ = false;
   bool steady_running_ = false;
   std::vector<Line> stack_;
