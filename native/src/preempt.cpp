@@ -103,9 +103,9 @@ void Simulation::find_larger(double than) {
   inputs_.preemption.index.evaluate(*this, running_list_.data(),
                                     static_cast<int>(running_list_.size()), rows.index.data());
   int any = 0;  // mostly none is; without a branch, several are looked at at once
-  for (double& index : rows.index) {
-    index = or_infinity(index);
-    any |= index > than;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows.index[i] = or_infinity(rows.index[i]);
+    any |= rows.index[i] > than;
   }
   for (size_t i = 0; i < rows.size() && any != 0; ++i) {
     if (rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i])) {

@@ -14,36 +14,36 @@ struct RunRow {
   int32_t node;  // that holds all of it
 };
 
-// In the order of the list of running jobs, which is none.
+// In the order of the list of running jobs, which is none. Columns are longer than the list, so
+// that adding and removing jobs changes no lengths.
 class RunRows {
  public:
-  size_t size() const { return start.size(); }
-  void clear() { resize(0); }
+  size_t size() const { return size_; }
+  void clear() { size_ = 0; }
 
   void push_back(const RunRow& row) {
-    const size_t last = size();
-    resize(last + 1);
-    submit[last] = row.submit;
-    start[last] = row.start;
-    ran[last] = row.ran;
-    attained[last] = row.attained;
-    gpus[last] = row.gpus;
-    progress[last] = row.progress;
-    since[last] = row.since;
-    rate[last] = row.rate;
-    estimate[last] = row.estimate;
-    restarts[last] = row.restarts;
-    node[last] = row.node;
-    index[last] = 0;
-    is_ranked[last] = 0;
+    if (size_ == start.size()) {
+      for_each_column([&](auto& column) { column.resize(2 * size_ + 64); });
+    }
+    submit[size_] = row.submit;
+    start[size_] = row.start;
+    ran[size_] = row.ran;
+    attained[size_] = row.attained;
+    gpus[size_] = row.gpus;
+    progress[size_] = row.progress;
+    since[size_] = row.since;
+    rate[size_] = row.rate;
+    estimate[size_] = row.estimate;
+    restarts[size_] = row.restarts;
+    node[size_] = row.node;
+    is_ranked[size_] = 0;
+    ++size_;
   }
 
   // The last row takes the place of the one that goes.
   void remove(size_t position) {
-    for_each_column([&](auto& column) {
-      column[position] = column.back();
-      column.pop_back();
-    });
+    --size_;
+    for_each_column([&](auto& column) { column[position] = column[size_]; });
   }
 
   void set_rate(size_t position, double new_progress, double new_since, double new_rate) {
@@ -64,9 +64,8 @@ class RunRows {
     visit(progress), visit(since), visit(rate), visit(estimate), visit(restarts), visit(node);
     visit(index), visit(is_ranked);
   }
-  void resize(size_t count) {
-    for_each_column([&](auto& column) { column.resize(count); });
-  }
+
+  size_t size_ = 0;
 };
 
 }  // namespace berthline

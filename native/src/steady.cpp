@@ -254,8 +254,8 @@ void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job
   if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
 }
 
-void SteadyOrder::update(SteadyFormula& formula, LineSource& source, double now,
-                         SortedList& sorted) {
+void SteadyOrder::evaluate_due(SteadyFormula& formula, LineSource& source, double now,
+                               SortedList& sorted) {
   jobs_.clear();
   for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
     const int32_t job = due_.top().job();

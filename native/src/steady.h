@@ -77,9 +77,12 @@ class SteadyOrder {
     known_[job].until = kGone;
   }
   // Brings the list up to date.
-  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted) {
+    if (!due_.empty() && due_.top().key() < now) evaluate_due(formula, source, now, sorted);
+  }
 
  private:
+  void evaluate_due(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
   std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
