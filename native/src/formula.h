@@ -241,6 +241,11 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
+// How many values an operation takes.
+int arity(Operation operation);
+// Writes the results for n values over the first of up to three columns.
+void apply(Operation operation, double* a, const double* b, const double* c, int n);
+
 // Gives the values of a word for a block of jobs.
 class WordSource {
  public:
@@ -257,6 +262,7 @@ class Formula {
   Changes changes() const { return changes_; }
   bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
   const Words& words() const { return words_; }
+  const std::vector<Instruction>& code() const { return code_; }
   bool is_same_as(const Formula& other) const { return code_ == other.code_; }
 
   // Writes the value for each of `count` jobs to `out`.
