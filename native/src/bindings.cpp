@@ -5,11 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "arrow.h"
 #include "simulation.h"
+#include "text_table.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -37,6 +40,7 @@ constexpr const char* kPlacementNames[] = {
 };
 constexpr const char* kPreemptionNames[] = {"none", "index", "defrag"};
 constexpr const char* kChangesNames[] = {"never", "time", "state"};
+constexpr const char* kCellKindNames[] = {"number", "time", "word", "text"};
 
 template <typename T>
 std::vector<T> copied(const Column<T>& column) {
@@ -258,6 +262,59 @@ nb::dict run(nb::dict jobs, nb::dict cluster, nb::dict conditions, nb::dict sche
   return log_arrays(std::move(simulation), max_preemptions);
 }
 
+// What a piece of a text table holds in one column, for libraries that read Arrow's layout.
+struct ArrowColumn {
+  std::shared_ptr<const Cells> cells;
+
+  template <typename T>
+  static nb::object capsule(T content, const char* name) {
+    auto* held = new T(content);
+    return nb::steal(PyCapsule_New(held, name, [](PyObject* object) {
+      auto* released = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
+      if (released->release != nullptr) released->release(released);  // nobody took it over
+      delete released;
+    }));
+  }
+  nb::tuple exported(const nb::object&) const {
+    return nb::make_tuple(capsule(arrow_schema(*cells), "arrow_schema"),
+                          capsule(arrow_array(cells), "arrow_array"));
+  }
+};
+
+TextTable text_table(const nb::list& columns, int32_t width, char separator,
+                     const std::string& quote, const std::string& comment) {
+  std::vector<TextColumn> wanted;
+  for (nb::handle column : columns) {
+    wanted.push_back(
+        {nb::cast<int32_t>(column[0]),
+         named<CellKind>(kCellKindNames, nb::cast<std::string>(column[1]), "kind of cell"),
+         nb::cast<std::string>(column[2])});
+  }
+  return TextTable(std::move(wanted), width, separator, quote.empty() ? '\0' : quote[0], comment);
+}
+
+nb::object read_piece(TextTable& table, const nb::bytes& piece) {
+  std::vector<Cells> columns;
+  bool is_plain = false;
+  {
+    nb::gil_scoped_release unlocked;
+    is_plain = table.read({piece.c_str(), piece.size()}, columns);
+  }
+  if (!is_plain) return nb::none();
+  nb::list arrays;
+  for (Cells& cells : columns) {
+    arrays.append(ArrowColumn{std::make_shared<const Cells>(std::move(cells))});
+  }
+  return arrays;
+}
+
+ArrowColumn read_words(const TextTable& table, size_t column) {
+  const Texts& words = table.words(column);
+  Cells cells(CellKind::kText, words.size());
+  cells.texts = words;
+  return {std::make_shared<const Cells>(std::move(cells))};
+}
+
 template <size_t N>
 std::vector<std::string> list_of(const char* const (&names)[N]) {
   return {names, names + N};
@@ -281,6 +338,19 @@ NB_MODULE(_native, m) {
   m.attr("disciplines") = list_of(kDisciplineNames);
   m.attr("placements") = list_of(kPlacementNames);
   m.attr("preemptions") = list_of(kPreemptionNames);
+  nb::class_<ArrowColumn>(m, "ArrowColumn")
+      .def("__arrow_c_array__", &ArrowColumn::exported, "requested_schema"_a.none() = nb::none());
+  nb::class_<TextTable>(m, "TextTable")
+      .def(nb::new_(&text_table), nb::kw_only(), "columns"_a, "width"_a, "separator"_a, "quote"_a,
+           "comment"_a)
+      .def("read", &read_piece, "piece"_a)
+      .def("words", &read_words, "column"_a);
+  m.def(
+      "count_bytes",
+      [](const nb::bytes& text, char mark) {
+        return std::count(text.c_str(), text.c_str() + text.size(), mark);
+      },
+      "text"_a, "mark"_a, "How often a character occurs.");
   m.def("run", &run, nb::kw_only(), "jobs"_a, "cluster"_a, "conditions"_a, "scheduler"_a,
         "quotas"_a, "outages"_a, "typical"_a, "plan"_a.none(), "predicted"_a, "first_prediction"_a,
         "max_priority"_a, "max_preemptions"_a, "placement_key"_a, "refusal_key"_a, "horizon"_a,

@@ -1,4 +1,7 @@
-"""The native core (native/src/bindings.cpp). Private: use `berthline.sim.native`."""
+"""The native core (native/src/bindings.cpp).
+
+Private: use `berthline.sim.native` and `berthline.traces.csv_native`.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,3 +33,22 @@ def run(
     horizon: float,
     progress: Callable[[int], None] | None,
 ) -> dict[str, Any]: ...
+def count_bytes(text: bytes, mark: str) -> int: ...
+
+class ArrowColumn:
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+class TextTable:
+    def __init__(
+        self,
+        *,
+        columns: list[tuple[int, str, str]],
+        width: int,
+        separator: str,
+        quote: str,
+        comment: str,
+    ) -> None: ...
+    def read(self, piece: bytes) -> list[ArrowColumn] | None: ...
+    def words(self, column: int) -> ArrowColumn: ...
