@@ -61,10 +61,10 @@ inline ArrowArray arrow_array(std::shared_ptr<const Cells> cells) {
                            : cells->numbers.data();
   ArrowArray array{};
   array.length = static_cast<int64_t>(cells->size);
-  array.null_count = cells->empty;
+  array.null_count = cells->num_empty;
   array.n_buffers = is_text ? 3 : 2;
   auto* held = new Held{cells,
-                        {cells->empty > 0 ? cells->is_valid.data() : nullptr, values,
+                        {cells->num_empty > 0 ? cells->is_valid.data() : nullptr, values,
                          cells->texts.characters.data()}};
   array.buffers = held->buffers;
   array.private_data = held;

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -293,25 +292,27 @@ TextTable text_table(const nb::list& columns, int32_t width, char separator,
   return TextTable(std::move(wanted), width, separator, quote.empty() ? '\0' : quote[0], comment);
 }
 
-nb::object read_piece(TextTable& table, const nb::bytes& piece) {
-  std::vector<Cells> columns;
-  bool is_plain = false;
-  {
-    nb::gil_scoped_release unlocked;
-    is_plain = table.read({piece.c_str(), piece.size()}, columns);
-  }
-  if (!is_plain) return nb::none();
-  nb::list arrays;
-  for (Cells& cells : columns) {
-    arrays.append(ArrowColumn{std::make_shared<const Cells>(std::move(cells))});
-  }
-  return arrays;
+bool read_piece(TextTable& table, const nb::bytes& piece) {
+  nb::gil_scoped_release unlocked;
+  return table.read({piece.c_str(), piece.size()});
 }
 
-ArrowColumn read_words(const TextTable& table, size_t column) {
-  const Texts& words = table.words(column);
-  Cells cells(CellKind::kText, words.size());
-  cells.texts = words;
+nb::list take_columns(TextTable& table) {
+  nb::list columns;
+  for (std::vector<Cells>& runs : table.take()) {
+    nb::list column;
+    for (Cells& cells : runs) {
+      column.append(ArrowColumn{std::make_shared<const Cells>(std::move(cells))});
+    }
+    columns.append(column);
+  }
+  return columns;
+}
+
+ArrowColumn copy_words(const TextTable& table, size_t column) {
+  Cells cells(CellKind::kText);
+  cells.texts = table.words(column);
+  cells.add_rows(cells.texts.size());
   return {std::make_shared<const Cells>(std::move(cells))};
 }
 
@@ -344,12 +345,11 @@ NB_MODULE(_native, m) {
       .def(nb::new_(&text_table), nb::kw_only(), "columns"_a, "width"_a, "separator"_a, "quote"_a,
            "comment"_a)
       .def("read", &read_piece, "piece"_a)
-      .def("words", &read_words, "column"_a);
+      .def("take", &take_columns)
+      .def("words", &copy_words, "column"_a);
   m.def(
       "count_bytes",
-      [](const nb::bytes& text, char mark) {
-        return std::count(text.c_str(), text.c_str() + text.size(), mark);
-      },
+      [](const nb::bytes& text, char mark) { return count_of({text.c_str(), text.size()}, mark); },
       "text"_a, "mark"_a, "How often a character occurs.");
   m.def("run", &run, nb::kw_only(), "jobs"_a, "cluster"_a, "conditions"_a, "scheduler"_a,
         "quotas"_a, "outages"_a, "typical"_a, "plan"_a.none(), "predicted"_a, "first_prediction"_a,

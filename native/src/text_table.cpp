@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -102,14 +103,13 @@ bool is_ascii(std::string_view text) {
   return all < 0x80;
 }
 
-// Reads digits with or without a point among them. The value is the nearest there is; false where
-// that takes more than a division, and for everything else that is written in another way.
+// Reads digits with or without a point and an exponent. The value is the nearest there is. False
+// = it is written in another way, or it is one of few that some compilers' libraries cannot read.
 bool read_number(std::string_view text, double& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   const bool is_negative = *at == '-';
   at += is_negative;
-  const char* const first = at;
   uint64_t digits = 0;
   const auto read_digits = [&] {
     const char* const begin = at;
@@ -118,22 +118,41 @@ bool read_number(std::string_view text, double& out) {
     }
     return at - begin;
   };
-  if (read_digits() == 0) return false;
+  const int64_t whole = read_digits();
+  if (whole == 0) return false;
   int64_t decimals = 0;
   if (at < end && *at == '.') {
     ++at;
     decimals = read_digits();
     if (decimals == 0) return false;
   }
-  if (at != end || end - first > kMostDigits + 1) return false;
-  if (decimals == 0 && end - first > kMostDigits) return false;
-  if (decimals > 0 && digits > kMostExact) return false;
-  const double value = static_cast<double>(digits) / kPowersOfTen[decimals];
-  out = is_negative ? -value : value;
-  return true;
+  if (at == end && whole + decimals <= kMostDigits && (decimals == 0 || digits <= kMostExact)) {
+    const double value = static_cast<double>(digits) / kPowersOfTen[decimals];
+    out = is_negative ? -value : value;
+    return true;
+  }
+  if (at < end && *at != 'e' && *at != 'E') return false;
+#ifdef __cpp_lib_to_chars
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
+
+size_t count_of(std::string_view text, char mark) {
+  constexpr size_t kBlock = 240;  // fits the byte in which compilers then count, sixteen at a time
+  size_t count = 0, at = 0;
+  for (; at + kBlock <= text.size(); at += kBlock) {
+    uint8_t found = 0;
+    for (size_t i = 0; i < kBlock; ++i) found += text[at + i] == mark;
+    count += found;
+  }
+  for (; at < text.size(); ++at) count += text[at] == mark;
+  return count;
+}
 
 uint32_t Words::code_of(std::string_view word) {
   const uint64_t hash = hash_of(word);
@@ -163,10 +182,30 @@ void Words::grow() {
   }
 }
 
+void Cells::add_rows(size_t count) {
+  size += count;
+  is_valid.resize((size + 7) / 8, 0xff);
+  if (kind == CellKind::kNumber || kind == CellKind::kTime) numbers.resize(size);
+  if (kind == CellKind::kWord) codes.resize(size);
+}
+
+void Cells::drop_rows(size_t count) {
+  const size_t left = size - count;
+  for (size_t row = left; row < size; ++row) num_empty -= is_empty(row);
+  size = left;
+  is_valid.resize((size + 7) / 8);
+  if (size % 8 != 0) is_valid.back() |= static_cast<uint8_t>(0xff << size % 8);
+  numbers.resize(std::min(numbers.size(), size));
+  codes.resize(std::min(codes.size(), size));
+  texts.begin.resize(std::min(texts.begin.size(), size + 1));
+  texts.characters.resize(static_cast<size_t>(texts.begin.back()));
+}
+
 TextTable::TextTable(std::vector<TextColumn> columns, int32_t width, char separator, char quote,
                      std::string comment)
     : columns_(std::move(columns)),
       words_(columns_.size()),
+      read_(columns_.size()),
       width_(width),
       separator_(separator),
       quote_(quote),
@@ -175,7 +214,7 @@ TextTable::TextTable(std::vector<TextColumn> columns, int32_t width, char separa
 bool TextTable::find_cells(std::string_view piece) {
   if (piece.empty() || piece.back() != '\n') return false;
   if (piece.size() > std::numeric_limits<uint32_t>::max()) return false;
-  most_rows_ = static_cast<size_t>(std::count(piece.begin(), piece.end(), '\n'));
+  most_rows_ = count_of(piece, '\n');
   spans_.resize(std::max(spans_.size(), most_rows_ * columns_.size()));
   const char* const text = piece.data();
   Marks marks(piece, separator_, quote_);
@@ -218,60 +257,77 @@ bool TextTable::find_cells(std::string_view piece) {
   return true;
 }
 
-// Fills `out` by its kind; false = a cell is of another.
+// Adds the rows of a piece to cells of one kind; false = a cell is of another.
 bool TextTable::convert(size_t column, const char* text, Cells& out) {
-  const Span* const spans = spans_.data() + column * most_rows_;
+  const size_t first = out.size;
+  out.add_rows(num_rows_);
   const auto each = [&](auto&& take) {
-    for (size_t row = 0; row < num_rows_; ++row) {
-      const std::string_view cell(text + spans[row].begin, text + spans[row].end);
+    const Span* span = spans_.data() + column * most_rows_;
+    for (size_t row = first; row < out.size; ++row, ++span) {
+      const std::string_view cell(text + span->begin, text + span->end);
       if (cell.empty()) out.set_empty(row);
       if (!take(row, cell)) return false;
     }
     return true;
   };
   if (out.kind == CellKind::kNumber) {
-    out.numbers.resize(num_rows_);
     return each([&](size_t row, std::string_view cell) {
       return cell.empty() || read_number(cell, out.numbers[row]);
     });
   }
   if (out.kind == CellKind::kTime) {
     const DateForm form(columns_[column].pattern);
-    out.numbers.resize(num_rows_);
     return form.is_known() && each([&](size_t row, std::string_view cell) {
              return cell.empty() || form.read(cell, out.numbers[row]);
            });
   }
   if (out.kind == CellKind::kWord) {
-    out.codes.resize(num_rows_);
-    Words& words = words_[column];
     return each([&](size_t row, std::string_view cell) {
-      if (!cell.empty()) out.codes[row] = words.code_of(cell);
+      if (!cell.empty()) out.codes[row] = words_[column].code_of(cell);
       return true;
     });
   }
-  out.texts.begin.reserve(num_rows_ + 1);
   return each([&](size_t, std::string_view cell) {
     out.texts.add(cell);
     return true;
   });
 }
 
-bool TextTable::read(std::string_view piece, std::vector<Cells>& out) {
-  if (!find_cells(piece)) return false;
-  for (size_t column = 0; column < columns_.size(); ++column) {
-    Cells cells(columns_[column].kind, num_rows_);
-    if (!convert(column, piece.data(), cells)) {
-      cells = Cells(CellKind::kText, num_rows_);
-      convert(column, piece.data(), cells);
-    }
-    const std::vector<char>& characters = cells.texts.characters;
-    if (words_[column].take_foreign() || !is_ascii({characters.data(), characters.size()})) {
-      return false;
-    }
-    out.push_back(std::move(cells));
+void TextTable::add_cells(size_t column, std::string_view piece) {
+  std::vector<Cells>& read = read_[column];
+  for (CellKind kind : {columns_[column].kind, CellKind::kText}) {
+    if (read.empty() || read.back().kind != kind) read.emplace_back(kind);
+    if (convert(column, piece.data(), read.back())) return;
+    read.back().drop_rows(num_rows_);
+    if (read.back().size == 0) read.pop_back();
   }
-  return true;
+}
+
+bool TextTable::read(std::string_view piece) {
+  if (!find_cells(piece)) return false;
+  bool is_plain = true;
+  size_t column = 0;
+  for (; is_plain && column < columns_.size(); ++column) {
+    add_cells(column, piece);
+    is_plain = !words_[column].take_foreign();
+    const Cells& last = read_[column].back();
+    if (last.kind == CellKind::kText) {
+      const std::vector<char>& all = last.texts.characters;
+      const auto begin = last.texts.begin[last.size - num_rows_];
+      is_plain = is_ascii({all.data() + begin, all.data() + all.size()});
+    }
+  }
+  if (is_plain) return true;
+  while (column > 0) {
+    std::vector<Cells>& read = read_[--column];
+    read.back().drop_rows(num_rows_);
+    if (read.back().size == 0) read.pop_back();
+  }
+  return false;
+}
+
+std::vector<std::vector<Cells>> TextTable::take() {
+  return std::exchange(read_, std::vector<std::vector<Cells>>(columns_.size()));
 }
 
 }  // namespace berthline

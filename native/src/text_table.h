@@ -9,6 +9,9 @@
 
 namespace berthline {
 
+// How often a character occurs.
+size_t count_of(std::string_view text, char mark);
+
 enum class CellKind { kNumber, kTime, kWord, kText };
 
 // A column to read.
@@ -33,23 +36,26 @@ struct Texts {
   }
 };
 
-// What a piece of the table holds in one column, of which one of the three is filled.
+// Cells of one column in rows that follow one another, of which one of the three is filled.
 struct Cells {
-  explicit Cells(CellKind kind, size_t size)
-      : kind(kind), size(size), is_valid((size + 7) / 8, 0xff) {}
+  explicit Cells(CellKind kind) : kind(kind) {}
 
-  CellKind kind;  // kText where not all cells are of the kind wanted
-  size_t size;
+  CellKind kind;  // kText also where cells are not of the kind wanted
+  size_t size = 0;
   std::vector<uint8_t> is_valid;  // bits; 0 = an empty cell
-  int64_t empty = 0;
+  int64_t num_empty = 0;
   std::vector<double> numbers;  // of kNumber, and seconds of kTime
   std::vector<uint32_t> codes;  // of kWord
   Texts texts;                  // of kText
 
+  bool is_empty(size_t row) const { return (is_valid[row / 8] >> row % 8 & 1) == 0; }
   void set_empty(size_t row) {
     is_valid[row / 8] &= static_cast<uint8_t>(~(1u << row % 8));
-    ++empty;
+    ++num_empty;
   }
+  // Makes room for more rows, but for texts, which are added one by one; or takes the last away.
+  void add_rows(size_t count);
+  void drop_rows(size_t count);
 };
 
 // Numbers for words, in order of first appearance.
@@ -77,10 +83,12 @@ class TextTable {
   // A quote of 0 is none. Columns are in the order of their places.
   TextTable(std::vector<TextColumn> columns, int32_t width, char separator, char quote,
             std::string comment);
-  // Appends the columns of a piece of whole lines to `out`. False = it is not plain: it has a line
-  // with more or fewer cells, a comment, a row without a cell wanted, a quote inside a cell, or
-  // a wanted cell with blanks around it or characters beyond ASCII.
-  bool read(std::string_view piece, std::vector<Cells>& out);
+  // Reads a piece of whole lines. False = nothing was read, as the piece is not plain: it has a
+  // line with more or fewer cells, a comment, a row without a cell wanted, a quote inside a cell,
+  // or a wanted cell with blanks around it or characters beyond ASCII.
+  bool read(std::string_view piece);
+  // What was read since this was last asked for: [column], in rows of one kind each.
+  std::vector<std::vector<Cells>> take();
   // The words that the codes of a column stand for, in all pieces read.
   const Texts& words(size_t column) const { return words_[column].texts(); }
 
@@ -89,10 +97,12 @@ class TextTable {
     uint32_t begin, end;
   };
   bool find_cells(std::string_view piece);
+  void add_cells(size_t column, std::string_view piece);
   bool convert(size_t column, const char* text, Cells& out);
 
   std::vector<TextColumn> columns_;
-  std::vector<Words> words_;  // [column]
+  std::vector<Words> words_;              // [column]
+  std::vector<std::vector<Cells>> read_;  // [column]
   int32_t width_;
   char separator_, quote_;
   std::string comment_;

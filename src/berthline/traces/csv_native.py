@@ -45,20 +45,21 @@ class NativeReader:
             comment=form.comment or "",
         )
 
-    def read(self, piece: bytes) -> list[pl.Series] | None:
-        """Return the columns of a piece; None = it is not plain.
+    def read(self, piece: bytes) -> bool:
+        """Read a piece; False = it is not plain, and was not read."""
+        return self._table.read(piece)
+
+    def take(self) -> dict[str, list[pl.Series]]:
+        """Return what was read since this was last called: columns by name, each in pieces.
 
         Words are numbers that `with_words` replaces.
         """
         import polars as pl
 
-        columns = self._table.read(piece)
-        if columns is None:
-            return None
-        return [
-            converted(pl.Series(cells).rename(name), wanted)
-            for cells, (name, wanted) in zip(columns, self._wanted.items(), strict=True)
-        ]
+        return {
+            name: [converted(pl.Series(cells).rename(name), column) for cells in pieces]
+            for pieces, (name, column) in zip(self._table.take(), self._wanted.items(), strict=True)
+        }
 
     def with_words(self, columns: Mapping[str, list[pl.Series]]) -> dict[str, list[pl.Series]]:
         """Return columns with words in place of the numbers for them, after all pieces are read."""

@@ -115,19 +115,23 @@ class CsvReader:
             TraceError: the table cannot be read, or a line has the wrong number of cells.
         """
         columns: dict[str, list[pl.Series]] = {name: [] for name in wanted}
-        height, is_odd = 0, False
+
+        def add(pieces: Mapping[str, list[pl.Series]]) -> None:
+            for name, cells in pieces.items():
+                columns[name] += cells
+
         native = NativeReader(self.names, self._width, self._form, wanted)
+        is_odd = False
         for piece in self._rows(PIECE_BYTES):
-            cells = native.read(piece)
-            if cells is None:
+            if not native.read(piece):
                 frame, odd = self._careful.read(piece, wanted)
                 is_odd |= odd
-                cells = frame.get_columns()
-            height += len(cells[0])
-            for column in cells:
-                columns[column.name].append(column)
+                add(native.take())
+                add({cells.name: [cells] for cells in frame})
         if is_odd:
             self.lines.refuse_widths(self._width, shorter=True, longer=not self._form.longer_lines)
+        add(native.take())
+        height = sum(len(cells) for cells in next(iter(columns.values()), ()))
         return height, native.with_words(columns)
 
     def first_text(self, name: str) -> str:
