@@ -1,4 +1,7 @@
-"""The native core (native/src/bindings*.cpp). Private: use `berthline.sim.native`."""
+"""The native core (native/src/bindings*.cpp).
+
+Private: use `berthline.sim.native`, `berthline.env.native` and `berthline.traces.csv_native`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,3 +68,23 @@ def count_limits(
     values: NDArray[np.float64], limits: NDArray[np.float64], out: NDArray[np.intp]
 ) -> None: ...
 def running_sums(table: NDArray[np.float64], factors: NDArray[np.float64]) -> None: ...
+def count_bytes(text: bytes, mark: str) -> int: ...
+
+class ArrowColumn:
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+class TextTable:
+    def __init__(
+        self,
+        *,
+        columns: list[tuple[int, str, str]],
+        width: int,
+        separator: str,
+        quote: str,
+        comment: str,
+    ) -> None: ...
+    def read(self, piece: bytes) -> bool: ...
+    def take(self) -> list[list[ArrowColumn]]: ...
+    def words(self, column: int) -> ArrowColumn: ...
