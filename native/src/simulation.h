@@ -31,6 +31,7 @@ class Log {
     kRefuse,
     kNodeDown,
     kNodeUp,
+    kFallback,
   };
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
@@ -60,7 +61,6 @@ class Log {
  public:
   size_t count = 0;
   int64_t decisions = 0;
-  int64_t fallbacks = 0;  // plans that came to nothing
   int64_t preemptions = 0;
   LargeArray<double> time;
   LargeArray<uint8_t> kind;

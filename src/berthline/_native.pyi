@@ -20,7 +20,7 @@ def run(
     quotas: dict[str, Any],
     outages: list[tuple[float, int, int]],
     typical: list[tuple[int, ...]],
-    plan: Callable[..., Sequence[tuple[int, int]]] | None,
+    plan: Callable[..., Sequence[tuple[int, int]] | int] | None,
     predicted: bool,
     first_prediction: float,
     max_priority: float,

@@ -47,9 +47,10 @@ from berthline.cli.output import (
 from berthline.cli.run_directory import open_directory
 from berthline.cli.traces_file import Map, format_options
 from berthline.errors import PolicyError
-from berthline.model.schedule import PREEMPT
+from berthline.model.schedule import FALLBACK, FALLBACK_REASONS, PREEMPT, REJECT, REJECT_REASONS
 
 if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
@@ -247,7 +248,7 @@ def show(result: Result) -> None:
 
 
 def disturbances(result: Result) -> dict[str, str]:
-    """Return what came in between, in words: preemptions, refused starts, nodes that went down."""
+    """Return what came in between, in words: preemptions, refused starts, outages, fallbacks."""
     metrics = result.metrics()
     reasons = "; ".join(
         f"{reason} ({number(count)})"
@@ -263,6 +264,10 @@ def disturbances(result: Result) -> dict[str, str]:
         "outages": f"nodes went down {counted(metrics.outages, 'time')}; "
         f"{percent(metrics.utilization.available)} of GPU-seconds were up"
         if metrics.outages
+        else "",
+        "fallbacks": f"best-fit stood in for a plan {counted(metrics.fallbacks, 'time')}: "
+        + _by_reason(result.log, FALLBACK, FALLBACK_REASONS)
+        if metrics.fallbacks
         else "",
     }
 
@@ -299,16 +304,16 @@ def shorter_than_its_jobs(result: Result) -> str:
 
 def rejected_by_reason(result: Result) -> str:
     """Return why jobs were rejected, in words; empty when none was."""
+    return _by_reason(result.log, REJECT, REJECT_REASONS)
+
+
+def _by_reason(log: Schedule, kind: int, reasons: tuple[str, ...]) -> str:
+    """Return how often each reason stands in rows of this kind, in words."""
     import numpy as np
 
-    from berthline.model.schedule import REJECT, REJECT_REASONS
-
-    log = result.log
-    counts = np.bincount(log.detail[log.kind == REJECT], minlength=len(REJECT_REASONS))
+    counts = np.bincount(log.detail[log.kind == kind], minlength=len(reasons))
     return "; ".join(
-        f"{reason} ({count:,})"
-        for reason, count in zip(REJECT_REASONS, counts, strict=True)
-        if count
+        f"{reason} ({count:,})" for reason, count in zip(reasons, counts, strict=True) if count
     )
 
 

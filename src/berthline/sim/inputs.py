@@ -32,7 +32,7 @@ FIRST_PREDICTION = 3600.0
 
 Plan = Callable[
     [list[int], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    Sequence[tuple[int, int]],
+    Sequence[tuple[int, int]] | int,
 ]
 
 
@@ -79,7 +79,7 @@ class Inputs:
         typical: kinds of jobs and their numbers, for the placement `fgd`; else empty.
         plan: for the placement `milp`, a function that places a job with those after it; given
             their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
-            (node, gpus) pairs, or nothing.
+            (node, gpus) pairs, or why there is no plan (index into FALLBACK_REASONS).
     """
 
     workload: Workload

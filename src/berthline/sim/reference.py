@@ -111,7 +111,6 @@ class Simulation(State):
             alloc_slot=np.array(slots, np.int32),
             horizon=self.inputs.horizon,
             decisions=self.decisions,
-            fallbacks=self.fallbacks,
         )
 
     def unfinished(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.model.schedule import WHOLE_GPUS
+from berthline.model.schedule import FALLBACK, WHOLE_GPUS
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.random import uniform
 from berthline.sim.reference_fgd import growth
@@ -254,8 +254,8 @@ def planned(
         np.array(free.cpus),
         np.array(free.memory_mib),
     )
-    if not found:
-        sim.fallbacks += 1
+    if isinstance(found, int):
+        sim.write(FALLBACK, job, found)
         return allocation
     return [Share(node, gpus) for node, gpus in found]
 

@@ -161,7 +161,6 @@ class State:
         self.arrived = 0
         self.outages_left = len(inputs.outages.time)
         self.decisions = 0
-        self.fallbacks = 0
         self.preemptions = 0
         self.log: list[tuple[float, int, int, int]] = []
         self.allocated: list[Share] = []
