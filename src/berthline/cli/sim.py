@@ -260,6 +260,9 @@ def disturbances(result: Result) -> dict[str, str]:
         "preempted": f"{counted(jobs, 'job')}, {counted(metrics.preemptions, 'time')}: {reasons}"
         if reasons
         else "",
+        "lost": f"{number(metrics.lost_gpu_hours, 1)} GPU-hours held without lasting progress"
+        if metrics.lost_gpu_hours
+        else "",
         "refused": counted(metrics.refusals, "start") if metrics.refusals else "",
         "outages": f"nodes went down {counted(metrics.outages, 'time')}; "
         f"{percent(metrics.utilization.available)} of GPU-seconds were up"

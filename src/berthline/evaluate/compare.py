@@ -68,6 +68,7 @@ class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
     fairness: Fairness
     queue: QueueLength
     preemptions: float
+    lost_gpu_hours: float
     deadline_miss_rate: float | None
     load_imbalance: float
 
@@ -306,6 +307,7 @@ def _average(runs: list[Metrics]) -> AverageMetrics:
         ),
         queue=_average_record([run.queue for run in runs]),
         preemptions=_mean([run.preemptions for run in runs]),
+        lost_gpu_hours=_mean([run.lost_gpu_hours for run in runs]),
         deadline_miss_rate=_mean(rates) if rates else None,
         load_imbalance=_mean([run.load_imbalance for run in runs]),
     )
