@@ -149,6 +149,7 @@ void Simulation::find_open_gates() {
   }
   open_.clear();
   for (size_t i = 0; i < count; ++i) {
+    if (!held_at_.empty() && held_at_[ids_[i]] == log_.decisions) continue;
     if (values_[i] >= 0 || is_idle(class_of(ids_[i]))) open_.push_back(i);
   }
 }

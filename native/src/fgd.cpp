@@ -13,7 +13,7 @@ constexpr int32_t kMaxKinds = 1024;  // of jobs, whose growth is remembered for 
 
 void Nodes::remember_growth() {
   if (layout_->placement != Placement::kFgd || layout_->num_kinds > kMaxKinds) return;
-  growth_.resize(static_cast<size_t>(layout_->num_kinds) * layout_->num_nodes);
+  growth_.assign(static_cast<size_t>(layout_->num_kinds) * layout_->num_nodes, {});
   fragments_.assign(layout_->num_nodes, kUnknown);
 }
 

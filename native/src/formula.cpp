@@ -4,14 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-// The same loops compiled for wider vectors; the loader picks what the machine has. One operation
-// per loop leaves nothing to contract, so all clones give the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define BERTHLINE_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define BERTHLINE_CLONES
-#endif
+#include "clones.h"
 
 namespace berthline {
 namespace {
@@ -122,14 +115,11 @@ Formula::Formula(std::vector<Instruction> code, Changes changes)
   for (const Instruction& instruction : code_) {
     depth += 1 - arity(instruction.operation);
     deepest = std::max(deepest, depth);
+    if (instruction.operation == Operation::kWord) {
+      words_.set(static_cast<size_t>(instruction.word));
+    }
   }
   stack_.resize(static_cast<size_t>(deepest) * kBlock);
-}
-
-bool Formula::uses(Word word) const {
-  return std::any_of(code_.begin(), code_.end(), [word](const Instruction& instruction) {
-    return instruction.operation == Operation::kWord && instruction.word == word;
-  });
 }
 
 void Formula::evaluate(WordSource& source, const int32_t* jobs, int count, double* out) {

@@ -4,7 +4,9 @@
 // the result is the same, bit for bit, as the reference simulator's walk over the same tree.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace berthline {
@@ -100,6 +102,37 @@ enum class Word : uint8_t {
   kNodeSpeed,
   kNodeRunning,
   kNodeRack,
+  kJct,
+  kWaited,
+  kRunTime,
+  kTrueWork,
+  kSlowdown,
+  kBoundedSlowdown,
+  kMissed,
+  kJobsInSystem,
+  kWaitingSeconds,
+  kBacklogWork,
+  kPowerW,
+  kTotalWork,
+  kHorizon,
+  kNumJobs,
+  kIsNoOp,
+  kHasStarted,
+  kStartableWork,
+  kIsDone,
+  kTimeLeft,
+  kUnfinishedWork,
+  kMeanJct,
+  kMeanWait,
+  kMeanSlowdown,
+  kMeanBoundedSlowdown,
+  kMeanUtilization,
+  kFairness,
+  kBaselineJct,
+  kBaselineWait,
+  kBaselineSlowdown,
+  kBaselineBoundedSlowdown,
+  kBaselineUtilization,
 };
 inline constexpr const char* kWordNames[] = {
     "submit",
@@ -160,9 +193,43 @@ inline constexpr const char* kWordNames[] = {
     "node_speed",
     "node_running",
     "node_rack",
+    "jct",
+    "waited",
+    "run_time",
+    "true_work",
+    "slowdown",
+    "bounded_slowdown",
+    "missed",
+    "jobs_in_system",
+    "waiting_seconds",
+    "backlog_work",
+    "power_w",
+    "total_work",
+    "horizon",
+    "num_jobs",
+    "is_no_op",
+    "has_started",
+    "startable_work",
+    "is_done",
+    "time_left",
+    "unfinished_work",
+    "mean_jct",
+    "mean_wait",
+    "mean_slowdown",
+    "mean_bounded_slowdown",
+    "mean_utilization",
+    "fairness",
+    "baseline_jct",
+    "baseline_wait",
+    "baseline_slowdown",
+    "baseline_bounded_slowdown",
+    "baseline_utilization",
 };
-// Words from here on are about a node, and only in formulas of placements.
+using Words = std::bitset<std::size(kWordNames)>;
+// Words from here on are about a node, and only in formulas of placements and observations,
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
+// and words from here on are for rewards only.
+inline constexpr Word kFirstRewardWord = Word::kJct;
 
 // When a formula's value may change while a job waits.
 enum class Changes { kNever, kTime, kState };
@@ -188,7 +255,8 @@ class Formula {
 
   bool empty() const { return code_.empty(); }
   Changes changes() const { return changes_; }
-  bool uses(Word word) const;
+  bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
+  const Words& words() const { return words_; }
   bool is_same_as(const Formula& other) const { return code_ == other.code_; }
 
   // Writes the value for each of `count` jobs to `out`.
@@ -197,6 +265,7 @@ class Formula {
  private:
   std::vector<Instruction> code_;
   Changes changes_ = Changes::kNever;
+  Words words_;
   std::vector<double> stack_;  // kBlock values for each level
 };
 

@@ -148,6 +148,16 @@ struct Inputs {
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;
   double horizon = std::numeric_limits<double>::infinity();
+
+  // What an agent in a seat needs beyond that (agent.h); a run that decides for itself has none.
+  bool has_agent = false;
+  std::vector<Formula> watched;  // of observations and rewards
+  bool lists_running = false;    // running jobs are asked about
+  bool agent_preempts = false;
+  bool may_fail = false;              // there may be outages in later runs
+  bool may_reserve = false;           // the discipline may become one that makes reservations
+  bool may_reorder = false;           // the order may change
+  std::vector<Placement> placements;  // that may replace the one above
 };
 
 }  // namespace berthline

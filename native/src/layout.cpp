@@ -13,7 +13,38 @@ namespace {
 constexpr int32_t kMinIndexedNodes = 16;
 constexpr int32_t kMaxIndexedGpus = 64;
 
+struct Demands {
+  explicit Demands(const Inputs& inputs) {
+    const Jobs& jobs = inputs.jobs;
+    const Cluster& cluster = inputs.cluster;
+    const auto positive = [](auto value) { return value > 0; };
+    limits = (std::any_of(cluster.cpus.begin(), cluster.cpus.end(), positive) &&
+              std::any_of(jobs.cpus, jobs.cpus + jobs.count, positive)) ||
+             (std::any_of(cluster.memory_mib.begin(), cluster.memory_mib.end(), positive) &&
+              std::any_of(jobs.memory_mib, jobs.memory_mib + jobs.count, positive));
+    parts = std::any_of(jobs.gpu_milli, jobs.gpu_milli + jobs.count,
+                        [](int32_t milli) { return milli < kWholeGpu; });
+    only_gpus = std::find(jobs.gpus, jobs.gpus + jobs.count, 0) == jobs.gpus + jobs.count;
+  }
+  bool limits;     // CPUs or memory matter
+  bool parts;      // some jobs need part of a GPU
+  bool only_gpus;  // no job goes without
+};
+
 }  // namespace
+
+bool Layout::suits(const Inputs& inputs) const {
+  const Demands demands(inputs);
+  return (limits || !demands.limits) && (parts || !demands.parts) &&
+         (!only_whole || demands.only_gpus);
+}
+
+void Layout::begin_again(const Inputs& inputs) {
+  for (int32_t node = 0; node < num_nodes; ++node) {
+    if (!up[node]) set_up(node, true);
+  }
+  if (placement == Placement::kFgd) find_kinds(inputs.jobs);
+}
 
 Layout::Layout(const Inputs& inputs)
     : cluster(&inputs.cluster),
@@ -24,21 +55,21 @@ Layout::Layout(const Inputs& inputs)
   max_node_gpus = *std::max_element(cluster->gpus.begin(), cluster->gpus.end());
   total_gpus = 0;
   for (int32_t gpus : cluster->gpus) total_gpus += gpus;
-  const auto positive = [](auto value) { return value > 0; };
-  limits = (std::any_of(cluster->cpus.begin(), cluster->cpus.end(), positive) &&
-            std::any_of(jobs.cpus, jobs.cpus + jobs.count, positive)) ||
-           (std::any_of(cluster->memory_mib.begin(), cluster->memory_mib.end(), positive) &&
-            std::any_of(jobs.memory_mib, jobs.memory_mib + jobs.count, positive));
-  const auto is_part = [](int32_t milli) { return milli < kWholeGpu; };
-  parts = std::any_of(jobs.gpu_milli, jobs.gpu_milli + jobs.count, is_part);
+  const Demands demands(inputs);
+  limits = demands.limits;
+  parts = demands.parts;
   const bool typed_quotas =
       std::any_of(inputs.quotas.gpu_type.begin(), inputs.quotas.gpu_type.end(),
                   [](int32_t type) { return type >= 0; });
-  only_whole = !parts && !typed_quotas &&
-               std::find(jobs.gpus, jobs.gpus + jobs.count, 0) == jobs.gpus + jobs.count;
-  monotone = placement != Placement::kDefrag && placement != Placement::kBalance &&
-             placement != Placement::kMilpCandidates;
-  indexed = !limits && only_whole && placement <= Placement::kScatter &&
+  only_whole = !parts && !typed_quotas && demands.only_gpus;
+  std::vector<Placement> rules = inputs.placements;
+  rules.push_back(placement);
+  monotone = std::none_of(rules.begin(), rules.end(), [](Placement rule) {
+    return rule == Placement::kDefrag || rule == Placement::kBalance ||
+           rule == Placement::kMilpCandidates;
+  });
+  indexed = !limits && only_whole &&
+            *std::max_element(rules.begin(), rules.end()) <= Placement::kScatter &&
             num_nodes >= kMinIndexedNodes && max_node_gpus <= kMaxIndexedGpus;
   is_pool = num_nodes == 1 && !limits && only_whole;
   up.assign(num_nodes, 1);
@@ -152,6 +183,7 @@ void Layout::set_up(int32_t node, bool is_up) {
 void Layout::find_kinds(const Jobs& jobs) {
   std::map<std::tuple<int32_t, int32_t, int32_t, int64_t>, int32_t> kinds;
   job_kind.resize(jobs.count);
+  num_kinds = 0;
   for (int32_t job = 0; job < jobs.count; ++job) {
     const auto [entry, is_new] = kinds.try_emplace(
         {jobs.gpus[job], jobs.gpu_milli[job], jobs.cpus[job], jobs.memory_mib[job]}, num_kinds);

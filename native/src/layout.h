@@ -47,6 +47,10 @@ struct Layout {
   explicit Layout(const Inputs& inputs);
 
   int32_t words() const { return (num_nodes + 63) / 64; }
+  // Whether it is right for other jobs too; a layout that reckons with more than they need is.
+  bool suits(const Inputs& inputs) const;
+  // Makes it as it is before a run.
+  void begin_again(const Inputs& inputs);
 
   const Cluster* cluster;
   Placement placement;

@@ -39,6 +39,12 @@ class Nodes {
   int64_t class_free_milli(int32_t job_class) const;
   int64_t free_cpus(int32_t node) const;
   int64_t free_memory_mib(int32_t node) const;
+  // Pieces of the gang that a node can take; -1 = the gang may not use it.
+  int32_t room(const Gang& gang, int32_t node) const {
+    return is_open(gang, node) ? capacity(gang, node) : kNotForThisGang;
+  }
+  // What the gang holds on a node; for a part of a GPU also on which GPU.
+  Share share(const Gang& gang, int32_t node, int32_t pieces) const;
 
   // Nodes partly in use / nodes with a free GPU; 0 when no GPU is free. -1 = of all classes.
   double fragmentation(int32_t job_class) const;
@@ -109,7 +115,6 @@ class Nodes {
   bool place_in_tiers(const Gang& gang, std::vector<Share>& out);
   void keep_best_rack(const Gang& gang) const;
   void collect_tier_nodes(const Gang& gang) const;
-  Share share(const Gang& gang, int32_t node, int32_t pieces) const;
 
   // Fragmentation gradient descent (fgd.cpp).
   int64_t fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots, int64_t cpus,

@@ -120,7 +120,6 @@ int32_t Nodes::pick_scanned(const Gang& gang, int64_t at_least, int32_t step, in
   return best;
 }
 
-// What the gang holds on a node; for a part of a GPU also on which GPU.
 Share Nodes::share(const Gang& gang, int32_t node, int32_t pieces) const {
   if (gang.gpus == 0) return {node, 0};
   if (gang.is_whole()) return {node, pieces};

@@ -38,6 +38,7 @@ class Keyed {
 class Heap {
  public:
   void reserve(size_t count) { entries_.reserve(count); }
+  void clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
   const Keyed& top() const { return entries_.front(); }
 
@@ -93,6 +94,7 @@ class Heap {
 class SortedList {
  public:
   void reserve(size_t count) { entries_.reserve(count); }
+  void clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
   // The i-th in order.

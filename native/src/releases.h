@@ -27,6 +27,12 @@ class Releases {
     }
     fresh_.push_back(job);
   }
+  void clear() {
+    fresh_.clear();
+    fresh_kept_ = 0;
+    finished_ = 0;
+    sorted_.clear();
+  }
   double time_of(int32_t job) const { return time_[job]; }
   void remove(int32_t job) {
     time_[job] = kFinished;

@@ -33,61 +33,71 @@ bool differs(const double* values, int32_t count, double from) {
 Simulation::Simulation(Inputs inputs)
     : inputs_(std::move(inputs)),
       layout_(inputs_),
-      log_(3 * static_cast<size_t>(inputs_.jobs.count)),
       nodes_(&layout_),
-      estimate_(inputs_.jobs.estimate),
-      first_share_(static_cast<size_t>(inputs_.jobs.count)),
+      idle_(&layout_),
       timer_(kNever),
       shadow_(&layout_),
       spare_(&layout_),
       trial_(&layout_) {
-  const Jobs& jobs = inputs_.jobs;
-  const Conditions& conditions = inputs_.conditions;
-  const auto count = static_cast<size_t>(jobs.count);
-  log_.shares.reserve(count);
-  nodes_.remember_growth();
-  find_nodes_min();
-  quota_used_.assign(inputs_.quotas.limit.size(), 0);
+  find_needs();
+  begin();
+}
 
+void Simulation::begin_again(const Jobs& jobs) {
+  inputs_.jobs = jobs;
+  if (!layout_.suits(inputs_)) {
+    layout_ = Layout(inputs_);
+    for (Nodes* state : {&nodes_, &idle_, &shadow_, &spare_, &trial_}) *state = Nodes(&layout_);
+    profile_states_.clear();
+    find_needs();
+  }
+  layout_.begin_again(inputs_);
+  nodes_ = idle_;
+  begin();
+}
+
+// Works out what a run with these formulas, rules and conditions has to keep up.
+void Simulation::find_needs() {
+  const Conditions& conditions = inputs_.conditions;
+  words_ = {};
+  for (const Formula* formula :
+       {&inputs_.order, &inputs_.gate, &inputs_.preemption.index, &inputs_.node_order}) {
+    words_ |= formula->words();
+  }
+  for (const Formula& formula : inputs_.watched) words_ |= formula.words();
   uses_gittins_ = uses(Word::kGittins);
-  const bool preempts = inputs_.preemption.kind != PreemptionKind::kNone;
+  const bool preempts = inputs_.preemption.kind != PreemptionKind::kNone || inputs_.agent_preempts;
   const bool rounds = inputs_.discipline == Discipline::kRounds;
   const bool sleeps = conditions.sleep_after < kNever;
+  const bool fails = !inputs_.outages.empty() || inputs_.may_fail;
   interferes_ = layout_.parts && conditions.interference > 0;
-  dynamic_ = preempts || rounds || sleeps || interferes_ || !inputs_.outages.empty() ||
-             conditions.refusal_rate > 0 || uses_gittins_;
-  needs_running_ = preempts || rounds;
-  track_nodes_ = sleeps || interferes_ || !inputs_.outages.empty() ||
+  dynamic_ = preempts || rounds || sleeps || interferes_ || fails || conditions.refusal_rate > 0 ||
+             uses_gittins_;
+  needs_running_ = preempts || rounds || inputs_.lists_running;
+  if (needs_running_) dynamic_ = true;
+  track_nodes_ = sleeps || interferes_ || fails ||
                  inputs_.preemption.kind == PreemptionKind::kDefrag || uses(Word::kNodeRunning);
-  shortcuts_ = !dynamic_ && quota_used_.empty() && layout_.monotone && layout_.only_whole &&
-               conditions.tick == 0 && !inputs_.plan;
+  shortcuts_ = !dynamic_ && inputs_.quotas.limit.empty() && layout_.monotone &&
+               layout_.only_whole && conditions.tick == 0 && !inputs_.plan;
   index_is_order_ = inputs_.preemption.index.is_same_as(inputs_.order);
   is_timed_ = rounds || inputs_.preemption.every > 0 || conditions.tick > 0;
-  // Ratios of equal speeds are exactly 1.
-  const std::vector<double>& speed = inputs_.cluster.speed;
-  unit_rate_ = !dynamic_ && conditions.start_delay == 0 && conditions.across_nodes == 1 &&
-               conditions.across_racks == 1 &&
-               !differs(speed.data(), layout_.num_nodes, speed.front()) &&
-               !differs(jobs.reference_speed, jobs.count, speed.front());
-  if (dynamic_) stretch_.resize(count);
+  class_speed_.clear();
   for (size_t c = 0; c < inputs_.cluster.may_use.size(); ++c) {
     double slowest = kNever;
     const int32_t borrowed = inputs_.cluster.borrow_class[c];
     for (int32_t node = 0; node < layout_.num_nodes; ++node) {
       if (inputs_.cluster.may_use[c][node] ||
           (borrowed >= 0 && inputs_.cluster.may_use[borrowed][node])) {
-        slowest = std::min(slowest, speed[node]);
+        slowest = std::min(slowest, inputs_.cluster.speed[node]);
       }
     }
     class_speed_.push_back(slowest);
   }
-  if (track_nodes_) {
-    node_jobs_.resize(layout_.num_nodes);
-    idle_since_.assign(layout_.num_nodes, 0.0);
-  }
   if (inputs_.placement == Placement::kFormula) {
     layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                                 double* out) { evaluate_nodes(state, job, nodes, out); };
+                                 double* out) {
+      evaluate_nodes(inputs_.node_order, state, job, nodes, out);
+    };
   }
   layout_.next_gpus = [this](int32_t job) {
     for (const int32_t other : waiting_) {
@@ -98,37 +108,88 @@ Simulation::Simulation(Inputs inputs)
 
   track_ = false;
   for (Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
-                    Word::kPoolQueuedGpus, Word::kQueueLen, Word::kQueuedGpus, Word::kNumUsers}) {
+                    Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
     track_ = track_ || uses(word);
+  }
+  reserves_ = inputs_.discipline == Discipline::kEasy ||
+              inputs_.discipline == Discipline::kConservative ||
+              inputs_.preemption.kind == PreemptionKind::kDefrag || inputs_.may_reserve;
+  keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
+              inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
+  keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
+  use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
+              shortcuts_ && !inputs_.has_agent;
+}
+
+// Makes everything that changes during a run as it is before the first event.
+void Simulation::begin() {
+  const Jobs& jobs = inputs_.jobs;
+  const Conditions& conditions = inputs_.conditions;
+  const auto count = static_cast<size_t>(jobs.count);
+  log_.begin(3 * count, count);
+  if (count > room_for_) {
+    room_for_ = count;
+    first_share_ = LargeArray<int32_t>(count);
+    if (reserves_) releases_ = Releases(count);
+  }
+  if (reserves_) releases_.clear();
+  nodes_.remember_growth();
+  now_ = 0;
+  arrived_ = running_ = waiting_count_ = away_ = 0;
+  next_outage_ = 0;
+  timer_ = kNever;
+  wake_ = kNever;
+  find_nodes_min();
+  quota_used_.assign(inputs_.quotas.limit.size(), 0);
+  // Ratios of equal speeds are exactly 1.
+  const std::vector<double>& speed = inputs_.cluster.speed;
+  unit_rate_ = !dynamic_ && conditions.start_delay == 0 && conditions.across_nodes == 1 &&
+               conditions.across_racks == 1 &&
+               !differs(speed.data(), layout_.num_nodes, speed.front()) &&
+               !differs(jobs.reference_speed, jobs.count, speed.front());
+  if (dynamic_) stretch_.assign(count, {});
+  if (track_nodes_) {
+    node_jobs_.resize(layout_.num_nodes);
+    for (std::vector<int32_t>& list : node_jobs_) list.clear();
+    idle_since_.assign(layout_.num_nodes, 0.0);
   }
   const bool predicts = inputs_.predicted || uses(Word::kPredicted);
   const int32_t num_users =
       track_ || predicts ? 1 + *std::max_element(jobs.user, jobs.user + count) : 0;
   if (track_) {
-    class_queued_milli_.resize(inputs_.cluster.may_use.size());
-    user_jobs_.resize(num_users);
-    user_seen_.resize(num_users);
-    user_usage_.resize(num_users);
+    queued_milli_ = num_users_ = 0;
+    class_queued_milli_.assign(inputs_.cluster.may_use.size(), 0);
+    user_jobs_.assign(num_users, 0);
+    user_seen_.assign(num_users, 0);
+    usage_ = {};
+    user_usage_.assign(num_users, {});
   }
+  estimate_ = jobs.estimate;
   if (inputs_.predicted) {
     predicted_.resize(count);
     estimate_ = predicted_.data();
   }
   if (uses(Word::kPredicted)) predicted_word_.resize(count);
   if (predicts) {
-    last_runs_.resize(2 * static_cast<size_t>(num_users + 1));
-    num_runs_.resize(num_users + 1);
+    last_runs_.assign(2 * static_cast<size_t>(num_users + 1), 0.0);
+    num_runs_.assign(num_users + 1, 0);
   }
-
-  reserves_ = inputs_.discipline == Discipline::kEasy ||
-              inputs_.discipline == Discipline::kConservative ||
-              inputs_.preemption.kind == PreemptionKind::kDefrag;
-  if (reserves_) releases_ = Releases(count);
-  keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
-              inputs_.placement == Placement::kMilpCandidates;
-  keeps_books_ = dynamic_ || track_nodes_ || track_ || !quota_used_.empty();
-  use_heap_ =
-      inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ && shortcuts_;
+  if (uses_gittins_) gittins_ = {};
+  finishes_.clear();
+  returns_.clear();
+  heap_.clear();
+  sorted_.clear();
+  keys_.clear();
+  first_key_ = 0;
+  running_list_.clear();
+  run_rows_.clear();
+  touched_.clear();
+  waiting_.clear();
+  arrivals_.clear();
+  must_sort_ = true;
+  sorted_at_ = -1;
+  freed_ = true;
+  reservation_ = {};
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -146,6 +207,7 @@ double Simulation::next_event() {
   }
   double next = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
   if (!finishes_.empty()) next = std::min(next, finishes_.top().key());
+  if (wake_ < next && wake_ > now_) next = wake_;
   if (!dynamic_ && !is_timed_) return next;
   if (!returns_.empty()) next = std::min(next, returns_.top().key());
   if (next_outage_ < inputs_.outages.size()) {
@@ -154,45 +216,53 @@ double Simulation::next_event() {
   return std::min(next, timer_);
 }
 
-void Simulation::run(const std::function<void(int32_t)>& pause) {
+// Moves the clock to the next event and does what is due; false = the run is over.
+bool Simulation::next_instant() {
   const Jobs& jobs = inputs_.jobs;
+  const double next = next_event();
+  if (next == kNever || next > inputs_.horizon) return false;
+  now_ = next;
+  while (!finishes_.empty() && finishes_.top().key() == now_) {
+    const int32_t job = finishes_.top().job();
+    finishes_.pop();
+    if (!dynamic_ || stretch_[job].finish == now_) finish(job);
+  }
+  for (; next_outage_ < inputs_.outages.size() && inputs_.outages[next_outage_].time == now_;
+       ++next_outage_) {
+    const Outage& outage = inputs_.outages[next_outage_];
+    outage.up ? node_up(outage.node) : node_down(outage.node);
+  }
+  arrivals_.clear();
+  while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
+  while (!returns_.empty() && returns_.top().key() == now_) {
+    const int32_t job = returns_.top().job();
+    returns_.pop();
+    --away_;
+    enqueue(job, single_key(job));
+  }
+  const double interval = decision_interval();
+  may_decide_ = interval == 0 || next_multiple(interval, now_, true) == now_;
+  log_.decisions += may_decide_;
+  return true;
+}
+
+// What follows the decisions of an instant; false = the run is over.
+bool Simulation::end_instant() {
+  if (!touched_.empty()) update_rates();
+  if (is_timed_) set_timer(decision_interval(), may_decide_);
+  if (log_.preemptions > inputs_.max_preemptions) return false;
+  return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0 || away_ > 0;
+}
+
+void Simulation::run(const std::function<void(int32_t)>& pause) {
   constexpr int64_t kDecisionsBetweenLooks = 64;
   constexpr int64_t kDecisionsBetweenPauses = 4096;
   constexpr std::chrono::milliseconds kLongestWait{50};
   auto last_pause = std::chrono::steady_clock::now();
   const bool is_round = inputs_.discipline == Discipline::kRounds;
-  const double interval = is_round ? inputs_.round_seconds : inputs_.conditions.tick;
-  for (;;) {
-    const double next = next_event();
-    if (next == kNever || next > inputs_.horizon) return;
-    now_ = next;
-    while (!finishes_.empty() && finishes_.top().key() == now_) {
-      const int32_t job = finishes_.top().job();
-      finishes_.pop();
-      if (!dynamic_ || stretch_[job].finish == now_) finish(job);
-    }
-    for (; next_outage_ < inputs_.outages.size() && inputs_.outages[next_outage_].time == now_;
-         ++next_outage_) {
-      const Outage& outage = inputs_.outages[next_outage_];
-      outage.up ? node_up(outage.node) : node_down(outage.node);
-    }
-    arrivals_.clear();
-    while (arrived_ < jobs.count && jobs.submit[arrived_] == now_) arrive(arrived_++);
-    while (!returns_.empty() && returns_.top().key() == now_) {
-      const int32_t job = returns_.top().job();
-      returns_.pop();
-      --away_;
-      enqueue(job, single_key(job));
-    }
-    const bool may_decide = interval == 0 || next_multiple(interval, now_, true) == now_;
-    if (may_decide) {
-      ++log_.decisions;
-      is_round ? decide_round() : decide();
-    }
-    if (!touched_.empty()) update_rates();
-    if (is_timed_) set_timer(interval, may_decide);
-    if (log_.preemptions > inputs_.max_preemptions) return;
-    if (arrived_ == jobs.count && running_ == 0 && waiting_count_ == 0 && away_ == 0) return;
+  while (next_instant()) {
+    if (may_decide_) is_round ? decide_round() : decide();
+    if (!end_instant()) return;
     if (log_.decisions % kDecisionsBetweenLooks == 0) {
       // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
       const auto time = std::chrono::steady_clock::now();
@@ -244,6 +314,7 @@ void Simulation::arrive(int32_t job) {
   const int32_t reason = reject_reason(job);
   if (reason >= 0) {
     log_.append(now_, Log::kReject, job, reason);
+    if (dynamic_) stretch_[job].has_left = true;
     return;
   }
   if (track_) ++user_jobs_[jobs.user[job]];
@@ -254,7 +325,6 @@ void Simulation::arrive(int32_t job) {
 void Simulation::enqueue(int32_t job, double key) {
   ++waiting_count_;
   if (track_) {
-    ++queue_len_;
     queued_milli_ += milli(job);
     class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
   }
@@ -304,7 +374,6 @@ bool Simulation::start(int32_t job) {
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;
   if (track_) {
-    --queue_len_;
     queued_milli_ -= milli(job);
     class_queued_milli_[jobs.job_class[job]] -= milli(job);
   }
@@ -368,6 +437,7 @@ bool Simulation::start(int32_t job) {
 void Simulation::finish(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   log_.append(now_, Log::kFinish, job, -1);
+  if (dynamic_) stretch_[job].has_left = true;
   if (reserves_) {
     reservation_.state_changed(releases_.time_of(job) <= now_);
     if (!dynamic_) releases_.remove(job);

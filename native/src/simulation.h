@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -36,11 +37,17 @@ class Log {
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
 
-  explicit Log(size_t capacity)
-      : capacity_(capacity), time(capacity), kind(capacity), job(capacity), detail(capacity) {}
+  // Empties the log and makes room for so many rows and shares.
+  void begin(size_t rows, size_t num_shares) {
+    count = 0;
+    decisions = preemptions = 0;
+    shares.clear();
+    shares.reserve(num_shares);
+    if (rows > capacity_) resize(rows);
+  }
 
   void append(double at, Kind what, int32_t who, int32_t more) {
-    if (count == capacity_) grow();
+    if (count == capacity_) resize(2 * capacity_ + 16);
     time[count] = at;
     kind[count] = what;
     job[count] = who;
@@ -49,14 +56,14 @@ class Log {
   }
 
  private:
-  void grow() {
-    capacity_ = 2 * capacity_ + 16;
+  void resize(size_t capacity) {
+    capacity_ = capacity;
     time.grow(count, capacity_);
     kind.grow(count, capacity_);
     job.grow(count, capacity_);
     detail.grow(count, capacity_);
   }
-  size_t capacity_;
+  size_t capacity_ = 0;
 
  public:
   size_t count = 0;
@@ -70,13 +77,24 @@ class Log {
 };
 
 class Simulation : public WordSource {
+  friend class Agent;
+  friend class Observer;
+  friend class Rewards;
+
  public:
   explicit Simulation(Inputs inputs);
 
   // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
   // throw to abandon the run.
   void run(const std::function<void(int32_t)>& pause);
+  // The same instant by instant, for an agent that decides (agent.h).
+  bool next_instant();
+  bool end_instant();
+  // Begins another run with other jobs, in the memory of the last one.
+  void begin_again(const Jobs& jobs);
   Log& log() { return log_; }
+  double now() const { return now_; }
+  double horizon() const { return inputs_.horizon; }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
@@ -108,7 +126,8 @@ class Simulation : public WordSource {
     double attained = 0;  // GPU-seconds, likewise
     int32_t restarts = 0;
     int32_t attempts = 0;
-    int32_t position = 0;  // in running_list_
+    int32_t position = 0;   // in running_list_
+    bool has_left = false;  // finished or rejected
 
     bool is_running() const { return finish >= 0; }
     double progress_at(double now) const {
@@ -138,10 +157,7 @@ class Simulation : public WordSource {
     }
   };
 
-  bool uses(Word word) const {
-    return inputs_.order.uses(word) || inputs_.gate.uses(word) ||
-           inputs_.preemption.index.uses(word) || inputs_.node_order.uses(word);
-  }
+  bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
   int32_t class_of(int32_t job) const {
     return layout_.one_class ? 0 : inputs_.jobs.job_class[job];
   }
@@ -177,6 +193,12 @@ class Simulation : public WordSource {
   std::span<const Share> allocation(int32_t job) const;
 
   // Events (simulation.cpp).
+  void find_needs();
+  void begin();
+  double decision_interval() const {
+    const bool is_round = inputs_.discipline == Discipline::kRounds;
+    return is_round ? inputs_.round_seconds : inputs_.conditions.tick;
+  }
   double next_event();
   void arrive(int32_t job);
   void enqueue(int32_t job, double key);
@@ -220,8 +242,8 @@ class Simulation : public WordSource {
   double borrowed_gpus(int32_t job) const;
   double busy_gpus() const;
   double arrival_burstiness() const;
-  void evaluate_nodes(const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                      double* out);
+  void evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
+                      std::span<const int32_t> nodes, double* out);
 
   // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
   // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
@@ -237,7 +259,9 @@ class Simulation : public WordSource {
   void find_candidates();
   void find_open_gates();
   bool is_idle(int32_t job_class) const;
-  bool is_filtered() const { return !inputs_.gate.empty() || !quota_used_.empty(); }
+  bool is_filtered() const {
+    return !inputs_.gate.empty() || !quota_used_.empty() || !held_at_.empty();
+  }
   void leave_queue(size_t position);
   void leave_queue_by_id(int32_t job);
   size_t num_candidates() const { return is_filtered() ? open_.size() : sorted_.size(); }
@@ -269,11 +293,14 @@ class Simulation : public WordSource {
   Layout layout_;
   Log log_;
   Nodes nodes_;
+  Nodes idle_;  // before anything starts
   double now_ = 0;
+  bool may_decide_ = false;  // at this instant
   int32_t arrived_ = 0;
   int32_t running_ = 0;
 
   // What this run needs.
+  Words words_;                  // in its formulas
   bool dynamic_ = false;         // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;        // decisions may use what they know of earlier ones
   bool interferes_ = false;      // jobs on the same GPU slow each other down
@@ -285,7 +312,8 @@ class Simulation : public WordSource {
   bool is_timed_ = false;        // there are decisions at which nothing happens
 
   // Jobs.
-  const double* estimate_;
+  const double* estimate_ = nullptr;
+  size_t room_for_ = 0;  // jobs
   std::vector<double> predicted_;
   // Of each job, when there are limits or quotas by GPU type; see Layout::nodes_min.
   std::vector<int32_t> nodes_min_, borrow_nodes_min_;
@@ -297,7 +325,8 @@ class Simulation : public WordSource {
   Heap returns_;  // jobs that stay out of the queue
   size_t next_outage_ = 0;
   double timer_;
-  bool reserves_ = false;  // the discipline makes reservations
+  double wake_ = std::numeric_limits<double>::infinity();  // when the agent wants to be asked
+  bool reserves_ = false;                                  // the discipline makes reservations
   Releases releases_;
   std::vector<int32_t> running_list_;            // in no order
   std::vector<RunRow> run_rows_;                 // of the same jobs
@@ -323,10 +352,11 @@ class Simulation : public WordSource {
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
-  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
-  std::vector<Keyed> keyed_;    // scratch
-  std::vector<double> values_;  // scratch
-  std::vector<int32_t> ids_;    // scratch
+  std::vector<int64_t> held_at_;  // the decision at which the agent last held each job
+  std::vector<size_t> open_;      // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;      // scratch
+  std::vector<double> values_;    // scratch
+  std::vector<int32_t> ids_;      // scratch
   std::vector<Share> placed_;
   bool placed_on_spare_ = false;
   bool freed_ = true;  // since the last decision that left nothing to start
@@ -345,7 +375,6 @@ class Simulation : public WordSource {
 
   // Quantities of the vocabulary, kept up only when a formula uses them.
   bool track_ = false;
-  int64_t queue_len_ = 0;
   int64_t queued_milli_ = 0;
   std::vector<int64_t> class_queued_milli_;
   std::vector<int64_t> user_jobs_;

@@ -94,7 +94,7 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kNow:
       return same(now_);
     case Word::kQueueLen:
-      return same(queue_len_);
+      return same(waiting_count_);
     case Word::kQueuedGpus:
       return same(queued_milli_ / 1000.0);
     case Word::kQueuedWork: {
@@ -208,8 +208,8 @@ double Simulation::arrival_burstiness() const {
 }
 
 // Values of the placement's formula: words about nodes differ, all others belong to the job.
-void Simulation::evaluate_nodes(const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                                double* out) {
+void Simulation::evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
+                                std::span<const int32_t> nodes, double* out) {
   struct Source : WordSource {
     Source(Simulation& sim, const Nodes& state, int32_t job) : sim(sim), state(state), job(job) {}
 
@@ -252,7 +252,7 @@ void Simulation::evaluate_nodes(const Nodes& state, int32_t job, const std::vect
     int32_t job;
   };
   Source source(*this, state, job);
-  inputs_.node_order.evaluate(source, nodes.data(), static_cast<int>(nodes.size()), out);
+  formula.evaluate(source, nodes.data(), static_cast<int>(nodes.size()), out);
 }
 
 }  // namespace berthline

@@ -1,7 +1,10 @@
-"""The native core (native/src/bindings.cpp). Private: use `berthline.sim.native`."""
+"""The native core (native/src/bindings*.cpp). Private: use `berthline.sim.native`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 compiler: str
 operations: list[str]
@@ -9,24 +12,56 @@ words: list[str]
 disciplines: list[str]
 placements: list[str]
 preemptions: list[str]
+seats: list[str]
+window_policies: list[str]
+look_aheads: list[str]
+occasions: list[str]
+scores: list[str]
+observation_limit: float
 
 def version() -> str: ...
-def run(
-    *,
-    jobs: dict[str, Any],
-    cluster: dict[str, Any],
-    conditions: dict[str, float],
-    scheduler: dict[str, Any],
-    quotas: dict[str, Any],
-    outages: list[tuple[float, int, int]],
-    typical: list[tuple[int, ...]],
-    plan: Callable[..., Sequence[tuple[int, int]] | int] | None,
-    predicted: bool,
-    first_prediction: float,
-    max_priority: float,
-    max_preemptions: int,
-    placement_key: int,
-    refusal_key: int,
-    horizon: float,
-    progress: Callable[[int], None] | None,
-) -> dict[str, Any]: ...
+def run(inputs: dict[str, Any], progress: Callable[[int], None] | None) -> dict[str, Any]: ...
+
+class Batch:
+    num_lacking: int
+    num_stuck: int
+    observation_size: int
+    num_actions: int
+    num_terms: int
+
+    def __init__(
+        self,
+        *,
+        inputs: dict[str, Any],
+        seat: dict[str, Any],
+        observation: dict[str, Any],
+        rewards: dict[str, Any],
+        num_envs: int,
+        num_threads: int,
+        same_step: bool,
+    ) -> None: ...
+    def set_buffers(self, **buffers: NDArray[Any]) -> None: ...
+    def write_to(self, observation: NDArray[Any], mask: NDArray[Any]) -> None: ...
+    def supply(
+        self,
+        envs: NDArray[np.int64],
+        columns: dict[str, Any],
+        keys: NDArray[np.uint64],
+        outages: list[list[tuple[float, int, int]]] | None,
+    ) -> None: ...
+    def reset(self, env: int) -> None: ...
+    def step(self, actions: NDArray[np.int64]) -> None: ...
+    def step_single(self, action: int, node: int) -> None: ...
+    def begin_stuck(self) -> None: ...
+    def lacking(self) -> list[int]: ...
+    def log(self, env: int) -> dict[str, Any]: ...
+    def question(self, env: int) -> dict[str, Any]: ...
+
+def fill_uniform(key: int, episodes: NDArray[np.int64], out: NDArray[np.float64]) -> None: ...
+def normal_quantiles(probability: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def exponential_quantiles(u: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def exponentials(x: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def count_limits(
+    values: NDArray[np.float64], limits: NDArray[np.float64], out: NDArray[np.intp]
+) -> None: ...
+def running_sums(table: NDArray[np.float64], factors: NDArray[np.float64]) -> None: ...

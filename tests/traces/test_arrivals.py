@@ -9,7 +9,7 @@ from berthline.traces import arrivals
 from berthline.traces.arrivals import Cycle
 from berthline.traces.draws import Draws
 
-DRAWS = Draws(3, count=4, jobs=50_000)
+DRAWS = Draws(3, range(4), jobs=50_000)
 
 
 def gaps_of(times):

@@ -13,7 +13,7 @@ from berthline.traces.quantile_table import QuantileTable
 
 
 def test_numbers_are_those_of_the_simulators_streams():
-    table = Draws(5, first=3, count=4, jobs=6).uniform("run")
+    table = Draws(5, range(3, 7), jobs=6).uniform("run")
     key = stream_key(5, "generate/run")
     for episode in range(4):
         for job in range(6):
@@ -21,23 +21,23 @@ def test_numbers_are_those_of_the_simulators_streams():
 
 
 def test_a_number_depends_on_its_own_place_alone():
-    large = Draws(1, count=9, jobs=50)
-    small = Draws(1, first=4, count=2, jobs=20)
+    large = Draws(1, range(9), jobs=50)
+    small = Draws(1, range(4, 6), jobs=20)
     for column in ("run", "gpus", "submit"):
         np.testing.assert_array_equal(small.uniform(column), large.uniform(column)[4:6, :20])
-    several = Draws(1, first=4, count=2, jobs=3).uniform_of_episodes("week", 7)
+    several = Draws(1, range(4, 6), jobs=3).uniform_of_episodes("week", 7)
     np.testing.assert_array_equal(several, large.uniform_of_episodes("week", 9)[4:6, :7])
 
 
 def test_columns_seeds_and_episodes_differ():
-    draws = Draws(1, count=2, jobs=100)
+    draws = Draws(1, range(2), jobs=100)
     assert not np.array_equal(draws.uniform("run"), draws.uniform("gpus"))
     assert not np.array_equal(draws.uniform("run")[0], draws.uniform("run")[1])
-    assert not np.array_equal(draws.uniform("run"), Draws(2, count=2, jobs=100).uniform("run"))
+    assert not np.array_equal(draws.uniform("run"), Draws(2, range(2), jobs=100).uniform("run"))
 
 
 def test_distributions():
-    draws = Draws(7, count=20, jobs=10_000)
+    draws = Draws(7, range(20), jobs=10_000)
     u, z, e = draws.uniform("a"), draws.normal("a"), draws.exponential("a")
     assert 0 <= u.min() < u.max() < 1
     assert u.mean() == pytest.approx(0.5, abs=0.005)
@@ -70,11 +70,11 @@ def test_averages_over_a_lattice_are_expectations():
 
 
 def test_moving_on_is_drawing_anew():
-    draws = Draws(3, first=2, count=4, jobs=30)
+    draws = Draws(3, range(2, 6), jobs=30)
     before = draws.uniform("run").copy()
-    draws.move_to(6)
+    draws.move_to(np.arange(6, 10))
     np.testing.assert_array_equal(
-        draws.uniform("run"), Draws(3, first=6, count=4, jobs=30).uniform("run")
+        draws.uniform("run"), Draws(3, range(6, 10), jobs=30).uniform("run")
     )
     assert not np.array_equal(draws.uniform("run"), before)
 
@@ -87,9 +87,9 @@ def test_a_table_of_quantiles_is_close_to_the_function():
         return -np.log1p(-u)
 
     table = QuantileTable([lognormal, exponential])
-    u = Draws(1, count=20, jobs=5000).uniform("x")
+    u = Draws(1, range(20), jobs=5000).uniform("x")
     np.testing.assert_allclose(table.at(u), lognormal(u), rtol=1e-4)
-    which = Draws(1, count=20, jobs=5000).uniform("y") < 0.5
+    which = Draws(1, range(20), jobs=5000).uniform("y") < 0.5
     expected = np.where(which, exponential(u), lognormal(u))
     np.testing.assert_allclose(table.at(u, which), expected, rtol=1e-4)
     ends = np.array([[0.0, 1.0 - 2.0**-53]])

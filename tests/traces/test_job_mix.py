@@ -7,9 +7,9 @@ import pytest
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial, set_dials, with_defaults
-from berthline.traces.draws import Draws
+from berthline.traces.draws import Draws, number_of_limits
 from berthline.traces.estimates import ESTIMATE_DIALS, HUMAN_LIMITS, draw_estimates
-from berthline.traces.gpu_mix import GPU_DIALS, MIXES, draw_gpus, number_of_limits, read_mix
+from berthline.traces.gpu_mix import GPU_DIALS, MIXES, draw_gpus, read_mix
 from berthline.traces.job_columns import (
     PRIORITY_CORRELATION_DIAL,
     PRIORITY_DIAL,
@@ -19,7 +19,7 @@ from berthline.traces.job_columns import (
 )
 from berthline.traces.run_times import RUN_DIALS, RUN_TIMES, draw_run_times
 
-DRAWS = Draws(11, count=2, jobs=100_000)
+DRAWS = Draws(11, range(2), jobs=100_000)
 
 
 def settings(*dials, **given):

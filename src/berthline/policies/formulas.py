@@ -22,7 +22,8 @@ import re
 from typing import TYPE_CHECKING
 
 from berthline.errors import PolicyError, unknown_name
-from berthline.policies.vocabulary import CHANGES, VOCABULARY, Changes
+from berthline.policies.reward_words import REWARD_WORDS
+from berthline.policies.vocabulary import CHANGES, VOCABULARY, Changes, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +34,24 @@ MAX_DEPTH = 32
 MAX_TERMS = 200
 """Operators a formula may have; a longer chain would be as deep a tree, too deep for Python."""
 
+
+ALL_WORDS: dict[str, Word] = VOCABULARY | REWARD_WORDS
+
+OF_JOBS = frozenset({"job", "cluster"})
+"""Scopes of the words in orders, gates and preemption rules."""
+
+OF_PLACES = frozenset({"job", "cluster", "node"})
+"""Scopes of the words in placements."""
+
+_WHAT_SCOPES_MEAN = {
+    "job": ("about a job", "words about jobs are for orders, gates and columns about jobs"),
+    "cluster": ("about the cluster", ""),
+    "node": ("about a node", "words about nodes are for placements: @[FORMULA]"),
+    "system": ("for rewards", "berthline policies words lists the others"),
+    "decision": ("for rewards of decisions", "berthline policies words lists the others"),
+    "finish": ("for rewards of finished jobs", "berthline policies words lists the others"),
+    "end": ("for rewards at the end", "berthline policies words lists the others"),
+}
 
 ASK_FOR_A_PLACE = frozenset({"can_start", "ways_tier1", "ways_tier2"})
 """Words that a placement must not use."""
@@ -163,14 +182,14 @@ class Formula:
         text: str,
         *,
         parameters: Mapping[str, float] | None = None,
-        of_nodes: bool = False,
+        scopes: frozenset[str] = OF_JOBS,
     ) -> Formula:
         """Check `text` and return it as a formula.
 
         Args:
             text: the formula.
             parameters: further names with fixed values, such as a gate's options.
-            of_nodes: whether it may use words about a node, as a placement may.
+            scopes: what its words may be about.
 
         Raises:
             PolicyError: the text is no formula, or uses a word that does not exist.
@@ -179,7 +198,7 @@ class Formula:
             >>> Formula.parse("-(wait/estimate)**3 * gpus").changes
             'time'
         """
-        parser = _Parser(text, parameters or {}, of_nodes=of_nodes)
+        parser = _Parser(text, parameters or {}, scopes)
         root = parser.formula()
         parser.expect_end()
         formula = cls(text, root, frozenset(parser.words))
@@ -195,13 +214,13 @@ class Formula:
     def changes(self) -> Changes:
         """When its value may change while a job waits: never, time or state."""
         return max(
-            (VOCABULARY[word].changes for word in self.words), key=CHANGES.index, default="never"
+            (ALL_WORDS[word].changes for word in self.words), key=CHANGES.index, default="never"
         )
 
     @property
     def uses_estimate(self) -> bool:
         """Whether it needs to know run times."""
-        return any(VOCABULARY[word].estimate for word in self.words)
+        return any(ALL_WORDS[word].estimate for word in self.words)
 
     def evaluate(self, value_of: Callable[[str], float]) -> float:
         """Return the formula's value, asking `value_of` for each word."""
@@ -232,9 +251,8 @@ class Formula:
 class _Parser:
     """Recursive descent over the tokens of one formula."""
 
-    def __init__(self, text: str, parameters: Mapping[str, float], *, of_nodes: bool) -> None:
-        self.text, self.parameters = text, parameters
-        self.of_nodes = of_nodes
+    def __init__(self, text: str, parameters: Mapping[str, float], scopes: frozenset[str]) -> None:
+        self.text, self.parameters, self.scopes = text, parameters, scopes
         self.words: set[str] = set()
         self.nesting = 0
         self.operators = 0
@@ -324,27 +342,33 @@ class _Parser:
                 return self.call(text, position)
             if text in self.parameters:
                 return Node("number", value=float(self.parameters[text]))
-            if text in VOCABULARY:
-                if VOCABULARY[text].scope == "node" and not self.of_nodes:
+            if text in ALL_WORDS:
+                scope = ALL_WORDS[text].scope
+                if scope not in self.scopes:
+                    what, hint = _WHAT_SCOPES_MEAN[scope]
+                    allowed = sorted(_WHAT_SCOPES_MEAN[other][0] for other in self.scopes)
                     raise self.error(
-                        f"{text} is about a node",
+                        f"{text} is {what}",
                         position,
-                        "a word about a job or the cluster",
-                        "words about nodes are for placements: @[FORMULA]",
+                        "a word " + " or ".join(allowed),
+                        hint,
                     )
-                if text in ASK_FOR_A_PLACE and self.of_nodes:
+                if text in ASK_FOR_A_PLACE and self.scopes == OF_PLACES:
                     raise self.error(
                         f"{text} asks for a placement itself", position, "another word"
                     )
                 self.words.add(text)
                 return Node("word", word=text)
-            known = [*VOCABULARY, *FUNCTIONS, *self.parameters]
+            known = [*self.allowed_words(), *FUNCTIONS, *self.parameters]
             what, _, hint = unknown_name(
                 "word", text, known, list_command="berthline policies words"
             )
             raise self.error(what, position, "a word of the vocabulary or a function", hint)
         found = f"found {text!r}" if text else "the formula ends early"
         raise self.error(found, position, "a number, a word, a function or '('")
+
+    def allowed_words(self) -> list[str]:
+        return [word.name for word in ALL_WORDS.values() if word.scope in self.scopes]
 
     def call(self, name: str, position: int) -> Node:
         at_least, at_most = FUNCTIONS[name]

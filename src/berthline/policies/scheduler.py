@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from berthline.errors import PolicyError, unknown_name
 from berthline.model.conditions import MIN_TICK
-from berthline.policies.formulas import Formula
+from berthline.policies.formulas import OF_PLACES, Formula
 from berthline.policies.orders import ORDERS, order_formula
 from berthline.policies.rules import (
     COMMON_OPTIONS,
@@ -202,7 +202,7 @@ def _placement(text: str, where: str) -> tuple[str, Formula | None, dict[str, fl
     """Return the placement's rule, its formula if it is one, its options and canonical text."""
     text = text or "first-fit"
     if text.startswith("["):
-        return "formula", Formula.parse(text[1:-1], of_nodes=True), {}, text
+        return "formula", Formula.parse(text[1:-1], scopes=OF_PLACES), {}, text
     name, *settings = text.split(":")
     if name not in PLACEMENTS:
         what, expected, hint = unknown_name("placement", name, PLACEMENTS)
@@ -214,7 +214,7 @@ def _placement(text: str, where: str) -> tuple[str, Formula | None, dict[str, fl
     options = _options(f"placement {name!r}", settings, known, ranges, where)
     written = _written(name, options)
     if name in PLACEMENT_FORMULAS:
-        return "formula", Formula.parse(PLACEMENT_FORMULAS[name], of_nodes=True), {}, written
+        return "formula", Formula.parse(PLACEMENT_FORMULAS[name], scopes=OF_PLACES), {}, written
     return name, None, options, written
 
 

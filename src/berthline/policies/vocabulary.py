@@ -9,7 +9,7 @@ a formula is evaluated:
     time    changes with the clock, but not when other jobs start at the same instant
     state   may change with every start
 
-Words marked `estimate` are refused when the scheduler knows no run times (knowledge `none`).
+Words of rewards, with scopes of their own, are in reward_words.py. Words marked `estimate` are refused when the scheduler knows no run times (knowledge `none`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Word:
     """One named quantity."""
 
     name: str
-    scope: Literal["job", "cluster", "node"]
+    scope: Literal["job", "cluster", "node", "system", "decision", "finish", "end"]
     unit: str
     meaning: str
     changes: Changes = "never"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.policies.formulas import Formula
+    from berthline.policies.scheduler import Scheduler
 
 _NATIVE_PLACEMENT = {"first-available": "first-fit", "milp": "best-fit"}
 """What stands behind a placement in the core, where the name is another."""
@@ -27,35 +28,39 @@ def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedu
         inputs: the run.
         progress: called now and then with the number of jobs that have arrived.
     """
+    arrays = _native.run(run_arguments(inputs), progress)
+    if arrays.pop("is_endless"):
+        raise endless_preemption(inputs)
+    return Schedule(**arrays, horizon=inputs.horizon)
+
+
+def run_arguments(inputs: Inputs) -> dict[str, Any]:
+    """Return the inputs as the core reads them; job columns must outlive its run."""
     outages = inputs.outages
-    arrays = _native.run(
-        jobs=_jobs(inputs),
-        cluster=_cluster(inputs),
-        conditions=dataclasses.asdict(inputs.cluster.conditions),
-        scheduler=_scheduler(inputs),
-        quotas={
+    return {
+        "jobs": _jobs(inputs),
+        "cluster": _cluster(inputs),
+        "conditions": dataclasses.asdict(inputs.cluster.conditions),
+        "scheduler": scheduler_arguments(inputs),
+        "quotas": {
             "limit": inputs.quotas.limit,
             "gpu_type": inputs.quotas.gpu_type,
             "set_begin": inputs.quotas.set_begin,
             "members": inputs.quotas.members,
         },
-        outages=list(
+        "outages": list(
             zip(outages.time.tolist(), outages.node.tolist(), outages.up.tolist(), strict=True)
         ),
-        typical=[dataclasses.astuple(job) for job in inputs.typical],
-        plan=inputs.plan,
-        predicted=inputs.knowledge == "predicted",
-        first_prediction=FIRST_PREDICTION,
-        max_priority=inputs.max_priority,
-        max_preemptions=inputs.max_preemptions,
-        placement_key=inputs.placement_key,
-        refusal_key=inputs.refusal_key,
-        horizon=inputs.horizon,
-        progress=progress,
-    )
-    if arrays.pop("is_endless"):
-        raise endless_preemption(inputs)
-    return Schedule(**arrays, horizon=inputs.horizon)
+        "typical": [dataclasses.astuple(job) for job in inputs.typical],
+        "plan": inputs.plan,
+        "predicted": inputs.knowledge == "predicted",
+        "first_prediction": FIRST_PREDICTION,
+        "max_priority": inputs.max_priority,
+        "max_preemptions": inputs.max_preemptions,
+        "placement_key": inputs.placement_key,
+        "refusal_key": inputs.refusal_key,
+        "horizon": inputs.horizon,
+    }
 
 
 def _jobs(inputs: Inputs) -> dict[str, Any]:
@@ -93,17 +98,25 @@ def _cluster(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _scheduler(inputs: Inputs) -> dict[str, Any]:
-    scheduler = inputs.scheduler
-    rule = scheduler.preemption
+def scheduler_parts(scheduler: Scheduler) -> dict[str, Any]:
+    """Return the parts of a scheduler that can be switched during a run, as the core reads them."""
     return {
         **_formula("order", scheduler.order),
         **_formula("gate", scheduler.gate),
         **_formula("node_order", scheduler.node_order),
-        **_formula("index", rule.index if rule else None),
         "discipline": scheduler.discipline,
-        "round_seconds": scheduler.round_seconds,
         "placement": _NATIVE_PLACEMENT.get(scheduler.placement, scheduler.placement),
+    }
+
+
+def scheduler_arguments(inputs: Inputs) -> dict[str, Any]:
+    """Return the scheduler as the core reads it."""
+    scheduler = inputs.scheduler
+    rule = scheduler.preemption
+    return {
+        **scheduler_parts(scheduler),
+        **_formula("index", rule.index if rule else None),
+        "round_seconds": scheduler.round_seconds,
         "preemption": rule.name if rule else "none",
         "margin": rule.margin if rule else 0.0,
         "min_run": inputs.min_run,
@@ -113,9 +126,14 @@ def _scheduler(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _formula(name: str, formula: Formula | None) -> dict[str, Any]:
-    """Return a formula's instructions and when it changes, as entries of that name."""
+def formula_pair(formula: Formula | None) -> tuple[list[tuple[str, Any]], str]:
+    """Return a formula's instructions and when it changes, as the core reads them."""
     if formula is None:
-        return {name: [], f"{name}_changes": "never"}
+        return [], "never"
     instructions = [(operation, operand) for operation, operand, _ in formula.bytecode()]
-    return {name: instructions, f"{name}_changes": formula.changes}
+    return instructions, formula.changes
+
+
+def _formula(name: str, formula: Formula | None) -> dict[str, Any]:
+    instructions, changes = formula_pair(formula)
+    return {name: instructions, f"{name}_changes": changes}

@@ -17,25 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.traces.dials import Dial
+from berthline.traces.draws import running_sums
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
-    from berthline.traces.draws import Draws, Table
+    from berthline.traces.draws import Draws, Gap, Table
 
 HOUR, DAY = 3600.0, 86_400.0
 _FEW_SLOTS, _CELLS = 8, 4096
 _SLOTS = 360  # of a smooth cycle; divisible by 4, so that a quarter period is a whole number
 
 
-def poisson(draws: Draws, mean_gap: float) -> Table:
+def poisson(draws: Draws, mean_gap: Gap) -> Table:
     """Return a Poisson process: exponential gaps, independent of each other."""
-    gaps = draws.exponential("submit")
-    gaps *= mean_gap
-    return np.cumsum(gaps, axis=1, out=gaps)
+    return running_sums(draws.exponential("submit"), mean_gap)
 
 
 def centres(
-    draws: Draws, mean_gap: float, *, count: int = 6, share: float = 0.8, width: float = 0.03
+    draws: Draws, mean_gap: Gap, *, count: int = 6, share: float = 0.8, width: float = 0.03
 ) -> Table:
     """Return bursts about a few instants of a window, over a thin even background.
 
@@ -69,7 +68,7 @@ def centres(
     return place
 
 
-def per_second(draws: Draws, mean_gap: float, *, most: int) -> Table:
+def per_second(draws: Draws, mean_gap: Gap, *, most: int) -> Table:
     """Return bunches: at every tick 1 to `most` jobs, all numbers equally likely.
 
     A tick is a second in the LSF system. Here it lasts `mean_gap * (1 + most) / 2`, so that the
@@ -208,17 +207,17 @@ DIURNAL_DIALS = (
 )
 
 
-def even(draws: Draws, mean_gap: float, dials: Settings) -> Table:  # noqa: ARG001 - one signature
+def even(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:  # noqa: ARG001 - one signature
     """Return a Poisson process."""
     return poisson(draws, mean_gap)
 
 
-def at_once(draws: Draws, mean_gap: float, dials: Settings) -> Table:  # noqa: ARG001
+def at_once(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:  # noqa: ARG001
     """Return 0 for every job."""
     return np.zeros_like(draws.uniform("submit"))
 
 
-def about_centres(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def about_centres(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return bursts about a few instants."""
     return centres(
         draws,
@@ -229,7 +228,7 @@ def about_centres(draws: Draws, mean_gap: float, dials: Settings) -> Table:
     )
 
 
-def by_turns(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def by_turns(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return a Poisson process whose rate is high and low by turns."""
     cycle = on_off(
         high=float(dials["high"]), low=float(dials["low"]), seconds=float(dials["seconds"])
@@ -237,16 +236,16 @@ def by_turns(draws: Draws, mean_gap: float, dials: Settings) -> Table:
     return cycle.bend(poisson(draws, mean_gap))
 
 
-def daily(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def daily(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return a Poisson process whose rate is a sine."""
     return _sine(draws, mean_gap, dials, shift=0.0)
 
 
-def daily_shifted(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def daily_shifted(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return the same, begun a quarter period later."""
     return _sine(draws, mean_gap, dials, shift=0.25)
 
 
-def _sine(draws: Draws, mean_gap: float, dials: Settings, *, shift: float) -> Table:
+def _sine(draws: Draws, mean_gap: Gap, dials: Settings, *, shift: float) -> Table:
     cycle = diurnal(period=float(dials["period"]), depth=float(dials["depth"]), shift=shift)
     return cycle.bend(poisson(draws, mean_gap))

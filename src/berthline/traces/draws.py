@@ -2,9 +2,11 @@
 
 A number depends on (seed, column, episode, job) and on nothing else: not on how many episodes or
 jobs are drawn with it, nor on other columns. It is `berthline.sim.random.uniform` of the stream
-`generate/COLUMN`, for all episodes and jobs in a few array operations. Every other distribution is
-an increasing function of that one number, so equal seeds give workloads that can be compared job
-by job.
+`generate/COLUMN`. Every other distribution is an increasing function of that one number, so equal
+seeds give workloads that can be compared job by job.
+
+The loops over a table's numbers are those of native/src/draws.cpp, where they cost a nanosecond or
+two each; with arrays they took most of the time of making an episode.
 
 `Lattice` looks the same to whoever draws, but spreads its numbers evenly: averages over it are
 expectations, the same for every seed.
@@ -12,16 +14,27 @@ expectations, the same for every seed.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from berthline import _native
 from berthline.sim.random import stream_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Table = npt.NDArray[np.float64]
 """(episodes, jobs)"""
+
+Gap = float | Table
+"""A mean gap between submissions: for all episodes, or in one column for each."""
+
+Numbers = npt.NDArray[np.int64]
+"""The numbers of episodes: (episodes,)"""
 
 
 class Source(Protocol):
@@ -53,70 +66,57 @@ class _FromUniform:
         return normal_quantile(self.uniform(column))
 
     def exponential(self, column: str) -> Table:
-        table = np.subtract(1.0, self.uniform(column))  # in (0, 1]: its logarithm is finite
-        np.log(table, out=table)
-        return np.negative(table, out=table)
-
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+        uniform = self.uniform(column)
+        table = np.empty(uniform.shape)
+        _native.exponential_quantiles(uniform, table)
+        return table
 
 
 class Draws(_FromUniform):
-    """The random numbers of episodes `first` to `first + count - 1` of a seed."""
+    """The random numbers of some episodes of a seed.
 
-    def __init__(self, seed: int, *, first: int = 0, count: int = 1, jobs: int) -> None:
+    Args:
+        seed: selects them.
+        episodes: the episodes' numbers, in any order, 0 or more.
+        jobs: how many jobs each has.
+    """
+
+    def __init__(self, seed: int, episodes: Numbers | Sequence[int] = (0,), *, jobs: int) -> None:
         self.jobs = jobs
         self._seed = seed
-        self._episodes = _STEP * np.arange(first + 1, first + count + 1, dtype=np.uint64)
-        self._counters = _counters(jobs)
+        self._episodes = np.ascontiguousarray(episodes, dtype=np.int64)
         self._drawn: dict[str, Table] = {}
         self._old: dict[str, Table] = {}
-        self._bits = np.empty((2, count, jobs), np.uint64)
 
-    def move_to(self, first: int) -> None:
-        """Go on with as many episodes from `first`, in the same memory.
+    def move_to(self, episodes: Numbers) -> None:
+        """Go on with as many other episodes, in the same memory.
 
         Tables that were drawn before are overwritten.
         """
-        self._episodes = _STEP * np.arange(
-            first + 1, first + len(self._episodes) + 1, dtype=np.uint64
-        )
+        self._episodes = np.ascontiguousarray(episodes, dtype=np.int64)
         self._old.update(self._drawn)
         self._drawn.clear()
 
     def uniform(self, column: str) -> Table:
         """Return numbers in [0, 1)."""
         if column not in self._drawn:
-            self._drawn[column] = self._draw(column, self._bits, self._old.get(column))
+            out = self._old.get(column)
+            self._drawn[column] = self._draw(column, self.jobs, out)
         return self._drawn[column]
-
-    def normal(self, column: str) -> Table:
-        """Return standard normal numbers, rising with `uniform(column)`, in a new table."""
-        return normal_quantile(self.uniform(column), self._bits.view(np.float64))
 
     def uniform_of_episodes(self, column: str, width: int) -> Table:
         """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
-        return self._draw(column, np.empty((2, len(self._episodes), width), np.uint64))
+        return self._draw(column, width)
 
-    def _draw(self, column: str, space: npt.NDArray[np.uint64], out: Table | None = None) -> Table:
-        bits, spare = space
-        rows = self._episodes + np.uint64(stream_key(self._seed, f"generate/{column}"))
-        _mix(rows, np.empty_like(rows))
-        width = bits.shape[1]
-        counters = self._counters if width == self.jobs else _counters(width)
-        np.add(rows[:, None], counters, out=bits)
-        _mix(bits, spare)
-        np.right_shift(bits, np.uint64(11), out=bits)
-        # Signed numbers become floats faster, and with 53 bits they are the same.
-        table: Table = np.empty(bits.shape) if out is None else out
-        np.copyto(table, bits.view(np.int64))
-        table *= 2.0**-53
+    def _draw(self, column: str, width: int, out: Table | None = None) -> Table:
+        table = np.empty((len(self._episodes), width)) if out is None else out
+        _native.fill_uniform(_key(self._seed, column), self._episodes, table)
         return table
 
 
-def _counters(count: int) -> npt.NDArray[np.uint64]:
-    return _STEP * np.arange(1, count + 1, dtype=np.uint64)
+@functools.lru_cache(maxsize=256)
+def _key(seed: int, column: str) -> int:
+    return stream_key(seed, f"generate/{column}")
 
 
 class Lattice(_FromUniform):
@@ -138,84 +138,45 @@ class Lattice(_FromUniform):
         return self._drawn[column]
 
 
-def _mix(bits: npt.NDArray[np.uint64], spare: npt.NDArray[np.uint64]) -> None:
-    """Apply SplitMix64's finaliser in place (see sim/random.py)."""
-    for shift, factor in ((30, _FIRST_FACTOR), (27, _SECOND_FACTOR)):
-        np.right_shift(bits, np.uint64(shift), out=spare)
-        np.bitwise_xor(bits, spare, out=bits)
-        np.multiply(bits, factor, out=bits)
-    np.right_shift(bits, np.uint64(31), out=spare)
-    np.bitwise_xor(bits, spare, out=bits)
-
-
-# Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
-_CENTRE_OVER = (
-    -39.69683028665376,
-    220.9460984245205,
-    -275.9285104469687,
-    138.3577518672690,
-    -30.66479806614716,
-    2.506628277459239,
-)
-_CENTRE_UNDER = (
-    -54.47609879822406,
-    161.5858368580409,
-    -155.6989798598866,
-    66.80131188771972,
-    -13.28068155288572,
-    1.0,
-)
-_TAIL_OVER = (
-    -0.007784894002430293,
-    -0.3223964580411365,
-    -2.400758277161838,
-    -2.549732539343734,
-    4.374664141464968,
-    2.938163982698783,
-)
-_TAIL_UNDER = (
-    0.007784695709041462,
-    0.3224671290700398,
-    2.445134137142996,
-    3.754408661907416,
-    1.0,
-)
-_TAIL_BEGINS = 0.02425
-_SMALLEST = 2.0**-54  # half of the step between uniform numbers
-
-
-def normal_quantile(probability: Table, spare: Table | None = None) -> Table:
+def normal_quantile(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the points below which a standard normal number stays with these probabilities.
 
-    0 counts as 2**-54, so that what comes from uniform numbers is always finite.
+    0 counts as 2**-54, so that what comes from uniform numbers is always finite. Relative errors
+    are below 1.2e-9 (Acklam's rational approximation).
+    """
+    given = np.ascontiguousarray(probability)
+    points = np.empty(given.shape)
+    _native.normal_quantiles(given, points)
+    return points
+
+
+def exp(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return e to the power of each number, the same bits on every machine; beyond 700 as at 700.
+
+    Numbers of a contiguous table are replaced.
+    """
+    given = np.ascontiguousarray(table)
+    _native.exponentials(given, given)
+    return given
+
+
+def number_of_limits(
+    values: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]
+) -> npt.NDArray[np.intp]:
+    """Return how many of the ascending limits each value has reached."""
+    given = np.ascontiguousarray(values)
+    number = np.empty(given.shape, np.intp)
+    _native.count_limits(given, limits, number)
+    return number
+
+
+def running_sums(table: Table, factor: Gap) -> Table:
+    """Return the sums of a table's rows up to each column, times a factor; in the same memory.
 
     Args:
-        probability: from 0 to 1.
-        spare: two tables of that shape to work in; memory got anew each time costs more than the
-            arithmetic.
+        table: the numbers; they are overwritten.
+        factor: for all rows, or in one column for each.
     """
-    offset, square = np.empty((2, *probability.shape)) if spare is None else spare
-    np.subtract(probability, 0.5, out=offset)
-    np.multiply(offset, offset, out=square)
-    result = _polynomial(_CENTRE_OVER, square, np.empty_like(square))
-    result *= offset
-    result /= _polynomial(_CENTRE_UNDER, square, offset)
-    far = np.flatnonzero(square > (0.5 - _TAIL_BEGINS) ** 2)
-    if far.size:
-        below = probability.ravel()[far]
-        outside = np.maximum(np.minimum(below, 1.0 - below), _SMALLEST)
-        root = np.sqrt(-2.0 * np.log(outside))
-        value = _polynomial(_TAIL_OVER, root, np.empty_like(root))
-        value /= _polynomial(_TAIL_UNDER, root, np.empty_like(root))
-        result.ravel()[far] = np.copysign(value, below - 0.5)
-    return result
-
-
-def _polynomial(coefficients: tuple[float, ...], x: Table, out: Table) -> Table:
-    """Return the polynomial with these coefficients, highest power first, at `x`."""
-    np.multiply(x, coefficients[0], out=out)
-    for coefficient in coefficients[1:-1]:
-        out += coefficient
-        out *= x
-    out += coefficients[-1]
-    return out
+    is_one = isinstance(factor, float)
+    _native.running_sums(table, np.full(len(table), factor) if is_one else np.ravel(factor))
+    return table

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from berthline.model.workload import Workload
 from berthline.traces.dials import Dial
-from berthline.traces.draws import Draws
+from berthline.traces.draws import Draws, Gap, Numbers
 
 Columns = Mapping[str, npt.NDArray[Any]]
 """Tables by name, each with one row per episode and one column per job."""
@@ -74,21 +74,100 @@ class Episodes:
         return (self[index] for index in range(len(self)))
 
 
-def draw_in_blocks(
-    draw: Callable[[Draws], Columns], *, seed: int, first: int, count: int, jobs: int
-) -> Columns:
-    """Return the columns of all episodes, drawn a few at a time; it makes no difference to them."""
-    tables: dict[str, npt.NDArray[Any]] = {}
-    step = max(1, _BLOCK // jobs)
-    draws = Draws(seed, first=first, count=min(step, count), jobs=jobs)
-    for begin in range(0, count, step):
-        end = min(begin + step, count)
-        if end - begin < step:
-            draws = Draws(seed, first=first + begin, count=end - begin, jobs=jobs)
-        elif begin:
-            draws.move_to(first + begin)
-        for key, block in draw(draws).items():
-            if key not in tables:
-                tables[key] = np.empty((count, jobs), block.dtype)
-            tables[key][begin:end] = block
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class EpisodeMaker:
+    """Makes episodes by their numbers, everything else being settled: a generator set up.
+
+    Attributes:
+        name: of the generator.
+        draw: draws columns from (random numbers, mean gap).
+        seed: selects the random numbers.
+        jobs: jobs in each episode.
+        mean_gap: seconds between submissions on average, unless a load is given.
+        gap_at_load_1: the same at a load of 1; None = no load can be given.
+        user_names: as of `Episodes`, like all that follow.
+        provenance: what makes them.
+        pool_names: names that `pool` points to.
+        gpu_type_sets: sets of GPU types that `gpu_types` points to.
+        reference_type: the GPU type that run times are on.
+    """
+
+    name: str
+    draw: Callable[[Draws, Gap], Columns]
+    seed: int
+    jobs: int
+    mean_gap: float
+    gap_at_load_1: float | None
+    user_names: tuple[str, ...]
+    provenance: Mapping[str, Any]
+    pool_names: tuple[str, ...] = ()
+    gpu_type_sets: tuple[str, ...] = ()
+    reference_type: str | None = None
+
+    def episodes(self, *, count: int, first: int = 0) -> Episodes:
+        """Return episodes `first` to `first + count - 1`.
+
+        Raises:
+            ConfigError: a number out of range.
+        """
+        where = f"generator {self.name!r}"
+        count = int(COUNT.convert(count, where=where))
+        first = int(FIRST.convert(first, where=where))
+        return Episodes(
+            name=self.name,
+            first=first,
+            columns=self.columns(np.arange(first, first + count, dtype=np.int64)),
+            user_names=self.user_names,
+            provenance=self.provenance,
+            pool_names=self.pool_names,
+            gpu_type_sets=self.gpu_type_sets,
+            reference_type=self.reference_type,
+        )
+
+    def columns(
+        self, numbers: Numbers, load: npt.NDArray[np.float64] | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of the episodes with these numbers, each a function of its own alone.
+
+        Args:
+            numbers: of the episodes, 0 or more, in any order.
+            load: of each episode; None = the mean gap.
+        """
+        gaps: npt.NDArray[np.float64] | None = None
+        if load is not None and self.gap_at_load_1 is not None:
+            gaps = (self.gap_at_load_1 / load)[:, None]
+        return self._in_blocks(numbers, gaps)
+
+    def _in_blocks(
+        self, numbers: Numbers, gaps: npt.NDArray[np.float64] | None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Draw a few episodes at a time, which makes no difference to them."""
+        step = max(1, _BLOCK // self.jobs)
+        draws: Draws | None = None
+        tables: dict[str, npt.NDArray[Any]] = {}
+        for begin in range(0, len(numbers), step):
+            block = numbers[begin : begin + step]
+            if draws is None or len(block) < step:
+                draws = Draws(self.seed, block, jobs=self.jobs)
+            else:
+                draws.move_to(block)
+            gap = self.mean_gap if gaps is None else gaps[begin : begin + step]
+            drawn = self.draw(draws, gap)
+            if len(block) == len(numbers):
+                return dict(drawn)
+            tables = tables or _new_tables(drawn, len(numbers))
+            for key, table in drawn.items():
+                tables[key][begin : begin + step] = table
+        return tables
+
+
+def _new_tables(like: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    """Return tables of `count` rows in one piece of memory: large pieces come in large pages."""
+    sizes = {key: table[0].nbytes * count for key, table in like.items()}
+    memory = np.empty(sum(size + -size % 8 for size in sizes.values()), np.uint8)
+    tables, begin = {}, 0
+    for key, table in like.items():
+        part = memory[begin : begin + sizes[key]]
+        tables[key] = part.view(table.dtype).reshape(count, table.shape[1])
+        begin += sizes[key] + -sizes[key] % 8
     return tables

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.traces.dials import Dial
+from berthline.traces.draws import exp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +39,12 @@ def _over(source: Source, run: Table, dials: Settings) -> Table:
     error = float(dials["estimate_error"])
     if error == 0:
         return run
-    return np.asarray(np.ceil(run * np.exp(error * np.abs(source.normal("estimate")))))
+    return np.asarray(np.ceil(run * exp(error * np.abs(source.normal("estimate")))))
 
 
 def _lognormal(source: Source, run: Table, dials: Settings) -> Table:
     error = float(dials["estimate_error"])
-    return np.asarray(np.maximum(1.0, np.rint(run * np.exp(error * source.normal("estimate")))))
+    return np.asarray(np.maximum(1.0, np.rint(run * exp(error * source.normal("estimate")))))
 
 
 def _human(source: Source, run: Table, dials: Settings) -> Table:

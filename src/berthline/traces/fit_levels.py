@@ -227,7 +227,7 @@ def _shrunk(weeks: tuple[Hours, Hours, Hours], kept: Hours, per_rank: float) -> 
 
 
 def _tried(fitted: FittedGenerator, trial: int, count: int, jobs: int) -> Rhythm:
-    draws = Draws(trial, count=count, jobs=jobs)
+    draws = Draws(trial, range(count), jobs=jobs)
     columns = draw_once(fitted, draws, fitted.mean_gap)
     work = np.maximum(work_drawn(columns), _LEAST_GPU * columns["run"])
     rhythms = [

@@ -27,7 +27,7 @@ from berthline.errors import ConfigError, TraceError
 from berthline.model.workload import WHOLE_GPU
 from berthline.traces.atomic_write import write_atomically
 from berthline.traces.dials import JOBS, LOAD, SEED, set_dials
-from berthline.traces.episodes import COUNT, FIRST, Episodes, draw_in_blocks
+from berthline.traces.episodes import EpisodeMaker, Episodes
 from berthline.traces.fitted_arrivals import GAP_LEVELS, heavy_variance
 from berthline.traces.fitted_draws import SERIES_LEVELS, draw_columns
 
@@ -207,30 +207,43 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         Raises:
             ConfigError: a value out of range, a dial (there are none), or a load without a cluster.
         """
+        maker = self.maker(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
+        return maker.episodes(count=count, first=first)
+
+    def maker(
+        self,
+        cluster: Cluster | None = None,
+        *,
+        jobs: int | None = None,
+        load: float | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object] | None = None,
+    ) -> EpisodeMaker:
+        """Return what makes episodes by their numbers, with these arguments as of `episodes`.
+
+        Raises:
+            ConfigError: a value out of range, a dial (there are none), or a load without a cluster.
+        """
         where = f"fitted generator {self.name!r}"
         set_dials((), dials or {}, where=where)
         num_jobs = int(JOBS.convert(self.jobs if jobs is None else jobs, where=where))
         seed = int(SEED.convert(seed, where=where))
-        count = int(COUNT.convert(count, where=where))
-        first = int(FIRST.convert(first, where=where))
+        gap_at_load_1 = None if cluster is None else self.mean_work / cluster.total_gpus
         mean_gap = self.mean_gap
         if load is not None:
-            if cluster is None:
+            if gap_at_load_1 is None:
                 raise ConfigError(
                     f"load is {load}, but of no cluster", where=where, expected="a cluster as well"
                 )
             load = float(LOAD.convert(load, where=where))
-            mean_gap = self.mean_work / (load * cluster.total_gpus)
-        return Episodes(
+            mean_gap = gap_at_load_1 / load
+        return EpisodeMaker(
             name=self.name,
-            first=first,
-            columns=draw_in_blocks(
-                lambda draws: draw_columns(self, draws, mean_gap),
-                seed=seed,
-                first=first,
-                count=count,
-                jobs=num_jobs,
-            ),
+            draw=lambda draws, gap: draw_columns(self, draws, gap),
+            seed=seed,
+            jobs=num_jobs,
+            mean_gap=mean_gap,
+            gap_at_load_1=gap_at_load_1,
             user_names=tuple(f"user{n}" for n in range(sum(user.count for user in self.users))),
             pool_names=tuple(self.pool_names),
             gpu_type_sets=tuple(self.gpu_type_sets),

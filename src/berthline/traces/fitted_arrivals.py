@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.traces.arrivals import HOUR
-from berthline.traces.draws import Draws, Table, normal_quantile
+from berthline.traces.draws import Draws, Gap, Table, normal_quantile
 
 if TYPE_CHECKING:
     from berthline.traces.fitted import Bursts, FittedGenerator, Level
@@ -46,9 +46,7 @@ LONG_EPISODE = 2 * WEEK
 Indices = npt.NDArray[np.intp]  # (episodes, jobs)
 
 
-def draw_submissions(
-    fitted: FittedGenerator, draws: Draws, mean_gap: float | Table
-) -> tuple[Table, Table]:
+def draw_submissions(fitted: FittedGenerator, draws: Draws, mean_gap: Gap) -> tuple[Table, Table]:
     """Return submission times, and how heavy the time is in which each job comes.
 
     The second is what to add to a normal number of a variance of 1 - `heavy_variance`; then it is

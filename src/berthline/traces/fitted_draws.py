@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.workload import WHOLE_GPU
-from berthline.traces.draws import Draws, Table, normal_quantile
+from berthline.traces.draws import Draws, Gap, Table, normal_quantile
 from berthline.traces.fitted_arrivals import (
     LONG_EPISODE,
     Indices,
@@ -41,7 +41,7 @@ _FARTHEST_OFF = 2.0
 _FARTHEST = 8.0  # normal points
 
 
-def draw_columns(fitted: FittedGenerator, draws: Draws, mean_gap: float) -> Columns:
+def draw_columns(fitted: FittedGenerator, draws: Draws, mean_gap: Gap) -> Columns:
     """Return the columns of some episodes.
 
     Of long ones the load is what the mean gap makes it, however heavy the users drawn happen to be:
@@ -62,7 +62,7 @@ def work_of(columns: Columns) -> Table:
     return np.asarray(columns["run"] * columns["gpus"] * part)
 
 
-def draw_once(fitted: FittedGenerator, draws: Draws, mean_gap: float | Table) -> Columns:
+def draw_once(fitted: FittedGenerator, draws: Draws, mean_gap: Gap) -> Columns:
     """Return the columns of some episodes, with mean gaps as given for all or for each."""
     submit, heavy = draw_submissions(fitted, draws, mean_gap)
     habit, user = draw_users(fitted, draws)

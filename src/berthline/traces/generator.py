@@ -21,8 +21,8 @@ from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.traces.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
-from berthline.traces.draws import Draws, Lattice, Source, Table
-from berthline.traces.episodes import COUNT, FIRST, Columns, Episodes, draw_in_blocks
+from berthline.traces.draws import Draws, Gap, Lattice, Source, Table
+from berthline.traces.episodes import Columns, EpisodeMaker, Episodes
 from berthline.traces.estimates import draw_estimates
 from berthline.traces.job_columns import draw_deadlines, draw_priorities, draw_users, user_names
 
@@ -51,7 +51,7 @@ class Generator:
     name: str
     description: str
     sizes: Sizes
-    arrivals: Callable[[Draws, float, Settings], Table]
+    arrivals: Callable[[Draws, Gap, Settings], Table]
     dials: tuple[Dial, ...]
     load: float | None = 0.9
     own_gap: Callable[[Settings, int], float] | None = None
@@ -102,23 +102,43 @@ class Generator:
         Raises:
             ConfigError: an unknown dial, or a value out of range.
         """
+        maker = self.maker(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
+        return maker.episodes(count=count, first=first)
+
+    def maker(
+        self,
+        cluster: Cluster,
+        *,
+        jobs: int,
+        load: float | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object],
+    ) -> EpisodeMaker:
+        """Return what makes episodes by their numbers, with these arguments as of `episodes`.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
         where = f"generator {self.name!r}"
         jobs = int(JOBS.convert(jobs, where=where))
         seed = int(SEED.convert(seed, where=where))
-        count = int(COUNT.convert(count, where=where))
-        first = int(FIRST.convert(first, where=where))
         settings = set_dials(self.dials, dials, where=where)
-        mean_gap, load = self._mean_gap(cluster, jobs, load, settings)
-        return Episodes(
+        gap_at_load_1 = self._gap_at_load_1(cluster, load, settings)
+        mean_gap = 0.0
+        if gap_at_load_1 is not None:
+            if load is None and self.load is None and self.own_gap is not None:
+                mean_gap = self.own_gap(settings, jobs)
+                load = gap_at_load_1 / mean_gap
+            else:
+                load = float(LOAD.convert(self.load if load is None else load, where=where))
+                mean_gap = gap_at_load_1 / load
+        return EpisodeMaker(
             name=self.name,
-            first=first,
-            columns=draw_in_blocks(
-                lambda draws: self._columns(draws, mean_gap, cluster, settings),
-                seed=seed,
-                first=first,
-                count=count,
-                jobs=jobs,
-            ),
+            draw=lambda draws, gap: self._columns(draws, gap, cluster, settings),
+            seed=seed,
+            jobs=jobs,
+            mean_gap=mean_gap,
+            gap_at_load_1=gap_at_load_1,
             user_names=user_names(int(settings["users"])),
             provenance={
                 "generator": self.name,
@@ -130,30 +150,24 @@ class Generator:
             },
         )
 
-    def _mean_gap(
-        self, cluster: Cluster, jobs: int, load: float | None, settings: Settings
-    ) -> tuple[float, float | None]:
-        """Return the mean gap, and the load that it makes; 0 and None: all jobs at once."""
-        where = f"generator {self.name!r}"
-        if self.load is None and self.own_gap is None:
-            if load is not None:
-                raise ConfigError(
-                    f"load is {load}",
-                    where=where,
-                    expected="no load: all jobs are submitted at once",
-                    hint="leave --load out",
-                )
-            return 0.0, None
-        key = tuple(sorted(settings.items()))
-        work = mean_work(self.sizes, cluster.total_gpus, key)
-        if load is None and self.load is None and self.own_gap is not None:
-            gap = self.own_gap(settings, jobs)
-            return gap, work / (gap * cluster.total_gpus)
-        load = float(LOAD.convert(self.load if load is None else load, where=where))
-        return work / (load * cluster.total_gpus), load
+    def _gap_at_load_1(
+        self, cluster: Cluster, load: float | None, settings: Settings
+    ) -> float | None:
+        """Return the mean gap at a load of 1; None: all jobs come at once."""
+        if self.load is not None or self.own_gap is not None:
+            key = tuple(sorted(settings.items()))
+            return mean_work(self.sizes, cluster.total_gpus, key) / cluster.total_gpus
+        if load is not None:
+            raise ConfigError(
+                f"load is {load}",
+                where=f"generator {self.name!r}",
+                expected="no load: all jobs are submitted at once",
+                hint="leave --load out",
+            )
+        return None
 
     def _columns(
-        self, draws: Draws, mean_gap: float, cluster: Cluster, settings: Settings
+        self, draws: Draws, mean_gap: Gap, cluster: Cluster, settings: Settings
     ) -> Columns:
         where = f"generator {self.name!r}"
         run, gpus = self.sizes(draws, cluster.total_gpus, settings)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.traces.dials import Dial
+from berthline.traces.draws import number_of_limits
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
@@ -27,7 +28,6 @@ MIXES: dict[str, dict[int, float]] = {
 and of the Helios Venus trace (to Aug 2020) for their most frequent sizes; and one GPU always."""
 
 _MOST_GPUS = 100_000
-_MOST_COMPARED = 48  # up to so many limits, comparing with all of them is faster than a search
 _RANGE = re.compile(r"(\d{1,6})-(\d{1,6})")
 
 
@@ -111,16 +111,6 @@ def choose_with(
         return number_of_limits(source.uniform(column), limits)
     own = source.normal(column) * math.sqrt(1 - correlation**2)
     return number_of_limits(own + correlation * source.normal("run"), scores)
-
-
-def number_of_limits(values: Table, limits: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
-    """Return how many of the ascending limits each value has reached."""
-    if len(limits) > _MOST_COMPARED:
-        return np.searchsorted(limits, values, side="right")
-    number = np.zeros(values.shape, np.int8)
-    for limit in limits:
-        number += (values >= limit).view(np.int8)
-    return number.astype(np.intp)
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial
-from berthline.traces.gpu_mix import choose_with, limits_of, number_of_limits
+from berthline.traces.draws import number_of_limits
+from berthline.traces.gpu_mix import choose_with, limits_of
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
@@ -75,8 +76,13 @@ def user_names(num_users: int) -> tuple[str, ...]:
 
 def draw_users(source: Source, dials: Settings) -> npt.NDArray[np.intp]:
     """Return the number of each job's user."""
-    limits = np.cumsum(user_shares(dials))[:-1]
+    limits = _user_limits(int(dials["users"]), float(dials["user_skew"]))
     return number_of_limits(source.uniform("user"), limits)
+
+
+@functools.lru_cache(maxsize=16)
+def _user_limits(users: int, skew: float) -> npt.NDArray[np.float64]:
+    return np.cumsum(user_shares({"users": users, "user_skew": skew}))[:-1]
 
 
 def draw_priorities(source: Source, dials: Settings) -> Table:

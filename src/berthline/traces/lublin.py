@@ -23,12 +23,12 @@ import numpy as np
 
 from berthline.traces.arrivals import DAY, Cycle, gamma_quantile
 from berthline.traces.dials import Dial
-from berthline.traces.draws import Lattice, normal_quantile
+from berthline.traces.draws import Lattice, exp, normal_quantile, running_sums
 from berthline.traces.quantile_table import QuantileTable
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
-    from berthline.traces.draws import Draws, Source, Table
+    from berthline.traces.draws import Draws, Gap, Source, Table
     from berthline.traces.quantile_table import Quantile
 
 _SMALLEST_LOG, _MIDDLE_BELOW_LARGEST, _LOWER_STAGE = 0.8, 2.5, 0.86
@@ -68,7 +68,7 @@ def _daily_cycle() -> Cycle:
 
 
 def _exp_gamma(shape: float, scale: float, most: float) -> Quantile:
-    return lambda u: np.exp(np.minimum(gamma_quantile(normal_quantile(u), shape, scale), most))
+    return lambda u: exp(np.minimum(gamma_quantile(normal_quantile(u), shape, scale), most))
 
 
 _CYCLE = _daily_cycle()
@@ -127,11 +127,10 @@ def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
     return np.clip(gpus, 1.0, float(total_gpus), out=gpus)
 
 
-def lublin_arrivals(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def lublin_arrivals(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return submission times."""
     gaps = _GAP.at(draws.uniform("submit"))
-    gaps *= mean_gap / _mean_gap()
-    even = np.cumsum(gaps, axis=1, out=gaps)
+    even = running_sums(gaps, mean_gap / _mean_gap())
     return _CYCLE.bend(even) if dials["daily_cycle"] == "on" else even
 
 

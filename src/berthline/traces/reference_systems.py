@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from berthline.traces.arrivals import Cycle, diurnal, on_off, per_second, poisson
 from berthline.traces.dials import Dial
-from berthline.traces.gpu_mix import number_of_limits
+from berthline.traces.draws import number_of_limits
 from berthline.traces.run_times import draw_run_times
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
-    from berthline.traces.draws import Draws, Source, Table
+    from berthline.traces.draws import Draws, Gap, Source, Table
 
 # --- the look-ahead system (MohammedYaseen97/gpu-optimizer): generator `heavy-tailed` -------------
 
@@ -126,7 +126,7 @@ META_DIALS = (
 )
 
 
-def meta_arrivals(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def meta_arrivals(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return a Poisson process whose rate has the dial's shape.
 
     The original submits for one hour, in steps of 5 s; here as many jobs as asked for are
@@ -158,7 +158,7 @@ LSF_DIALS = (
 )
 
 
-def lsf_arrivals(draws: Draws, mean_gap: float, dials: Settings) -> Table:
+def lsf_arrivals(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return a bunch of jobs every second, or whatever the load makes of it."""
     return per_second(draws, mean_gap, most=int(dials["jobs_per_second"]))
 

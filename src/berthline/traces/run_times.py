@@ -9,6 +9,7 @@ import numpy as np
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial
+from berthline.traces.draws import exp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ one; the rest has an even logarithm from there to the longest."""
 def _lognormal(source: Source, dials: Settings) -> Table:
     run = source.normal("run")
     run *= float(dials["run_sigma"])
-    np.exp(run, out=run)
+    run = exp(run)
     run *= float(dials["run_median"])
     return run
 
@@ -36,7 +37,7 @@ def _heavy_tailed(source: Source, dials: Settings) -> Table:
     part += SHORTEST
     long = np.flatnonzero(u >= SHORT_SHARE)  # few, and exponentials are dear
     slope = math.log(SHORT_ENDS) / (1.0 - SHORT_SHARE)
-    part.ravel()[long] = np.exp((1.0 - u.ravel()[long]) * slope)
+    part.ravel()[long] = exp((1.0 - u.ravel()[long]) * slope)
     part *= float(dials["run_high"])
     return part
 
@@ -122,5 +123,6 @@ def draw_run_times(source: Source, dials: Settings) -> Table:
             where="run times",
             expected="run_low no larger than run_high",
         )
-    run = np.rint(RUN_TIMES[str(dials["run_times"])](source, dials))
+    run = RUN_TIMES[str(dials["run_times"])](source, dials)
+    np.rint(run, out=run)
     return np.clip(run, np.ceil(low), np.floor(high), out=run)

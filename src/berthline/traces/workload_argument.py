@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
+    from berthline.traces.generator import Generator
 
 _NEAR_ENOUGH = 0.5  # of difflib's ratio, as for every other unknown name
 _MOST_NEIGHBOURS = 1000
@@ -103,6 +104,29 @@ def resolve_workload(
             )
         workload = _first_jobs(workload, jobs)
     return workload if load is None else scale_to_load(workload, cluster, load)
+
+
+def resolve_generator(text: str) -> Generator | FittedGenerator:
+    """Return the generator that a WORKLOAD argument means.
+
+    Raises:
+        ConfigError: neither a generator nor a file, or a file that is no fitted generator.
+        TraceError: the file of a fitted generator cannot be used.
+    """
+    path = Path(text)
+    kind = _kind(path)
+    if text in GENERATORS and kind != "file":
+        return GENERATORS[text]
+    if kind == "missing":
+        raise _neither(text, path)
+    if not text.endswith(FITTED_SUFFIX):
+        raise ConfigError(
+            "a trace file, where jobs are to be generated",
+            where=text,
+            expected=f"a generator: {', '.join(GENERATORS)}; or a fitted one, {FITTED_SUFFIX}",
+            hint=f"berthline traces fit {text}",
+        )
+    return FittedGenerator.load(path)
 
 
 def _first_jobs(workload: Workload, jobs: int) -> Workload:

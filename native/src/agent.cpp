@@ -1,0 +1,339 @@
+#include "agent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace berthline {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Adds to a run's inputs what an agent in this seat, with these rewards, needs to be kept up.
+Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards) {
+  inputs.has_agent = true;
+  inputs.agent_preempts = rules.seat == Seat::kPreempt;
+  for (const RewardTerm& term : rewards.terms) {
+    inputs.watched.push_back(term.formula);
+    inputs.lists_running |= term.formula.uses(Word::kBacklogWork);
+  }
+  for (const Formula& formula : rules.tops) inputs.watched.push_back(formula);
+  if (!rules.running_order.empty()) {
+    inputs.watched.push_back(rules.running_order);
+    inputs.lists_running = true;
+  }
+  for (const SchedulerParts& parts : rules.menu) {
+    inputs.placements.push_back(parts.placement);
+    inputs.watched.insert(inputs.watched.end(), {parts.order, parts.gate, parts.node_order});
+    inputs.may_reserve |=
+        parts.discipline == Discipline::kEasy || parts.discipline == Discipline::kConservative;
+    inputs.may_reorder |= rules.seat == Seat::kMeta;
+  }
+  inputs.may_reserve |= rules.seat == Seat::kBackfill;
+  return inputs;
+}
+
+}  // namespace
+
+Jobs Episode::jobs() const {
+  Jobs jobs;
+  jobs.count = static_cast<int32_t>(submit.size());
+  jobs.submit = submit.data();
+  jobs.run = run.data();
+  jobs.estimate = estimate.data();
+  jobs.gpus = gpus.data();
+  jobs.gpu_milli = gpu_milli.data();
+  jobs.cpus = cpus.data();
+  jobs.memory_mib = memory_mib.data();
+  jobs.priority = priority.data();
+  jobs.deadline = deadline.data();
+  jobs.user = user.data();
+  jobs.job_class = job_class.data();
+  jobs.reference_speed = reference_speed.data();
+  jobs.quota_set = quota_set.data();
+  jobs.random = random.empty() ? nullptr : random.data();
+  return jobs;
+}
+
+Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards)
+    : rules_(rules), sim_(with_agent(std::move(inputs), rules, rewards)), rewards_(rewards, sim_) {
+  const int64_t nodes = sim_.layout_.num_nodes;
+  const auto choices = static_cast<int64_t>(rules_.menu.size());
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kBackfill:
+      mask_.resize(rules_.window + 1);
+      no_op_ = rules_.window;
+      break;
+    case Seat::kPickPlace:
+      mask_.resize(rules_.window + 1 + nodes);
+      pair_mask_.resize(rules_.window * nodes);
+      no_op_ = rules_.window;
+      break;
+    case Seat::kPlace:
+      mask_.resize(choices > 0 ? choices : nodes);
+      no_op_ = -1;
+      break;
+    case Seat::kMeta:
+      mask_.resize(choices);
+      no_op_ = -1;
+      break;
+    case Seat::kGate:
+      mask_.resize(2);
+      no_op_ = 0;
+      break;
+    case Seat::kPreempt:
+      mask_.resize(rules_.running_window + 1);
+      no_op_ = rules_.running_window;
+      break;
+  }
+}
+
+void Agent::begin(const Episode& episode) {
+  const Jobs jobs = episode.jobs();
+  double horizon = kNever;
+  if (rules_.horizon_factor > 0) {
+    double work = 0;
+    for (int32_t job = 0; job < jobs.count; ++job) {
+      work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
+    }
+    horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
+                                                static_cast<double>(sim_.layout_.total_gpus);
+  }
+  sim_.inputs_.horizon = horizon;
+  sim_.inputs_.outages = episode.outages;
+  sim_.inputs_.refusal_key = episode.refusal_key;
+  sim_.inputs_.placement_key = sim_.layout_.placement_key = episode.placement_key;
+  if (sim_.uses(Word::kMaxPriority)) {
+    sim_.inputs_.max_priority =
+        std::max(1.0, *std::max_element(jobs.priority, jobs.priority + jobs.count));
+  }
+  if (rules_.seat == Seat::kMeta) adopt(0);
+  sim_.begin_again(jobs);
+  if (rules_.seat == Seat::kGate) {
+    holds_.assign(jobs.count, 0);
+    sim_.held_at_.assign(jobs.count, -1);
+  }
+  rewards_.begin(horizon);
+  end_ = End::kNot;
+  steps_ = 0;
+  was_legal_ = true;
+  is_deciding_ = false;
+  committed_ = at_hand_ = kNoJob;
+  left_ = 0;
+  decisions_left_ = 0;
+  ask_again_ = 0;
+  go_on();
+  unasked_end_ = end_;
+  end_ = End::kNot;
+}
+
+void Agent::act(int64_t action, int64_t node) {
+  ++steps_;
+  if (unasked_end_ != End::kNot) {
+    end_ = unasked_end_;
+    return;
+  }
+  const int64_t choices =
+      rules_.seat == Seat::kPickPlace ? rules_.window + 1 : static_cast<int64_t>(mask_.size());
+  was_legal_ = action >= 0 && action < choices && mask_[action];
+  if (!was_legal_) {
+    action = no_op_ >= 0 && mask_[no_op_]
+                 ? no_op_
+                 : std::find(mask_.begin(), mask_.begin() + choices, 1) - mask_.begin();
+  }
+  double startable = 0;
+  if (rewards_.asks(Word::kStartableWork)) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (mask_[i]) startable += sim_.inputs_.jobs.run[rows_[i]] * sim_.gpu_amount(rows_[i]);
+    }
+  }
+  const int32_t running = sim_.running_;
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+    case Seat::kBackfill:
+      answer_pick(action, node);
+      break;
+    case Seat::kPlace:
+      answer_place(action);
+      break;
+    case Seat::kMeta:
+      answer_meta(action);
+      break;
+    case Seat::kGate:
+      answer_gate(action);
+      break;
+    case Seat::kPreempt:
+      answer_preempt(action);
+      break;
+  }
+  rewards_.decide(action == no_op_, sim_.running_ > running, startable);
+  go_on();
+  if (end_ == End::kNot && rules_.max_steps > 0 && steps_ >= rules_.max_steps) {
+    finish_episode(End::kTruncated);
+  }
+}
+
+// Runs until the agent is asked or the episode is over.
+void Agent::go_on() {
+  for (;;) {
+    if (is_deciding_) {
+      if (!has_concluded_ && ask()) return;
+      is_deciding_ = false;
+      if (!sim_.end_instant()) {
+        rewards_.read_log();
+        const bool gave_up = sim_.log_.preemptions > sim_.inputs_.max_preemptions;
+        return finish_episode(gave_up ? End::kTruncated : End::kTerminated);
+      }
+    }
+    if (!pass_time()) return;
+  }
+}
+
+// Moves on to the next event; false = there is none, or not before the horizon.
+bool Agent::pass_time() {
+  const double next = sim_.next_event();
+  const double horizon = sim_.inputs_.horizon;
+  if (next > horizon || next == kNever) {
+    if (next > horizon) {
+      rewards_.pass_time(horizon);
+      sim_.now_ = horizon;
+    }
+    finish_episode(End::kTruncated);
+    return false;
+  }
+  rewards_.pass_time(next);
+  sim_.next_instant();
+  rewards_.read_log();
+  is_deciding_ = true;
+  has_concluded_ = !sim_.may_decide_;
+  at_hand_ = kNoJob;
+  left_ = 0;
+  sim_.must_sort_ = true;
+  sim_.sorted_at_ = -1;
+  return true;
+}
+
+bool Agent::time_can_pass() { return sim_.next_event() < kNever; }
+
+bool Agent::ask() {
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+      return rules_.waits ? ask_pick_waiting() : ask_pick();
+    case Seat::kPlace:
+      return ask_place();
+    case Seat::kMeta:
+      return ask_meta();
+    case Seat::kBackfill:
+      return ask_backfill();
+    case Seat::kGate:
+      return ask_gate();
+    case Seat::kPreempt:
+      return ask_preempt();
+  }
+  return false;
+}
+
+void Agent::finish_episode(End end) {
+  end_ = end;
+  rewards_.finish_episode(end == End::kTerminated);
+  sort_if_needed();
+  at_hand_ = kNoJob;
+  show(kNoJob);
+  show_running();
+  std::fill(mask_.begin(), mask_.end(), 0);
+  std::fill(pair_mask_.begin(), pair_mask_.end(), 0);
+  mask_[std::max<int64_t>(no_op_, 0)] = 1;
+  if (rules_.seat == Seat::kPickPlace) mask_[rules_.window + 1] = 1;
+}
+
+Scores Agent::scores() const {
+  return Scores::of(sim_.log_, sim_.inputs_.jobs, static_cast<double>(sim_.layout_.total_gpus),
+                    sim_.inputs_.horizon);
+}
+
+void Agent::sort_if_needed() {
+  if (sim_.keep_ids_ && (sim_.must_sort_ || sim_.inputs_.order.changes() == Changes::kState)) {
+    sim_.sort_queue();
+  }
+}
+
+// Fills `rows_` with waiting jobs, in order; `first` comes before them.
+void Agent::show(int32_t first) {
+  const auto window = static_cast<size_t>(rules_.window);
+  const size_t count = sim_.sorted_.size();
+  rows_.clear();
+  if (first != kNoJob) rows_.push_back(first);
+  const auto add = [&](size_t i) {
+    if (sim_.sorted_[i].job() != first) rows_.push_back(sim_.sorted_[i].job());
+  };
+  if (count <= window || rules_.window_policy == Window::kHead) {
+    for (size_t i = 0; i < count && rows_.size() < window; ++i) add(i);
+  } else if (rules_.window_policy == Window::kHeadTail) {
+    const size_t head = (window + 1) / 2;
+    for (size_t i = 0; i < count && rows_.size() < head; ++i) add(i);
+    for (size_t i = count - (window - head); i < count && rows_.size() < window; ++i) add(i);
+  } else {
+    show_top(first);
+  }
+}
+
+// An equal part of the window for each of several formulas, the rest by the order.
+void Agent::show_top(int32_t first) {
+  const auto window = static_cast<size_t>(rules_.window);
+  const size_t count = sim_.sorted_.size();
+  size_t room = window - rows_.size();
+  const size_t part = room / (rules_.tops.size() + 1);
+  queue_.resize(count);
+  values_.resize(count);
+  taken_.assign(count, 0);
+  for (size_t i = 0; i < count; ++i) {
+    queue_[i] = sim_.sorted_[i].job();
+    taken_[i] = queue_[i] == first;
+  }
+  for (Formula& formula : rules_.tops) {
+    formula.evaluate(sim_, queue_.data(), static_cast<int>(count), values_.data());
+    keyed_.clear();
+    for (size_t i = 0; i < count; ++i) {
+      keyed_.push_back({std::isnan(values_[i]) ? kNever : values_[i], static_cast<int32_t>(i)});
+    }
+    std::sort(keyed_.begin(), keyed_.end());
+    size_t found = 0;
+    for (size_t i = 0; i < count && found < part; ++i) {
+      uint8_t& taken = taken_[keyed_[i].job()];
+      found += !taken;
+      room -= !taken;
+      taken |= 2;
+    }
+  }
+  for (size_t i = 0; i < count && room > 0; ++i) {
+    if (taken_[i]) continue;
+    taken_[i] = 2;
+    --room;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if ((taken_[i] & 2) && queue_[i] != first) rows_.push_back(queue_[i]);
+  }
+}
+
+// Fills `shown_` with running jobs, by their own order.
+void Agent::show_running() {
+  shown_.clear();
+  if (rules_.running_order.empty()) return;
+  const std::vector<int32_t>& running = sim_.running_list_;
+  values_.resize(running.size());
+  rules_.running_order.evaluate(sim_, running.data(), static_cast<int>(running.size()),
+                                values_.data());
+  keyed_.clear();
+  for (size_t i = 0; i < running.size(); ++i) {
+    keyed_.push_back({std::isnan(values_[i]) ? kNever : values_[i], running[i]});
+  }
+  const size_t count = std::min<size_t>(rules_.running_window, running.size());
+  std::partial_sort(keyed_.begin(), keyed_.begin() + static_cast<ptrdiff_t>(count), keyed_.end());
+  for (size_t i = 0; i < count; ++i) shown_.push_back(keyed_[i].job());
+}
+
+}  // namespace berthline

@@ -1,0 +1,172 @@
+// One run in which an agent fills one seat of the scheduler.
+//
+// The run goes on by itself until there is something to decide; then `rows`, `mask` and the job at
+// hand say what, `act` carries the answer out, and it goes on. What each seat asks is defined by
+// sim/reference_agent.py.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reward.h"
+#include "simulation.h"
+
+namespace berthline {
+
+enum class Seat { kPick, kPlace, kPickPlace, kMeta, kBackfill, kGate, kPreempt };
+inline constexpr const char* kSeatNames[] = {"pick",     "place", "pickplace", "meta",
+                                             "backfill", "gate",  "preempt"};
+// Which waiting jobs are shown when they are more than the window holds.
+enum class Window { kHead, kHeadTail, kTop };
+inline constexpr const char* kWindowNames[] = {"head", "head+tail", "top"};
+
+// The parts of a scheduler that an agent may switch during a run.
+struct SchedulerParts {
+  Formula order;
+  Formula gate;
+  Formula node_order;
+  Discipline discipline = Discipline::kStrict;
+  Placement placement = Placement::kFirstFit;
+};
+
+struct SeatRules {
+  Seat seat = Seat::kPick;
+  int32_t window = 64;
+  Window window_policy = Window::kHead;
+  std::vector<Formula> tops;         // of the window policy kTop
+  int32_t running_window = 0;        // running jobs shown
+  Formula running_order;             // smallest first; empty = none are shown
+  bool waits = false;                // pick: time runs until the chosen job starts
+  bool protects_head = true;         // backfill: nobody may delay the head
+  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
+  int32_t every_events = 1;          // meta: decisions between two choices
+  double every_seconds = 0;          // meta: seconds between two choices, at least
+  int32_t max_holds = 0;             // gate: how often one job may be held
+  double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
+  double horizon_factor = 0;         // 0 = no horizon
+  int64_t max_steps = 0;             // 0 = no limit
+};
+
+// The columns of one episode's jobs; see Jobs for what they are.
+struct Episode {
+  std::vector<double> submit, run, estimate, priority, deadline, reference_speed, random;
+  std::vector<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
+  std::vector<int64_t> memory_mib;
+  std::vector<Outage> outages;
+  uint64_t placement_key = 0;
+  uint64_t refusal_key = 0;
+
+  Jobs jobs() const;
+};
+
+class Agent {
+ public:
+  enum class End { kNot, kTerminated, kTruncated };
+  static constexpr int32_t kNoJob = -1;
+
+  Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards);
+
+  // Begins an episode and goes on to its first question.
+  void begin(const Episode& episode);
+  // Answers the question and goes on to the next. A choice that the mask forbids is taken as the
+  // no-op, or as the first that is allowed where there is none. `node` is for the seat kPickPlace.
+  void act(int64_t action, int64_t node);
+
+  End end() const { return end_; }
+  bool was_legal() const { return was_legal_; }
+  double reward() const { return rewards_.total(); }
+  const std::vector<double>& reward_terms() const { return rewards_.terms(); }
+  int64_t steps() const { return steps_; }
+  Scores scores() const;
+
+  Simulation& simulation() { return sim_; }
+  const SeatRules& rules() const { return rules_; }
+  const std::vector<int32_t>& rows() const { return rows_; }      // waiting jobs shown
+  const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
+  const std::vector<uint8_t>& mask() const { return mask_; }      // one byte for each action
+  // pickplace: for each row, then each node, whether the job may go there first.
+  const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
+  int32_t job_at_hand() const { return at_hand_; }
+  int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
+
+ private:
+  static int64_t count_actions(const Inputs& inputs, const SeatRules& rules);
+  void go_on();
+  bool pass_time();
+  void begin_decision();
+  bool ask();
+  void finish_episode(End end);
+  bool time_can_pass();
+
+  // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
+  bool ask_pick();
+  bool ask_pick_waiting();
+  bool ask_place();
+  bool ask_meta();
+  bool ask_backfill();
+  bool ask_gate();
+  bool ask_preempt();
+  void answer_pick(int64_t action, int64_t node);
+  void answer_place(int64_t action);
+  void answer_meta(int64_t action);
+  void answer_preempt(int64_t action);
+  void answer_gate(int64_t action);
+
+  // Shared by seats.
+  void show(int32_t first);
+  void show_top(int32_t first);
+  void show_running();
+  void find_open();
+  bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
+  bool allow_startable();
+  void allow_pairs();
+  bool place_and_start(int32_t job);
+  void start(int32_t job);
+  bool let_pass(int32_t head);
+  void sort_if_needed();
+  void adopt(int64_t index);
+  Nodes& state() { return on_spare_ ? sim_.spare_ : sim_.nodes_; }
+  void find_rooms(int32_t job, const Nodes& state);
+  int64_t least_room() const;
+  void take_room(int32_t node);
+
+  SeatRules rules_;
+  Simulation sim_;
+  Rewards rewards_;
+  int64_t no_op_ = 0;  // -1 = the seat has none
+  End end_ = End::kTerminated;
+  bool was_legal_ = true;
+  int64_t steps_ = 0;
+  End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
+  bool is_deciding_ = false;     // a decision point is going on
+  bool has_concluded_ = false;   // nothing more is to be decided at it
+
+  std::vector<int32_t> rows_;
+  std::vector<int32_t> shown_;
+  std::vector<uint8_t> mask_;
+  std::vector<uint8_t> pair_mask_;
+  int32_t at_hand_ = kNoJob;
+  std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
+  std::vector<int32_t> queue_;  // scratch
+  std::vector<uint8_t> taken_;  // scratch: positions in the queue
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+
+  int32_t committed_ = kNoJob;  // pick, waits: the job that is to start next
+  // place: what is left to place of the job at hand, and where it has been placed.
+  Gang gang_{};
+  bool on_spare_ = false;  // in the state that leaves the head's reservation alone
+  int64_t left_ = 0;
+  int32_t nodes_left_ = 0;
+  std::vector<Share> placing_;
+  std::vector<int32_t> room_;    // of each node; -1 = not for this gang
+  std::vector<int32_t> sorted_;  // the same, largest first, for gangs on several nodes
+  // meta
+  int64_t current_ = -1;  // of the menu, swapped into the simulation
+  int64_t decisions_left_ = 0;
+  double ask_again_ = 0;
+  // gate
+  std::vector<int32_t> holds_;  // of each job
+};
+
+}  // namespace berthline

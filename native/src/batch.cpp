@@ -1,0 +1,179 @@
+#include "batch.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace berthline {
+namespace {
+
+// Waits until a value is no longer `old`. A step takes some ten microseconds and waking a thread
+// that sleeps nearly as long, so it looks for a while before it sleeps.
+template <typename T>
+T wait_for_change(const std::atomic<T>& value, T old) {
+  constexpr int kLooks = 4000;
+  for (int i = 0; i < kLooks; ++i) {
+    const T now = value.load(std::memory_order_acquire);
+    if (now != old) return now;
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+  }
+  value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
+             const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step)
+    : same_step_(same_step), lacking_(num_envs, 1), num_lacking_(num_envs) {
+  for (size_t i = 0; i < num_envs; ++i) {
+    envs_.push_back(std::make_unique<Env>(inputs, seat, observation, rewards));
+  }
+  // The caller's own thread takes the first part.
+  num_parts_ = std::max<size_t>(std::min(num_threads, num_envs), 1);
+  for (size_t part = 1; part < num_parts_; ++part) {
+    threads_.emplace_back([this, part] { work(part); });
+  }
+}
+
+Batch::~Batch() {
+  is_closing_ = true;
+  ++round_;
+  round_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Batch::begin(size_t i) {
+  Env& env = *envs_[i];
+  std::swap(env.current, env.next);
+  env.has_next = false;
+  env.agent.begin(*env.current);
+  env.observer.begin();
+  env.state = State::kAsking;
+  env.sum = 0;
+}
+
+void Batch::write(size_t i, float* observation, uint8_t* mask) {
+  Env& env = *envs_[i];
+  env.observer.write(observation + i * observation_size());
+  std::memcpy(mask + i * num_actions(), env.agent.mask().data(), num_actions());
+}
+
+void Batch::write_question(size_t i) {
+  write(i, buffers_.observation, buffers_.mask);
+  const std::vector<uint8_t>& pairs = envs_[i]->agent.pair_mask();
+  if (!pairs.empty())
+    std::memcpy(buffers_.pair_mask + i * pairs.size(), pairs.data(), pairs.size());
+}
+
+void Batch::write_scores(size_t i) {
+  const Env& env = *envs_[i];
+  const Scores scores = env.agent.scores();
+  const double values[kNumScores] = {env.sum,
+                                     static_cast<double>(env.agent.steps()),
+                                     scores.jct,
+                                     scores.wait,
+                                     scores.slowdown,
+                                     scores.bounded_slowdown,
+                                     scores.utilization,
+                                     scores.jain,
+                                     scores.makespan,
+                                     static_cast<double>(scores.completed),
+                                     static_cast<double>(scores.rejected),
+                                     static_cast<double>(scores.unfinished)};
+  std::copy_n(values, kNumScores, buffers_.final_scores + i * kNumScores);
+}
+
+void Batch::reset(size_t i) {
+  begin(i);
+  write_question(i);
+  buffers_.reward[i] = 0;
+  buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
+  std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
+  count_lacking();
+}
+
+void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
+  Env& env = *envs_[i];
+  buffers_.reward[i] = 0;
+  buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
+  if (env.state == State::kOver) {
+    // The step after the last of an episode begins the next, and its action is ignored.
+    std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
+    if (!env.has_next) return;
+    begin(i);
+    write_question(i);
+    return;
+  }
+  env.agent.act(action[0], stride > 1 ? action[1] : 0);
+  const std::vector<double>& terms = env.agent.reward_terms();
+  std::copy(terms.begin(), terms.end(), buffers_.terms + i * terms.size());
+  buffers_.reward[i] = env.agent.reward();
+  buffers_.illegal[i] = !env.agent.was_legal();
+  env.sum += env.agent.reward();
+  const Agent::End end = env.agent.end();
+  if (end == Agent::End::kNot) {
+    write_question(i);
+    return;
+  }
+  buffers_.terminated[i] = end == Agent::End::kTerminated;
+  buffers_.truncated[i] = end == Agent::End::kTruncated;
+  write_scores(i);
+  env.state = State::kOver;
+  if (!same_step_) {
+    write_question(i);
+    return;
+  }
+  write(i, buffers_.final_observation, buffers_.final_mask);
+  if (!env.has_next) return;
+  begin(i);
+  write_question(i);
+}
+
+void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
+  for (size_t i = first; i < last; ++i) step_one(i, actions + i * stride, stride);
+}
+
+void Batch::step(const int64_t* actions, size_t stride) {
+  actions_ = actions;
+  stride_ = stride;
+  if (num_parts_ > 1) {
+    working_.store(num_parts_ - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  step_range(0, num_envs() / num_parts_, actions, stride);
+  for (size_t left = working_; left > 0;) left = wait_for_change(working_, left);
+  count_lacking();
+}
+
+void Batch::work(size_t part) {
+  for (uint64_t done = 0;;) {
+    done = wait_for_change(round_, done);
+    if (is_closing_) return;
+    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
+               stride_);
+    if (working_.fetch_sub(1, std::memory_order_release) == 1) working_.notify_one();
+  }
+}
+
+void Batch::begin_stuck() {
+  for (size_t i = 0; i < num_envs(); ++i) {
+    if (envs_[i]->state != State::kOver || !envs_[i]->has_next) continue;
+    begin(i);
+    write_question(i);
+  }
+  count_lacking();
+}
+
+void Batch::count_lacking() {
+  num_lacking_ = num_stuck_ = 0;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    lacking_[i] = !envs_[i]->has_next;
+    num_lacking_ += lacking_[i];
+    num_stuck_ += lacking_[i] && envs_[i]->state == State::kOver;
+  }
+}
+
+}  // namespace berthline

@@ -1,0 +1,106 @@
+// Many environments stepped at once, writing into arrays of the caller.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "agent.h"
+#include "observe.h"
+
+namespace berthline {
+
+// Arrays of the caller, one row for each environment.
+struct Buffers {
+  float* observation = nullptr;        // (num_envs, size of an observation)
+  uint8_t* mask = nullptr;             // (num_envs, num_actions)
+  uint8_t* pair_mask = nullptr;        // (num_envs, window, num_nodes), of the seat kPickPlace
+  double* reward = nullptr;            // (num_envs,)
+  double* terms = nullptr;             // (num_envs, num_terms)
+  uint8_t* terminated = nullptr;       // (num_envs,)
+  uint8_t* truncated = nullptr;        // (num_envs,)
+  uint8_t* illegal = nullptr;          // (num_envs,)
+  float* final_observation = nullptr;  // of those that ended in this step
+  uint8_t* final_mask = nullptr;
+  double* final_scores = nullptr;  // (num_envs, kNumScores)
+};
+
+class Batch {
+ public:
+  static constexpr size_t kNumScores = 12;
+  static constexpr const char* kScoreNames[kNumScores] = {
+      "return",      "length",   "mean_jct", "mean_wait", "mean_slowdown", "mean_bounded_slowdown",
+      "utilization", "fairness", "makespan", "completed", "rejected",      "unfinished"};
+
+  Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
+        const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step);
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  size_t num_envs() const { return envs_.size(); }
+  size_t observation_size() const { return envs_[0]->observer.size(); }
+  size_t num_actions() const { return static_cast<size_t>(envs_[0]->agent.num_actions()); }
+  size_t num_terms() const { return envs_[0]->agent.reward_terms().size(); }
+  Buffers& buffers() { return buffers_; }
+
+  // The episode that an environment is to begin next; it is exchanged for one that is over.
+  Episode& next_episode(size_t env) { return *envs_[env]->next; }
+  void set_supplied(size_t env) { envs_[env]->has_next = true; }
+  // Environments without a next episode, and those of them that wait for it.
+  const std::vector<uint8_t>& lacking() const { return lacking_; }
+  size_t num_lacking() const { return num_lacking_; }
+  size_t num_stuck() const { return num_stuck_; }
+
+  // Drops what is going on and begins the next episode of an environment.
+  void reset(size_t env);
+  // Answers every environment's question. `actions` has one or two numbers for each.
+  void step(const int64_t* actions, size_t stride);
+  // Begins the episodes of those that waited for them.
+  void begin_stuck();
+  Agent& agent(size_t env) { return envs_[env]->agent; }
+
+ private:
+  enum class State : uint8_t { kFresh, kAsking, kOver };
+  struct Env {
+    Env(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
+        const RewardRules& rewards)
+        : agent(inputs, seat, rewards), observer(observation, agent) {}
+    Agent agent;
+    Observer observer;
+    std::unique_ptr<Episode> current = std::make_unique<Episode>();
+    std::unique_ptr<Episode> next = std::make_unique<Episode>();
+    bool has_next = false;
+    State state = State::kFresh;
+    double sum = 0;  // of rewards
+  };
+
+  void begin(size_t i);
+  void write(size_t i, float* observation, uint8_t* mask);
+  void write_question(size_t i);
+  void write_scores(size_t i);
+  void step_one(size_t i, const int64_t* action, size_t stride);
+  void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
+  void count_lacking();
+  void work(size_t part);
+
+  std::vector<std::unique_ptr<Env>> envs_;
+  Buffers buffers_;
+  bool same_step_;
+  std::vector<uint8_t> lacking_;
+  size_t num_lacking_ = 0;
+  size_t num_stuck_ = 0;
+
+  // Workers wait for a step, each with a part of the environments.
+  std::vector<std::thread> threads_;
+  size_t num_parts_ = 1;
+  std::atomic<uint64_t> round_ = 0;
+  std::atomic<size_t> working_ = 0;
+  std::atomic<bool> is_closing_ = false;
+  const int64_t* actions_ = nullptr;
+  size_t stride_ = 1;
+};
+
+}  // namespace berthline

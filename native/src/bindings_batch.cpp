@@ -1,0 +1,274 @@
+// The Python face of a batch of environments; env/native.py is its only user.
+
+#include <memory>
+#include <utility>
+
+#include "batch.h"
+#include "bindings.h"
+
+namespace berthline {
+namespace {
+
+template <typename T, size_t N>
+using Buffer = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+
+std::vector<Formula> read_formulas(const nb::list& pairs) {
+  std::vector<Formula> formulas;
+  for (nb::handle pair : pairs) formulas.push_back(read_formula(pair));
+  return formulas;
+}
+
+SchedulerParts read_parts(const Entries& entries) {
+  SchedulerParts parts;
+  parts.order = read_formula(entries, "order");
+  parts.gate = read_formula(entries, "gate");
+  parts.node_order = read_formula(entries, "node_order");
+  parts.discipline =
+      named<Discipline>(kDisciplineNames, entries.get<std::string>("discipline"), "discipline");
+  parts.placement =
+      named<Placement>(kPlacementNames, entries.get<std::string>("placement"), "placement");
+  return parts;
+}
+
+SeatRules read_seat(const Entries& entries) {
+  SeatRules rules;
+  rules.seat = named<Seat>(kSeatNames, entries.get<std::string>("seat"), "seat");
+  rules.window = entries.get<int32_t>("window");
+  rules.window_policy =
+      named<Window>(kWindowNames, entries.get<std::string>("window_policy"), "window policy");
+  rules.tops = read_formulas(entries.get<nb::list>("tops"));
+  rules.running_window = entries.get<int32_t>("running_window");
+  rules.running_order = read_formula(entries, "running_order");
+  rules.waits = entries.get<bool>("waits");
+  rules.protects_head = entries.get<bool>("protects_head");
+  for (nb::handle parts : entries.get<nb::list>("menu")) {
+    rules.menu.push_back(read_parts(Entries(nb::cast<nb::dict>(parts))));
+  }
+  rules.every_events = entries.get<int32_t>("every_events");
+  rules.every_seconds = entries.get<double>("every_seconds");
+  rules.max_holds = entries.get<int32_t>("max_holds");
+  rules.recheck = entries.get<double>("recheck");
+  rules.horizon_factor = entries.get<double>("horizon_factor");
+  rules.max_steps = entries.get<int64_t>("max_steps");
+  return rules;
+}
+
+ObservationRules read_observation(const Entries& entries) {
+  ObservationRules rules;
+  rules.jobs = read_formulas(entries.get<nb::list>("jobs"));
+  rules.nodes = read_formulas(entries.get<nb::list>("nodes"));
+  rules.running = read_formulas(entries.get<nb::list>("running"));
+  rules.globals = read_formulas(entries.get<nb::list>("globals"));
+  rules.look_ahead =
+      named<LookAhead>(kLookAheadNames, entries.get<std::string>("look_ahead"), "look-ahead");
+  rules.look_ahead_size = entries.get<int32_t>("look_ahead_size");
+  rules.look_ahead_seconds = entries.get<double>("look_ahead_seconds");
+  return rules;
+}
+
+RewardRules read_rewards(const Entries& entries) {
+  RewardRules rules;
+  for (nb::handle term : entries.get<nb::list>("terms")) {
+    rules.terms.push_back(
+        {named<Occasion>(kOccasionNames, nb::cast<std::string>(term[0]), "occasion"),
+         read_formula(term[1])});
+  }
+  const auto baseline = entries.get<nb::object>("baseline");
+  if (!baseline.is_none()) {
+    rules.baseline = std::make_unique<Inputs>(read_inputs(nb::cast<nb::dict>(baseline)));
+  }
+  rules.idle_w = entries.copy<double>("idle_w");
+  rules.peak_w = entries.copy<double>("peak_w");
+  return rules;
+}
+
+// Copies a row of a table into a column; a table of one row is the same for everybody.
+template <typename T>
+void copy_row(const nb::dict& columns, const char* name, size_t row, std::vector<T>& out) {
+  const auto table = nb::cast<Table<T>>(columns[name], false);
+  const T* data = table.data() + (table.shape(0) == 1 ? 0 : row * table.shape(1));
+  out.assign(data, data + table.shape(1));
+}
+
+class PyBatch {
+ public:
+  PyBatch(nb::dict inputs, nb::dict seat, nb::dict observation, nb::dict rewards, size_t num_envs,
+          size_t num_threads, bool same_step)
+      : kept_(nb::make_tuple(inputs, rewards)) {
+    Inputs run = read_inputs(inputs);
+    const ObservationRules observed = read_observation(Entries(observation));
+    for (const auto* formulas : {&observed.jobs, &observed.running, &observed.globals}) {
+      run.watched.insert(run.watched.end(), formulas->begin(), formulas->end());
+    }
+    run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
+    run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
+    run.may_fail = nb::cast<bool>(inputs["may_fail"]);
+    batch_ =
+        std::make_unique<Batch>(run, read_seat(Entries(seat)), observed,
+                                read_rewards(Entries(rewards)), num_envs, num_threads, same_step);
+  }
+
+  // The arrays are Python's, and so is the duty to keep them as large as the batch needs.
+  void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
+                   Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
+                   Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
+                   Buffer<uint8_t, 1> illegal, Buffer<float, 2> final_observation,
+                   Buffer<uint8_t, 2> final_mask, Buffer<double, 2> final_scores) {
+    buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
+                              illegal, final_observation, final_mask, final_scores);
+    batch_->buffers() = {observation.data(), mask.data(),        pair_mask.data(),
+                         reward.data(),      terms.data(),       terminated.data(),
+                         truncated.data(),   illegal.data(),     final_observation.data(),
+                         final_mask.data(),  final_scores.data()};
+  }
+
+  // From now on observations and masks go to other arrays of the same shape.
+  void write_to(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask) {
+    targets_ = nb::make_tuple(observation, mask);
+    batch_->buffers().observation = observation.data();
+    batch_->buffers().mask = mask.data();
+  }
+
+  void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
+    for (size_t row = 0; row < envs.size(); ++row) {
+      const auto env = static_cast<size_t>(envs.data()[row]);
+      if (env >= batch_->num_envs()) throw std::invalid_argument("there is no such environment");
+      Episode& episode = batch_->next_episode(env);
+      copy_row(columns, "submit", row, episode.submit);
+      copy_row(columns, "run", row, episode.run);
+      copy_row(columns, "estimate", row, episode.estimate);
+      copy_row(columns, "priority", row, episode.priority);
+      copy_row(columns, "deadline", row, episode.deadline);
+      copy_row(columns, "reference_speed", row, episode.reference_speed);
+      copy_row(columns, "random", row, episode.random);
+      copy_row(columns, "gpus", row, episode.gpus);
+      copy_row(columns, "gpu_milli", row, episode.gpu_milli);
+      copy_row(columns, "cpus", row, episode.cpus);
+      copy_row(columns, "user", row, episode.user);
+      copy_row(columns, "job_class", row, episode.job_class);
+      copy_row(columns, "quota_set", row, episode.quota_set);
+      copy_row(columns, "memory_mib", row, episode.memory_mib);
+      episode.placement_key = keys.data()[2 * row];
+      episode.refusal_key = keys.data()[2 * row + 1];
+      episode.outages.clear();
+      if (!outages.is_none()) {
+        for (nb::handle outage : nb::cast<nb::list>(outages[row])) {
+          episode.outages.push_back({nb::cast<double>(outage[0]), nb::cast<int32_t>(outage[1]),
+                                     nb::cast<int>(outage[2]) != 0});
+        }
+      }
+      batch_->set_supplied(env);
+    }
+  }
+
+  void reset(size_t env) { batch_->reset(env); }
+
+  void step(nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> actions) {
+    const size_t stride = actions.ndim() > 1 ? actions.shape(1) : 1;
+    if (actions.size() != batch_->num_envs() * stride) {
+      throw std::invalid_argument("there must be one action for each environment");
+    }
+    nb::gil_scoped_release unlocked;
+    batch_->step(actions.data(), stride);
+  }
+
+  // One environment: no array of actions, and nothing is worth releasing the lock for.
+  void step_single(int64_t action, int64_t node) {
+    const int64_t actions[2] = {action, node};
+    batch_->step(actions, 2);
+  }
+
+  void begin_stuck() { batch_->begin_stuck(); }
+
+  std::vector<int64_t> lacking() const {
+    std::vector<int64_t> envs;
+    for (size_t i = 0; i < batch_->num_envs(); ++i) {
+      if (batch_->lacking()[i]) envs.push_back(static_cast<int64_t>(i));
+    }
+    return envs;
+  }
+
+  // A copy of the log of an environment's episode.
+  nb::dict log(size_t env) {
+    const Log& log = batch_->agent(env).simulation().log();
+    const auto column = [](size_t count, auto value) {
+      using T = decltype(value(size_t{0}));
+      T* data = new T[count + 1];
+      for (size_t i = 0; i < count; ++i) data[i] = value(i);
+      nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
+      return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner);
+    };
+    nb::dict arrays;
+    arrays["time"] = column(log.count, [&](size_t i) { return log.time[i]; });
+    arrays["kind"] = column(log.count, [&](size_t i) { return log.kind[i]; });
+    arrays["job"] = column(log.count, [&](size_t i) { return log.job[i]; });
+    arrays["detail"] = column(log.count, [&](size_t i) { return log.detail[i]; });
+    const size_t shares = log.shares.size();
+    arrays["alloc_node"] = column(shares, [&](size_t i) { return log.shares[i].node; });
+    arrays["alloc_gpus"] = column(shares, [&](size_t i) { return log.shares[i].gpus; });
+    arrays["alloc_slot"] = column(shares, [&](size_t i) { return log.shares[i].slot; });
+    arrays["decisions"] = log.decisions;
+    return arrays;
+  }
+
+  // Who is asked about: the clock, the jobs of the rows, the running jobs, the job at hand.
+  nb::dict question(size_t env) {
+    Agent& agent = batch_->agent(env);
+    nb::dict question;
+    question["now"] = agent.simulation().now();
+    question["jobs"] = agent.rows();
+    question["running"] = agent.running();
+    question["job_at_hand"] = agent.job_at_hand();
+    question["horizon"] = agent.simulation().horizon();
+    return question;
+  }
+
+  const Batch& batch() const { return *batch_; }
+
+ private:
+  nb::tuple kept_;  // the columns that inputs point to
+  nb::object buffers_, targets_;
+  std::unique_ptr<Batch> batch_;
+};
+
+template <size_t N>
+std::vector<std::string> list_of(const char* const (&names)[N]) {
+  return {names, names + N};
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& m) {
+  m.attr("seats") = list_of(kSeatNames);
+  m.attr("window_policies") = list_of(kWindowNames);
+  m.attr("look_aheads") = list_of(kLookAheadNames);
+  m.attr("occasions") = list_of(kOccasionNames);
+  m.attr("scores") = list_of(Batch::kScoreNames);
+  m.attr("observation_limit") = Observer::kLimit;
+  nb::class_<PyBatch>(m, "Batch", "Environments that are stepped at once.")
+      .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, size_t, size_t, bool>(), nb::kw_only(),
+           "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "num_envs"_a, "num_threads"_a,
+           "same_step"_a)
+      .def("set_buffers", &PyBatch::set_buffers, nb::kw_only(), "observation"_a.noconvert(),
+           "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
+           "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
+           "illegal"_a.noconvert(), "final_observation"_a.noconvert(), "final_mask"_a.noconvert(),
+           "final_scores"_a.noconvert())
+      .def("write_to", &PyBatch::write_to, "observation"_a.noconvert(), "mask"_a.noconvert())
+      .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "keys"_a, "outages"_a.none())
+      .def("reset", &PyBatch::reset, "env"_a)
+      .def("step", &PyBatch::step, "actions"_a)
+      .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
+      .def("begin_stuck", &PyBatch::begin_stuck)
+      .def("lacking", &PyBatch::lacking)
+      .def("log", &PyBatch::log, "env"_a)
+      .def("question", &PyBatch::question, "env"_a)
+      .def_prop_ro("num_lacking", [](const PyBatch& b) { return b.batch().num_lacking(); })
+      .def_prop_ro("num_stuck", [](const PyBatch& b) { return b.batch().num_stuck(); })
+      .def_prop_ro("observation_size",
+                   [](const PyBatch& b) { return b.batch().observation_size(); })
+      .def_prop_ro("num_actions", [](const PyBatch& b) { return b.batch().num_actions(); })
+      .def_prop_ro("num_terms", [](const PyBatch& b) { return b.batch().num_terms(); });
+}
+
+}  // namespace berthline

@@ -1,0 +1,10 @@
+// Loops compiled once more for wider vectors; the loader picks what the machine has. Contraction is
+// off (CMakeLists.txt), so all clones give the same bits.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define BERTHLINE_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define BERTHLINE_CLONES
+#endif

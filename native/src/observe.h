@@ -1,0 +1,76 @@
+// What an agent sees: tables of numbers, each column a formula.
+//
+// An observation is one row of floats: the table of waiting jobs, then of nodes, of running jobs,
+// what concerns the whole cluster, and the look-ahead. Rows without a job are zero.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent.h"
+
+namespace berthline {
+
+// When the GPUs will be free, as far as is known.
+enum class LookAhead { kNone, kOff, kPerGpu, kSorted, kCdf };
+inline constexpr const char* kLookAheadNames[] = {"none", "off", "per_gpu", "sorted", "cdf"};
+
+struct ObservationRules {
+  std::vector<Formula> jobs;
+  std::vector<Formula> nodes;
+  std::vector<Formula> running;
+  std::vector<Formula> globals;
+  LookAhead look_ahead = LookAhead::kNone;
+  int32_t look_ahead_size = 0;
+  double look_ahead_seconds = 1;  // what counts as 1
+};
+
+class Observer {
+ public:
+  // Larger values, and infinity, are cut off here; what is not a number becomes 0.
+  static constexpr double kLimit = 1e6;
+
+  Observer(const ObservationRules& rules, Agent& agent);
+
+  size_t size() const { return size_; }
+  // Works out what stays the same during an episode.
+  void begin();
+  void write(float* out);
+
+ private:
+  struct Column {
+    Formula formula;
+    bool is_fixed = false;  // during an episode, for every job or node
+  };
+  static std::vector<Column> columns(const std::vector<Formula>& formulas);
+  void write_jobs(float* out);
+  void write_nodes(float* out);
+  void write_running(float* out);
+  void write_globals(float* out);
+  void write_look_ahead(float* out);
+  bool is_fixed_for_jobs(const Formula& formula) const;
+
+  Agent& agent_;
+  Simulation& sim_;
+  std::vector<Column> jobs_, nodes_, running_, globals_;
+  LookAhead look_ahead_;
+  int32_t look_ahead_size_;
+  double look_ahead_seconds_;
+  size_t size_ = 0;
+  bool has_fixed_jobs_ = false;
+
+  std::vector<float> fixed_jobs_;   // [job][column]
+  std::vector<float> fixed_nodes_;  // [node][column]
+  std::vector<int32_t> ids_;
+  std::vector<double> values_;
+  struct Busy {
+    double left;   // part of look_ahead_seconds
+    double milli;  // GPUs, in thousandths
+  };
+  std::vector<Busy> busy_;
+  // per_gpu: which job holds each GPU, from the log.
+  std::vector<int32_t> gpu_begin_, gpu_job_;
+  size_t read_ = 0;
+};
+
+}  // namespace berthline

@@ -1,0 +1,331 @@
+#include "reward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "simulation.h"
+
+namespace berthline {
+namespace {
+
+constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
+constexpr double kNotStarted = -1;
+
+double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
+
+bool asks_baseline(const Words& words) {
+  for (auto word = static_cast<size_t>(Word::kBaselineJct);
+       word <= static_cast<size_t>(Word::kBaselineUtilization); ++word) {
+    if (words[word]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double horizon) {
+  enum : uint8_t { kAbsent, kWaiting, kRunning, kCompleted, kRejected };
+  std::vector<double> start(jobs.count, kNotStarted), finish(jobs.count, kNotStarted);
+  std::vector<double> since(jobs.count, 0.0);
+  std::vector<uint8_t> status(jobs.count, kAbsent);
+  Scores scores;
+  double busy = 0;
+  const auto gpus = [&](int32_t job) {
+    return static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]) / 1000;
+  };
+  for (size_t i = 0; i < log.count; ++i) {
+    const int32_t job = log.job[i];
+    switch (log.kind[i]) {
+      case Log::kSubmit:
+        status[job] = kWaiting;
+        break;
+      case Log::kStart:
+        start[job] = log.time[i];
+        [[fallthrough]];
+      case Log::kResume:
+        since[job] = log.time[i];
+        status[job] = kRunning;
+        break;
+      case Log::kPreempt:
+        busy += gpus(job) * (log.time[i] - since[job]);
+        status[job] = kWaiting;
+        break;
+      case Log::kFinish:
+        busy += gpus(job) * (log.time[i] - since[job]);
+        finish[job] = log.time[i];
+        scores.makespan = log.time[i];
+        status[job] = kCompleted;
+        ++scores.completed;
+        break;
+      case Log::kReject:
+        status[job] = kRejected;
+        ++scores.rejected;
+        break;
+      default:
+        break;
+    }
+  }
+  bool is_cut = false;
+  for (const uint8_t what : status) {
+    scores.unfinished += what == kWaiting || what == kRunning;
+    is_cut = is_cut || what < kCompleted;
+  }
+  double end = scores.makespan;
+  if (is_cut && std::isfinite(horizon)) {
+    end = horizon;
+  } else if (scores.unfinished > 0) {
+    end = log.time[log.count - 1];
+  }
+  if (scores.unfinished > 0) scores.makespan = end;
+
+  struct User {
+    double sum = 0;
+    int64_t jobs = 0;
+  };
+  std::vector<User> users;
+  int64_t counted = 0;
+  for (int32_t job = 0; job < jobs.count; ++job) {
+    if (status[job] == kAbsent || status[job] == kRejected) continue;
+    if (status[job] == kRunning) busy += gpus(job) * (end - since[job]);
+    const double jct = (finish[job] == kNotStarted ? end : finish[job]) - jobs.submit[job];
+    const double stretched = bounded(jct, jobs.run[job]);
+    scores.jct += jct;
+    scores.wait += (start[job] == kNotStarted ? end : start[job]) - jobs.submit[job];
+    scores.slowdown += jct / jobs.run[job];
+    scores.bounded_slowdown += stretched;
+    const auto user = static_cast<size_t>(jobs.user[job]);
+    if (user >= users.size()) users.resize(user + 1);
+    users[user].sum += stretched;
+    ++users[user].jobs;
+    ++counted;
+  }
+  if (counted == 0) return scores;
+  for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
+    *mean /= static_cast<double>(counted);
+  }
+  double sum = 0, squares = 0, number = 0;
+  for (const User& user : users) {
+    if (user.jobs == 0) continue;
+    const double mean = user.sum / static_cast<double>(user.jobs);
+    sum += mean;
+    squares += mean * mean;
+    ++number;
+  }
+  scores.jain = sum * sum / (number * squares);
+  scores.utilization = end > 0 ? busy / (end * total_gpus) : 0;
+  return scores;
+}
+
+Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
+    : rules_(rules.terms), idle_w_(rules.idle_w), peak_w_(rules.peak_w), sim_(simulation) {
+  for (const RewardTerm& term : rules_) {
+    words_ |= term.formula.words();
+    has_[static_cast<size_t>(term.occasion)] = true;
+  }
+  if (asks_baseline(words_) && rules.baseline) {
+    baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
+  }
+  sums_.assign(rules_.size(), 0.0);
+}
+
+void Rewards::begin(double horizon) {
+  const Jobs& jobs = sim_.inputs_.jobs;
+  read_ = 0;
+  horizon_ = horizon;
+  has_decided_ = is_no_op_ = has_started_ = is_done_ = false;
+  total_ = 0;
+  std::fill(sums_.begin(), sums_.end(), 0.0);
+  if (has_[static_cast<size_t>(Occasion::kFinish)]) start_.assign(jobs.count, kNotStarted);
+  total_work_ = finished_work_ = 0;
+  if (asks(Word::kTotalWork) || asks(Word::kUnfinishedWork)) {
+    for (int32_t job = 0; job < jobs.count; ++job) {
+      total_work_ += jobs.run[job] * sim_.gpu_amount(job);
+    }
+  }
+}
+
+void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
+  is_no_op_ = is_no_op;
+  has_started_ = has_started;
+  startable_work_ = startable_work;
+  // What came before the first decision is added to it, so that the sum over an episode is whole.
+  if (has_decided_) {
+    total_ = 0;
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+  }
+  has_decided_ = true;
+  if (has_[static_cast<size_t>(Occasion::kDecision)]) {
+    evaluate(Occasion::kDecision, 0);
+  }
+}
+
+// Values change in a straight line between events, or not at all: the mean of both ends is exact.
+void Rewards::pass_time(double until) {
+  if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
+  const double now = sim_.now_;
+  const int32_t none = 0;
+  if (!(until > now)) return;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    if (rules_[i].occasion != Occasion::kSecond) continue;
+    double first = 0, last = 0;
+    rules_[i].formula.evaluate(*this, &none, 1, &first);
+    last = first;
+    if (rules_[i].formula.changes() != Changes::kNever) {
+      sim_.now_ = until;
+      rules_[i].formula.evaluate(*this, &none, 1, &last);
+      sim_.now_ = now;
+    }
+    const double add = (until - now) * (first + last) / 2;
+    sums_[i] += add;
+    total_ += add;
+  }
+}
+
+void Rewards::read_log() {
+  const Log& log = sim_.log_;
+  const bool per_finish = has_[static_cast<size_t>(Occasion::kFinish)];
+  if (!per_finish && !asks(Word::kUnfinishedWork)) return;
+  for (; read_ < log.count; ++read_) {
+    const int32_t job = log.job[read_];
+    if (log.kind[read_] == Log::kStart && per_finish) start_[job] = log.time[read_];
+    if (log.kind[read_] != Log::kFinish) continue;
+    finished_work_ += sim_.inputs_.jobs.run[job] * sim_.gpu_amount(job);
+    if (per_finish) evaluate(Occasion::kFinish, job);
+  }
+}
+
+void Rewards::finish_episode(bool is_done) {
+  is_done_ = is_done;
+  if (!has_[static_cast<size_t>(Occasion::kEnd)]) return;
+  const Jobs& jobs = sim_.inputs_.jobs;
+  const auto gpus = static_cast<double>(sim_.layout_.total_gpus);
+  scores_ = Scores::of(sim_.log_, jobs, gpus, horizon_);
+  if (baseline_) {
+    baseline_->inputs_.horizon = horizon_;
+    baseline_->inputs_.outages = sim_.inputs_.outages;
+    baseline_->inputs_.max_priority = sim_.inputs_.max_priority;
+    baseline_->begin_again(jobs);
+    baseline_->run([](int32_t) {});
+    baseline_scores_ = Scores::of(baseline_->log_, jobs, gpus, horizon_);
+  }
+  evaluate(Occasion::kEnd, 0);
+}
+
+void Rewards::evaluate(Occasion occasion, int32_t job) {
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    if (rules_[i].occasion != occasion) continue;
+    double value;
+    rules_[i].formula.evaluate(*this, &job, 1, &value);
+    sums_[i] += value;
+    total_ += value;
+  }
+}
+
+double Rewards::power() const {
+  const Simulation& sim = sim_;
+  double sum = 0;
+  for (int32_t node = 0; node < sim.layout_.num_nodes; ++node) {
+    if (!sim.layout_.up[node]) continue;
+    const auto gpus = static_cast<double>(sim.inputs_.cluster.gpus[node]);
+    const double busy = gpus - static_cast<double>(sim.nodes_.free_milli(node)) / 1000;
+    sum += idle_w_[node] * (gpus - busy) + peak_w_[node] * busy;
+  }
+  return sum;
+}
+
+// GPU-seconds that the jobs in the system still need.
+double Rewards::backlog() const {
+  const Jobs& jobs = sim_.inputs_.jobs;
+  double sum = 0;
+  for (int32_t job = 0; job < sim_.arrived_; ++job) {
+    if (sim_.stretch_[job].has_left) continue;
+    const double left = jobs.run[job] - sim_.stretch_[job].progress_at(sim_.now_);
+    sum += std::max(left, 0.0) * sim_.gpu_amount(job);
+  }
+  return sum;
+}
+
+void Rewards::fill(Word word, const int32_t* ids, int count, double* out) {
+  const Jobs& jobs = sim_.inputs_.jobs;
+  const double now = sim_.now_;
+  const auto each = [&](auto value) {
+    for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(ids[i]));
+  };
+  const auto same = [&](auto value) { std::fill_n(out, count, static_cast<double>(value)); };
+  switch (word) {
+    case Word::kJct:
+      return each([&](int32_t j) { return now - jobs.submit[j]; });
+    case Word::kWaited:
+      return each([&](int32_t j) { return start_[j] - jobs.submit[j]; });
+    case Word::kRunTime:
+      return each([&](int32_t j) { return jobs.run[j]; });
+    case Word::kTrueWork:
+      return each([&](int32_t j) { return jobs.run[j] * sim_.gpu_amount(j); });
+    case Word::kSlowdown:
+      return each([&](int32_t j) { return (now - jobs.submit[j]) / jobs.run[j]; });
+    case Word::kBoundedSlowdown:
+      return each([&](int32_t j) { return bounded(now - jobs.submit[j], jobs.run[j]); });
+    case Word::kMissed:
+      return each([&](int32_t j) { return now > jobs.deadline[j]; });
+    case Word::kJobsInSystem:
+      return same(sim_.waiting_count_ + sim_.running_ + sim_.away_);
+    case Word::kWaitingSeconds: {
+      double sum = 0;
+      const auto add = [&](int32_t job) { sum += now - jobs.submit[job] - sim_.ran(job); };
+      for (const int32_t job : sim_.waiting_) add(job);
+      for (size_t i = 0; i < sim_.sorted_.size() && !sim_.keep_ids_; ++i) {
+        add(sim_.sorted_[i].job());
+      }
+      return same(sum);
+    }
+    case Word::kBacklogWork:
+      return same(backlog());
+    case Word::kPowerW:
+      return same(power());
+    case Word::kTotalWork:
+      return same(total_work_);
+    case Word::kHorizon:
+      return same(horizon_);
+    case Word::kNumJobs:
+      return same(jobs.count);
+    case Word::kIsNoOp:
+      return same(is_no_op_);
+    case Word::kHasStarted:
+      return same(has_started_);
+    case Word::kStartableWork:
+      return same(startable_work_);
+    case Word::kIsDone:
+      return same(is_done_);
+    case Word::kTimeLeft:
+      return same(horizon_ - now);
+    case Word::kUnfinishedWork:
+      return same(total_work_ - finished_work_);
+    case Word::kMeanJct:
+      return same(scores_.jct);
+    case Word::kMeanWait:
+      return same(scores_.wait);
+    case Word::kMeanSlowdown:
+      return same(scores_.slowdown);
+    case Word::kMeanBoundedSlowdown:
+      return same(scores_.bounded_slowdown);
+    case Word::kMeanUtilization:
+      return same(scores_.utilization);
+    case Word::kFairness:
+      return same(scores_.jain);
+    case Word::kBaselineJct:
+      return same(baseline_scores_.jct);
+    case Word::kBaselineWait:
+      return same(baseline_scores_.wait);
+    case Word::kBaselineSlowdown:
+      return same(baseline_scores_.slowdown);
+    case Word::kBaselineBoundedSlowdown:
+      return same(baseline_scores_.bounded_slowdown);
+    case Word::kBaselineUtilization:
+      return same(baseline_scores_.utilization);
+    default:
+      return sim_.fill(word, ids, count, out);
+  }
+}
+
+}  // namespace berthline

@@ -1,0 +1,92 @@
+// What an agent gets for its decisions: terms that are formulas, each with its own occasion.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "formula.h"
+#include "inputs.h"
+
+namespace berthline {
+
+class Simulation;
+class Log;
+
+// On which occasion a term is evaluated and added.
+enum class Occasion {
+  kDecision,  // each decision
+  kSecond,    // integrated over time
+  kFinish,    // each job that finishes
+  kEnd,       // the end of the episode
+};
+inline constexpr const char* kOccasionNames[] = {"decision", "second", "finish", "end"};
+
+struct RewardTerm {
+  Occasion occasion;
+  Formula formula;
+};
+
+struct RewardRules {
+  std::vector<RewardTerm> terms;
+  std::unique_ptr<Inputs> baseline;  // runs on the same jobs, where a term asks about it
+  std::vector<double> idle_w;        // of a GPU of each node
+  std::vector<double> peak_w;
+};
+
+// Means over the jobs that were submitted and not rejected; unfinished ones count as they stand
+// at the end. See evaluate/job_table.py.
+struct Scores {
+  double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
+  double utilization = 0;  // of GPUs, from 0 to the end
+  double jain = 1;         // over users' mean bounded slowdowns
+  double makespan = 0;
+  int64_t completed = 0, rejected = 0, unfinished = 0;
+
+  static Scores of(const Log& log, const Jobs& jobs, double total_gpus, double horizon);
+};
+
+class Rewards : public WordSource {
+ public:
+  Rewards(const RewardRules& rules, Simulation& simulation);
+
+  void begin(double horizon);
+  // A decision was made; what follows until the next adds to its reward.
+  void decide(bool is_no_op, bool has_started, double startable_work);
+  // The clock is about to move on, with everything as it is until then.
+  void pass_time(double until);
+  // Reads what is new in the log.
+  void read_log();
+  void finish_episode(bool is_done);
+
+  double total() const { return total_; }
+  const std::vector<double>& terms() const { return sums_; }
+  bool asks(Word word) const { return words_[static_cast<size_t>(word)]; }
+  void fill(Word word, const int32_t* jobs, int count, double* out) override;
+
+ private:
+  void evaluate(Occasion occasion, int32_t job);  // terms not about a job get any
+  double power() const;
+  double backlog() const;
+
+  std::vector<RewardTerm> rules_;
+  std::vector<double> idle_w_, peak_w_;
+  Simulation& sim_;
+  std::unique_ptr<Simulation> baseline_;
+  Words words_;
+  bool has_[4] = {};  // terms of an occasion
+
+  double total_ = 0;
+  std::vector<double> sums_;
+  size_t read_ = 0;  // rows of the log
+  std::vector<double> start_;
+  double horizon_ = 0;
+  double total_work_ = 0;
+  double finished_work_ = 0;
+  bool has_decided_ = false;
+  bool is_no_op_ = false, has_started_ = false, is_done_ = false;
+  double startable_work_ = 0;
+  Scores scores_, baseline_scores_;
+};
+
+}  // namespace berthline

@@ -1,0 +1,417 @@
+// What an agent is asked in each seat, and what becomes of its answer. `ask_...` returns whether
+// there is a question; if not, nothing more is decided at this instant.
+
+#include <algorithm>
+#include <functional>
+
+#include "agent.h"
+
+namespace berthline {
+
+// Notes which waiting jobs have an open gate and room in their quotas.
+void Agent::find_open() {
+  sim_.find_candidates();
+  if (!sim_.is_filtered()) return;
+  open_.assign(sim_.inputs_.jobs.count, 0);
+  for (const size_t i : sim_.open_) open_[sim_.sorted_[i].job()] = 1;
+}
+
+// Allows the rows whose jobs can start now; false = there are none.
+bool Agent::allow_startable() {
+  bool any = false;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    mask_[i] = is_open(rows_[i]) && sim_.fits(sim_.nodes_, rows_[i]);
+    any |= mask_[i] != 0;
+  }
+  std::fill(mask_.begin() + static_cast<ptrdiff_t>(rows_.size()), mask_.end(), 0);
+  return any;
+}
+
+// Starts a job where `placed_` says.
+void Agent::start(int32_t job) {
+  sim_.start(job);
+  sim_.leave_queue_by_id(job);
+}
+
+bool Agent::place_and_start(int32_t job) {
+  if (!sim_.try_place(sim_.nodes_, job)) return false;
+  start(job);
+  return true;
+}
+
+// --- pick ---------------------------------------------------------------------------------------
+
+bool Agent::ask_pick() {
+  if (sim_.waiting_count_ == 0) return false;
+  if (sim_.layout_.only_whole && sim_.nodes_.free_gpus() == 0) return false;
+  sort_if_needed();
+  find_open();
+  show(kNoJob);
+  if (!allow_startable()) return false;
+  if (rules_.seat == Seat::kPickPlace) allow_pairs();
+  mask_[no_op_] = time_can_pass();
+  show_running();
+  return true;
+}
+
+// Which nodes each startable job may go to first, and whether any may go to a node.
+void Agent::allow_pairs() {
+  const int32_t nodes = sim_.layout_.num_nodes;
+  std::fill(pair_mask_.begin(), pair_mask_.end(), 0);
+  uint8_t* any = mask_.data() + rules_.window + 1;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!mask_[i]) continue;
+    find_rooms(rows_[i], sim_.nodes_);
+    const int64_t least = least_room();
+    uint8_t* pairs = pair_mask_.data() + i * static_cast<size_t>(nodes);
+    for (int32_t node = 0; node < nodes; ++node) {
+      pairs[node] = room_[node] >= least;
+      any[node] |= pairs[node];
+    }
+  }
+}
+
+bool Agent::ask_pick_waiting() {
+  for (;;) {
+    if (committed_ != kNoJob) {
+      if (place_and_start(committed_)) {
+        committed_ = kNoJob;
+        continue;
+      }
+      while (let_pass(committed_)) {
+      }
+      return false;
+    }
+    if (sim_.waiting_count_ == 0) return false;
+    sort_if_needed();
+    show(kNoJob);
+    std::fill(mask_.begin(), mask_.end(), 0);
+    std::fill_n(mask_.begin(), rows_.size(), 1);
+    mask_[no_op_] = time_can_pass();
+    show_running();
+    return true;
+  }
+}
+
+// Starts the first job that may pass a head which cannot start; false = none may.
+bool Agent::let_pass(int32_t head) {
+  if (sim_.inputs_.discipline == Discipline::kStrict) return false;
+  if (sim_.layout_.only_whole && sim_.nodes_.free_gpus() == 0) return false;
+  sort_if_needed();
+  const bool reserves = sim_.inputs_.discipline == Discipline::kEasy;
+  if (reserves && !(sim_.shortcuts_ && sim_.reservation_.stands(head, sim_.now_))) {
+    sim_.reserve(head);
+  }
+  for (size_t i = 0; i < sim_.sorted_.size(); ++i) {
+    const int32_t job = sim_.sorted_[i].job();
+    if (job == head || !sim_.fits(sim_.nodes_, job)) continue;
+    if (reserves ? sim_.try_to_pass_head(job) : sim_.try_place(sim_.nodes_, job)) {
+      start(job);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Agent::answer_pick(int64_t action, int64_t node) {
+  if (action == no_op_) {
+    has_concluded_ = true;
+    return;
+  }
+  const int32_t job = rows_[action];
+  if (rules_.waits) {
+    committed_ = job;
+    return;
+  }
+  if (rules_.seat == Seat::kBackfill) {
+    const bool found =
+        rules_.protects_head ? sim_.try_to_pass_head(job) : sim_.try_place(sim_.nodes_, job);
+    if (found) start(job);
+    return;
+  }
+  const int32_t nodes = sim_.layout_.num_nodes;
+  if (rules_.seat == Seat::kPick) {
+    place_and_start(job);
+    return;
+  }
+  if (node < 0 || node >= nodes || !pair_mask_[action * nodes + node]) {
+    was_legal_ = false;
+    place_and_start(job);
+    return;
+  }
+  // The chosen node takes what it can; the base rule places what is left.
+  find_rooms(job, sim_.nodes_);
+  placing_.clear();
+  take_room(static_cast<int32_t>(node));
+  if (left_ > 0) {
+    Gang rest = gang_;
+    rest.gpus = static_cast<int32_t>(left_);
+    rest.cpus = static_cast<int32_t>(gang_.cpus - gang_.part_of(gang_.cpus, placing_[0].gpus));
+    rest.memory_mib = gang_.memory_mib - gang_.part_of(gang_.memory_mib, placing_[0].gpus);
+    rest.nodes_min = nodes_left_;
+    sim_.nodes_.take(gang_, placing_);
+    sim_.placed_.clear();
+    const bool found = sim_.nodes_.place(rest, sim_.placed_);
+    sim_.nodes_.give_back(gang_, placing_);
+    left_ = 0;
+    if (!found) {
+      place_and_start(job);
+      return;
+    }
+    placing_.insert(placing_.end(), sim_.placed_.begin(), sim_.placed_.end());
+  }
+  sim_.placed_ = placing_;
+  start(job);
+}
+
+// --- place --------------------------------------------------------------------------------------
+
+// Notes how many pieces of the job each node can take, in the job's own pool or with what it may
+// borrow.
+void Agent::find_rooms(int32_t job, const Nodes& state) {
+  gang_ = sim_.gang(job);
+  if (gang_.nodes_min <= 0 || !state.fits(gang_)) gang_ = sim_.borrowing(gang_);
+  left_ = gang_.units();
+  nodes_left_ = gang_.nodes_min;
+  room_.resize(sim_.layout_.num_nodes);
+  for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
+    room_[node] = state.room(gang_, node);
+  }
+  sorted_.clear();
+  if (nodes_left_ == 1) return;
+  for (const int32_t room : room_) {
+    if (room > 0) sorted_.push_back(room);
+  }
+  std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+}
+
+// How much the next node must take so that the nodes after it can take the rest.
+int64_t Agent::least_room() const {
+  int64_t others = 0;
+  for (int32_t i = 0; i + 1 < nodes_left_; ++i) {
+    others += i < static_cast<int32_t>(sorted_.size()) ? sorted_[i] : 0;
+  }
+  return std::max<int64_t>(left_ - others, 1);
+}
+
+void Agent::take_room(int32_t node) {
+  int32_t& room = room_[node];
+  const auto pieces = static_cast<int32_t>(std::min<int64_t>(left_, room));
+  placing_.push_back(state().share(gang_, node, pieces));
+  left_ -= pieces;
+  --nodes_left_;
+  const auto place = std::find(sorted_.begin(), sorted_.end(), room);
+  if (place != sorted_.end()) sorted_.erase(place);
+  room = -1;
+}
+
+bool Agent::ask_place() {
+  if (left_ == 0) {
+    sort_if_needed();
+    sim_.find_candidates();
+    const int choice = sim_.choose();
+    if (choice == Simulation::kNothing) return false;
+    at_hand_ = sim_.candidate(choice);
+    on_spare_ = sim_.inputs_.discipline == Discipline::kEasy && choice > 0 && sim_.placed_on_spare_;
+    placing_.clear();
+    if (rules_.menu.empty()) {
+      find_rooms(at_hand_, state());
+    } else {
+      placing_ = sim_.placed_;
+    }
+    show(at_hand_);
+    show_running();
+  }
+  if (!rules_.menu.empty()) {
+    std::fill(mask_.begin(), mask_.end(), 1);
+    return true;
+  }
+  const int64_t least = least_room();
+  for (size_t node = 0; node < room_.size(); ++node) mask_[node] = room_[node] >= least;
+  return true;
+}
+
+void Agent::answer_place(int64_t action) {
+  const int32_t job = at_hand_;
+  if (!rules_.menu.empty()) {
+    SchedulerParts& rule = rules_.menu[action];
+    std::swap(sim_.layout_.placement, rule.placement);
+    std::swap(sim_.inputs_.node_order, rule.node_order);
+    const bool found = sim_.try_place(state(), job);
+    std::swap(sim_.layout_.placement, rule.placement);
+    std::swap(sim_.inputs_.node_order, rule.node_order);
+    if (!found) sim_.placed_ = placing_;
+    start(job);
+    return;
+  }
+  take_room(static_cast<int32_t>(action));
+  if (left_ > 0) return;  // the next node is asked for
+  sim_.placed_ = placing_;
+  start(job);
+}
+
+// --- meta ---------------------------------------------------------------------------------------
+
+// Puts a scheduler of the menu in charge.
+void Agent::adopt(int64_t index) {
+  const auto exchange = [this](int64_t i) {
+    if (i < 0) return;
+    SchedulerParts& parts = rules_.menu[i];
+    std::swap(parts.order, sim_.inputs_.order);
+    std::swap(parts.gate, sim_.inputs_.gate);
+    std::swap(parts.node_order, sim_.inputs_.node_order);
+    std::swap(parts.discipline, sim_.inputs_.discipline);
+    std::swap(parts.placement, sim_.inputs_.placement);
+  };
+  if (index == current_) return;
+  exchange(current_);
+  exchange(index);
+  current_ = index;
+  sim_.layout_.placement = sim_.inputs_.placement;
+  sim_.reservation_ = {};
+  sim_.must_sort_ = true;
+}
+
+bool Agent::ask_meta() {
+  if (sim_.waiting_count_ == 0) return false;
+  if (decisions_left_ > 0 || sim_.now_ < ask_again_) {
+    --decisions_left_;
+    sim_.decide_in_full();
+    return false;
+  }
+  sort_if_needed();
+  show(kNoJob);
+  show_running();
+  std::fill(mask_.begin(), mask_.end(), 1);
+  return true;
+}
+
+void Agent::answer_meta(int64_t action) {
+  adopt(action);
+  decisions_left_ = rules_.every_events - 1;
+  if (rules_.every_seconds > 0) {
+    ask_again_ = sim_.now_ + rules_.every_seconds;
+    sim_.wake_ = ask_again_;
+  }
+  sim_.decide_in_full();
+  has_concluded_ = true;
+}
+
+// --- backfill -----------------------------------------------------------------------------------
+
+bool Agent::ask_backfill() {
+  for (;;) {
+    if (sim_.waiting_count_ == 0) return false;
+    if (sim_.layout_.only_whole && sim_.nodes_.free_gpus() == 0) return false;
+    sort_if_needed();
+    find_open();
+    if (sim_.num_candidates() == 0) return false;
+    const int32_t head = sim_.candidate(0);
+    if (place_and_start(head)) continue;
+    if (rules_.protects_head && !(sim_.shortcuts_ && sim_.reservation_.stands(head, sim_.now_))) {
+      sim_.reserve(head);
+    }
+    at_hand_ = head;
+    show(head);
+    std::fill(mask_.begin(), mask_.end(), 0);
+    bool any = false;
+    for (size_t i = 1; i < rows_.size(); ++i) {
+      mask_[i] = is_open(rows_[i]) && sim_.fits(sim_.nodes_, rows_[i]) &&
+                 (!rules_.protects_head || sim_.try_to_pass_head(rows_[i]));
+      any |= mask_[i] != 0;
+    }
+    if (!any) return false;
+    mask_[no_op_] = time_can_pass();
+    show_running();
+    return true;
+  }
+}
+
+// --- gate ---------------------------------------------------------------------------------------
+
+bool Agent::ask_gate() {
+  for (;;) {
+    sort_if_needed();
+    sim_.find_candidates();
+    const int choice = sim_.choose();
+    if (choice == Simulation::kNothing) return false;
+    const int32_t job = sim_.candidate(choice);
+    if (holds_[job] >= rules_.max_holds || sim_.is_idle(sim_.class_of(job))) {
+      start(job);
+      continue;
+    }
+    at_hand_ = job;
+    placing_ = sim_.placed_;
+    show(job);
+    show_running();
+    std::fill(mask_.begin(), mask_.end(), 1);
+    return true;
+  }
+}
+
+void Agent::answer_gate(int64_t action) {
+  if (action == no_op_) {
+    ++holds_[at_hand_];
+    sim_.held_at_[at_hand_] = sim_.log_.decisions;
+    if (rules_.recheck > 0) sim_.wake_ = sim_.now_ + rules_.recheck;
+    return;
+  }
+  sim_.placed_ = placing_;
+  start(at_hand_);
+}
+
+// --- preempt ------------------------------------------------------------------------------------
+
+bool Agent::ask_preempt() {
+  for (;;) {
+    // What victims have left is for the job they yielded to.
+    if (at_hand_ != kNoJob && place_and_start(at_hand_)) {
+      at_hand_ = kNoJob;
+      continue;
+    }
+    sort_if_needed();
+    sim_.find_candidates();
+    if (at_hand_ == kNoJob) {
+      const int choice = sim_.choose();
+      if (choice != Simulation::kNothing) {
+        start(sim_.candidate(choice));
+        continue;
+      }
+      if (sim_.num_candidates() == 0) return false;
+      at_hand_ = sim_.candidate(0);
+    }
+    show_running();
+    std::fill(mask_.begin(), mask_.end(), 0);
+    bool any = false;
+    for (size_t i = 0; i < shown_.size(); ++i) {
+      mask_[i] = sim_.may_yield(shown_[i]);
+      any |= mask_[i] != 0;
+    }
+    if (!any) {
+      if (sim_.choose() == Simulation::kNothing) return false;
+      at_hand_ = kNoJob;
+      continue;
+    }
+    show(at_hand_);
+    mask_[no_op_] = 1;
+    return true;
+  }
+}
+
+void Agent::answer_preempt(int64_t action) {
+  if (action != no_op_) {
+    sim_.preempt(shown_[action], Log::kForAnother);
+    return;
+  }
+  // Victims that did not make enough room may go on, like anybody else.
+  has_concluded_ = true;
+  for (;;) {
+    sort_if_needed();
+    sim_.find_candidates();
+    const int choice = sim_.choose();
+    if (choice == Simulation::kNothing) return;
+    start(sim_.candidate(choice));
+  }
+}
+
+}  // namespace berthline

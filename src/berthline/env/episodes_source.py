@@ -1,0 +1,307 @@
+"""Episode sources: what jobs the environments of a batch get, episode after episode.
+
+A batch has slots, and each slot runs one episode after another. The k-th episode of slot i is a
+function of (seed, i, k): not of how many slots there are, in which order they finish, or what is
+drawn together. `draw` takes such pairs and returns every column of a Workload as a table with one
+row per pair.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.env.drawn_ahead import DrawnAhead
+from berthline.errors import ConfigError
+from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.workload import WHOLE_GPU, Workload
+from berthline.traces.dials import JOBS, LOAD, SEED
+from berthline.traces.draws import Draws
+from berthline.traces.split import FRACTIONS, PARTS, split_by_time
+from berthline.traces.workload_argument import resolve_generator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from berthline.model.cluster import Cluster
+
+Keys = npt.NDArray[np.int64]
+"""(n, 2): slot, and number of the episode in that slot; both count from 0."""
+
+Columns = dict[str, npt.NDArray[Any]]
+"""The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them."""
+
+MOST_SLOTS, MOST_EPISODES = 2**30, 2**32
+"""Every pair below these has a number of its own."""
+
+_DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
+    "submit": (0.0, np.float64),
+    "run": (1.0, np.float64),
+    "estimate": (math.nan, np.float64),
+    "gpus": (1, np.int32),
+    "gpu_milli": (WHOLE_GPU, np.int32),
+    "cpus": (0, np.int32),
+    "memory_mib": (0, np.int64),
+    "priority": (0.0, np.float64),
+    "deadline": (math.inf, np.float64),
+    "user": (0, np.int32),
+    "pool": (-1, np.int32),
+    "gpu_types": (-1, np.int32),
+}
+"""Every column, with the value of jobs that have none, and its type."""
+
+
+class EpisodeSource(Protocol):
+    """Where a batch of environments gets its jobs from.
+
+    Attributes:
+        jobs: jobs in every episode.
+        user_names: names that `user` points to.
+        pool_names: names that `pool` points to.
+        gpu_type_sets: sets of GPU types that `gpu_types` points to.
+        reference_type: the GPU type that run times are on.
+    """
+
+    jobs: int
+    user_names: tuple[str, ...]
+    pool_names: tuple[str, ...]
+    gpu_type_sets: tuple[str, ...]
+    reference_type: str
+
+    def draw(self, keys: Keys) -> Columns:
+        """Return the episodes of these (slot, episode) pairs, one row each."""
+
+
+class GeneratedEpisodes:
+    """Episodes of a generator, all different.
+
+    Episode k of slot i is episode `i * 2**32 + k` of `berthline.traces.synthetic.episodes`; those
+    of slot 0 are its first ones.
+
+    Args:
+        workload: a generator's name, or a file that `berthline traces fit` wrote.
+        cluster: what the load refers to.
+        jobs: jobs in every episode.
+        load: of every episode, or (lowest, highest) of what each draws evenly; None = the
+            generator's own.
+        seed: selects the random numbers.
+        dials: the generator's settings, as numbers or as their text.
+
+    Raises:
+        ConfigError: no such generator, or a value out of range.
+        TraceError: the file holds no fitted generator.
+
+    Example:
+        >>> import numpy as np
+        >>> from berthline.model.cluster import Cluster
+        >>> source = GeneratedEpisodes("bursty", Cluster.parse("philly"), jobs=256, load=(0.5, 1.2))
+        >>> source.draw(np.array([[0, 0], [7, 3]]))["run"].shape
+        (2, 256)
+    """
+
+    def __init__(
+        self,
+        workload: str,
+        cluster: Cluster,
+        *,
+        jobs: int,
+        load: float | tuple[float, float] | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object] | None = None,
+    ) -> None:
+        low, high = load if isinstance(load, tuple) else (load, load)
+        generator = resolve_generator(workload)
+        self._maker = generator.maker(cluster, jobs=jobs, load=low, seed=seed, dials=dials or {})
+        self.jobs = self._maker.jobs
+        self.user_names = self._maker.user_names
+        self.pool_names = self._maker.pool_names
+        self.gpu_type_sets = self._maker.gpu_type_sets
+        self.reference_type = self._maker.reference_type or REFERENCE_TYPE
+        self._load: tuple[float, float] | None = None
+        self._ahead = DrawnAhead(self._draw)
+        self._constants: Columns = {}
+        if low is not None and high is not None:
+            self.set_load(low, high)
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of the episodes drawn from now on: a curriculum calls it as it proceeds.
+
+        Args:
+            low: the load, or the lowest of those drawn evenly.
+            high: the highest; None = `low`.
+
+        Raises:
+            ConfigError: a load out of range, the lowest above the highest, or a generator that
+                takes none.
+        """
+        where = f"generator {self._maker.name!r}"
+        lowest = float(LOAD.convert(low, where=where))
+        highest = lowest if high is None else float(LOAD.convert(high, where=where))
+        if lowest > highest:
+            raise ConfigError(
+                f"the load goes from {lowest:g} to {highest:g}",
+                where=where,
+                expected="the lowest load first",
+            )
+        if self._maker.gap_at_load_1 is None:
+            raise ConfigError(
+                f"load is {lowest:g}",
+                where=where,
+                expected="no load: all jobs are submitted at once",
+            )
+        self._load = (lowest, highest)
+        self._ahead.forget()
+
+    def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
+        """Return the load of each of these episodes if drawn now; None = the generator's own."""
+        if self._load is None:
+            return None
+        low, high = self._load
+        draws = Draws(self._maker.seed, numbers_of(keys), jobs=1)
+        return low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0]
+
+    def draw(self, keys: Keys) -> Columns:
+        """Return the episodes of these (slot, episode) pairs, one row each."""
+        drawn = self._ahead.draw(_checked(keys))
+        return {
+            name: drawn[name] if name in drawn else self._constant(name, len(keys))
+            for name in _DEFAULTS
+        }
+
+    def _constant(self, name: str, count: int) -> npt.NDArray[Any]:
+        """Return a column that is the same in all jobs: filled once, not with every episode."""
+        table = self._constants.get(name)
+        if table is None or len(table) < count:
+            value, dtype = _DEFAULTS[name]
+            table = np.full((count, self.jobs), value, dtype)
+            table.setflags(write=False)
+            self._constants[name] = table
+        return table[:count]
+
+    def _draw(self, keys: Keys) -> Columns:
+        return self._maker.columns(numbers_of(keys), self.loads(keys))
+
+
+class TraceWindows:
+    """Episodes that are runs of consecutive jobs of a workload, each from a random job on.
+
+    Every window is equally likely. Times count from its first submission.
+
+    Args:
+        workload: the jobs.
+        jobs: jobs in every window.
+        seed: selects the random numbers.
+        part: `train`, `validation` or `test`: only windows within that part of a split by time;
+            None = anywhere.
+        fractions: of the split, as for `split_by_time`.
+        gap_seconds: of the split.
+        gap_jobs: of the split.
+
+    Raises:
+        ConfigError: a window longer than the jobs there are, or a split that makes no sense.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        jobs: int,
+        seed: int = 0,
+        part: str | None = None,
+        fractions: Sequence[float] = FRACTIONS,
+        gap_seconds: float = 0.0,
+        gap_jobs: int = 0,
+    ) -> None:
+        where = f"windows of {workload.name}"
+        self.jobs = int(JOBS.convert(jobs, where=where))
+        self.user_names = workload.user_names
+        self.pool_names = workload.pool_names
+        self.gpu_type_sets = workload.gpu_type_sets
+        self.reference_type = workload.reference_type
+        self._seed = int(SEED.convert(seed, where=where))
+        self._first, end = 0, len(workload)
+        if part is not None:
+            if part not in PARTS:
+                raise ConfigError(
+                    f"there is no part {part!r} of a split",
+                    where=where,
+                    expected=f"one of {', '.join(PARTS)}",
+                )
+            split = split_by_time(workload, fractions, gap_seconds=gap_seconds, gap_jobs=gap_jobs)
+            bounds = getattr(split, part).provenance["split"]
+            self._first, end = bounds["first"], bounds["last"] + 1
+        self._choices = end - self._first - self.jobs + 1
+        if self._choices < 1:
+            there = f"the {part} part has" if part else "there are"
+            raise ConfigError(
+                f"windows of {self.jobs:,} jobs, but {there} {end - self._first:,}",
+                where=where,
+                expected=f"windows of 1 to {end - self._first:,} jobs",
+            )
+        self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
+        self._windows = {
+            name: np.lib.stride_tricks.sliding_window_view(column, self.jobs)
+            for name, column in self._columns.items()
+        }
+
+    def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """Return which job of the workload each of these episodes begins with."""
+        draws = Draws(self._seed, numbers_of(_checked(keys)), jobs=1)
+        place = draws.uniform_of_episodes("window", 1)[:, 0] * self._choices
+        return self._first + place.astype(np.int64)
+
+    def draw(self, keys: Keys) -> Columns:
+        """Return the episodes of these (slot, episode) pairs, one row each."""
+        first = self.first_jobs(keys)
+        columns = {name: windows[first] for name, windows in self._windows.items()}
+        begin = columns["submit"][:, :1].copy()
+        columns["submit"] -= begin
+        columns["deadline"] -= begin
+        return columns
+
+
+class WholeTrace:
+    """Episodes that are all the same: the whole workload.
+
+    Args:
+        workload: the jobs.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self.jobs = len(workload)
+        self.user_names = workload.user_names
+        self.pool_names = workload.pool_names
+        self.gpu_type_sets = workload.gpu_type_sets
+        self.reference_type = workload.reference_type
+        self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
+
+    def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """Return 0 for every episode: the job it begins with."""
+        return np.zeros(len(_checked(keys)), np.int64)
+
+    def draw(self, keys: Keys) -> Columns:
+        """Return the workload once per pair: views of the same memory, however many there are."""
+        shape = (len(_checked(keys)), self.jobs)
+        return {name: np.broadcast_to(column, shape) for name, column in self._columns.items()}
+
+
+def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
+    """Return the number of the episode that each (slot, episode) pair has for itself."""
+    return keys[:, 0] * MOST_EPISODES + keys[:, 1]
+
+
+def _checked(keys: Keys) -> Keys:
+    if keys.ndim != 2 or keys.shape[1] != 2 or keys.dtype != np.int64:
+        raise ConfigError(
+            f"episodes are asked for by {keys.dtype} of shape {keys.shape}",
+            expected="(n, 2) of int64: slot and episode",
+        )
+    if len(keys) and (keys.min() < 0 or (keys.max(axis=0) >= (MOST_SLOTS, MOST_EPISODES)).any()):
+        raise ConfigError(
+            f"slots and episodes from {keys.min()} to {keys.max()}",
+            expected=f"slots from 0 to {MOST_SLOTS - 1}, episodes from 0 to {MOST_EPISODES - 1}",
+        )
+    return keys
