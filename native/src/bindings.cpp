@@ -26,7 +26,6 @@ nb::dict log_arrays(std::unique_ptr<Simulation> simulation, int64_t max_preempti
   arrays["alloc_gpus"] = column(&log.shares.data()->gpus, log.shares.size(), 3);
   arrays["alloc_slot"] = column(&log.shares.data()->slot, log.shares.size(), 3);
   arrays["decisions"] = log.decisions;
-  arrays["fallbacks"] = log.fallbacks;
   arrays["is_endless"] = log.preemptions > max_preemptions;
   return arrays;
 }

@@ -36,6 +36,7 @@ class Log {
     kRefuse,
     kNodeDown,
     kNodeUp,
+    kFallback,
   };
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
@@ -43,7 +44,7 @@ class Log {
   // Empties the log and makes room for so many rows and shares.
   void begin(size_t rows, size_t num_shares) {
     count = 0;
-    decisions = fallbacks = preemptions = 0;
+    decisions = preemptions = 0;
     shares.clear();
     shares.reserve(num_shares);
     if (rows > capacity_) resize(rows);
@@ -71,7 +72,6 @@ class Log {
  public:
   size_t count = 0;
   int64_t decisions = 0;
-  int64_t fallbacks = 0;  // plans that came to nothing
   int64_t preemptions = 0;
   LargeArray<double> time;
   LargeArray<uint8_t> kind;
