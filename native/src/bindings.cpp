@@ -2,14 +2,17 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "draws.h"
+#include "fitted.h"
 #include "simulation.h"
 
 namespace nb = nanobind;
@@ -304,6 +307,84 @@ void bind_draws(nb::module_& m) {
       "table"_a.noconvert(), "factors"_a);
 }
 
+Lists read_lists(const Column<double>& points, const Column<int64_t>& begin) {
+  if (begin.size() < 2 || static_cast<size_t>(begin(begin.size() - 1)) != points.size()) {
+    throw std::invalid_argument("lists do not end where their points do");
+  }
+  return {points.data(), begin.data(), begin.size() - 1};
+}
+
+void bind_fitted(nb::module_& m) {
+  using Which = std::optional<Numbers<const int64_t>>;
+  m.def(
+      "count_in_lists",
+      [](Numbers<const double> values, const Which& which, Column<double> points,
+         Column<int64_t> begin, Numbers<int64_t> out) {
+        check_sizes(values.size(), out.size());
+        if (which) check_sizes(which->size(), out.size());
+        count_in_lists(values.data(), which ? which->data() : nullptr, values.size(),
+                       read_lists(points, begin), out.data());
+      },
+      "values"_a, "which"_a.none(), "points"_a, "begin"_a, "out"_a.noconvert());
+  m.def(
+      "interpolate",
+      [](Numbers<const double> x, const Which& which, Column<double> points, Column<int64_t> begin,
+         Column<double> heights, Numbers<double> out) {
+        check_sizes(x.size(), out.size());
+        check_sizes(points.size(), heights.size());
+        if (which) check_sizes(which->size(), out.size());
+        interpolate(x.data(), which ? which->data() : nullptr, x.size(), read_lists(points, begin),
+                    heights.data(), out.data());
+      },
+      "x"_a, "which"_a.none(), "points"_a, "begin"_a, "heights"_a, "out"_a.noconvert());
+  m.def(
+      "series_starts",
+      [](Table<int64_t> length, Numbers<int64_t> out) {
+        check_sizes(length.size(), out.size());
+        series_starts(length.data(), length.shape(0), length.shape(1), out.data());
+      },
+      "length"_a, "out"_a.noconvert());
+  m.def(
+      "repeat_origins",
+      [](Table<int64_t> user, Table<double> chance, double likely, size_t num_users,
+         Numbers<int64_t> out) {
+        check_sizes(user.size(), chance.size());
+        check_sizes(user.size(), out.size());
+        repeat_origins(user.data(), chance.data(), likely, num_users, user.shape(0), user.shape(1),
+                       out.data());
+      },
+      "user"_a, "chance"_a, "likely"_a, "num_users"_a, "out"_a.noconvert());
+  m.def(
+      "bend_to_levels",
+      [](Numbers<double> times, Numbers<double> heavy, Column<double> profile, int64_t start,
+         Table<double> day_rate, Table<double> day_work, Column<double> week_rate,
+         Column<double> week_work, Column<int64_t> first_week, double long_episode, double spread) {
+        const size_t rows = first_week.size();
+        const size_t jobs = rows == 0 ? 0 : times.size() / rows;
+        check_sizes(rows * jobs, times.size());
+        check_sizes(times.size(), heavy.size());
+        check_sizes(profile.size(), 168);
+        check_sizes(rows, day_rate.shape(0));
+        check_sizes(day_rate.size(), day_work.size());
+        check_sizes(week_rate.size(), week_work.size());
+        const Levels levels{profile.data(),
+                            start,
+                            day_rate.data(),
+                            day_work.data(),
+                            day_rate.shape(1),
+                            week_rate.data(),
+                            week_work.data(),
+                            week_rate.size(),
+                            first_week.data(),
+                            long_episode,
+                            spread};
+        bend_to_levels(levels, rows, jobs, times.data(), heavy.data());
+      },
+      nb::kw_only(), "times"_a.noconvert(), "heavy"_a.noconvert(), "profile"_a, "start"_a,
+      "day_rate"_a, "day_work"_a, "week_rate"_a, "week_work"_a, "first_week"_a, "long_episode"_a,
+      "spread"_a);
+}
+
 template <size_t N>
 std::vector<std::string> list_of(const char* const (&names)[N]) {
   return {names, names + N};
@@ -332,4 +413,5 @@ NB_MODULE(_native, m) {
         "max_priority"_a, "max_preemptions"_a, "placement_key"_a, "refusal_key"_a, "horizon"_a,
         "progress"_a.none(), "Simulate one run and return the columns of its log.");
   bind_draws(m);
+  bind_fitted(m);
 }

@@ -41,3 +41,40 @@ def count_limits(
     values: NDArray[np.float64], limits: NDArray[np.float64], out: NDArray[np.intp]
 ) -> None: ...
 def running_sums(table: NDArray[np.float64], factors: NDArray[np.float64]) -> None: ...
+def count_in_lists(
+    values: NDArray[np.float64],
+    which: NDArray[np.intp] | None,
+    points: NDArray[np.float64],
+    begin: NDArray[np.int64],
+    out: NDArray[np.intp],
+) -> None: ...
+def interpolate(
+    x: NDArray[np.float64],
+    which: NDArray[np.intp] | None,
+    points: NDArray[np.float64],
+    begin: NDArray[np.int64],
+    heights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
+def series_starts(length: NDArray[np.intp], out: NDArray[np.intp]) -> None: ...
+def repeat_origins(
+    user: NDArray[np.intp],
+    chance: NDArray[np.float64],
+    likely: float,
+    num_users: int,
+    out: NDArray[np.intp],
+) -> None: ...
+def bend_to_levels(
+    *,
+    times: NDArray[np.float64],
+    heavy: NDArray[np.float64],
+    profile: NDArray[np.float64],
+    start: int,
+    day_rate: NDArray[np.float64],
+    day_work: NDArray[np.float64],
+    week_rate: NDArray[np.float64],
+    week_work: NDArray[np.float64],
+    first_week: NDArray[np.int64],
+    long_episode: float,
+    spread: float,
+) -> None: ...

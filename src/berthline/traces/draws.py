@@ -180,3 +180,44 @@ def running_sums(table: Table, factor: Gap) -> Table:
     is_one = isinstance(factor, float)
     _native.running_sums(table, np.full(len(table), factor) if is_one else np.ravel(factor))
     return table
+
+
+class Lists:
+    """Several ascending lists of points, for looking up where numbers lie in one of them each.
+
+    Args:
+        lists: the points of each.
+        heights: a height for each point, if lines between them are to be looked up.
+    """
+
+    def __init__(
+        self,
+        lists: Sequence[npt.ArrayLike],
+        heights: Sequence[npt.ArrayLike] | None = None,
+    ) -> None:
+        self._points = _joined(lists)
+        self._heights = None if heights is None else _joined(heights)
+        sizes = [np.size(points) for points in lists]
+        self._begin = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+    def reached(
+        self, values: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
+    ) -> npt.NDArray[np.intp]:
+        """Return how many points each value has reached, of the list that `which` says it has."""
+        number = np.empty(values.shape, np.intp)
+        _native.count_in_lists(values, which, self._points, self._begin, number)
+        return number
+
+    def at(
+        self, x: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the heights at `x` on lines between points, beyond the ends those of the ends."""
+        if self._heights is None:
+            raise ValueError("lists without heights")
+        found = np.empty(x.shape)
+        _native.interpolate(x, which, self._points, self._begin, self._heights, found)
+        return found
+
+
+def _joined(lists: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.asarray(points, dtype=np.float64) for points in lists])
