@@ -13,6 +13,7 @@
 
 #include "draws.h"
 #include "fitted.h"
+#include "point_list.h"
 #include "simulation.h"
 
 namespace nb = nanobind;
@@ -307,36 +308,62 @@ void bind_draws(nb::module_& m) {
       "table"_a.noconvert(), "factors"_a);
 }
 
-Lists read_lists(const Column<double>& points, const Column<int64_t>& begin) {
-  if (begin.size() < 2 || static_cast<size_t>(begin(begin.size() - 1)) != points.size()) {
-    throw std::invalid_argument("lists do not end where their points do");
+// Several lists, one after another in `points`: list i begins at begin[i], where the one before
+// ends.
+std::vector<PointList> read_lists(Column<double> points, Column<int64_t> begin,
+                                  const std::optional<Column<double>>& heights) {
+  std::vector<PointList> lists;
+  for (size_t i = 0; i + 1 < begin.size(); ++i) {
+    const int64_t from = begin(i), to = begin(i + 1);
+    if (from > to || to > static_cast<int64_t>(points.size())) {
+      throw std::invalid_argument("lists do not end where their points do");
+    }
+    std::vector<double> own;
+    if (heights) own.assign(heights->data() + from, heights->data() + to);
+    lists.emplace_back(std::vector<double>(points.data() + from, points.data() + to), own);
   }
-  return {points.data(), begin.data(), begin.size() - 1};
+  return lists;
 }
+
+struct PointLists {
+  std::vector<PointList> lists;
+};
 
 void bind_fitted(nb::module_& m) {
   using Which = std::optional<Numbers<const int64_t>>;
-  m.def(
-      "count_in_lists",
-      [](Numbers<const double> values, const Which& which, Column<double> points,
-         Column<int64_t> begin, Numbers<int64_t> out) {
-        check_sizes(values.size(), out.size());
-        if (which) check_sizes(which->size(), out.size());
-        count_in_lists(values.data(), which ? which->data() : nullptr, values.size(),
-                       read_lists(points, begin), out.data());
-      },
-      "values"_a, "which"_a.none(), "points"_a, "begin"_a, "out"_a.noconvert());
-  m.def(
-      "interpolate",
-      [](Numbers<const double> x, const Which& which, Column<double> points, Column<int64_t> begin,
-         Column<double> heights, Numbers<double> out) {
-        check_sizes(x.size(), out.size());
-        check_sizes(points.size(), heights.size());
-        if (which) check_sizes(which->size(), out.size());
-        interpolate(x.data(), which ? which->data() : nullptr, x.size(), read_lists(points, begin),
-                    heights.data(), out.data());
-      },
-      "x"_a, "which"_a.none(), "points"_a, "begin"_a, "heights"_a, "out"_a.noconvert());
+  nb::class_<PointLists>(m, "PointLists")
+      .def(
+          "__init__",
+          [](PointLists* self, Column<double> points, Column<int64_t> begin,
+             const std::optional<Column<double>>& heights) {
+            if (heights) check_sizes(points.size(), heights->size());
+            new (self) PointLists{read_lists(points, begin, heights)};
+          },
+          "points"_a, "begin"_a, "heights"_a.none())
+      .def(
+          "reached",
+          [](const PointLists& self, Numbers<const double> values, const Which& which,
+             Numbers<int64_t> out) {
+            check_sizes(values.size(), out.size());
+            if (which) check_sizes(which->size(), out.size());
+            for (size_t i = 0; i < values.size(); ++i) {
+              const PointList& list = self.lists[which ? which->data()[i] : 0];
+              out.data()[i] = static_cast<int64_t>(list.reached(values.data()[i]));
+            }
+          },
+          "values"_a, "which"_a.none(), "out"_a.noconvert())
+      .def(
+          "at",
+          [](const PointLists& self, Numbers<const double> x, const Which& which,
+             Numbers<double> out) {
+            check_sizes(x.size(), out.size());
+            if (which) check_sizes(which->size(), out.size());
+            for (size_t i = 0; i < x.size(); ++i) {
+              const PointList& list = self.lists[which ? which->data()[i] : 0];
+              out.data()[i] = list.at(x.data()[i]);
+            }
+          },
+          "x"_a, "which"_a.none(), "out"_a.noconvert());
   m.def(
       "series_starts",
       [](Table<int64_t> length, Numbers<int64_t> out) {

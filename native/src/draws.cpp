@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "clones.h"
+#include "point_list.h"
 #include "random.h"
 
 namespace berthline {
@@ -80,55 +81,6 @@ inline double exp_of(double x) {
   const double power = 1.0 + (r + (r * r) * sum);
   return std::bit_cast<double>(std::bit_cast<uint64_t>(power) +
                                (std::bit_cast<uint64_t>(rounded) << 52));
-}
-
-// Finds places in an ascending list: a value's cell, of many of equal width, leaves few points.
-class Guide {
- public:
-  Guide(const double* points, size_t count) : points_(points) {
-    if (count == 0) return;
-    low_ = points[0];
-    const double width = points[count - 1] - low_;
-    if (width > 0 && std::isfinite(kCells / width)) scale_ = kCells / width;
-    size_t reached = 0;
-    for (size_t cell = 0; cell < kCells; ++cell) {
-      first_[cell] = static_cast<uint32_t>(reached);
-      while (reached < count && cell_of(points[reached]) == cell) ++reached;
-    }
-    first_[kCells] = static_cast<uint32_t>(count);
-  }
-
-  // How many points are no larger than the value.
-  size_t reached(double value) const {
-    const size_t cell = cell_of(value);
-    size_t number = first_[cell];
-    const size_t end = first_[cell + 1];
-    if (end - number > 8) return std::upper_bound(points_ + number, points_ + end, value) - points_;
-    while (number < end && value >= points_[number]) ++number;
-    return number;
-  }
-
- private:
-  static constexpr size_t kCells = 512;
-  size_t cell_of(double value) const {
-    const double place = (value - low_) * scale_;
-    if (!(place > 0)) return 0;
-    return place < kCells - 1 ? static_cast<size_t>(place) : kCells - 1;
-  }
-
-  const double* points_;
-  double low_ = 0.0, scale_ = 0.0;
-  uint32_t first_[kCells + 1] = {};
-};
-
-std::vector<Guide> guides_of(const Lists& lists) {
-  std::vector<Guide> guides;
-  guides.reserve(lists.num_lists);
-  for (size_t i = 0; i < lists.num_lists; ++i) {
-    guides.emplace_back(lists.points + lists.begin[i],
-                        static_cast<size_t>(lists.begin[i + 1] - lists.begin[i]));
-  }
-  return guides;
 }
 
 // Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
@@ -229,8 +181,8 @@ void count_limits(const double* values, size_t count, const double* limits, size
                   int64_t* out) {
   constexpr size_t kMostCompared = 48;  // up to so many, comparing with all beats a search
   if (num_limits > kMostCompared) {
-    const Guide guide(limits, num_limits);
-    for (size_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(guide.reached(values[i]));
+    const PointList list(std::vector<double>(limits, limits + num_limits));
+    for (size_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(list.reached(values[i]));
     return;
   }
   constexpr size_t kTogether = 4;  // fewer passes over the counts
@@ -251,31 +203,6 @@ void count_limits(const double* values, size_t count, const double* limits, size
       }
     }
     std::copy_n(reached, size, out + begin);
-  }
-}
-
-void count_in_lists(const double* values, const int64_t* which, size_t count, const Lists& lists,
-                    int64_t* out) {
-  const std::vector<Guide> guides = guides_of(lists);
-  for (size_t i = 0; i < count; ++i) {
-    out[i] = static_cast<int64_t>(guides[which ? which[i] : 0].reached(values[i]));
-  }
-}
-
-void interpolate(const double* x, const int64_t* which, size_t count, const Lists& lists,
-                 const double* heights, double* out) {
-  const std::vector<Guide> guides = guides_of(lists);
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t list = which ? which[i] : 0;
-    const int64_t begin = lists.begin[list], end = lists.begin[list + 1];
-    const int64_t place = begin + static_cast<int64_t>(guides[list].reached(x[i]));
-    if (place == begin || place == end) {
-      out[i] = heights[place == begin ? begin : end - 1];
-      continue;
-    }
-    const double left = lists.points[place - 1], height = heights[place - 1];
-    const double slope = (heights[place] - height) / (lists.points[place] - left);
-    out[i] = slope * (x[i] - left) + height;
   }
 }
 

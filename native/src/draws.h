@@ -27,23 +27,6 @@ void exponentials(const double* x, size_t count, double* out);
 void count_limits(const double* values, size_t count, const double* limits, size_t num_limits,
                   int64_t* out);
 
-// Several ascending lists, one after another: list i is points[begin[i]] to points[begin[i + 1] -
-// 1].
-struct Lists {
-  const double* points;
-  const int64_t* begin;  // (num_lists + 1,)
-  size_t num_lists;
-};
-
-// How many points of its list each value has reached; `which` numbers the lists, nullptr = all 0.
-void count_in_lists(const double* values, const int64_t* which, size_t count, const Lists& lists,
-                    int64_t* out);
-
-// Heights at `x` on the lines between (point, height) of each number's list, and beyond its ends
-// those of the ends; no list is empty.
-void interpolate(const double* x, const int64_t* which, size_t count, const Lists& lists,
-                 const double* heights, double* out);
-
 // Sums from the first column to each, times the row's factor; in place.
 void running_sums(double* table, size_t rows, size_t columns, const double* factors);
 

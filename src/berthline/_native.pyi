@@ -41,21 +41,21 @@ def count_limits(
     values: NDArray[np.float64], limits: NDArray[np.float64], out: NDArray[np.intp]
 ) -> None: ...
 def running_sums(table: NDArray[np.float64], factors: NDArray[np.float64]) -> None: ...
-def count_in_lists(
-    values: NDArray[np.float64],
-    which: NDArray[np.intp] | None,
-    points: NDArray[np.float64],
-    begin: NDArray[np.int64],
-    out: NDArray[np.intp],
-) -> None: ...
-def interpolate(
-    x: NDArray[np.float64],
-    which: NDArray[np.intp] | None,
-    points: NDArray[np.float64],
-    begin: NDArray[np.int64],
-    heights: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None: ...
+
+class PointLists:
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        begin: NDArray[np.int64],
+        heights: NDArray[np.float64] | None,
+    ) -> None: ...
+    def reached(
+        self, values: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.intp]
+    ) -> None: ...
+    def at(
+        self, x: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.float64]
+    ) -> None: ...
+
 def series_starts(length: NDArray[np.intp], out: NDArray[np.intp]) -> None: ...
 def repeat_origins(
     user: NDArray[np.intp],

@@ -195,27 +195,28 @@ class Lists:
         lists: Sequence[npt.ArrayLike],
         heights: Sequence[npt.ArrayLike] | None = None,
     ) -> None:
-        self._points = _joined(lists)
-        self._heights = None if heights is None else _joined(heights)
         sizes = [np.size(points) for points in lists]
-        self._begin = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        begin = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        of_points = None if heights is None else _joined(heights)
+        self._has_heights = heights is not None
+        self._lists = _native.PointLists(_joined(lists), begin, of_points)
 
     def reached(
         self, values: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.intp]:
         """Return how many points each value has reached, of the list that `which` says it has."""
         number = np.empty(values.shape, np.intp)
-        _native.count_in_lists(values, which, self._points, self._begin, number)
+        self._lists.reached(values, which, number)
         return number
 
     def at(
         self, x: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the heights at `x` on lines between points, beyond the ends those of the ends."""
-        if self._heights is None:
+        if not self._has_heights:
             raise ValueError("lists without heights")
         found = np.empty(x.shape)
-        _native.interpolate(x, which, self._points, self._begin, self._heights, found)
+        self._lists.at(x, which, found)
         return found
 
 
