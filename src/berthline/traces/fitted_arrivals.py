@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -122,21 +122,26 @@ def _gap_ranks(bursts: Bursts, draws: Draws) -> tuple[Table, npt.NDArray[np.bool
     A share of jobs comes in bursts, and theirs are the shortest gaps, in a burst of a similar kind;
     the others come one by one.
     """
-    mean = bursts.jobs
-    number = draws.normal("burst")
-    length = np.floor(mean * exp(SPREAD_OF_BURSTS * (number - SPREAD_OF_BURSTS / 2)) + 1.0)
     # Of what begins at a job, this part is bursts.
-    part = bursts.share / (bursts.share + (mean + 0.5) * (1.0 - bursts.share))
-    is_burst = draws.uniform("burst begins") < part
-    start = starts_of(np.where(is_burst, length, 1.0).astype(np.intp))
-    is_burst = at_places(is_burst, start)
-    common = at_places(draws.normal("pace"), start)
-    own = draws.normal("submit")
-    within = np.sqrt(PACE) * common + np.sqrt(1 - PACE) * own
-    share = normal_share(np.where(is_burst, within, own))
-    probability = np.where(
-        is_burst, share * bursts.share, bursts.share + share * (1.0 - bursts.share)
+    part = bursts.share / (bursts.share + (bursts.jobs + 0.5) * (1.0 - bursts.share))
+    begins = draws.uniform("burst begins") < part
+    places = np.flatnonzero(begins)  # few, and the rest of the work is for them alone
+    number = normal_quantile(draws.uniform("burst").ravel().take(places))
+    length = np.ones(begins.shape, np.intp)
+    length.ravel()[places] = np.floor(
+        bursts.jobs * exp(SPREAD_OF_BURSTS * (number - SPREAD_OF_BURSTS / 2)) + 1.0
     )
+    start = flat_places(starts_of(length))
+    is_burst = begins.ravel().take(start)
+    ranks = draws.normal("submit")
+    inside = np.flatnonzero(is_burst)
+    pace = normal_quantile(draws.uniform("pace").ravel().take(start.ravel().take(inside)))
+    own = ranks.ravel().take(inside)
+    ranks.ravel()[inside] = np.sqrt(PACE) * pace + np.sqrt(1 - PACE) * own
+    probability = normal_share(ranks)
+    kind = is_burst.view(np.int8)
+    probability *= np.array([1.0 - bursts.share, bursts.share]).take(kind)
+    probability += np.array([bursts.share, 0.0]).take(kind)
     return normal_quantile(probability), is_burst
 
 
@@ -168,10 +173,10 @@ def hourly_rates(
     return np.asarray(np.resize(np.roll(week, -int(hour_of_week)), num_hours) / week.mean())
 
 
-def at_places(table: npt.NDArray[Any], places: Indices) -> npt.NDArray[Any]:
-    """Return the values of each row at these places."""
+def flat_places(places: Indices) -> Indices:
+    """Return places in a whole table, from places in its rows."""
     rows, jobs = places.shape
-    return np.asarray(table.ravel().take(places + (np.arange(rows) * jobs)[:, None]))
+    return np.asarray(places + (np.arange(rows) * jobs)[:, None])
 
 
 _SHARES = np.linspace(-6.0, 6.0, 2401)

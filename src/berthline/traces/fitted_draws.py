@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.model.workload import WHOLE_GPU
-from berthline.traces.draws import Draws, Gap, Table, exp, number_of_limits
+from berthline.traces.draws import Draws, Gap, Table, exp, normal_quantile, number_of_limits
 from berthline.traces.fitted_arrivals import (
     LONG_EPISODE,
     EvenTimes,
     Indices,
-    at_places,
     bend_times,
     draw_even_times,
+    flat_places,
     starts_of,
 )
 
@@ -41,7 +41,7 @@ class _People:
     user: Indices
     size_class: Indices
     own: Table  # the part of a run time's normal rank that is not its time's
-    steady: Indices  # the job whose run time it repeats
+    steady: Indices  # the place in the table of the job whose run time it repeats
 
 
 def draw_columns(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
@@ -96,9 +96,9 @@ def _draw_people(tables: FittedTables, draws: Draws) -> _People:
     fitted = tables.fitted
     same_size = _repeated(tables, user, chance, fitted.repeat_size)
     steady = _repeated(tables, user, chance, fitted.repeat_run)
-    own = math.sqrt(1 - JITTER**2) * at_places(draws.normal("run"), steady)
+    own = math.sqrt(1 - JITTER**2) * normal_quantile(draws.uniform("run").ravel().take(steady))
     own += JITTER * draws.normal("jitter")
-    return _People(habit, user, at_places(size_class, same_size), own, steady)
+    return _People(habit, user, size_class.ravel().take(same_size), own, steady)
 
 
 def _draw_users(tables: FittedTables, draws: Draws) -> tuple[Indices, Indices]:
@@ -109,15 +109,15 @@ def _draw_users(tables: FittedTables, draws: Draws) -> tuple[Indices, Indices]:
     length = tables.series.at(draws.uniform("series"), habit) * tables.fitted.series_scale
     # Rounded by chance, so that the mean stays.
     length = np.maximum(1.0, np.floor(length + draws.uniform("series end")))
-    start = starts_of(length.astype(np.intp))
-    return at_places(habit, start), at_places(user, start)
+    start = flat_places(starts_of(length.astype(np.intp)))
+    return habit.ravel().take(start), user.ravel().take(start)
 
 
 def _repeated(tables: FittedTables, user: Indices, chance: Table, likely: float) -> Indices:
-    """Return for each job the job whose it repeats: one of the same user's, or its own."""
+    """Return for each job the place of the one it repeats: one of the same user's, or its own."""
     origin = np.empty(user.shape, np.intp)
     _native.repeat_origins(user, chance, likely, int(tables.num_users.sum()), origin)
-    return origin
+    return flat_places(origin)
 
 
 def _run_times(tables: FittedTables, people: _People, heavy: Table) -> Table:
@@ -131,14 +131,14 @@ def _run_times(tables: FittedTables, people: _People, heavy: Table) -> Table:
 
 
 def _gpus(tables: FittedTables, draws: Draws, people: _People) -> npt.NDArray[np.int32]:
-    u = at_places(draws.uniform("size"), people.steady)
+    u = draws.uniform("size").ravel().take(people.steady)
     number = tables.size_limits.reached(u, people.size_class)
     number += tables.first_size.take(people.size_class)
     return tables.sizes.take(number)
 
 
 def _stated(tables: FittedTables, draws: Draws, run: Table, steady: Indices) -> Table:
-    u = at_places(draws.uniform("estimate"), steady)
+    u = draws.uniform("estimate").ravel().take(steady)
     which = number_of_limits(run, tables.stated_bounds)
     missing, count = tables.stated_missing.take(which), tables.num_stated.take(which)
     is_missing = u < missing
@@ -151,7 +151,7 @@ def _stated(tables: FittedTables, draws: Draws, run: Table, steady: Indices) -> 
 
 def _requests(tables: FittedTables, draws: Draws, people: _People) -> Indices:
     """Return the number of each job's request: one of its user's for that size."""
-    u = at_places(draws.uniform("request"), people.steady)
+    u = draws.uniform("request").ravel().take(people.steady)
     pair = people.habit * len(tables.fitted.classes) + people.size_class
     among = u * tables.request_count.ravel().take(pair)
     place = tables.request_first.ravel().take(pair) + among.astype(np.intp)
@@ -159,18 +159,18 @@ def _requests(tables: FittedTables, draws: Draws, people: _People) -> Indices:
 
 
 def _asked(tables: FittedTables, which: Indices, columns: Columns) -> Columns:
-    """Return the columns of requests."""
-    pool, gpu_types, priority, cpus, memory, slack, milli = (
-        column.take(which) for column in tables.request_columns
-    )
-    gpus = np.maximum(columns["gpus"], 1)
-    deadline = columns["submit"] + slack * columns["run"]
-    return {
-        "pool": pool.astype(np.int32),
-        "gpu_types": gpu_types.astype(np.int32),
-        "priority": priority,
-        "cpus": np.rint(cpus * gpus).astype(np.int32),
-        "memory_mib": np.rint(memory * gpus).astype(np.int64),
-        "deadline": np.where(slack < 0, np.inf, deadline),
-        "gpu_milli": np.where(columns["gpus"] == 1, milli, WHOLE_GPU).astype(np.int32),
+    """Return the columns of requests, but for those that no request has."""
+    asked: dict[str, npt.NDArray[Any]] = {
+        name: values.take(which) for name, values in tables.requests.items()
     }
+    gpus = np.maximum(columns["gpus"], 1)
+    for name, dtype in (("cpus", np.int32), ("memory_mib", np.int64)):
+        if name in asked:
+            asked[name] = np.rint(asked[name] * gpus).astype(dtype)
+    if "deadline" in asked:
+        slack = asked["deadline"]
+        deadline = columns["submit"] + slack * columns["run"]
+        asked["deadline"] = np.where(slack < 0, np.inf, deadline)
+    if "gpu_milli" in asked:
+        asked["gpu_milli"][columns["gpus"] != 1] = WHOLE_GPU
+    return asked

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.workload import WHOLE_GPU
 from berthline.traces.draws import Lists, normal_quantile
 from berthline.traces.fitted_arrivals import (
     HOURS_OF_WEEK,
@@ -27,6 +27,17 @@ SERIES_LEVELS = np.concatenate(
     (np.linspace(0.0, 0.9, 19), 1.0 - np.geomspace(0.07, 0.002, 8), [1.0])
 )
 """Probabilities at which quantiles of the length of series are kept."""
+
+_REQUEST_FIELDS: dict[str, tuple[type[np.generic], float]] = {
+    "pool": (np.int32, -1),
+    "gpu_types": (np.int32, -1),
+    "priority": (np.float64, 0),
+    "cpus": (np.float64, 0),
+    "memory_mib": (np.float64, 0),
+    "deadline": (np.float64, -1),
+    "gpu_milli": (np.int32, WHOLE_GPU),
+}
+"""Types of a request's fields, and what stands for nothing."""
 
 _FARTHEST = 8.0  # normal points
 
@@ -63,7 +74,7 @@ class FittedTables:
         request_first: for habits and size classes, where the numbers of their requests begin.
         request_count: how many there are.
         request_numbers: those numbers.
-        request_columns: every request, one row for each of its fields.
+        requests: by field, the value of every request; without the fields that none has.
     """
 
     def __init__(self, fitted: FittedGenerator) -> None:
@@ -127,8 +138,11 @@ class FittedTables:
                 self.request_count[row, column] = len(own)
                 numbers += own
         self.request_numbers = np.array(numbers, np.intp)
-        rows = [msgspec.structs.astuple(request) for request in fitted.requests]
-        self.request_columns = np.array(rows, dtype=np.float64).T.copy()
+        self.requests: dict[str, npt.NDArray[Any]] = {}
+        for name, (dtype, nothing) in _REQUEST_FIELDS.items():
+            values = np.array([getattr(request, name) for request in fitted.requests], dtype)
+            if (values != nothing).any():
+                self.requests[name] = values
 
 
 def series_shares(users: list[UserHabits]) -> npt.NDArray[np.float64]:
