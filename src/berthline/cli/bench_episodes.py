@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 JOBS, EPISODES, SLOTS = 400, 1000, 256
 QUICK_EPISODES = 100
-MOST_MICROSECONDS = 50.0
-"""What an episode may take with many others."""
+MOST_MICROSECONDS, MOST_OF_FITTED = 50.0, 100.0
+"""What an episode may take with many others; a fitted generator draws three times as many numbers
+for a job as others do."""
 FITTED_JOBS = 20_000
 ROUNDS, QUICK_ROUNDS = 5, 1
 
@@ -76,14 +77,15 @@ def measure_episodes(
             alone, _ = cpu_seconds(partial(_draw_one_by_one, single, count, turn))
             best[name] = (min(best[name][0], together / count), min(best[name][1], alone / count))
     for name, (together, alone) in best.items():
+        target = MOST_MICROSECONDS if name in GENERATORS else MOST_OF_FITTED
         yield EpisodeSpeed(
             generator=name,
             jobs=JOBS,
             episodes=count,
             microseconds=1e6 * together,
             alone_microseconds=1e6 * alone,
-            target=MOST_MICROSECONDS,
-            meets_target=None if quick else 1e6 * together < MOST_MICROSECONDS,
+            target=target,
+            meets_target=None if quick else 1e6 * together < target,
         )
 
 
@@ -113,7 +115,7 @@ def show_episodes(speeds: list[EpisodeSpeed]) -> None:
     print_table(table)
     judged = [speed.meets_target for speed in speeds if speed.meets_target is not None]
     if not judged:
-        print(f"\nthe target is for {EPISODES:,} episodes at once: not judged")
+        print(f"\ntargets are for {EPISODES:,} episodes at once: not judged")
     elif all(judged):
         print("\nall targets met")
     else:
