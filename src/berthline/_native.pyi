@@ -1,4 +1,4 @@
-"""The native core (native/src/bindings.cpp). Private: use `berthline.sim.native`."""
+"""The native core (native/src/bindings*.cpp). Private: use `berthline.sim.native`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
