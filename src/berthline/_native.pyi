@@ -88,3 +88,40 @@ class TextTable:
     def read(self, piece: bytes) -> bool: ...
     def take(self) -> list[list[ArrowColumn]]: ...
     def words(self, column: int) -> ArrowColumn: ...
+
+class PointLists:
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        begin: NDArray[np.int64],
+        heights: NDArray[np.float64] | None,
+    ) -> None: ...
+    def reached(
+        self, values: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.intp]
+    ) -> None: ...
+    def at(
+        self, x: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.float64]
+    ) -> None: ...
+
+def series_starts(length: NDArray[np.intp], out: NDArray[np.intp]) -> None: ...
+def repeat_origins(
+    user: NDArray[np.intp],
+    chance: NDArray[np.float64],
+    likely: float,
+    num_users: int,
+    out: NDArray[np.intp],
+) -> None: ...
+def bend_to_levels(
+    *,
+    times: NDArray[np.float64],
+    heavy: NDArray[np.float64],
+    profile: NDArray[np.float64],
+    start: int,
+    day_rate: NDArray[np.float64],
+    day_work: NDArray[np.float64],
+    week_rate: NDArray[np.float64],
+    week_work: NDArray[np.float64],
+    first_week: NDArray[np.int64],
+    long_episode: float,
+    spread: float,
+) -> None: ...

@@ -70,7 +70,7 @@ ArrowColumn copy_words(const TextTable& table, size_t column) {
 
 }  // namespace
 
-void bind_tables(nb::module_& m) {
+void bind_text_tables(nb::module_& m) {
   nb::class_<ArrowColumn>(m, "ArrowColumn")
       .def("__arrow_c_array__", &ArrowColumn::exported, "requested_schema"_a.none() = nb::none());
   nb::class_<TextTable>(m, "TextTable")
