@@ -243,7 +243,7 @@ class Simulation : public LineSource {
   void touch_neighbours(int32_t job);
   void update_rates();
 
-  // Words (words.cpp).
+  // WordSet (words.cpp).
   bool fill_running(Word word, std::ptrdiff_t first, int count, double* out) const;
   double ran(int32_t job) const;
   double attained(int32_t job) const;
@@ -327,7 +327,7 @@ class Simulation : public LineSource {
   int32_t running_ = 0;
 
   // What this run needs.
-  Words words_;                   // in its formulas
+  WordSet words_;                   // in its formulas
   bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;         // decisions may use what they know of earlier ones
   bool interferes_ = false;       // jobs on the same GPU slow each other down
