@@ -205,7 +205,7 @@ bool Agent::pass_time() {
     return false;
   }
   rewards_.pass_time(next);
-  sim_.next_instant();
+  sim_.enter_instant(next);
   rewards_.read_log();
   is_deciding_ = true;
   has_concluded_ = !sim_.may_decide_;
@@ -216,7 +216,9 @@ bool Agent::pass_time() {
   return true;
 }
 
-bool Agent::time_can_pass() { return sim_.next_event() < kNever; }
+bool Agent::time_can_pass() {
+  return sim_.running_ > 0 || sim_.arrived_ < sim_.inputs_.jobs.count || sim_.next_event() < kNever;
+}
 
 bool Agent::ask() {
   switch (rules_.seat) {
@@ -266,6 +268,7 @@ void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
   rows_.clear();
+  fits_.clear();
   if (first != kNoJob) rows_.push_back(first);
   const auto add = [&](size_t i) {
     if (sim_.sorted_[i].job() != first) rows_.push_back(sim_.sorted_[i].job());

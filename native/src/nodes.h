@@ -81,9 +81,13 @@ class Nodes {
     bool known = false;
   };
 
-  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed.
+  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
+  // and what fits does so until something is taken.
   bool known_unfit(const Gang& gang) const {
     return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+  }
+  bool known_fit(const Gang& gang) const {
+    return gang.gpus < Sizes::kMany && (fit_[gang.job_class] >> gang.gpus & 1) != 0;
   }
   bool remember(const Gang& gang, bool fit) const;
   bool find_fit(const Gang& gang) const;
@@ -138,6 +142,7 @@ class Nodes {
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
+  mutable std::vector<uint64_t> fit_;    // likewise
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
