@@ -25,7 +25,7 @@ from berthline.model.limits import Outage, PoolRules, Quota
 from berthline.model.workload import MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 NO_LIMIT = 0
 """Written for a node's CPUs or memory when the cluster does not limit them."""
@@ -262,8 +262,13 @@ class Cluster:
             ConfigError: the file cannot be read, or does not describe a cluster.
         """
         path = Path(path)
+        table = ""
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
+            for named, kind, entry in _named_tables(content):
+                table = named
+                msgspec.convert(entry, kind)
+            table = ""
             layout = msgspec.convert(content, ClusterFile)
         except OSError as error:
             raise ConfigError(
@@ -271,12 +276,13 @@ class Cluster:
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
             what, where, expected = misfit(
-                error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}
+                error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}, table=table
             )
+            part = re.match(r"\[?(\w+)", where)
             raise ConfigError(
                 f"not a cluster file: {what}",
                 where=", ".join(filter(None, (str(path), where))),
-                expected=expected or _LAYOUTS.get(where.partition(" ")[0], _LAYOUT_OF_NODES),
+                expected=expected or _LAYOUTS.get(part[1] if part else "", _LAYOUT_OF_NODES),
                 hint="see docs/reference/cluster.md",
             ) from None
         extra = []
@@ -401,9 +407,18 @@ _LAYOUT_OF_NODES = "[[nodes]] groups, each with count and gpus"
 _LAYOUTS = {
     "quota": "gpus, and whose: pool, user or gpu_type",
     "outage": "down, up, and which: nodes, rack or share",
+    "gpu_types": "tflops, memory_mib, idle_w, peak_w; speed, tflops_fp32, source and is_guess too",
     "pools": "borrow or lend",
 }
 """What is expected in the parts of a cluster file."""
+
+
+def _named_tables(content: Mapping[str, Any]) -> Iterator[tuple[str, type, object]]:
+    """Yield tables whose names the user chose, which msgspec does not tell, as `[pools.NAME]`."""
+    for part, kind in {"gpu_types": GpuTypeEntry, "pools": PoolEntry}.items():
+        tables = content.get(part)
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            yield f"[{part}.{name}]", kind, table
 
 
 def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
