@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,7 @@ class Nodes {
   static constexpr int32_t kUnusedSlot = -1;
   static constexpr int64_t kUnknown = -1;
   struct Growth {
+    static constexpr int64_t kDoesNotFit = std::numeric_limits<int64_t>::max();
     int64_t by = 0;
     int32_t slot = Share::kWhole;
     bool known = false;
@@ -130,6 +132,7 @@ class Nodes {
   int64_t fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots, int64_t cpus,
                     int64_t memory_mib) const;
   Growth growth(const Gang& gang, int32_t node, int32_t pieces) const;
+  bool place_by_growth(const Gang& gang, std::vector<Share>& out) const;
   void forget_growth(int32_t node);
   Growth find_growth(const Gang& gang, int32_t node, int32_t pieces) const;
 
