@@ -203,10 +203,11 @@ void Simulation::follow_plan(const std::vector<int32_t>& jobs, size_t chosen, co
   if (!inputs_.plan || milli(jobs[chosen]) < kWholeGpu) return;
   std::vector<Share> planned;
   const std::vector<int32_t> following(jobs.begin() + static_cast<ptrdiff_t>(chosen), jobs.end());
-  if (inputs_.plan(following, state, planned)) {
+  const int32_t reason = inputs_.plan(following, state, planned);
+  if (reason == kPlanned) {
     placed_ = planned;
   } else {
-    ++log_.fallbacks;
+    log_.append(now_, Log::kFallback, jobs[chosen], reason);
   }
 }
 

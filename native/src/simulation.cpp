@@ -121,7 +121,8 @@ void Simulation::find_needs() {
   steady_index_ = SteadyFormula(inputs_.preemption.index);
   order_is_steady_ = keep_ids_ && inputs_.order.changes() == Changes::kTime &&
                      steady_order_.is_steady_waiting() && !inputs_.may_reorder;
-  index_is_steady_ = needs_running_ && steady_index_.is_steady_running();
+  index_is_steady_ =
+      inputs_.preemption.kind == PreemptionKind::kIndex && steady_index_.is_steady_running();
   use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
               shortcuts_ && !inputs_.has_agent;
 }

@@ -36,6 +36,7 @@ class Log {
     kRefuse,
     kNodeDown,
     kNodeUp,
+    kFallback,
   };
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
@@ -43,7 +44,7 @@ class Log {
   // Empties the log and makes room for so many rows and shares.
   void begin(size_t rows, size_t num_shares) {
     count = 0;
-    decisions = fallbacks = preemptions = 0;
+    decisions = preemptions = 0;
     shares.clear();
     shares.reserve(num_shares);
     if (rows > capacity_) resize(rows);
@@ -71,7 +72,6 @@ class Log {
  public:
   size_t count = 0;
   int64_t decisions = 0;
-  int64_t fallbacks = 0;  // plans that came to nothing
   int64_t preemptions = 0;
   LargeArray<double> time;
   LargeArray<uint8_t> kind;
@@ -243,7 +243,7 @@ class Simulation : public LineSource {
   void touch_neighbours(int32_t job);
   void update_rates();
 
-  // Words (words.cpp).
+  // WordSet (words.cpp).
   bool fill_running(Word word, std::ptrdiff_t first, int count, double* out) const;
   double ran(int32_t job) const;
   double attained(int32_t job) const;
@@ -327,7 +327,7 @@ class Simulation : public LineSource {
   int32_t running_ = 0;
 
   // What this run needs.
-  Words words_;                   // in its formulas
+  WordSet words_;                   // in its formulas
   bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;         // decisions may use what they know of earlier ones
   bool interferes_ = false;       // jobs on the same GPU slow each other down

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.sim.reference_place import change, closed_types, place
+from berthline.sim.reference_place import change, closed_types, place, planned
 from berthline.sim.reference_speed import expected, longest
 from berthline.sim.reference_state import Allocation, Free
 
@@ -57,7 +57,7 @@ def choose(sim: Simulation) -> Choice | None:
     if found is None:
         return None
     job, allocation, free = found
-    return job, sim.planned(job, jobs, allocation, free)
+    return job, planned(sim, job, jobs, allocation, free)
 
 
 def choose_in_state(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | None:
