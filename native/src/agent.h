@@ -78,6 +78,7 @@ class Agent {
   const std::vector<double>& reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
+  double log_horizon() const;
 
   Simulation& simulation() { return sim_; }
   const SeatRules& rules() const { return rules_; }
@@ -98,7 +99,8 @@ class Agent {
   void begin_decision();
   bool ask();
   void finish_episode(End end);
-  bool time_can_pass();
+  bool time_can_pass() const;
+  double startable_work() const;
 
   // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
   bool ask_pick();

@@ -76,6 +76,7 @@ RewardRules read_rewards(const Entries& entries) {
   const auto baseline = entries.get<nb::object>("baseline");
   if (!baseline.is_none()) {
     rules.baseline = std::make_unique<Inputs>(read_inputs(nb::cast<nb::dict>(baseline)));
+    rules.baseline->may_fail = nb::cast<bool>(baseline["may_fail"]);
   }
   rules.idle_w = entries.copy<double>("idle_w");
   rules.peak_w = entries.copy<double>("peak_w");
@@ -219,7 +220,7 @@ class PyBatch {
     question["jobs"] = agent.rows();
     question["running"] = agent.running();
     question["job_at_hand"] = agent.job_at_hand();
-    question["horizon"] = agent.simulation().horizon();
+    question["horizon"] = agent.log_horizon();
     return question;
   }
 

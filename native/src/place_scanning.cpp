@@ -36,6 +36,7 @@ bool Nodes::holds_all(const Gang& gang, int32_t node) const {
     return false;
   }
   if (!layout_->limits) return true;
+  if (gang.rest_of > 0) return capacity(gang, node) >= gang.units();
   const Cluster& cluster = *layout_->cluster;
   return (cluster.cpus[node] == 0 || cpus_[node] >= gang.cpus) &&
          (cluster.memory_mib[node] == 0 || memory_mib_[node] >= gang.memory_mib);

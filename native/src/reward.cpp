@@ -205,14 +205,19 @@ void Rewards::finish_episode(bool is_done) {
   if (!has_[static_cast<size_t>(Occasion::kEnd)]) return;
   const Jobs& jobs = sim_.inputs_.jobs;
   const auto gpus = static_cast<double>(sim_.layout_.total_gpus);
-  scores_ = Scores::of(sim_.log_, jobs, gpus, horizon_);
+  // Both are cut off at the same time.
+  const double end = is_done ? horizon_ : sim_.now_;
+  scores_ = Scores::of(sim_.log_, jobs, gpus, end);
   if (baseline_) {
-    baseline_->inputs_.horizon = horizon_;
+    baseline_->inputs_.horizon = end;
     baseline_->inputs_.outages = sim_.inputs_.outages;
     baseline_->inputs_.max_priority = sim_.inputs_.max_priority;
+    baseline_->inputs_.refusal_key = sim_.inputs_.refusal_key;
+    baseline_->inputs_.placement_key = baseline_->layout_.placement_key =
+        sim_.inputs_.placement_key;
     baseline_->begin_again(jobs);
     baseline_->run([](int32_t) {});
-    baseline_scores_ = Scores::of(baseline_->log_, jobs, gpus, horizon_);
+    baseline_scores_ = Scores::of(baseline_->log_, jobs, gpus, end);
   }
   evaluate(Occasion::kEnd, 0);
 }

@@ -93,7 +93,7 @@ void Simulation::find_needs() {
     }
     class_speed_.push_back(slowest);
   }
-  if (inputs_.placement == Placement::kFormula) {
+  if (inputs_.placement == Placement::kFormula || inputs_.has_agent) {
     layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
                                  double* out) {
       NodeWords words(*this, state, job);
@@ -219,13 +219,15 @@ double Simulation::next_event() {
   }
   double next = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
   if (!finishes_.empty()) next = std::min(next, finishes_.top().key());
-  if (wake_ < next && wake_ > now_) next = wake_;
-  if (!dynamic_ && !is_timed_) return next;
-  if (!returns_.empty()) next = std::min(next, returns_.top().key());
-  if (next_outage_ < inputs_.outages.size()) {
-    next = std::min(next, inputs_.outages[next_outage_].time);
+  if (dynamic_ || is_timed_) {
+    if (!returns_.empty()) next = std::min(next, returns_.top().key());
+    if (next_outage_ < inputs_.outages.size()) {
+      next = std::min(next, inputs_.outages[next_outage_].time);
+    }
+    next = std::min(next, timer_);
   }
-  return std::min(next, timer_);
+  // Nobody wakes up for nothing: where nothing else is to come, nothing will change.
+  return wake_ > now_ && next < kNever ? std::min(next, wake_) : next;
 }
 
 // Moves the clock to the next event and does what is due; false = the run is over.

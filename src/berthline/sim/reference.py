@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 # What can be due at one instant, in the order in which it happens. RETURN: a job that had to stay
 # out of the queue comes back. TIMER: nothing but a reason to decide.
-_UP, _DOWN, _RETURN, _TIMER = "up", "down", "return", "timer"
-_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, _TIMER: 5}
+_UP, _DOWN, _RETURN, TIMER = "up", "down", "return", "timer"
+_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, TIMER: 5}
 
 
 def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -89,16 +89,24 @@ class Simulation(State):
 
     def run(self, progress: Callable[[int], None]) -> Schedule:
         """Let everything happen, and return the log."""
-        for job, submit in enumerate(self.submit):
-            self.happen_after(submit, SUBMIT, job)
-        outages = self.inputs.outages
-        for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
-            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
+        self.plan_events()
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
             progress(self.arrived)
             if not self.agenda and not self.unfinished():
                 break  # nodes may go down and up for ever
+        return self.schedule(self.inputs.horizon)
+
+    def plan_events(self) -> None:
+        """Plan what does not depend on decisions: submissions and outages."""
+        for job, submit in enumerate(self.submit):
+            self.happen_after(submit, SUBMIT, job)
+        outages = self.inputs.outages
+        for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
+            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
+
+    def schedule(self, horizon: float) -> Schedule:
+        """Return the log so far."""
         time, kind, job_ids, detail = zip(*self.log, strict=True) if self.log else ((),) * 4
         nodes, gpus, slots = zip(*self.allocated, strict=True) if self.allocated else ((),) * 3
         return Schedule(
@@ -109,7 +117,7 @@ class Simulation(State):
             alloc_node=np.array(nodes, np.int32),
             alloc_gpus=np.array(gpus, np.int32),
             alloc_slot=np.array(slots, np.int32),
-            horizon=self.inputs.horizon,
+            horizon=horizon,
             decisions=self.decisions,
         )
 
@@ -127,7 +135,7 @@ class Simulation(State):
 
         def note(_: object) -> None:
             is_stale = (what == FINISH and self.version[number] != version) or (
-                what == _TIMER and self.timer != self.now
+                what == TIMER and self.timer != self.now
             )
             if is_stale:
                 return  # the job was preempted, its rate has changed, or the timer was set anew
@@ -140,6 +148,18 @@ class Simulation(State):
 
     def settle(self) -> None:
         """Do what is due at this instant, in its fixed order, then decide."""
+        touched = self.do_what_is_due()
+        is_round = self.scheduler.discipline == "rounds"
+        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
+        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
+        if may_decide:
+            self.decisions += 1
+            touched |= decide_round(self) if is_round else self.decide()
+        self.update_rates(touched)
+        self.set_timer(interval, decided=may_decide)
+
+    def do_what_is_due(self) -> set[int]:
+        """Let this instant's events happen; return the jobs whose GPUs were touched."""
         due = sorted(self.agenda, key=lambda event: (_SEQUENCE[event[0]], event[1]))
         self.agenda.clear()
         touched: set[int] = set()
@@ -155,14 +175,11 @@ class Simulation(State):
             elif what == _RETURN:
                 self.away.remove(number)
                 bisect.insort(self.queue, number)
-        is_round = self.scheduler.discipline == "rounds"
-        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
-        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
-        if may_decide:
-            self.decisions += 1
-            touched |= decide_round(self) if is_round else decide(self)
-        self.update_rates(touched)
-        self.set_timer(interval, decided=may_decide)
+        return touched
+
+    def decide(self) -> set[int]:
+        """Let the scheduler decide; return the jobs whose GPUs were touched."""
+        return decide(self)
 
     def set_timer(self, interval: float, *, decided: bool) -> None:
         """Plan the next instant at which there is a decision though nothing may happen."""
@@ -176,7 +193,7 @@ class Simulation(State):
             if (self.queue and (self.running or is_to_come)) or (rule is None and self.running):
                 self.timer = next_multiple(period, self.now)
         if math.isfinite(self.timer):
-            self.happen_at(self.timer, _TIMER, 0)
+            self.happen_at(self.timer, TIMER, 0)
 
     def arrive(self, job: int) -> None:
         """A job is submitted: it joins the queue, or is rejected if it can never fit."""
