@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from tests.env.by_hand import at_random, first_allowed, make, play, play_by
@@ -10,6 +12,7 @@ from tests.sim.scenarios import jobs, nodes
 import berthline as bl
 from berthline.env.rewards import REWARDS, SCOPES, Reward, Term, resolve_reward
 from berthline.errors import ConfigError, PolicyError
+from berthline.model.limits import Outage
 from berthline.model.schedule import FINISH
 from berthline.policies.reward_words import REWARD_WORDS
 
@@ -159,6 +162,26 @@ class TestAgainstTheSimulator:
         assert found["utilization"] == pytest.approx(metrics.utilization.gpu)
         assert episode.sum_of("joules") / 3.6e6 == pytest.approx(metrics.energy_kwh)
         assert found["fairness"] == pytest.approx(metrics.fairness.jain)
+
+
+    @pytest.mark.parametrize("load", [0.3, 1.2])
+    @pytest.mark.parametrize("outages", [(), (Outage(down=3000, up=9000, nodes=(0, 2)),)])
+    def test_power_of_nodes_that_sleep_or_are_down(self, load, outages):
+        conditions = {"sleep_after": 600, "sleep_w": 35, "wake_delay": 30}
+        cluster = bl.Cluster.uniform(nodes=4, gpus_per_node=8).with_conditions(conditions)
+        cluster = dataclasses.replace(cluster, outages=outages)
+        env = make(
+            "pick",
+            episode_jobs=80,
+            load=load,
+            cluster=cluster,
+            placement="best-fit",
+            reward={"joules": ("second", "power_w"), "seconds": ("second", "1")},
+        )
+        episode = play_by(env, first_allowed)
+        metrics = bl.simulate(env.workload(), cluster, "fcfs+skip@best-fit").metrics()
+        assert episode.sum_of("seconds") == pytest.approx(metrics.makespan)
+        assert episode.sum_of("joules") / 3.6e6 == pytest.approx(metrics.energy_kwh)
 
 
 class TestOccasions:
