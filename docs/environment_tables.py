@@ -81,6 +81,41 @@ def columns() -> str:
     )
 
 
+_ABOUT = {
+    "job": "the job",
+    "cluster": "the cluster",
+    "system": "the system",
+    "decision": "the decision",
+    "finish": "the finish",
+    "end": "the episode",
+}
+"""What words of each scope are about."""
+
+
+def occasions() -> str:
+    """Return the occasions on which terms of rewards are evaluated."""
+    from berthline.env.rewards import OCCASIONS, SCOPES
+
+    return table(
+        ("occasion", "evaluated", "its words are about"),
+        (
+            (
+                code(name),
+                text,
+                ", ".join(_ABOUT[scope] for scope in _ABOUT if scope in SCOPES[name]),
+            )
+            for name, text in OCCASIONS.items()
+        ),
+    )
+
+
+def scores() -> str:
+    """Return what is known of an episode when it is over."""
+    from berthline.env.native import SCORES
+
+    return ", ".join(map(code, SCORES))
+
+
 def rewards() -> str:
     """Return the named rewards with their terms."""
     from berthline.env.rewards import REWARDS
@@ -130,7 +165,9 @@ PARTS = {
     "environments": environments,
     "options of environments": options,
     "columns": columns,
+    "occasions": occasions,
     "rewards": rewards,
+    "scores of episodes": scores,
     "words of rewards": reward_words,
     "presets of environments": presets,
 }

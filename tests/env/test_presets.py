@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +16,9 @@ from berthline.env.presets import PRESETS, meta_regimes
 from berthline.errors import ConfigError, PolicyError
 from berthline.model.schedule import START
 from berthline.traces.synthetic import GENERATORS
+
+TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
+TRACE = TRACES / "format_samples" / "rltune" / "synthetic_trace.csv"
 
 FLAT_SIZES = {
     "rltune": 128 * 7,
@@ -159,6 +163,31 @@ class TestRltune:
     def test_run_times_may_not_be_shown(self):
         with pytest.raises(PolicyError, match="knowledge is 'none'"):
             make("pick", preset="rltune", features=["estimate / 3600"])
+
+    @pytest.mark.parametrize(
+        ("options", "start"),
+        [
+            ({"discipline": "strict"}, 1000),  # the second job's virtual cluster blocks all others
+            ({"discipline": "skip"}, 2),
+            ({"semantics": "mask"}, 2),
+        ],
+    )
+    def test_virtual_clusters_need_not_block_each_other(self, options, start):
+        workload = jobs(
+            (0, 1000, 16), (1, 10, 16), (2, 10, 8), pool=[0, 0, 1], pool_names=("3", "4")
+        )
+        env = make("pick", workload, preset="rltune", cluster="helios-rltune", **options)
+        play_by(env, first_allowed)
+        log = env.log()
+        assert log.time[(log.kind == START) & (log.job == 2)].tolist() == [start]
+
+    @pytest.mark.skipif(not TRACE.is_file(), reason=f"no trace at {TRACE}")
+    @pytest.mark.parametrize("part", ["train", "test"])
+    def test_its_own_trace(self, part):
+        options = {"cluster": "alibaba-pai-rltune", "load": None, "split": part}
+        env = make("pick", preset="rltune", workload=str(TRACE), episode_jobs=256, **options)
+        episode = play_by(env, at_random(1))
+        assert episode.info["sched"]["completed"] == 256
 
     @pytest.mark.parametrize("cluster", ["helios-rltune", "alibaba-pai-rltune"])
     def test_other_clusters(self, cluster):

@@ -163,7 +163,6 @@ class TestAgainstTheSimulator:
         assert episode.sum_of("joules") / 3.6e6 == pytest.approx(metrics.energy_kwh)
         assert found["fairness"] == pytest.approx(metrics.fairness.jain)
 
-
     @pytest.mark.parametrize("load", [0.3, 1.2])
     @pytest.mark.parametrize("outages", [(), (Outage(down=3000, up=9000, nodes=(0, 2)),)])
     def test_power_of_nodes_that_sleep_or_are_down(self, load, outages):

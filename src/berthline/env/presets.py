@@ -66,7 +66,8 @@ PRESETS: dict[str, Preset] = {
                 "`split` keeps training windows apart from those of a test.",
                 "Run times do not depend on the GPU type, as in the original; without "
                 "`conditions` they do.",
-                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`, the other scores "
+                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`: jobs that name "
+                "virtual clusters or GPU types run only where there are such. The other scores are "
                 "`relative-wait`, `relative-jct` (turnaround), `relative-utilization` and "
                 "`relative-slowdown`.",
                 "Nothing is known of run times. The original hides them from the agent too, but "
@@ -216,8 +217,9 @@ PRESETS: dict[str, Preset] = {
                 "The look-ahead is made of what `knowledge` says of run times: exact ones, as in "
                 "the original, unless set otherwise. Its modes are `off`, `per_gpu`, `sorted` and "
                 "`cdf`, all of the same shape.",
-                "Its protocol: training seeds from 1,000,000 on, validation seeds from 2,000,000, "
-                "report seeds from 12,000,000, the last used once, 60 episodes each.",
+                "The jobs of a seed are others than in the original. Its protocol can be kept: "
+                "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on, by which "
+                "a policy is chosen, and 60 seeds from 12,000,000 on for the one report.",
             ),
         ),
     )

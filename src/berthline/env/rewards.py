@@ -1,14 +1,8 @@
 """Rewards: what an agent is told about its decisions, as named sets of formulas.
 
 A reward is a sum of terms. Each term is a formula with an occasion, which says when it is
-evaluated and what it may be about:
-
-    decision   once for each decision
-    second     integrated over the time that passes until the next decision
-    finish     once for each job that finishes, about that job
-    end        once, when the episode is over
-
-Terms may know true run times: rewards are for training, not for scheduling.
+evaluated (OCCASIONS) and what it may be about (SCOPES). Terms may know true run times: rewards are
+for training, not for scheduling.
 """
 
 from __future__ import annotations
@@ -18,6 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import Formula
+
+OCCASIONS = {
+    "decision": "once for each decision, when it has been carried out",
+    "second": "integrated over the time that passes until the next decision",
+    "finish": "once for each job that finishes, at that instant",
+    "end": "once, when the episode is terminated or truncated",
+}
+"""When terms are evaluated."""
 
 SCOPES = {
     "decision": frozenset({"cluster", "system", "decision"}),
