@@ -194,6 +194,13 @@ def preempt_reasons() -> str:
     return table(("detail", "reason"), enumerate(PREEMPT_REASONS))
 
 
+def fallback_reasons() -> str:
+    """Return why best-fit may stand in for a plan."""
+    from berthline.model.schedule import FALLBACK_REASONS
+
+    return table(("detail", "reason"), enumerate(FALLBACK_REASONS))
+
+
 def reject_reasons() -> str:
     """Return why a job may be rejected, in the order in which reasons are tried."""
     from berthline.model.schedule import REJECT_REASONS
@@ -381,6 +388,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "preemptions": preemptions,
     "conditions": conditions,
     "preempt reasons": preempt_reasons,
+    "fallback reasons": fallback_reasons,
     "reject reasons": reject_reasons,
     "formats": formats,
     "generators": generators,

@@ -209,7 +209,6 @@ class PyBatch {
     arrays["alloc_gpus"] = column(shares, [&](size_t i) { return log.shares[i].gpus; });
     arrays["alloc_slot"] = column(shares, [&](size_t i) { return log.shares[i].slot; });
     arrays["decisions"] = log.decisions;
-    arrays["fallbacks"] = log.fallbacks;
     return arrays;
   }
 

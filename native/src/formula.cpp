@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kBlock = 256;
 
+}  // namespace
+
 BERTHLINE_CLONES
 void apply(Operation operation, double* __restrict a, const double* __restrict b,
            const double* __restrict c, int n) {
@@ -105,8 +107,6 @@ int arity(Operation operation) {
       return 2;
   }
 }
-
-}  // namespace
 
 Formula::Formula(std::vector<Instruction> code, Changes changes)
     : code_(std::move(code)), changes_(changes) {

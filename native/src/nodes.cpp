@@ -177,7 +177,8 @@ double Nodes::fragmentation(int32_t job_class) const {
 }
 
 bool Nodes::remember(const Gang& gang, bool fit) const {
-  if (!fit && !layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < 64)
+  if (!fit && !layout_->limits && layout_->only_whole && layout_->monotone &&
+      gang.gpus < Sizes::kMany)
     unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
   return fit;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "layout.h"
+#include "queue.h"
 
 namespace berthline {
 
@@ -50,6 +51,11 @@ class Nodes {
   double fragmentation(int32_t job_class) const;
   int ways(const Gang& gang, int tier) const;
 
+  // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.
+  uint64_t may_fit(uint64_t sizes) const {
+    if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
+    return layout_->one_class ? sizes & ~unfit_[0] : sizes;
+  }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -77,7 +83,7 @@ class Nodes {
 
   // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed.
   bool known_unfit(const Gang& gang) const {
-    return gang.gpus < 64 && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+    return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
   }
   bool remember(const Gang& gang, bool fit) const;
   bool find_fit(const Gang& gang) const;

@@ -17,7 +17,7 @@ void scatter(const double* values, size_t count, float* out, size_t stride) {
   for (size_t i = 0; i < count; ++i) out[i * stride] = cut(values[i]);
 }
 
-// Words that stay the same while a job waits, but not when it has run in between.
+// WordSet that stay the same while a job waits, but not when it has run in between.
 constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::kRestarts,
                                       Word::kRunning, Word::kBorrowedGpus};
 

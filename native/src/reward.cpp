@@ -14,7 +14,7 @@ constexpr double kNotStarted = -1;
 
 double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
 
-bool asks_baseline(const Words& words) {
+bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
        word <= static_cast<size_t>(Word::kBaselineUtilization); ++word) {
     if (words[word]) return true;

@@ -80,7 +80,7 @@ class Rewards : public WordSource {
   std::vector<double> cuts_;  // scratch
   Simulation& sim_;
   std::unique_ptr<Simulation> baseline_;
-  Words words_;
+  WordSet words_;
   bool has_[4] = {};  // terms of an occasion
 
   double total_ = 0;

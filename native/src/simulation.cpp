@@ -117,6 +117,12 @@ void Simulation::find_needs() {
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
+  steady_order_ = SteadyFormula(inputs_.order);
+  steady_index_ = SteadyFormula(inputs_.preemption.index);
+  order_is_steady_ = keep_ids_ && inputs_.order.changes() == Changes::kTime &&
+                     steady_order_.is_steady_waiting() && !inputs_.may_reorder;
+  index_is_steady_ =
+      inputs_.preemption.kind == PreemptionKind::kIndex && steady_index_.is_steady_running();
   use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
               shortcuts_ && !inputs_.has_agent;
 }
@@ -185,6 +191,11 @@ void Simulation::begin() {
   run_rows_.clear();
   touched_.clear();
   waiting_.clear();
+  if (order_is_steady_) waiting_order_.begin(count);
+  if (index_is_steady_) running_order_.begin(count);
+  by_index_.clear();
+  not_ranked_.clear();
+  waiting_sizes_.clear();
   arrivals_.clear();
   must_sort_ = true;
   sorted_at_ = -1;
@@ -324,6 +335,7 @@ void Simulation::arrive(int32_t job) {
 
 void Simulation::enqueue(int32_t job, double key) {
   ++waiting_count_;
+  waiting_sizes_.add(inputs_.jobs.gpus[job]);
   if (track_) {
     queued_milli_ += milli(job);
     class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
@@ -331,7 +343,9 @@ void Simulation::enqueue(int32_t job, double key) {
   if (keep_ids_) {
     waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), job), job);
     // Until the clock moves on, keys that depend on time alone stay as they are.
-    if (sorted_at_ == now_ && inputs_.order.changes() != Changes::kState) {
+    if (order_is_steady_) {
+      waiting_order_.insert(steady_order_, *this, job, now_, sorted_);
+    } else if (sorted_at_ == now_ && inputs_.order.changes() != Changes::kState) {
       inputs_.order.evaluate(*this, &job, 1, &key);
       sorted_.insert({std::isnan(key) ? kNever : key, job});
     } else {
@@ -373,6 +387,7 @@ bool Simulation::start(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;
+  waiting_sizes_.remove(jobs.gpus[job]);
   if (track_) {
     queued_milli_ -= milli(job);
     class_queued_milli_[jobs.job_class[job]] -= milli(job);
@@ -417,7 +432,9 @@ bool Simulation::start(int32_t job) {
     const Stretch& stretch = stretch_[job];
     run_rows_.push_back({jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
                          gpu_amount(job), stretch.progress, stretch.since, stretch.rate,
-                         estimate_[job], stretch.restarts});
+                         estimate_[job], stretch.restarts,
+                         placed_.size() == 1 ? placed_[0].node : RunRow::kSeveralNodes});
+    if (index_is_steady_) rank_later(job);
   }
   if (track_nodes_) {
     for (const Share& share : placed_) node_jobs_[share.node].push_back(job);
@@ -469,8 +486,8 @@ void Simulation::release(int32_t job) {
     stretch.finish = -1;
     if (reserves_) releases_.withdraw(job);
     if (needs_running_) {
-      run_rows_[stretch.position] = run_rows_.back();
-      run_rows_.pop_back();
+      if (index_is_steady_) forget_rank(job);
+      run_rows_.remove(stretch.position);
       running_list_[stretch.position] = running_list_.back();
       stretch_[running_list_.back()].position = stretch.position;
       running_list_.pop_back();

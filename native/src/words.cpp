@@ -1,6 +1,7 @@
 // The values of the vocabulary's words; see policies/vocabulary.py for what they mean.
 
 #include <algorithm>
+#include <cmath>
 
 #include "simulation.h"
 
@@ -10,7 +11,7 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   const std::ptrdiff_t position = jobs - running_list_.data();
   if (!running_list_.empty() && position >= 0 &&
       position < static_cast<std::ptrdiff_t>(running_list_.size()) &&
-      fill_running(word, run_rows_.data() + position, count, out)) {
+      fill_running(word, position, count, out)) {
     return;
   }
   const Jobs& all = inputs_.jobs;
@@ -140,29 +141,91 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   }
 }
 
-// The same for jobs of running_list_, where their rows have the answer.
-bool Simulation::fill_running(Word word, const RunRow* rows, int count, double* out) const {
+// The same for jobs of running_list_ from a position on, where their rows have the answer.
+bool Simulation::fill_running(Word word, std::ptrdiff_t first, int count, double* out) const {
+  const RunRows& rows = run_rows_;
+  const double now = now_;
+  const double* gpus = rows.gpus.data() + first;
+  const double* start = rows.start.data() + first;
   const auto each = [&](auto value) {
-    for (int i = 0; i < count; ++i) out[i] = value(rows[i]);
+    for (int i = 0; i < count; ++i) out[i] = value(i);
     return true;
   };
   switch (word) {
-    case Word::kWait:
-      return each([&](const RunRow& r) { return now_ - r.submit - (r.ran + (now_ - r.start)); });
+    case Word::kWait: {
+      const double* submit = rows.submit.data() + first;
+      const double* ran = rows.ran.data() + first;
+      return each([=](int i) { return now - submit[i] - (ran[i] + (now - start[i])); });
+    }
     case Word::kGpus:
-      return each([&](const RunRow& r) { return r.gpus; });
-    case Word::kAttained:
-      return each([&](const RunRow& r) { return r.attained + r.gpus * (now_ - r.start); });
-    case Word::kRemaining:
-      return each([&](const RunRow& r) {
-        const double done = r.progress + std::max(now_ - r.since, 0.0) * r.rate;
-        return std::max(r.estimate - done, 0.0);
+      return each([=](int i) { return gpus[i]; });
+    case Word::kAttained: {
+      const double* attained = rows.attained.data() + first;
+      return each([=](int i) { return attained[i] + gpus[i] * (now - start[i]); });
+    }
+    case Word::kRemaining: {
+      const double* progress = rows.progress.data() + first;
+      const double* since = rows.since.data() + first;
+      const double* rate = rows.rate.data() + first;
+      const double* estimate = rows.estimate.data() + first;
+      return each([=](int i) {
+        const double done = progress[i] + std::max(now - since[i], 0.0) * rate[i];
+        return std::max(estimate[i] - done, 0.0);
       });
+    }
     case Word::kRunning:
-      return each([&](const RunRow&) { return 1.0; });
+      return each([](int) { return 1.0; });
     default:
       return false;
   }
+}
+
+// Words that change evenly with the clock; see steady.cpp for which.
+Line Simulation::line(Word word, int32_t job) {
+  const bool running = is_running(job);
+  const double submit = inputs_.jobs.submit[job];
+  Line line;
+  fill(word, &job, 1, &line.value);
+  switch (word) {
+    case Word::kWait: {
+      // While a job runs, its wait is the same but for rounding.
+      const double ran = dynamic_ ? stretch_[job].ran : 0;
+      line.slope = running ? 0 : 1;
+      line.size = 3 * now_ + std::abs(submit) + ran;
+      line.growth = 2;
+      break;
+    }
+    case Word::kSlack:
+      line.slope = -1;
+      line.size = std::abs(inputs_.jobs.deadline[job]) + now_;
+      line.growth = 1;
+      break;
+    case Word::kNow:
+      line.slope = line.growth = 1;
+      line.size = now_;
+      break;
+    case Word::kAttained: {
+      const double gpus = gpu_amount(job);
+      line.slope = line.growth = gpus;
+      line.size = stretch_[job].attained + 2 * gpus * now_;
+      break;
+    }
+    case Word::kRemaining: {
+      const Stretch& stretch = stretch_[job];
+      line.size = estimate_[job] + stretch.progress + 2 * stretch.rate * now_;
+      line.growth = stretch.rate;
+      if (now_ < stretch.since) {
+        line.until = stretch.since;
+      } else if (line.value > 0) {
+        line.slope = -stretch.rate;
+        line.until = until_they_meet(line, Line{}, now_);
+      }
+      break;
+    }
+    default:
+      line.until = now_;
+  }
+  return line;
 }
 
 double Simulation::ran(int32_t job) const {

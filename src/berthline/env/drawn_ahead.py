@@ -7,6 +7,7 @@ at most one per slot. Nobody can tell the difference, as an episode is a functio
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,6 @@ Columns = dict[str, npt.NDArray[Any]]
 ENOUGH = 32
 """Episodes that are drawn at once, if slots have as many to come."""
 _MOST_SLOTS = 65_536  # slots beyond are drawn as they come: their episodes would take too much room
-_NONE = -1
 
 
 class DrawnAhead:
@@ -33,50 +33,57 @@ class DrawnAhead:
 
     def __init__(self, draw: Callable[[Keys], Columns]) -> None:
         self._draw = draw
-        self._running = np.full(0, _NONE, np.int64)  # the episode that each slot had last
-        self._kept = np.full(0, _NONE, np.int64)  # the episode that is kept for each slot
-        self._tables: Columns = {}
+        self._kept: dict[int, int] = {}  # by slot, the episode that is drawn and not yet asked for
+        self._due: dict[int, int] = {}  # by slot, the episode it will ask for, not yet drawn
+        self._tables: Columns = {}  # what is kept, in the row of its slot
 
     def forget(self) -> None:
         """Throw away what is kept, as it would now be drawn differently."""
-        self._kept[:] = _NONE
+        self._due.update(self._kept)
+        self._kept.clear()
 
     def draw(self, keys: Keys) -> Columns:
         """Return the columns of these keys."""
-        slots, episodes = keys[:, 0], keys[:, 1]
-        if not len(keys) or slots.max() >= _MOST_SLOTS:
-            return self._draw(keys)
-        self._make_room(int(slots.max()) + 1)
-        self._running[slots] = episodes
-        if len(keys) >= ENOUGH or len(set(slots.tolist())) < len(keys):
-            return self._draw(keys)
-        if not (self._kept[slots] == episodes).all():
-            self._fetch(keys)
-        return {name: table[slots] for name, table in self._tables.items()}
+        pairs = keys.tolist()
+        slots = [slot for slot, _ in pairs]
+        if (
+            len(pairs) >= ENOUGH
+            or len(set(slots)) < len(slots)
+            or max(slots, default=0) >= _MOST_SLOTS
+        ):
+            drawn = self._draw(keys)
+        else:
+            missing = [pair for pair in pairs if self._kept.get(pair[0]) != pair[1]]
+            if missing:
+                self._fetch(missing, set(slots))
+            # A slice, as numpy's general way to index costs more than the copying.
+            rows = slice(slots[0], slots[0] + 1) if len(slots) == 1 else slots
+            drawn = {name: table[rows].copy() for name, table in self._tables.items()}
+        for slot, episode in pairs:
+            self._kept.pop(slot, None)
+            if slot < _MOST_SLOTS:
+                self._due[slot] = episode + 1
+        return drawn
 
-    def _fetch(self, keys: Keys) -> None:
-        """Draw what is missing of the keys, and what else slots will ask for next."""
-        missing = keys[self._kept[keys[:, 0]] != keys[:, 1]]
-        coming = self._running + 1
-        is_idle = (self._running != _NONE) & (self._kept != coming)
-        is_idle[keys[:, 0]] = False
-        others = np.flatnonzero(is_idle)[: ENOUGH - len(missing)]
-        wanted = np.concatenate((missing, np.stack((others, coming[others]), axis=1)))
-        drawn = self._draw(wanted)
-        rows = wanted[:, 0]
+    def _fetch(self, missing: list[list[int]], asked: set[int]) -> None:
+        """Draw and keep what is missing, and what other slots than those asked for ask for next."""
+        others = ([slot, episode] for slot, episode in self._due.items() if slot not in asked)
+        wanted = missing + list(itertools.islice(others, ENOUGH - len(missing)))
+        drawn = self._draw(np.array(wanted, np.int64))
+        rows = [slot for slot, _ in wanted]
         for name, table in drawn.items():
-            if name not in self._tables:
-                self._tables[name] = np.empty((len(self._kept), table.shape[1]), table.dtype)
-            self._tables[name][rows] = table
-        self._kept[rows] = wanted[:, 1]
+            self._room(name, max(rows) + 1, table)[rows] = table
+        for slot, episode in wanted:
+            self._kept[slot] = episode
+            self._due.pop(slot, None)
 
-    def _make_room(self, slots: int) -> None:
-        have = len(self._kept)
-        if slots <= have:
-            return
-        more = max(slots, 2 * have) - have
-        self._running = np.concatenate((self._running, np.full(more, _NONE, np.int64)))
-        self._kept = np.concatenate((self._kept, np.full(more, _NONE, np.int64)))
-        for name, table in self._tables.items():
-            room = np.empty((more, table.shape[1]), table.dtype)
-            self._tables[name] = np.concatenate((table, room))
+    def _room(self, name: str, slots: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the table of a column, made larger if it has too few rows."""
+        table = self._tables.get(name)
+        have = 0 if table is None else len(table)
+        if table is None or have < slots:
+            larger = np.empty((max(slots, 2 * have), like.shape[1]), like.dtype)
+            if table is not None:
+                larger[:have] = table
+            self._tables[name] = table = larger
+        return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.sim.reference_place import change, closed_types, place
+from berthline.sim.reference_place import change, closed_types, place, planned
 from berthline.sim.reference_speed import expected, longest
 from berthline.sim.reference_state import Allocation, Free
 
@@ -62,7 +62,7 @@ def _first_placeable(sim: Simulation, jobs: list[int], free: Free) -> Choice | N
     for job in jobs:
         allocation = place(sim, job, free)
         if allocation:
-            return job, sim.planned(job, jobs, allocation, free)
+            return job, planned(sim, job, jobs, allocation, free)
     return None
 
 
@@ -71,18 +71,18 @@ def _easy(sim: Simulation, jobs: list[int]) -> Choice | None:
     head, *others = jobs
     allocation = place(sim, head, sim.free)
     if allocation:
-        return head, sim.planned(head, jobs, allocation, sim.free)
+        return head, planned(sim, head, jobs, allocation, sim.free)
     reservation = reserve(sim, head)
     for job in others:
         allocation = place(sim, job, sim.free)
         if not allocation:
             continue
         if reservation is None or sim.now + expected(sim, job, allocation) <= reservation[0]:
-            return job, sim.planned(job, jobs, allocation, sim.free)
+            return job, planned(sim, job, jobs, allocation, sim.free)
         spare = sim.free.smaller(reservation[1])
         allocation = place(sim, job, spare)
         if allocation:
-            return job, sim.planned(job, jobs, allocation, spare)
+            return job, planned(sim, job, jobs, allocation, spare)
     return None
 
 
@@ -125,7 +125,7 @@ def _conservative(sim: Simulation, jobs: list[int]) -> Choice | None:
         if not allocation:
             continue  # too many nodes are down
         if first == 0:
-            return job, sim.planned(job, jobs, allocation, free)
+            return job, planned(sim, job, jobs, allocation, free)
         if end not in times:
             after = sum(time < end for time in times)
             times.insert(after, end)

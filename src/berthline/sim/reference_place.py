@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.model.schedule import WHOLE_GPUS
+import numpy as np
+
+from berthline.model.schedule import FALLBACK, WHOLE_GPUS
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.random import uniform
 from berthline.sim.reference_fgd import growth
@@ -237,6 +239,25 @@ def _tiers(
         found = best(nodes, sim.gpus[job], fewest, 1, order)
         found = found or best(nodes, sim.gpus[job], fewest, 2, order)
     return [Share(node, gpus) for node, gpus in found.items()] if found else None
+
+
+def planned(
+    sim: Simulation, job: int, jobs: list[int], allocation: Allocation, free: Free
+) -> Allocation:
+    """Return where the job goes: as its rule found, or as a plan for it and the next says."""
+    if sim.inputs.plan is None or sim.milli(job) < 1000:
+        return allocation
+    following = jobs[jobs.index(job) :]
+    found = sim.inputs.plan(
+        following,
+        np.array([gpus if up else 0 for gpus, up in zip(free.gpus, sim.up, strict=True)]),
+        np.array(free.cpus),
+        np.array(free.memory_mib),
+    )
+    if isinstance(found, int):
+        sim.write(FALLBACK, job, found)
+        return allocation
+    return [Share(node, gpus) for node, gpus in found]
 
 
 def change(sim: Simulation, free: Free, job: int, allocation: Allocation, sign: int) -> None:

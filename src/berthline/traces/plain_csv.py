@@ -27,12 +27,13 @@ from berthline.traces.column_mapping import (
     parse_mapping,
 )
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
-from berthline.traces.csv_table import CsvTable, presentable
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, head_lines, header_cells
 from berthline.traces.files import bare_name, is_binary, read_head
 from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.gpu_type_sets import gpu_type_sets
 from berthline.traces.pools import number_pools
+from berthline.traces.shown import presentable
 from berthline.traces.usable import (
     NEVER_STARTED,
     NO_RUN_TIME,
