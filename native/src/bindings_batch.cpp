@@ -78,6 +78,7 @@ RewardRules read_rewards(const Entries& entries) {
     rules.baseline = std::make_unique<Inputs>(read_inputs(nb::cast<nb::dict>(baseline)));
     rules.baseline->may_fail = nb::cast<bool>(baseline["may_fail"]);
   }
+  rules.sleep_w = entries.get<double>("sleep_w");
   rules.idle_w = entries.copy<double>("idle_w");
   rules.peak_w = entries.copy<double>("peak_w");
   return rules;

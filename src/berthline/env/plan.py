@@ -210,6 +210,7 @@ class Plan:
         return {
             "terms": [(term.occasion, formula_pair(term.parse())) for term in self.reward.terms],
             "baseline": baseline,
+            "sleep_w": float(self.cluster.conditions.sleep_w),
             "idle_w": np.array([kind.idle_w for kind in types])[self.cluster.gpu_type],
             "peak_w": np.array([kind.peak_w for kind in types])[self.cluster.gpu_type],
         }
