@@ -93,12 +93,10 @@ void Simulation::find_needs() {
     }
     class_speed_.push_back(slowest);
   }
-  if (inputs_.placement == Placement::kFormula) {
-    layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                                 double* out) {
-      evaluate_nodes(inputs_.node_order, state, job, nodes, out);
-    };
-  }
+  layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
+                               double* out) {
+    evaluate_nodes(inputs_.node_order, state, job, nodes, out);
+  };
   layout_.next_gpus = [this](int32_t job) {
     for (const int32_t other : waiting_) {
       if (other != job) return inputs_.jobs.gpus[other];

@@ -14,6 +14,7 @@ from berthline.env.episodes_source import (
     TraceWindows,
     WholeTrace,
 )
+from berthline.env.experts import expert_scheduler
 from berthline.env.job_kinds import JobKinds
 from berthline.env.options import Options
 from berthline.env.rewards import Reward, resolve_reward
@@ -45,6 +46,7 @@ class Plan:
         columns: of the observation.
         reward: its terms.
         menu: Meta: schedulers; Place: rules; what the agent chooses from.
+        experts: schedulers that can be asked what they would do.
         kinds: of jobs.
         inputs: of a run with one job of each kind.
         lookahead_size: numbers in the look-ahead; 0 = there is none.
@@ -58,6 +60,7 @@ class Plan:
     columns: Columns
     reward: Reward
     menu: tuple[Scheduler, ...]
+    experts: tuple[Scheduler, ...]
     kinds: JobKinds
     inputs: Inputs
     lookahead_size: int
@@ -154,6 +157,7 @@ class Plan:
             "waits": options.semantics == "wait",
             "protects_head": options.protect_head,
             "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
+            "experts": [scheduler_parts(expert) for expert in self.experts],
             "every_events": options.every_events,
             "every_seconds": float(options.every_seconds),
             "max_holds": options.max_holds,
@@ -211,6 +215,7 @@ def make_plan(seat: str, options: Options) -> Plan:
         columns=columns,
         reward=reward,
         menu=menu,
+        experts=tuple(expert_scheduler(seat, text, menu) for text in options.experts),
         kinds=kinds,
         inputs=kinds.inputs(scheduler, options.knowledge),
         lookahead_size=_lookahead_size(options, cluster),
@@ -360,9 +365,10 @@ def _check_knowledge(plan: Plan) -> None:
             raise PolicyError(
                 f"{formula.text!r} needs run times, but knowledge is 'none'", where=where
             )
-    for scheduler in plan.menu:
-        if scheduler.needs_run_times:
-            raise PolicyError(
-                f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
-                where="schedulers",
-            )
+    for where, schedulers in (("schedulers", plan.menu), ("experts", plan.experts)):
+        for scheduler in schedulers:
+            if scheduler.needs_run_times:
+                raise PolicyError(
+                    f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
+                    where=where,
+                )

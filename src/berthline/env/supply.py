@@ -46,7 +46,9 @@ class Supply:
     def __init__(self, plan: Plan, batch: _native.Batch, num_envs: int) -> None:
         self._plan, self._batch = plan, batch
         self._uses_random = plan.inputs.uses("random") or any(
-            "random" in formula.words for scheduler in plan.menu for formula in scheduler.formulas
+            "random" in formula.words
+            for scheduler in (*plan.menu, *plan.experts)
+            for formula in scheduler.formulas
         )
         self._seeds = np.zeros(num_envs, np.int64)
         self._next = np.zeros(num_envs, np.int64)  # episode to be drawn
