@@ -94,7 +94,7 @@ def expert_actions(env: SchedulingEnv | SchedulingVectorEnv | Any, expert: str) 
         >>> bool(info["action_mask"][action])
         True
     """
-    inner: SchedulingEnv | SchedulingVectorEnv = env.unwrapped
+    inner: Any = env.unwrapped
     plan, envs = inner.plan, inner._envs
     texts = list(plan.options.experts)
     if expert not in texts:
