@@ -73,13 +73,13 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
 
     def reset(self) -> Any:
         """Begin new episodes everywhere, with the seeds that `seed` has set."""
-        observations, infos = self.envs.reset(seed=self._seeds)
+        observations, infos = self.envs.reset(seed=list(self._seeds))
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{"action_mask": mask} for mask in infos["action_mask"]]
         return observations
 
-    def seed(self, seed: int | None = None) -> list[int | None]:
+    def seed(self, seed: int | None = None) -> list[int]:
         """Set the seeds of the next reset: environment i gets seed + i."""
         if seed is None:
             seed = int(self.envs.np_random.integers(2**29))
@@ -154,7 +154,8 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return partial(value, env) if name in _OF_ONE else value
 
     def _mask_of(self, env: int) -> npt.NDArray[np.bool_]:
-        return self.envs.action_masks()[env]
+        mask: npt.NDArray[np.bool_] = self.envs.action_masks()[env]
+        return mask
 
     def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:
         if indices is None:

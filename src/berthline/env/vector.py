@@ -209,6 +209,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             for i, row in enumerate(rows.tolist()):
                 last[row] = {name: table[i] for name, table in parts.items()}
         infos["final_obs"], infos["_final_obs"] = last, ended
+        info["action_mask"], info["_action_mask"] = envs.final_mask.copy(), ended
         infos["final_info"], infos["_final_info"] = info, ended
 
 
