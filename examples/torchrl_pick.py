@@ -8,6 +8,7 @@ import sys
 import gymnasium as gym
 import torch
 from tensordict.nn import TensorDictModule as Module
+from torch import nn
 from torchrl.envs import GymWrapper
 from torchrl.modules import MaskedCategorical, ProbabilisticActor
 
@@ -16,23 +17,19 @@ import berthline  # noqa: F401 - registers the environments
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 256
 torch.set_num_threads(1)
 torch.manual_seed(1)
-envs = GymWrapper(
-    gym.make_vec("berthline/Pick-v0", num_envs=16, episode_jobs=64, load=1.5),
-    categorical_action_encoding=True,
-)
+batch = gym.make_vec("berthline/Pick-v0", num_envs=16, episode_jobs=64, load=1.5)
+envs = GymWrapper(batch, categorical_action_encoding=True)
 
 
-class Scores(torch.nn.Module):
+class Scores(nn.Module):
     """A score for each job from its columns, and one for doing nothing."""
 
     def __init__(self):
         super().__init__()
-        self.job = torch.nn.Sequential(
-            torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
-        )
+        self.job = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1))
 
     def forward(self, jobs, mask):
-        return torch.nn.functional.pad(self.job(jobs).squeeze(-1), (0, 1)), mask.bool()
+        return nn.functional.pad(self.job(jobs).squeeze(-1), (0, 1)), mask.bool()
 
 
 scores = Module(Scores(), in_keys=["jobs", "action_mask"], out_keys=["logits", "mask"])
