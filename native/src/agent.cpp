@@ -150,13 +150,8 @@ void Agent::act(int64_t action, int64_t node) {
                  ? no_op_
                  : std::find(mask_.begin(), mask_.begin() + choices, 1) - mask_.begin();
   }
-  double startable = 0;
-  if (rewards_.asks(Word::kStartableWork)) {
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      if (mask_[i]) startable += sim_.inputs_.jobs.run[rows_[i]] * sim_.gpu_amount(rows_[i]);
-    }
-  }
-  const int32_t running = sim_.running_;
+  const double startable = rewards_.asks(Word::kStartableWork) ? startable_work() : 0;
+  const size_t shares = sim_.log_.shares.size();
   switch (rules_.seat) {
     case Seat::kPick:
     case Seat::kPickPlace:
@@ -176,11 +171,33 @@ void Agent::act(int64_t action, int64_t node) {
       answer_preempt(action);
       break;
   }
-  rewards_.decide(action == no_op_, sim_.running_ > running, startable);
+  rewards_.decide(action == no_op_, sim_.log_.shares.size() > shares, startable);
   go_on();
   if (end_ == End::kNot && rules_.max_steps > 0 && steps_ >= rules_.max_steps) {
-    finish_episode(End::kTruncated);
+    // What would be asked next is the last thing to be seen.
+    end_ = End::kTruncated;
+    rewards_.finish_episode(false);
   }
+}
+
+// True work of the jobs that the decision may start.
+double Agent::startable_work() const {
+  const auto work = [&](int32_t job) { return sim_.inputs_.jobs.run[job] * sim_.gpu_amount(job); };
+  switch (rules_.seat) {
+    case Seat::kPlace:
+    case Seat::kGate:
+      return work(at_hand_);
+    case Seat::kMeta:
+    case Seat::kPreempt:
+      return 0;
+    default:
+      break;
+  }
+  double sum = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (mask_[i]) sum += work(rows_[i]);
+  }
+  return sum;
 }
 
 // Runs until the agent is asked or the episode is over.
@@ -212,7 +229,7 @@ bool Agent::pass_time() {
     return false;
   }
   rewards_.pass_time(next);
-  sim_.next_instant();
+  sim_.enter_instant(next);
   rewards_.read_log();
   is_deciding_ = true;
   has_concluded_ = !sim_.may_decide_;
@@ -223,7 +240,17 @@ bool Agent::pass_time() {
   return true;
 }
 
-bool Agent::time_can_pass() { return sim_.next_event() < kNever; }
+// Whether anything will happen if nothing is decided.
+bool Agent::time_can_pass() const {
+  return sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0 || sim_.away_ > 0 ||
+         sim_.next_outage_ < sim_.inputs_.outages.size();
+}
+
+// Where the log ends: an episode that is cut off, or still going on, ends now.
+double Agent::log_horizon() const {
+  const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
+  return is_done ? sim_.inputs_.horizon : sim_.now_;
+}
 
 bool Agent::ask() {
   switch (rules_.seat) {
@@ -259,7 +286,7 @@ void Agent::finish_episode(End end) {
 
 Scores Agent::scores() const {
   return Scores::of(sim_.log_, sim_.inputs_.jobs, static_cast<double>(sim_.layout_.total_gpus),
-                    sim_.inputs_.horizon);
+                    log_horizon());
 }
 
 void Agent::sort_if_needed() {
@@ -273,6 +300,7 @@ void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
   rows_.clear();
+  fits_.clear();
   if (first != kNoJob) rows_.push_back(first);
   const auto add = [&](size_t i) {
     if (sim_.sorted_[i].job() != first) rows_.push_back(sim_.sorted_[i].job());

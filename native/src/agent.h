@@ -85,6 +85,7 @@ class Agent {
   const std::vector<double>& reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
+  double log_horizon() const;
 
   Simulation& simulation() { return sim_; }
   const SeatRules& rules() const { return rules_; }
@@ -94,6 +95,8 @@ class Agent {
   // pickplace: for each row, then each node, whether the job may go there first.
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
+  // Whether the job of each row could be placed now, where that was looked up; else empty.
+  const std::vector<uint8_t>& fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
@@ -103,7 +106,8 @@ class Agent {
   void begin_decision();
   bool ask();
   void finish_episode(End end);
-  bool time_can_pass();
+  bool time_can_pass() const;
+  double startable_work() const;
 
   // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
   bool ask_pick();
@@ -158,6 +162,7 @@ class Agent {
   std::vector<int32_t> rows_;
   std::vector<int32_t> shown_;
   std::vector<uint8_t> mask_;
+  std::vector<uint8_t> fits_;
   std::vector<uint8_t> pair_mask_;
   int32_t at_hand_ = kNoJob;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas

@@ -74,7 +74,9 @@ Formula read_formula(const Entries& entries, const std::string& name);
 Formula read_formula(nb::handle pair);
 // Everything a run is given, as `run_arguments` of sim/native.py makes it. Columns stay Python's.
 Inputs read_inputs(const nb::dict& run);
-// Adds the class Batch to the module.
+// Add to the module what the files of these names are about.
 void bind_batch(nb::module_& m);
+void bind_draws(nb::module_& m);
+void bind_text_tables(nb::module_& m);
 
 }  // namespace berthline

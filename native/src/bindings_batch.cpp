@@ -81,7 +81,9 @@ RewardRules read_rewards(const Entries& entries) {
   const auto baseline = entries.get<nb::object>("baseline");
   if (!baseline.is_none()) {
     rules.baseline = std::make_unique<Inputs>(read_inputs(nb::cast<nb::dict>(baseline)));
+    rules.baseline->may_fail = nb::cast<bool>(baseline["may_fail"]);
   }
+  rules.sleep_w = entries.get<double>("sleep_w");
   rules.idle_w = entries.copy<double>("idle_w");
   rules.peak_w = entries.copy<double>("peak_w");
   return rules;
@@ -213,7 +215,6 @@ class PyBatch {
     arrays["alloc_gpus"] = column(shares, [&](size_t i) { return log.shares[i].gpus; });
     arrays["alloc_slot"] = column(shares, [&](size_t i) { return log.shares[i].slot; });
     arrays["decisions"] = log.decisions;
-    arrays["fallbacks"] = log.fallbacks;
     return arrays;
   }
 
@@ -225,7 +226,7 @@ class PyBatch {
     question["jobs"] = agent.rows();
     question["running"] = agent.running();
     question["job_at_hand"] = agent.job_at_hand();
-    question["horizon"] = agent.simulation().horizon();
+    question["horizon"] = agent.log_horizon();
     return question;
   }
 

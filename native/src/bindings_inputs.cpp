@@ -100,7 +100,8 @@ void read_scheduler(const Entries& entries, Inputs& inputs) {
   preemption.moves = entries.get<int32_t>("moves");
 }
 
-// A plan made in Python: it is given the jobs and what is free, and returns (node, gpus) pairs.
+// A plan made in Python: it is given the jobs and what is free, and returns (node, gpus) pairs, or
+// the index of the reason why there are none.
 Plan read_plan(nb::object function, size_t num_nodes) {
   if (function.is_none()) return {};
   return [function, num_nodes](const std::vector<int32_t>& jobs, const Nodes& free,
@@ -115,14 +116,15 @@ Plan read_plan(nb::object function, size_t num_nodes) {
                         [](void* memory) noexcept { delete[] static_cast<int64_t*>(memory); });
       return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(data, {num_nodes}, owner);
     };
-    const nb::object pairs =
+    const nb::object found =
         function(jobs, column([&](int32_t node) { return free.free_gpus(node); }),
                  column([&](int32_t node) { return free.free_cpus(node); }),
                  column([&](int32_t node) { return free.free_memory_mib(node); }));
-    for (nb::handle pair : pairs) {
+    if (nb::isinstance<nb::int_>(found)) return nb::cast<int32_t>(found);
+    for (nb::handle pair : found) {
       out.push_back({nb::cast<int32_t>(pair[0]), nb::cast<int32_t>(pair[1])});
     }
-    return !out.empty();
+    return kPlanned;
   };
 }
 

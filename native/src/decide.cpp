@@ -91,11 +91,15 @@ bool Simulation::nothing_can_start() {
   return head != arrivals_.front() && !try_to_pass_head(arrivals_.front());
 }
 
-// Evaluates the order of all waiting jobs.
+// Brings the order of the waiting jobs up to date.
 void Simulation::sort_queue() {
-  sort_by_order(waiting_, sorted_);
   must_sort_ = false;
   sorted_at_ = now_;
+  if (!order_is_steady_) {
+    sort_by_order(waiting_, sorted_);
+    return;
+  }
+  waiting_order_.update(steady_order_, *this, now_, sorted_);
 }
 
 void Simulation::sort_by_order(const std::vector<int32_t>& jobs, SortedList& out) {
@@ -111,15 +115,24 @@ void Simulation::sort_by_order(const std::vector<int32_t>& jobs, SortedList& out
 }
 
 void Simulation::leave_queue(size_t position) {
+  const int32_t job = sorted_[position].job();
   if (keep_ids_) {
-    waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), sorted_[position].job()));
+    waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), job));
   }
-  sorted_.erase_at(position);
+  if (order_is_steady_) {
+    waiting_order_.erase(job, sorted_);
+  } else {
+    sorted_.erase_at(position);
+  }
 }
 
 void Simulation::leave_queue_by_id(int32_t job) {
   if (keep_ids_) {
     waiting_.erase(std::lower_bound(waiting_.begin(), waiting_.end(), job));
+  }
+  if (order_is_steady_) {
+    waiting_order_.erase(job, sorted_);
+    return;
   }
   // A job that came back at this instant may not have been sorted in yet.
   for (size_t position = 0; position < sorted_.size(); ++position) {
@@ -190,10 +203,11 @@ void Simulation::follow_plan(const std::vector<int32_t>& jobs, size_t chosen, co
   if (!inputs_.plan || milli(jobs[chosen]) < kWholeGpu) return;
   std::vector<Share> planned;
   const std::vector<int32_t> following(jobs.begin() + static_cast<ptrdiff_t>(chosen), jobs.end());
-  if (inputs_.plan(following, state, planned)) {
+  const int32_t reason = inputs_.plan(following, state, planned);
+  if (reason == kPlanned) {
     placed_ = planned;
   } else {
-    ++log_.fallbacks;
+    log_.append(now_, Log::kFallback, jobs[chosen], reason);
   }
 }
 
@@ -223,8 +237,12 @@ int Simulation::choose() {
 }
 
 int Simulation::choose_first(size_t count) {
+  uint64_t sizes = waiting_sizes_.present();
   for (size_t i = 0; i < count; ++i) {
-    if (try_place(nodes_, candidate(i))) {
+    if (layout_.only_whole) sizes = nodes_.may_fit(sizes);
+    if (sizes == 0) return kNothing;
+    while (i < count && !Sizes::has(sizes, inputs_.jobs.gpus[candidate(i)])) ++i;
+    if (i < count && try_place(nodes_, candidate(i))) {
       follow_plan(static_cast<int>(i), nodes_);
       return static_cast<int>(i);
     }

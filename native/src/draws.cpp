@@ -4,8 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "clones.h"
+#include "point_list.h"
 #include "random.h"
 
 namespace berthline {
@@ -179,9 +181,8 @@ void count_limits(const double* values, size_t count, const double* limits, size
                   int64_t* out) {
   constexpr size_t kMostCompared = 48;  // up to so many, comparing with all beats a search
   if (num_limits > kMostCompared) {
-    for (size_t i = 0; i < count; ++i) {
-      out[i] = std::upper_bound(limits, limits + num_limits, values[i]) - limits;
-    }
+    const PointList list(std::vector<double>(limits, limits + num_limits));
+    for (size_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(list.reached(values[i]));
     return;
   }
   constexpr size_t kTogether = 4;  // fewer passes over the counts

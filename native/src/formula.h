@@ -225,7 +225,7 @@ inline constexpr const char* kWordNames[] = {
     "baseline_bounded_slowdown",
     "baseline_utilization",
 };
-using Words = std::bitset<std::size(kWordNames)>;
+using WordSet = std::bitset<std::size(kWordNames)>;
 // Words from here on are about a node, and only in formulas of placements and observations,
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
 // and words from here on are for rewards only.
@@ -240,6 +240,11 @@ struct Instruction {
   double number = 0;
   bool operator==(const Instruction&) const = default;
 };
+
+// How many values an operation takes.
+int arity(Operation operation);
+// Writes the results for n values over the first of up to three columns.
+void apply(Operation operation, double* a, const double* b, const double* c, int n);
 
 // Gives the values of a word for a block of jobs.
 class WordSource {
@@ -256,16 +261,19 @@ class Formula {
   bool empty() const { return code_.empty(); }
   Changes changes() const { return changes_; }
   bool uses(Word word) const { return words_[static_cast<size_t>(word)]; }
-  const Words& words() const { return words_; }
+  const WordSet& words() const { return words_; }
+  const std::vector<Instruction>& code() const { return code_; }
   bool is_same_as(const Formula& other) const { return code_ == other.code_; }
 
   // Writes the value for each of `count` jobs to `out`.
   void evaluate(WordSource& source, const int32_t* jobs, int count, double* out);
 
  private:
+  double evaluate_one(WordSource& source, int32_t job);
+
   std::vector<Instruction> code_;
   Changes changes_ = Changes::kNever;
-  Words words_;
+  WordSet words_;
   std::vector<double> stack_;  // kBlock values for each level
 };
 

@@ -121,9 +121,10 @@ struct TypicalJob {
 };
 
 class Nodes;
-// Places a job together with those after it; false = no plan.
-using Plan = std::function<bool(const std::vector<int32_t>& jobs, const Nodes& free,
-                                std::vector<Share>& out)>;
+// Places a job together with those after it; returns kPlanned, or why there is no plan.
+constexpr int32_t kPlanned = -1;
+using Plan = std::function<int32_t(const std::vector<int32_t>& jobs, const Nodes& free,
+                                   std::vector<Share>& out)>;
 
 struct Inputs {
   Jobs jobs;

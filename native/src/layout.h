@@ -22,22 +22,25 @@ struct Gang {
   int32_t nodes_min = 0;  // fewest nodes that hold it on an empty cluster
   uint64_t closed = 0;    // GPU types whose quota has no room for it
   bool blocked = false;   // a quota over all types has no room for it
+  int32_t rest_of = 0;    // pieces of the gang that this is the rest of; 0 = it is whole
 
   bool is_whole() const { return gpus > 0 && gpu_milli == kWholeGpu; }
   // In how many pieces it is placed: GPUs; 1 for a part of a GPU or no GPU.
   int32_t units() const { return std::max(gpus, 1); }
+  // Those that its CPUs and memory are for.
+  int32_t all_units() const { return rest_of > 0 ? rest_of : units(); }
   // Pieces that CPUs and memory are enough for, up to `most`; a total of 0 is no limit.
   int64_t pieces_within(int64_t most, int64_t free_cpus, int64_t total_cpus,
                         int64_t free_memory_mib, int64_t total_memory_mib) const {
-    if (cpus > 0 && total_cpus > 0) most = std::min(most, free_cpus * units() / cpus);
+    if (cpus > 0 && total_cpus > 0) most = std::min(most, free_cpus * all_units() / cpus);
     if (memory_mib > 0 && total_memory_mib > 0) {
-      most = std::min(most, free_memory_mib * units() / memory_mib);
+      most = std::min(most, free_memory_mib * all_units() / memory_mib);
     }
     return most;
   }
   // What so many pieces take of the gang's CPUs or memory: in proportion, rounded up.
   int64_t part_of(int64_t amount, int32_t pieces) const {
-    return (amount * pieces + units() - 1) / units();
+    return (amount * pieces + all_units() - 1) / all_units();
   }
 };
 

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "layout.h"
+#include "queue.h"
 
 namespace berthline {
 
@@ -50,6 +52,11 @@ class Nodes {
   double fragmentation(int32_t job_class) const;
   int ways(const Gang& gang, int tier) const;
 
+  // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.
+  uint64_t may_fit(uint64_t sizes) const {
+    if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
+    return layout_->one_class ? sizes & ~unfit_[0] : sizes;
+  }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -70,14 +77,19 @@ class Nodes {
   static constexpr int32_t kUnusedSlot = -1;
   static constexpr int64_t kUnknown = -1;
   struct Growth {
+    static constexpr int64_t kDoesNotFit = std::numeric_limits<int64_t>::max();
     int64_t by = 0;
     int32_t slot = Share::kWhole;
     bool known = false;
   };
 
-  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed.
+  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
+  // and what fits does so until something is taken.
   bool known_unfit(const Gang& gang) const {
-    return gang.gpus < 64 && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+    return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+  }
+  bool known_fit(const Gang& gang) const {
+    return gang.gpus < Sizes::kMany && (fit_[gang.job_class] >> gang.gpus & 1) != 0;
   }
   bool remember(const Gang& gang, bool fit) const;
   bool find_fit(const Gang& gang) const;
@@ -120,6 +132,7 @@ class Nodes {
   int64_t fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots, int64_t cpus,
                     int64_t memory_mib) const;
   Growth growth(const Gang& gang, int32_t node, int32_t pieces) const;
+  bool place_by_growth(const Gang& gang, std::vector<Share>& out) const;
   void forget_growth(int32_t node);
   Growth find_growth(const Gang& gang, int32_t node, int32_t pieces) const;
 
@@ -132,6 +145,7 @@ class Nodes {
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
+  mutable std::vector<uint64_t> fit_;    // likewise
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers

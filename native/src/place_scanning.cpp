@@ -36,6 +36,7 @@ bool Nodes::holds_all(const Gang& gang, int32_t node) const {
     return false;
   }
   if (!layout_->limits) return true;
+  if (gang.rest_of > 0) return capacity(gang, node) >= gang.units();
   const Cluster& cluster = *layout_->cluster;
   return (cluster.cpus[node] == 0 || cpus_[node] >= gang.cpus) &&
          (cluster.memory_mib[node] == 0 || memory_mib_[node] >= gang.memory_mib);
@@ -169,6 +170,7 @@ bool Nodes::place_scanning(const Gang& gang, std::vector<Share>& out) {
 // As above where one node holds the gang: capacities need not be counted.
 bool Nodes::place_on_one(const Gang& gang, std::vector<Share>& out) {
   const int32_t units = gang.units();
+  if (!growth_.empty()) return place_by_growth(gang, out);
   if (layout_->placement == Placement::kFirstFit) {
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
       if (is_open(gang, node) && holds_all(gang, node)) {

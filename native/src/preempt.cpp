@@ -22,49 +22,50 @@ bool Simulation::may_yield(double start, int32_t restarts) const {
   return start < now_ && now_ - start >= rule.min_run && restarts < rule.max_restarts;
 }
 
+// Calls visit(node, gpus) for what a running job holds.
+template <typename Visit>
+void Simulation::for_each_share(int32_t position, Visit visit) const {
+  const int32_t job = running_list_[position];
+  const int32_t node = run_rows_.node[position];
+  if (node != RunRow::kSeveralNodes) {
+    visit(node, inputs_.jobs.gpus[job]);
+  } else {
+    for (const Share& share : allocation(job)) visit(share.node, share.gpus);
+  }
+}
+
 // Starts a waiting job in place of running ones with a larger index; false = none can.
 bool Simulation::preempt_by_index() {
-  Preemption& rule = inputs_.preemption;
   const size_t waiting = num_candidates();
-  if (waiting == 0 || std::none_of(run_rows_.begin(), run_rows_.end(), [&](const RunRow& row) {
-        return may_yield(row.start, row.restarts);
-      })) {
-    return false;
-  }
-  // The smallest first. Where the order is by the same formula, the queue has the values already.
-  challengers_.clear();
-  if (index_is_order_) {
-    for (size_t i = 0; i < waiting; ++i) challengers_.push_back(sorted_[position_of(i)]);
-  } else {
-    ids_.resize(waiting);
-    values_.resize(waiting);
-    for (size_t i = 0; i < waiting; ++i) ids_[i] = candidate(i);
-    rule.index.evaluate(*this, ids_.data(), static_cast<int>(waiting), values_.data());
-    for (size_t i = 0; i < waiting; ++i) {
-      challengers_.push_back({or_infinity(values_[i]), ids_[i]});
-    }
-    std::sort(challengers_.begin(), challengers_.end());
-  }
-  const double smallest = challengers_.front().key();
-  values_.resize(running_list_.size());
-  rule.index.evaluate(*this, running_list_.data(), static_cast<int>(running_list_.size()),
-                      values_.data());
-  larger_.clear();  // in reverse: ascending
-  for (size_t i = 0; i < running_list_.size(); ++i) {
-    const double index = or_infinity(values_[i]);
-    if (index > smallest + rule.margin && may_yield(run_rows_[i].start, run_rows_[i].restarts)) {
-      larger_.push_back({index, running_list_[i]});
-    }
-  }
+  if (waiting == 0 || running_list_.empty()) return false;
+  const double margin = inputs_.preemption.margin;
+  const double smallest = evaluate_challengers();
+  find_larger(smallest + margin);
   if (larger_.empty()) return false;
-  std::sort(larger_.begin(), larger_.end());
-  for (const Keyed& challenger : challengers_) {
-    const auto first = std::partition_point(
-        larger_.begin(), larger_.end(),
-        [&](const Keyed& other) { return !(other.key() > challenger.key() + rule.margin); });
-    if (first == larger_.end()) return false;
-    if (!find_victims(challenger.job(), {first, larger_.end()})) continue;
-    const int32_t job = challenger.job();
+  if (!index_is_order_) std::sort(challengers_.begin(), challengers_.end());
+
+  // Whom all of them together cannot help need not be looked at more closely.
+  room_.begin(nodes_, layout_.num_nodes);
+  for (const Larger& other : larger_) {
+    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
+  }
+  const bool by_size = layout_.one_class && layout_.only_whole;  // equal sizes, equal answers
+  uint64_t no_room = 0;                                          // sizes, as in Sizes
+  const auto has_room = [&](int32_t job) {
+    const int32_t gpus = inputs_.jobs.gpus[job];
+    if (by_size && gpus < Sizes::kMany && Sizes::has(no_room, gpus)) return false;
+    const Gang who = gang(job);
+    if (who.nodes_min <= 0 || who.blocked) return false;
+    if (!who.is_whole() || !is_on_fewest_nodes() || room_.holds(gpus, who.nodes_min)) return true;
+    if (gpus < Sizes::kMany) no_room |= uint64_t{1} << gpus;
+    return false;
+  };
+  for (size_t i = 0; i < waiting; ++i) {
+    const int32_t job = challenger(i).job();
+    if (!has_room(job)) continue;
+    drop_smaller(challenger(i).key() + margin);
+    if (larger_.empty()) return false;
+    if (!has_room(job) || !find_victims(job)) continue;
     const std::vector<Share> allocation = placed_;
     std::sort(victims_.begin(), victims_.end());
     for (const int32_t victim : victims_) preempt(victim, Log::kForAnother);
@@ -76,23 +77,119 @@ bool Simulation::preempt_by_index() {
   return false;
 }
 
-// Finds who of `larger` (ascending) must yield so that the job fits on nodes of its own pool, and
-// puts its allocation into `placed_`.
-bool Simulation::find_victims(int32_t job, std::span<const Keyed> larger) {
-  const Gang who = gang(job);
-  const std::vector<uint8_t>& own = inputs_.cluster.may_use[class_of(job)];
-  if (who.is_whole()) {
-    int64_t most = nodes_.class_free_gpus(who.job_class);
-    for (size_t i = larger.size(); i-- > 0 && most < who.gpus;) {
-      most += inputs_.jobs.gpus[larger[i].job()];
-    }
-    if (most < who.gpus) return false;
+// Evaluates the index of the waiting jobs and returns the smallest. Where the order is by the same
+// formula, the queue has the values already.
+double Simulation::evaluate_challengers() {
+  if (index_is_order_) return challenger(0).key();
+  const size_t waiting = num_candidates();
+  ids_.resize(waiting);
+  values_.resize(waiting);
+  for (size_t i = 0; i < waiting; ++i) ids_[i] = candidate(i);
+  inputs_.preemption.index.evaluate(*this, ids_.data(), static_cast<int>(waiting), values_.data());
+  challengers_.clear();
+  for (size_t i = 0; i < waiting; ++i) challengers_.push_back({or_infinity(values_[i]), ids_[i]});
+  return std::min_element(challengers_.begin(), challengers_.end())->key();
+}
+
+// Finds the running jobs that may yield and whose index is larger.
+void Simulation::find_larger(double than) {
+  larger_.clear();
+  larger_than_ = than;
+  if (index_is_steady_) {
+    find_larger_steady(than);
+    return;
   }
+  RunRows& rows = run_rows_;
+  inputs_.preemption.index.evaluate(*this, running_list_.data(),
+                                    static_cast<int>(running_list_.size()), rows.index.data());
+  int any = 0;  // mostly none is; without a branch, several are looked at at once
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows.index[i] = or_infinity(rows.index[i]);
+    any |= rows.index[i] > than;
+  }
+  for (size_t i = 0; i < rows.size() && any != 0; ++i) {
+    if (rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i])) {
+      larger_.push_back({{rows.index[i], running_list_[i]}, static_cast<int32_t>(i)});
+    }
+  }
+  larger_sorted_ = 0;
+}
+
+// The same where values are steady: running jobs are kept sorted, from when they may yield on.
+void Simulation::find_larger_steady(double than) {
+  for (; !not_ranked_.empty(); not_ranked_.pop_front()) {
+    const auto [start, job] = not_ranked_.front();
+    if (!is_running(job) || stretch_[job].start != start) continue;  // it has stopped since
+    if (run_rows_.is_ranked[stretch_[job].position]) continue;
+    if (!may_yield(job)) break;  // nor may those that started later
+    rank(job);
+  }
+  running_order_.update(steady_index_, *this, now_, by_index_);
+  for (size_t i = by_index_.size(); i-- > 0 && by_index_[i].key() > than;) {
+    larger_.push_back({by_index_[i], stretch_[by_index_[i].job()].position});
+  }
+  larger_sorted_ = larger_.size();
+}
+
+// A running job that has started waits until it may yield; one that never may is left out.
+void Simulation::rank_later(int32_t job) {
+  if (stretch_[job].restarts < inputs_.preemption.max_restarts) not_ranked_.push_back({now_, job});
+}
+
+void Simulation::rank(int32_t job) {
+  running_order_.insert(steady_index_, *this, job, now_, by_index_);
+  run_rows_.is_ranked[stretch_[job].position] = 1;
+}
+
+// Takes a running job out of those sorted by index; false = it was not among them.
+bool Simulation::forget_rank(int32_t job) {
+  uint8_t& is_ranked = run_rows_.is_ranked[stretch_[job].position];
+  if (!is_ranked) return false;
+  running_order_.erase(job, by_index_);
+  is_ranked = 0;
+  return true;
+}
+
+// Drops those of `larger_` whose index is not larger after all.
+void Simulation::drop_smaller(double than) {
+  if (than == larger_than_) return;
+  larger_than_ = than;
+  size_t kept = 0;
+  size_t kept_sorted = 0;
+  for (size_t i = 0; i < larger_.size(); ++i) {
+    if (!(larger_[i].index.key() > than)) {
+      for_each_share(larger_[i].position,
+                     [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
+      continue;
+    }
+    larger_[kept++] = larger_[i];
+    kept_sorted += i < larger_sorted_;
+  }
+  larger_.resize(kept);
+  larger_sorted_ = kept_sorted;
+}
+
+// The i-th of `larger_`, the largest first. Few are asked for, so they are sorted bit by bit.
+const Simulation::Larger& Simulation::next_larger(size_t i) {
+  constexpr size_t kAtOnce = 16;
+  if (i >= larger_sorted_) {
+    const size_t end = std::min(larger_sorted_ + kAtOnce, larger_.size());
+    const auto begin = larger_.begin();
+    std::partial_sort(begin + static_cast<ptrdiff_t>(larger_sorted_),
+                      begin + static_cast<ptrdiff_t>(end), larger_.end());
+    larger_sorted_ = end;
+  }
+  return larger_[i];
+}
+
+// Puts into `victims_` those of `larger_` that make place for a gang on its own nodes if they go,
+// the largest first, and into `trial_` the nodes without them.
+bool Simulation::collect_by_trial(const Gang& who) {
+  const std::vector<uint8_t>& own = inputs_.cluster.may_use[who.job_class];
   trial_ = nodes_;
   victims_.clear();
-  bool found = false;
-  for (size_t i = larger.size(); i-- > 0 && !found;) {
-    const int32_t other = larger[i].job();
+  for (size_t i = 0; i < larger_.size(); ++i) {
+    const int32_t other = next_larger(i).index.job();
     const std::span<const Share> shares = allocation(other);
     if (std::none_of(shares.begin(), shares.end(),
                      [&](const Share& share) { return own[share.node] != 0; })) {
@@ -100,9 +197,50 @@ bool Simulation::find_victims(int32_t job, std::span<const Keyed> larger) {
     }
     trial_.give_back(gang(other), shares);
     victims_.push_back(other);
-    found = try_place_own(trial_, job);
+    if (try_place_own(trial_, who.job)) return true;
   }
-  if (!found) return false;
+  return false;
+}
+
+// The same where the gang fits if one of its own nodes has enough free GPUs. Jobs on nodes that
+// have too few even without them are left out: they would be spared anyway.
+bool Simulation::collect_by_room(const Gang& who) {
+  const std::vector<uint8_t>& own = inputs_.cluster.may_use[who.job_class];
+  const auto is_large_enough = [&](int32_t node) {
+    return own[node] && trial_room_[node] >= who.gpus;
+  };
+  trial_room_.begin(nodes_, layout_.num_nodes);
+  victims_.clear();
+  bool found = nodes_.fits(who);
+  bool any_yields = false;
+  size_t count = 0;
+  for (; count < larger_.size() && !(found && any_yields); ++count) {
+    for_each_share(next_larger(count).position, [&](int32_t node, int32_t gpus) {
+      trial_room_.add(node, gpus);
+      any_yields = any_yields || own[node];
+      found = found || is_large_enough(node);
+    });
+  }
+  if (!(found && any_yields)) return false;
+  trial_ = nodes_;
+  for (size_t i = 0; i < count; ++i) {
+    bool matters = false;
+    for_each_share(larger_[i].position,
+                   [&](int32_t node, int32_t) { matters = matters || is_large_enough(node); });
+    if (!matters) continue;
+    const int32_t other = larger_[i].index.job();
+    victims_.push_back(other);
+    trial_.give_back(gang(other), allocation(other));
+  }
+  return true;
+}
+
+// Finds who of `larger_` must yield so that the job fits on nodes of its own pool, and puts its
+// allocation into `placed_`.
+bool Simulation::find_victims(int32_t job) {
+  const Gang who = gang(job);
+  const bool needs_one_node = layout_.indexed && is_on_fewest_nodes() && who.nodes_min == 1;
+  if (!(needs_one_node ? collect_by_room(who) : collect_by_trial(who))) return false;
   for (size_t i = victims_.size(); i-- > 0;) {
     const Gang other = gang(victims_[i]);
     trial_.take(other, allocation(other.job));

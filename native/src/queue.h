@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -87,6 +88,28 @@ class Heap {
   }
 
   std::vector<Keyed> entries_;
+};
+
+// How many waiting jobs have which number of GPUs.
+class Sizes {
+ public:
+  void clear() { *this = {}; }
+  void add(int32_t gpus) {
+    if (count_[slot(gpus)]++ == 0) present_ |= uint64_t{1} << slot(gpus);
+  }
+  void remove(int32_t gpus) {
+    if (--count_[slot(gpus)] == 0) present_ &= ~(uint64_t{1} << slot(gpus));
+  }
+  // One bit for each number; the highest is for kMany and more.
+  static constexpr int32_t kMany = 63;
+  uint64_t present() const { return present_; }
+  static bool has(uint64_t sizes, int32_t gpus) { return (sizes >> slot(gpus) & 1) != 0; }
+
+ private:
+  static size_t slot(int32_t gpus) { return static_cast<size_t>(std::min(gpus, kMany)); }
+
+  std::array<int32_t, kMany + 1> count_{};
+  uint64_t present_ = 0;
 };
 
 // A sorted array, for orders that must be walked. Kept descending, so that taking the first job,

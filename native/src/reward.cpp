@@ -11,10 +11,13 @@ namespace {
 
 constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
 constexpr double kNotStarted = -1;
+// Words that change with the clock alone.
+constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTimeLeft,
+                            Word::kQueuedWork, Word::kWaitingSeconds, Word::kBacklogWork};
 
 double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
 
-bool asks_baseline(const Words& words) {
+bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
        word <= static_cast<size_t>(Word::kBaselineUtilization); ++word) {
     if (words[word]) return true;
@@ -118,14 +121,21 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
 }
 
 Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
-    : rules_(rules.terms), idle_w_(rules.idle_w), peak_w_(rules.peak_w), sim_(simulation) {
+    : rules_(rules.terms),
+      idle_w_(rules.idle_w),
+      peak_w_(rules.peak_w),
+      sleep_w_(rules.sleep_w),
+      sim_(simulation) {
   for (const RewardTerm& term : rules_) {
     words_ |= term.formula.words();
     has_[static_cast<size_t>(term.occasion)] = true;
+    moves_.push_back(std::any_of(std::begin(kMoving), std::end(kMoving),
+                                 [&](Word word) { return term.formula.uses(word); }));
   }
   if (asks_baseline(words_) && rules.baseline) {
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
+  sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
   sums_.assign(rules_.size(), 0.0);
 }
 
@@ -160,23 +170,43 @@ void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
   }
 }
 
-// Values change in a straight line between events, or not at all: the mean of both ends is exact.
 void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
   const double now = sim_.now_;
-  const int32_t none = 0;
   if (!(until > now)) return;
+  double from = now;
+  if (sees_sleep_) {
+    // That a node falls asleep is no event of the simulation, so the time is cut there.
+    cuts_.clear();
+    for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
+      const double time = falls_asleep(node);
+      if (now < time && time < until) cuts_.push_back(time);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+    for (const double cut : cuts_) {
+      integrate(from, cut);
+      from = cut;
+    }
+  }
+  integrate(from, until);
+  sim_.now_ = now;
+}
+
+// Values change in a straight line between events, or not at all: the mean of both ends is exact.
+void Rewards::integrate(double from, double until) {
+  const int32_t none = 0;
+  asleep_at_ = from;
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (rules_[i].occasion != Occasion::kSecond) continue;
     double first = 0, last = 0;
+    sim_.now_ = from;
     rules_[i].formula.evaluate(*this, &none, 1, &first);
     last = first;
-    if (rules_[i].formula.changes() != Changes::kNever) {
+    if (moves_[i]) {
       sim_.now_ = until;
       rules_[i].formula.evaluate(*this, &none, 1, &last);
-      sim_.now_ = now;
     }
-    const double add = (until - now) * (first + last) / 2;
+    const double add = (until - from) * (first + last) / 2;
     sums_[i] += add;
     total_ += add;
   }
@@ -200,19 +230,25 @@ void Rewards::finish_episode(bool is_done) {
   if (!has_[static_cast<size_t>(Occasion::kEnd)]) return;
   const Jobs& jobs = sim_.inputs_.jobs;
   const auto gpus = static_cast<double>(sim_.layout_.total_gpus);
-  scores_ = Scores::of(sim_.log_, jobs, gpus, horizon_);
+  // Both are cut off at the same time.
+  const double end = is_done ? horizon_ : sim_.now_;
+  scores_ = Scores::of(sim_.log_, jobs, gpus, end);
   if (baseline_) {
-    baseline_->inputs_.horizon = horizon_;
+    baseline_->inputs_.horizon = end;
     baseline_->inputs_.outages = sim_.inputs_.outages;
     baseline_->inputs_.max_priority = sim_.inputs_.max_priority;
+    baseline_->inputs_.refusal_key = sim_.inputs_.refusal_key;
+    baseline_->inputs_.placement_key = baseline_->layout_.placement_key =
+        sim_.inputs_.placement_key;
     baseline_->begin_again(jobs);
     baseline_->run([](int32_t) {});
-    baseline_scores_ = Scores::of(baseline_->log_, jobs, gpus, horizon_);
+    baseline_scores_ = Scores::of(baseline_->log_, jobs, gpus, end);
   }
   evaluate(Occasion::kEnd, 0);
 }
 
 void Rewards::evaluate(Occasion occasion, int32_t job) {
+  asleep_at_ = sim_.now_;
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (rules_[i].occasion != occasion) continue;
     double value;
@@ -222,11 +258,22 @@ void Rewards::evaluate(Occasion occasion, int32_t job) {
   }
 }
 
+double Rewards::falls_asleep(int32_t node) const {
+  if (!sim_.layout_.up[node] || !sim_.node_jobs_[node].empty()) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return sim_.idle_since_[node] + sim_.inputs_.conditions.sleep_after;
+}
+
 double Rewards::power() const {
   const Simulation& sim = sim_;
   double sum = 0;
   for (int32_t node = 0; node < sim.layout_.num_nodes; ++node) {
     if (!sim.layout_.up[node]) continue;
+    if (sees_sleep_ && asleep_at_ >= falls_asleep(node)) {
+      sum += sleep_w_;
+      continue;
+    }
     const auto gpus = static_cast<double>(sim.inputs_.cluster.gpus[node]);
     const double busy = gpus - static_cast<double>(sim.nodes_.free_milli(node)) / 1000;
     sum += idle_w_[node] * (gpus - busy) + peak_w_[node] * busy;

@@ -19,8 +19,10 @@ void Agent::find_open() {
 // Allows the rows whose jobs can start now; false = there are none.
 bool Agent::allow_startable() {
   bool any = false;
+  fits_.resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
-    mask_[i] = is_open(rows_[i]) && sim_.fits(sim_.nodes_, rows_[i]);
+    fits_[i] = sim_.fits(sim_.nodes_, rows_[i]);
+    mask_[i] = fits_[i] && is_open(rows_[i]);
     any |= mask_[i] != 0;
   }
   std::fill(mask_.begin() + static_cast<ptrdiff_t>(rows_.size()), mask_.end(), 0);
@@ -120,7 +122,7 @@ void Agent::answer_pick(int64_t action, int64_t node) {
   }
   const int32_t job = rows_[action];
   if (rules_.waits) {
-    committed_ = job;
+    if (!place_and_start(job)) committed_ = job;
     return;
   }
   if (rules_.seat == Seat::kBackfill) {
@@ -145,9 +147,8 @@ void Agent::answer_pick(int64_t action, int64_t node) {
   take_room(static_cast<int32_t>(node));
   if (left_ > 0) {
     Gang rest = gang_;
+    rest.rest_of = gang_.units();
     rest.gpus = static_cast<int32_t>(left_);
-    rest.cpus = static_cast<int32_t>(gang_.cpus - gang_.part_of(gang_.cpus, placing_[0].gpus));
-    rest.memory_mib = gang_.memory_mib - gang_.part_of(gang_.memory_mib, placing_[0].gpus);
     rest.nodes_min = nodes_left_;
     sim_.nodes_.take(gang_, placing_);
     sim_.placed_.clear();
@@ -364,11 +365,6 @@ void Agent::answer_gate(int64_t action) {
 
 bool Agent::ask_preempt() {
   for (;;) {
-    // What victims have left is for the job they yielded to.
-    if (at_hand_ != kNoJob && place_and_start(at_hand_)) {
-      at_hand_ = kNoJob;
-      continue;
-    }
     sort_if_needed();
     sim_.find_candidates();
     if (at_hand_ == kNoJob) {
@@ -400,7 +396,9 @@ bool Agent::ask_preempt() {
 
 void Agent::answer_preempt(int64_t action) {
   if (action != no_op_) {
+    // What victims have left is for the job they yielded to.
     sim_.preempt(shown_[action], Log::kForAnother);
+    if (place_and_start(at_hand_)) at_hand_ = kNoJob;
     return;
   }
   // Victims that did not make enough room may go on, like anybody else.

@@ -93,10 +93,13 @@ void Simulation::find_needs() {
     }
     class_speed_.push_back(slowest);
   }
-  layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
-                               double* out) {
-    evaluate_nodes(inputs_.node_order, state, job, nodes, out);
-  };
+  if (inputs_.placement == Placement::kFormula || inputs_.has_agent) {
+    layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
+                                 double* out) {
+      NodeWords words(*this, state, job);
+      inputs_.node_order.evaluate(words, nodes.data(), static_cast<int>(nodes.size()), out);
+    };
+  }
   layout_.next_gpus = [this](int32_t job) {
     for (const int32_t other : waiting_) {
       if (other != job) return inputs_.jobs.gpus[other];
@@ -115,6 +118,12 @@ void Simulation::find_needs() {
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
+  steady_order_ = SteadyFormula(inputs_.order);
+  steady_index_ = SteadyFormula(inputs_.preemption.index);
+  order_is_steady_ = keep_ids_ && inputs_.order.changes() == Changes::kTime &&
+                     steady_order_.is_steady_waiting() && !inputs_.may_reorder;
+  index_is_steady_ =
+      inputs_.preemption.kind == PreemptionKind::kIndex && steady_index_.is_steady_running();
   use_heap_ = inputs_.discipline == Discipline::kStrict && inputs_.gate.empty() && !keep_ids_ &&
               shortcuts_ && !inputs_.has_agent;
 }
@@ -183,6 +192,11 @@ void Simulation::begin() {
   run_rows_.clear();
   touched_.clear();
   waiting_.clear();
+  if (order_is_steady_) waiting_order_.begin(count);
+  if (index_is_steady_) running_order_.begin(count);
+  by_index_.clear();
+  not_ranked_.clear();
+  waiting_sizes_.clear();
   arrivals_.clear();
   must_sort_ = true;
   sorted_at_ = -1;
@@ -205,21 +219,28 @@ double Simulation::next_event() {
   }
   double next = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
   if (!finishes_.empty()) next = std::min(next, finishes_.top().key());
-  if (wake_ < next && wake_ > now_) next = wake_;
-  if (!dynamic_ && !is_timed_) return next;
-  if (!returns_.empty()) next = std::min(next, returns_.top().key());
-  if (next_outage_ < inputs_.outages.size()) {
-    next = std::min(next, inputs_.outages[next_outage_].time);
+  if (dynamic_ || is_timed_) {
+    if (!returns_.empty()) next = std::min(next, returns_.top().key());
+    if (next_outage_ < inputs_.outages.size()) {
+      next = std::min(next, inputs_.outages[next_outage_].time);
+    }
+    next = std::min(next, timer_);
   }
-  return std::min(next, timer_);
+  // Nobody wakes up for nothing: where nothing else is to come, nothing will change.
+  return wake_ > now_ && next < kNever ? std::min(next, wake_) : next;
 }
 
 // Moves the clock to the next event and does what is due; false = the run is over.
 bool Simulation::next_instant() {
-  const Jobs& jobs = inputs_.jobs;
   const double next = next_event();
   if (next == kNever || next > inputs_.horizon) return false;
-  now_ = next;
+  enter_instant(next);
+  return true;
+}
+
+void Simulation::enter_instant(double time) {
+  const Jobs& jobs = inputs_.jobs;
+  now_ = time;
   while (!finishes_.empty() && finishes_.top().key() == now_) {
     const int32_t job = finishes_.top().job();
     finishes_.pop();
@@ -241,7 +262,6 @@ bool Simulation::next_instant() {
   const double interval = decision_interval();
   may_decide_ = interval == 0 || next_multiple(interval, now_, true) == now_;
   log_.decisions += may_decide_;
-  return true;
 }
 
 // What follows the decisions of an instant; false = the run is over.
@@ -322,6 +342,7 @@ void Simulation::arrive(int32_t job) {
 
 void Simulation::enqueue(int32_t job, double key) {
   ++waiting_count_;
+  waiting_sizes_.add(inputs_.jobs.gpus[job]);
   if (track_) {
     queued_milli_ += milli(job);
     class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
@@ -329,7 +350,9 @@ void Simulation::enqueue(int32_t job, double key) {
   if (keep_ids_) {
     waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), job), job);
     // Until the clock moves on, keys that depend on time alone stay as they are.
-    if (sorted_at_ == now_ && inputs_.order.changes() != Changes::kState) {
+    if (order_is_steady_) {
+      waiting_order_.insert(steady_order_, *this, job, now_, sorted_);
+    } else if (sorted_at_ == now_ && inputs_.order.changes() != Changes::kState) {
       inputs_.order.evaluate(*this, &job, 1, &key);
       sorted_.insert({std::isnan(key) ? kNever : key, job});
     } else {
@@ -371,6 +394,7 @@ bool Simulation::start(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;
+  waiting_sizes_.remove(jobs.gpus[job]);
   if (track_) {
     queued_milli_ -= milli(job);
     class_queued_milli_[jobs.job_class[job]] -= milli(job);
@@ -415,7 +439,9 @@ bool Simulation::start(int32_t job) {
     const Stretch& stretch = stretch_[job];
     run_rows_.push_back({jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
                          gpu_amount(job), stretch.progress, stretch.since, stretch.rate,
-                         estimate_[job], stretch.restarts});
+                         estimate_[job], stretch.restarts,
+                         placed_.size() == 1 ? placed_[0].node : RunRow::kSeveralNodes});
+    if (index_is_steady_) rank_later(job);
   }
   if (track_nodes_) {
     for (const Share& share : placed_) node_jobs_[share.node].push_back(job);
@@ -467,8 +493,8 @@ void Simulation::release(int32_t job) {
     stretch.finish = -1;
     if (reserves_) releases_.withdraw(job);
     if (needs_running_) {
-      run_rows_[stretch.position] = run_rows_.back();
-      run_rows_.pop_back();
+      if (index_is_steady_) forget_rank(job);
+      run_rows_.remove(stretch.position);
       running_list_[stretch.position] = running_list_.back();
       stretch_[running_list_.back()].position = stretch.position;
       running_list_.pop_back();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <span>
@@ -16,6 +17,9 @@
 #include "nodes.h"
 #include "queue.h"
 #include "releases.h"
+#include "room.h"
+#include "running.h"
+#include "steady.h"
 
 namespace berthline {
 
@@ -32,6 +36,7 @@ class Log {
     kRefuse,
     kNodeDown,
     kNodeUp,
+    kFallback,
   };
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
@@ -39,7 +44,7 @@ class Log {
   // Empties the log and makes room for so many rows and shares.
   void begin(size_t rows, size_t num_shares) {
     count = 0;
-    decisions = fallbacks = preemptions = 0;
+    decisions = preemptions = 0;
     shares.clear();
     shares.reserve(num_shares);
     if (rows > capacity_) resize(rows);
@@ -67,7 +72,6 @@ class Log {
  public:
   size_t count = 0;
   int64_t decisions = 0;
-  int64_t fallbacks = 0;  // plans that came to nothing
   int64_t preemptions = 0;
   LargeArray<double> time;
   LargeArray<uint8_t> kind;
@@ -76,8 +80,9 @@ class Log {
   std::vector<Share> shares;
 };
 
-class Simulation : public WordSource {
+class Simulation : public LineSource {
   friend class Agent;
+  friend class NodeWords;
   friend class Observer;
   friend class Rewards;
 
@@ -98,6 +103,8 @@ class Simulation : public WordSource {
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
+  bool is_running(int32_t job) const override { return dynamic_ && stretch_[job].is_running(); }
+  Line line(Word word, int32_t job) override;
 
  private:
   // GPU-seconds used: a sum up to `since`, then a constant rate.
@@ -135,10 +142,12 @@ class Simulation : public WordSource {
     }
   };
 
-  // What preemption rules ask about running jobs, all in one place: they ask at every decision.
-  struct RunRow {
-    double submit, start, ran, attained, gpus, progress, since, rate, estimate;
-    int32_t restarts;
+  // A running job with a larger index than a challenger.
+  struct Larger {
+    Keyed index;
+    int32_t position;  // in running_list_
+
+    friend bool operator<(const Larger& a, const Larger& b) { return b.index < a.index; }
   };
 
   // When the blocked head can start, and what it leaves to others until then.
@@ -194,6 +203,7 @@ class Simulation : public WordSource {
 
   // Events (simulation.cpp).
   void find_needs();
+  void enter_instant(double time);
   void begin();
   double decision_interval() const {
     const bool is_round = inputs_.discipline == Discipline::kRounds;
@@ -236,14 +246,12 @@ class Simulation : public WordSource {
   void update_rates();
 
   // Words (words.cpp).
-  bool fill_running(Word word, const RunRow* rows, int count, double* out) const;
+  bool fill_running(Word word, std::ptrdiff_t first, int count, double* out) const;
   double ran(int32_t job) const;
   double attained(int32_t job) const;
   double borrowed_gpus(int32_t job) const;
   double busy_gpus() const;
   double arrival_burstiness() const;
-  void evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
-                      std::span<const int32_t> nodes, double* out);
 
   // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
   // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
@@ -286,7 +294,26 @@ class Simulation : public WordSource {
     return may_yield(stretch_[job].start, stretch_[job].restarts);
   }
   bool preempt_by_index();
-  bool find_victims(int32_t job, std::span<const Keyed> larger);
+  Keyed challenger(size_t i) const {
+    return index_is_order_ ? sorted_[position_of(i)] : challengers_[i];
+  }
+  double evaluate_challengers();
+  void find_larger(double than);
+  void find_larger_steady(double than);
+  template <typename Visit>
+  void for_each_share(int32_t position, Visit visit) const;
+  // Whether the placement never puts a gang on more nodes than it needs.
+  bool is_on_fewest_nodes() const {
+    return layout_.monotone && layout_.placement != Placement::kScatter;
+  }
+  void drop_smaller(double than);
+  void rank_later(int32_t job);
+  void rank(int32_t job);
+  bool forget_rank(int32_t job);
+  const Larger& next_larger(size_t i);
+  bool collect_by_trial(const Gang& who);
+  bool collect_by_room(const Gang& who);
+  bool find_victims(int32_t job);
   bool move_jobs();
 
   Inputs inputs_;
@@ -300,16 +327,18 @@ class Simulation : public WordSource {
   int32_t running_ = 0;
 
   // What this run needs.
-  Words words_;                  // in its formulas
-  bool dynamic_ = false;         // jobs may stop, slow down or be refused: stretch_ is kept
-  bool shortcuts_ = true;        // decisions may use what they know of earlier ones
-  bool interferes_ = false;      // jobs on the same GPU slow each other down
-  bool unit_rate_ = true;        // every job runs at rate 1 and makes progress at once
-  bool track_nodes_ = false;     // node_jobs_ is kept
-  bool needs_running_ = false;   // running_list_ is kept
-  bool keeps_books_ = false;     // anything else is kept about running jobs
-  bool index_is_order_ = false;  // the preemption rule and the order are the same formula
-  bool is_timed_ = false;        // there are decisions at which nothing happens
+  WordSet words_;                 // in its formulas
+  bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
+  bool shortcuts_ = true;         // decisions may use what they know of earlier ones
+  bool interferes_ = false;       // jobs on the same GPU slow each other down
+  bool unit_rate_ = true;         // every job runs at rate 1 and makes progress at once
+  bool track_nodes_ = false;      // node_jobs_ is kept
+  bool needs_running_ = false;    // running_list_ is kept
+  bool keeps_books_ = false;      // anything else is kept about running jobs
+  bool index_is_order_ = false;   // the preemption rule and the order are the same formula
+  bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
+  bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
+  bool is_timed_ = false;         // there are decisions at which nothing happens
 
   // Jobs.
   const double* estimate_ = nullptr;
@@ -329,7 +358,7 @@ class Simulation : public WordSource {
   bool reserves_ = false;                                  // the discipline makes reservations
   Releases releases_;
   std::vector<int32_t> running_list_;            // in no order
-  std::vector<RunRow> run_rows_;                 // of the same jobs
+  RunRows run_rows_;                             // of the same jobs
   std::vector<std::vector<int32_t>> node_jobs_;  // that run on each node, in no order
   std::vector<double> idle_since_;
   std::vector<int32_t> touched_;  // jobs whose neighbours have changed at this instant
@@ -346,9 +375,12 @@ class Simulation : public WordSource {
   bool keep_ids_ = false;
   Heap heap_;
   SortedList sorted_;
-  std::vector<int32_t> waiting_;   // by id
-  bool must_sort_ = true;          // waiting_ has changed since the queue was sorted,
-  double sorted_at_ = -1;          //   at this time
+  std::vector<int32_t> waiting_;  // by id
+  bool must_sort_ = true;         // waiting_ has changed since the queue was sorted,
+  double sorted_at_ = -1;         //   at this time
+  SteadyFormula steady_order_, steady_index_;
+  SteadyOrder waiting_order_;  // of sorted_, when the order is steady
+  Sizes waiting_sizes_;
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
@@ -370,7 +402,18 @@ class Simulation : public WordSource {
   std::vector<Step> profile_;
   std::vector<Nodes> profile_states_;
   Nodes trial_;  // with victims gone
-  std::vector<Keyed> challengers_, larger_;
+  std::vector<Keyed> challengers_;
+  std::vector<Larger> larger_;  // the largest first, as far as
+  double larger_than_ = 0;
+  size_t larger_sorted_ = 0;   //   this
+  SortedList by_index_;        // running jobs that may yield, when the rule is steady
+  SteadyOrder running_order_;  // of these
+  struct Started {
+    double start;
+    int32_t job;
+  };
+  std::deque<Started> not_ranked_;  // running jobs that may not yield yet, and some that have gone
+  Room room_, trial_room_;
   std::vector<int32_t> victims_;
 
   // Quantities of the vocabulary, kept up only when a formula uses them.
@@ -385,6 +428,19 @@ class Simulation : public WordSource {
   std::vector<double> last_runs_;  // two last finished run times of each user, then of all
   std::vector<int32_t> num_runs_;
   std::vector<double> predicted_word_;  // of each job, when a formula asks for it
+};
+
+// The words of formulas about nodes, for a job that is to be placed in a state of them.
+class NodeWords : public WordSource {
+ public:
+  NodeWords(Simulation& sim, const Nodes& state, int32_t job)
+      : sim_(sim), state_(state), job_(job) {}
+  void fill(Word word, const int32_t* nodes, int count, double* out) override;
+
+ private:
+  Simulation& sim_;
+  const Nodes& state_;
+  int32_t job_;
 };
 
 }  // namespace berthline

@@ -113,10 +113,8 @@ void Simulation::update_rates() {
     stretch.since = std::max(stretch.since, now_);
     stretch.rate = changed;
     if (needs_running_) {
-      RunRow& row = run_rows_[stretch.position];
-      row.progress = stretch.progress;
-      row.since = stretch.since;
-      row.rate = changed;
+      run_rows_.set_rate(stretch.position, stretch.progress, stretch.since, changed);
+      if (index_is_steady_ && forget_rank(job)) rank(job);
     }
     if (reserves_) releases_.withdraw(job);
     plan_finish(job, stretch.since - now_, changed);

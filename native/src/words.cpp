@@ -1,6 +1,7 @@
 // The values of the vocabulary's words; see policies/vocabulary.py for what they mean.
 
 #include <algorithm>
+#include <cmath>
 
 #include "simulation.h"
 
@@ -10,12 +11,23 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   const std::ptrdiff_t position = jobs - running_list_.data();
   if (!running_list_.empty() && position >= 0 &&
       position < static_cast<std::ptrdiff_t>(running_list_.size()) &&
-      fill_running(word, run_rows_.data() + position, count, out)) {
+      fill_running(word, position, count, out)) {
     return;
   }
   const Jobs& all = inputs_.jobs;
   const auto each = [&](auto value) {
     for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
+  };
+  // For values that cost a walk over the nodes: worked out once for the first few kinds of jobs.
+  const auto each_kind = [&](auto alike, auto value) {
+    int32_t known[8];  // positions of one job of each kind
+    int kinds = 0;
+    for (int i = 0; i < count; ++i) {
+      int k = 0;
+      while (k < kinds && !alike(jobs[known[k]], jobs[i])) ++k;
+      out[i] = k < kinds ? out[known[k]] : static_cast<double>(value(jobs[i]));
+      if (k == kinds && kinds < 8) known[kinds++] = i;
+    }
   };
   const auto same = [&](auto value) { std::fill_n(out, count, static_cast<double>(value)); };
   const auto total_gpus = static_cast<double>(layout_.total_gpus);
@@ -81,16 +93,23 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kPoolQueuedGpus:
       return each([&](int32_t j) { return class_queued_milli_[all.job_class[j]] / 1000.0; });
     case Word::kPoolFragmentation:
-      return each([&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
+      return each_kind([&](int32_t a, int32_t b) { return class_of(a) == class_of(b); },
+                       [&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
     case Word::kCanStart:
       return each([&](int32_t j) { return fits(nodes_, j); });
     case Word::kWaysTier1:
     case Word::kWaysTier2:
-      return each([&](int32_t j) {
-        Gang own = gang(j);
-        own.closed = 0;
-        return own.nodes_min > 0 ? nodes_.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
-      });
+      return each_kind(
+          [&](int32_t a, int32_t b) {
+            return all.gpus[a] == all.gpus[b] && all.gpu_milli[a] == all.gpu_milli[b] &&
+                   all.cpus[a] == all.cpus[b] && all.memory_mib[a] == all.memory_mib[b] &&
+                   class_of(a) == class_of(b);
+          },
+          [&](int32_t j) {
+            Gang own = gang(j);
+            own.closed = 0;
+            return own.nodes_min > 0 ? nodes_.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
+          });
     case Word::kNow:
       return same(now_);
     case Word::kQueueLen:
@@ -140,29 +159,91 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   }
 }
 
-// The same for jobs of running_list_, where their rows have the answer.
-bool Simulation::fill_running(Word word, const RunRow* rows, int count, double* out) const {
+// The same for jobs of running_list_ from a position on, where their rows have the answer.
+bool Simulation::fill_running(Word word, std::ptrdiff_t first, int count, double* out) const {
+  const RunRows& rows = run_rows_;
+  const double now = now_;
+  const double* gpus = rows.gpus.data() + first;
+  const double* start = rows.start.data() + first;
   const auto each = [&](auto value) {
-    for (int i = 0; i < count; ++i) out[i] = value(rows[i]);
+    for (int i = 0; i < count; ++i) out[i] = value(i);
     return true;
   };
   switch (word) {
-    case Word::kWait:
-      return each([&](const RunRow& r) { return now_ - r.submit - (r.ran + (now_ - r.start)); });
+    case Word::kWait: {
+      const double* submit = rows.submit.data() + first;
+      const double* ran = rows.ran.data() + first;
+      return each([=](int i) { return now - submit[i] - (ran[i] + (now - start[i])); });
+    }
     case Word::kGpus:
-      return each([&](const RunRow& r) { return r.gpus; });
-    case Word::kAttained:
-      return each([&](const RunRow& r) { return r.attained + r.gpus * (now_ - r.start); });
-    case Word::kRemaining:
-      return each([&](const RunRow& r) {
-        const double done = r.progress + std::max(now_ - r.since, 0.0) * r.rate;
-        return std::max(r.estimate - done, 0.0);
+      return each([=](int i) { return gpus[i]; });
+    case Word::kAttained: {
+      const double* attained = rows.attained.data() + first;
+      return each([=](int i) { return attained[i] + gpus[i] * (now - start[i]); });
+    }
+    case Word::kRemaining: {
+      const double* progress = rows.progress.data() + first;
+      const double* since = rows.since.data() + first;
+      const double* rate = rows.rate.data() + first;
+      const double* estimate = rows.estimate.data() + first;
+      return each([=](int i) {
+        const double done = progress[i] + std::max(now - since[i], 0.0) * rate[i];
+        return std::max(estimate[i] - done, 0.0);
       });
+    }
     case Word::kRunning:
-      return each([&](const RunRow&) { return 1.0; });
+      return each([](int) { return 1.0; });
     default:
       return false;
   }
+}
+
+// Words that change evenly with the clock; see steady.cpp for which.
+Line Simulation::line(Word word, int32_t job) {
+  const bool running = is_running(job);
+  const double submit = inputs_.jobs.submit[job];
+  Line line;
+  fill(word, &job, 1, &line.value);
+  switch (word) {
+    case Word::kWait: {
+      // While a job runs, its wait is the same but for rounding.
+      const double ran = dynamic_ ? stretch_[job].ran : 0;
+      line.slope = running ? 0 : 1;
+      line.size = 3 * now_ + std::abs(submit) + ran;
+      line.growth = 2;
+      break;
+    }
+    case Word::kSlack:
+      line.slope = -1;
+      line.size = std::abs(inputs_.jobs.deadline[job]) + now_;
+      line.growth = 1;
+      break;
+    case Word::kNow:
+      line.slope = line.growth = 1;
+      line.size = now_;
+      break;
+    case Word::kAttained: {
+      const double gpus = gpu_amount(job);
+      line.slope = line.growth = gpus;
+      line.size = stretch_[job].attained + 2 * gpus * now_;
+      break;
+    }
+    case Word::kRemaining: {
+      const Stretch& stretch = stretch_[job];
+      line.size = estimate_[job] + stretch.progress + 2 * stretch.rate * now_;
+      line.growth = stretch.rate;
+      if (now_ < stretch.since) {
+        line.until = stretch.since;
+      } else if (line.value > 0) {
+        line.slope = -stretch.rate;
+        line.until = until_they_meet(line, Line{}, now_);
+      }
+      break;
+    }
+    default:
+      line.until = now_;
+  }
+  return line;
 }
 
 double Simulation::ran(int32_t job) const {
@@ -207,52 +288,40 @@ double Simulation::arrival_burstiness() const {
   return variance / gaps / (mean * mean);
 }
 
-// Values of the placement's formula: words about nodes differ, all others belong to the job.
-void Simulation::evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
-                                std::span<const int32_t> nodes, double* out) {
-  struct Source : WordSource {
-    Source(Simulation& sim, const Nodes& state, int32_t job) : sim(sim), state(state), job(job) {}
-
-    void fill(Word word, const int32_t* nodes, int count, double* out) override {
-      const Cluster& cluster = sim.inputs_.cluster;
-      const auto each = [&](auto value) {
-        for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(nodes[i]));
-      };
-      switch (word) {
-        case Word::kNodeId:
-          return each([&](int32_t n) { return n; });
-        case Word::kNodeFreeGpus:
-          return each([&](int32_t n) { return state.free_milli(n) / 1000.0; });
-        case Word::kNodeTotalGpus:
-          return each([&](int32_t n) { return cluster.gpus[n]; });
-        case Word::kNodeFreeCpus:
-          return each([&](int32_t n) { return cluster.cpus[n] > 0 ? state.free_cpus(n) : 0; });
-        case Word::kNodeTotalCpus:
-          return each([&](int32_t n) { return cluster.cpus[n]; });
-        case Word::kNodeFreeMemoryMib:
-          return each(
-              [&](int32_t n) { return cluster.memory_mib[n] > 0 ? state.free_memory_mib(n) : 0; });
-        case Word::kNodeTotalMemoryMib:
-          return each([&](int32_t n) { return cluster.memory_mib[n]; });
-        case Word::kNodeSpeed:
-          return each([&](int32_t n) { return cluster.speed[n]; });
-        case Word::kNodeRunning:
-          return each([&](int32_t n) { return sim.node_jobs_[n].size(); });
-        case Word::kNodeRack:
-          return each([&](int32_t n) { return cluster.rack[n]; });
-        default: {
-          double value;
-          sim.fill(word, &job, 1, &value);
-          std::fill_n(out, count, value);
-        }
-      }
-    }
-    Simulation& sim;
-    const Nodes& state;
-    int32_t job;
+// Words about nodes differ, all others belong to the job.
+void NodeWords::fill(Word word, const int32_t* nodes, int count, double* out) {
+  const Cluster& cluster = sim_.inputs_.cluster;
+  const auto each = [&](auto value) {
+    for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(nodes[i]));
   };
-  Source source(*this, state, job);
-  formula.evaluate(source, nodes.data(), static_cast<int>(nodes.size()), out);
+  switch (word) {
+    case Word::kNodeId:
+      return each([&](int32_t n) { return n; });
+    case Word::kNodeFreeGpus:
+      return each([&](int32_t n) { return state_.free_milli(n) / 1000.0; });
+    case Word::kNodeTotalGpus:
+      return each([&](int32_t n) { return cluster.gpus[n]; });
+    case Word::kNodeFreeCpus:
+      return each([&](int32_t n) { return cluster.cpus[n] > 0 ? state_.free_cpus(n) : 0; });
+    case Word::kNodeTotalCpus:
+      return each([&](int32_t n) { return cluster.cpus[n]; });
+    case Word::kNodeFreeMemoryMib:
+      return each(
+          [&](int32_t n) { return cluster.memory_mib[n] > 0 ? state_.free_memory_mib(n) : 0; });
+    case Word::kNodeTotalMemoryMib:
+      return each([&](int32_t n) { return cluster.memory_mib[n]; });
+    case Word::kNodeSpeed:
+      return each([&](int32_t n) { return cluster.speed[n]; });
+    case Word::kNodeRunning:
+      return each([&](int32_t n) { return sim_.node_jobs_[n].size(); });
+    case Word::kNodeRack:
+      return each([&](int32_t n) { return cluster.rack[n]; });
+    default: {
+      double value;
+      sim_.fill(word, &job_, 1, &value);
+      std::fill_n(out, count, value);
+    }
+  }
 }
 
 }  // namespace berthline

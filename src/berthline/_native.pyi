@@ -1,4 +1,7 @@
-"""The native core (native/src/bindings*.cpp). Private: use `berthline.sim.native`."""
+"""The native core (native/src/bindings*.cpp).
+
+Private: use `berthline.sim.native`, `berthline.env.native` and `berthline.traces.csv_native`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,3 +69,60 @@ def count_limits(
     values: NDArray[np.float64], limits: NDArray[np.float64], out: NDArray[np.intp]
 ) -> None: ...
 def running_sums(table: NDArray[np.float64], factors: NDArray[np.float64]) -> None: ...
+def count_bytes(text: bytes, mark: str) -> int: ...
+
+class ArrowColumn:
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+class TextTable:
+    def __init__(
+        self,
+        *,
+        columns: list[tuple[int, str, str]],
+        width: int,
+        separator: str,
+        quote: str,
+        comment: str,
+    ) -> None: ...
+    def read(self, piece: bytes) -> bool: ...
+    def take(self) -> list[list[ArrowColumn]]: ...
+    def words(self, column: int) -> ArrowColumn: ...
+
+class PointLists:
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        begin: NDArray[np.int64],
+        heights: NDArray[np.float64] | None,
+    ) -> None: ...
+    def reached(
+        self, values: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.intp]
+    ) -> None: ...
+    def at(
+        self, x: NDArray[np.float64], which: NDArray[np.intp] | None, out: NDArray[np.float64]
+    ) -> None: ...
+
+def series_starts(length: NDArray[np.intp], out: NDArray[np.intp]) -> None: ...
+def repeat_origins(
+    user: NDArray[np.intp],
+    chance: NDArray[np.float64],
+    likely: float,
+    num_users: int,
+    out: NDArray[np.intp],
+) -> None: ...
+def bend_to_levels(
+    *,
+    times: NDArray[np.float64],
+    heavy: NDArray[np.float64],
+    profile: NDArray[np.float64],
+    start: int,
+    day_rate: NDArray[np.float64],
+    day_work: NDArray[np.float64],
+    week_rate: NDArray[np.float64],
+    week_work: NDArray[np.float64],
+    first_week: NDArray[np.int64],
+    long_episode: float,
+    spread: float,
+) -> None: ...

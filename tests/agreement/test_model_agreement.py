@@ -52,7 +52,7 @@ def test_model_runs__meet_everything_the_log_can_say() -> None:
         for kind in ("reject", "preempt"):
             reasons |= {(kind, d) for d in log.detail[log.kind == KINDS.index(kind)].tolist()}
         shared += int((log.alloc_slot != WHOLE_GPUS).sum())
-    assert kinds == set(KINDS)
+    assert kinds == set(KINDS) - {"fallback"}, "which milp alone has: test_milp_agreement"
     assert {reason for kind, reason in reasons if kind == "preempt"} == {0, 1, 2, 3}
     assert {reason for kind, reason in reasons if kind == "reject"} == {0, 1, 2, 3, 4, 5}
     assert shared > 500

@@ -1,6 +1,7 @@
 """Run directories: whole or not at all, and nothing of the user's is ever lost."""
 
 import json
+import math
 import tomllib
 
 import polars as pl
@@ -9,6 +10,7 @@ import pytest
 from berthline.cli import run_directory
 from berthline.cli.run_directory import RunDirectory, WriteError, to_toml
 from berthline.errors import ConfigError
+from berthline.model.schedule import Schedule
 
 SIM = ("sim", "synthetic", "--jobs", "40", "--scheduler", "sjf+easy")
 
@@ -48,7 +50,10 @@ def test_content_of_a_sim_run(run, tmp_path):
 
     events = pl.read_parquet(out / "events.parquet")
     assert len(events) == summary["events"]
-    assert events.columns == ["time", "kind", "job", "nodes", "gpus", "reason"]
+    assert events.columns == ["time", "kind", "job", "nodes", "gpus", "reason", "slots"]
+    log = Schedule.read(out)
+    assert log.sha256() == summary["log_sha256"]
+    assert (log.decisions, log.horizon) == (summary["decisions"], math.inf)
 
 
 def test_where_the_results_are_is_printed(run, tmp_path):

@@ -13,8 +13,16 @@ KEYS = (
     *("scheduler", "workload", "cluster", "conditions", "knowledge", "seed"),
     *("jobs", "jct", "wait", "slowdown", "bounded_slowdown", "makespan", "utilization"),
     *("energy_kwh", "energy_per_job_kwh", "fairness", "starvation", "queue", "preemptions"),
-    *("preemptions_by_reason", "refusals", "outages", "deadline_miss_rate", "load_imbalance"),
-    *("by_priority", "fallbacks", "wall_seconds", "events", "decisions", "log_sha256"),
+    *("preemptions_by_reason", "lost_gpu_hours", "refusals", "outages", "deadline_miss_rate"),
+    *(
+        "load_imbalance",
+        "by_priority",
+        "fallbacks",
+        "wall_seconds",
+        "events",
+        "decisions",
+        "log_sha256",
+    ),
 )
 
 

@@ -210,6 +210,7 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
         "preemptions_by_reason": {
             name: reasons.count(code) for code, name in enumerate(PREEMPT_REASONS)
         },
+        "lost_gpu_hours": lost_gpu_seconds(log, seen, workload, cluster) / 3600,
         "refusals": sum(map(len, times["refuse"].values())),
         "outages": sum(map(len, times["node down"].values())),
         "deadline_miss_rate": len(missed) / len(deadlines) if deadlines else None,
@@ -235,6 +236,38 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
             for members in [[job for job in counted if workload.priority[job] == priority]]
         }
     return expected
+
+
+def lost_gpu_seconds(log: Schedule, seen: Seconds, workload: Workload, cluster: Cluster) -> float:
+    """GPU-seconds held in vain, in runs too short for a checkpoint and without delays at a start.
+
+    Whatever a job did before its last preemption but those at the end of a round is lost, and so
+    are the first seconds of every later stretch, up to the time of a restart.
+    """
+    conditions = cluster.conditions
+    assert conditions.start_delay == conditions.wake_delay == 0
+    stretches: dict[int, list[tuple[float, float, bool, bool]]] = defaultdict(list)
+    begun: dict[int, tuple[float, bool]] = {}
+    for row in range(len(log)):
+        kind, job, now = KINDS[log.kind[row]], int(log.job[row]), float(log.time[row])
+        if kind in ("start", "resume"):
+            begun[job] = now, kind == "resume"
+        elif kind in ("preempt", "finish"):
+            begin, again = begun.pop(job)
+            loses = kind == "preempt" and PREEMPT_REASONS[log.detail[row]] != "end of its round"
+            stretches[job].append((begin, now, again, loses))
+    for job, (begin, again) in begun.items():
+        stretches[job].append((begin, seen.end, again, False))
+    lost = 0.0
+    for job, parts in stretches.items():
+        last = max((i for i, part in enumerate(parts) if part[3]), default=-1)
+        gpus = workload.gpus[job] * workload.gpu_milli[job] / 1000
+        ran = sum(stop - begin for begin, stop, _, _ in parts)
+        assert conditions.checkpoint > 4 * ran, "no GPU type here is four times as fast"
+        for i, (begin, stop, again, _) in enumerate(parts):
+            restart = min(conditions.restart, stop - begin) if again else 0.0
+            lost += gpus * (stop - begin if i <= last else restart)
+    return lost
 
 
 def rhos(seen: Seconds, workload: Workload, cluster: Cluster) -> dict[int, float]:

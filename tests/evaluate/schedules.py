@@ -51,7 +51,6 @@ def schedule(rows: Iterable[Row], *, horizon: float = np.inf) -> Schedule:
         alloc_slot=slots,
         horizon=horizon,
         decisions=len({event[0] for event in events}),
-        fallbacks=len(events) % 3,
     )
 
 

@@ -13,7 +13,8 @@ from tests.evaluate.schedules import schedule
 
 import berthline as bl
 from berthline.errors import ConfigError, PolicyError
-from berthline.evaluate.compare import TRADE, Comparison, compare
+from berthline.evaluate.compare import TRADE, compare
+from berthline.evaluate.comparison import Comparison
 from berthline.evaluate.metrics import Metrics, measure
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload

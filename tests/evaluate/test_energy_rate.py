@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import berthline as bl
 from berthline.errors import ConfigError
 from berthline.evaluate.energy_rate import EnergyRate
 
@@ -100,3 +101,32 @@ def test_energy_rate__impossible_steps__are_refused(
     with pytest.raises(ConfigError) as caught:
         EnergyRate(times, values, period)
     assert what in caught.value.what
+
+
+def dated(origin: float | None) -> bl.Workload:
+    provenance = {} if origin is None else {"origin_unix_time": origin}
+    return bl.Workload.from_columns(submit=[0], run=[1], gpus=[1], provenance=provenance)
+
+
+def test_for_workload__unix_times_go_on_the_workloads_clock(tmp_path: Path):
+    path = tmp_path / "carbon.csv"
+    path.write_text("time,value\n1600000000,300\n1600003600,200\n")
+    rate = EnergyRate.for_workload(path, dated(1_600_001_000.0))
+    assert list(rate.times) == [-1000, 2600]
+    with pytest.raises(ConfigError, match="no date to match them with"):
+        EnergyRate.for_workload(path, dated(None))
+    with pytest.raises(ConfigError, match="begins at 500"):
+        EnergyRate.for_workload(path, dated(1_599_999_500.0))
+
+
+def test_for_workload__small_times_are_on_the_clock_already(tmp_path: Path):
+    path = tmp_path / "price.csv"
+    path.write_text("time,value\n0,1\n3600,2\n")
+    assert list(EnergyRate.for_workload(path, dated(1.6e9)).times) == [0, 3600]
+
+
+def test_shifted__is_the_rate_on_a_later_clock():
+    rate = EnergyRate([0, 100], [1, 5], period=300)
+    times = np.array([0.0, 50.0, 130.0, 700.0])
+    on_later = rate.shifted(40.0).integral(times)
+    np.testing.assert_allclose(np.diff(on_later), np.diff(rate.integral(times + 40.0)))

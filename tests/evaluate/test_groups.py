@@ -11,7 +11,8 @@ from tests.evaluate.by_the_second import missed_deadline, rhos, second_by_second
 from tests.evaluate.schedules import random_case, schedule
 
 from berthline.errors import ConfigError
-from berthline.evaluate.groups import ANY_POOL, GroupMetrics, group_table
+from berthline.evaluate.distribution import distribution
+from berthline.evaluate.groups import ANY_POOL, GroupMetrics, averaged, group_table
 from berthline.evaluate.metrics import measure
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
@@ -161,3 +162,47 @@ def test_group_table__unknown_grouping__is_refused():
     with pytest.raises(ConfigError, match="unknown grouping 'users'") as caught:
         group_table(log, workload, cluster, by="users")
     assert "user" in caught.value.hint
+
+
+def test_averaged__sums_and_means_over_the_windows_that_have_the_group():
+    tables = []
+    for seed in range(6):
+        log, workload, cluster = random_case(seed)
+        tables.append(group_table(log, workload, cluster, by="size"))
+    rows = {row.group: row for row in averaged(tables)}
+    assert set(rows) == {row.group for table in tables for row in table}
+    for label, found in rows.items():
+        members = [row for table in tables for row in table if row.group == label]
+        assert found.jobs == sum(row.jobs for row in members)
+        assert found.gpu_seconds == pytest.approx(sum(row.gpu_seconds for row in members))
+        assert found.jct.p95 == pytest.approx(np.mean([row.jct.p95 for row in members]))
+
+
+def test_averaged__groups_stay_in_their_order():
+    def table(*labels: str) -> list[GroupMetrics]:
+        nothing = distribution(np.array([1.0]))
+        return [
+            GroupMetrics(
+                group=label,
+                jobs=1,
+                completed=1,
+                jct=nothing,
+                wait=nothing,
+                bounded_slowdown=nothing,
+                rho=nothing,
+                gpu_seconds=1.0,
+                energy_kwh=1.0,
+                preemptions=0,
+                deadline_miss_rate=None,
+            )
+            for label in labels
+        ]
+
+    sizes = averaged([table("1 GPU", "5 to 8 GPUs"), table("2 GPUs", "9 to 16 GPUs")])
+    assert [row.group for row in sizes] == ["1 GPU", "2 GPUs", "5 to 8 GPUs", "9 to 16 GPUs"]
+    priorities = averaged([table("-1", "10"), table("-1", "0.5", "2 to 3")])
+    assert [row.group for row in priorities] == ["-1", "0.5", "2 to 3", "10"]
+    merged = averaged([table("zoe", "ann"), table("ann", "bob")])
+    assert [row.group for row in merged] == ["zoe", "ann", "bob"]
+    assert merged[1].jobs == 2
+    assert merged[0].deadline_miss_rate is None

@@ -222,6 +222,7 @@ def test_metrics__json__has_the_documented_keys_and_reads_back():
         "queue": ["mean", "max"],
         "preemptions": None,
         "preemptions_by_reason": list(PREEMPT_REASONS),
+        "lost_gpu_hours": None,
         "refusals": None,
         "outages": None,
         "deadline_miss_rate": None,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pytest
 
+from berthline.errors import ConfigError
 from berthline.model.schedule import (
+    FALLBACK,
+    FALLBACK_REASONS,
     FINISH,
     NO_JOB,
     NODE_DOWN,
@@ -24,6 +28,9 @@ from berthline.model.schedule import (
     WHOLE_GPUS,
     Schedule,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # time, kind, job, detail; job 1 is rejected, job 0 runs on nodes 2 and 0, job 2 on node 1.
 EVENTS = [
@@ -88,15 +95,16 @@ def test_frame__one_row_per_event() -> None:
         "nodes": pl.List(pl.Int32),
         "gpus": pl.List(pl.Int32),
         "reason": pl.String,
+        "slots": pl.List(pl.Int32),
     }
     assert frame.rows() == [
-        (0.0, "submit", 0, None, None, None),
-        (0.0, "start", 0, [2, 0], [8, 3], None),
-        (1.0, "submit", 1, None, None, None),
-        (1.0, "reject", 1, None, None, REJECT_REASONS[2]),
-        (2.0, "submit", 2, None, None, None),
-        (3.5, "finish", 0, None, None, None),
-        (3.5, "start", 2, [1], [1], None),
+        (0.0, "submit", 0, None, None, None, None),
+        (0.0, "start", 0, [2, 0], [8, 3], None, None),
+        (1.0, "submit", 1, None, None, None, None),
+        (1.0, "reject", 1, None, None, REJECT_REASONS[2], None),
+        (2.0, "submit", 2, None, None, None, None),
+        (3.5, "finish", 0, None, None, None, None),
+        (3.5, "start", 2, [1], [1], None, None),
     ]
 
 
@@ -109,21 +117,85 @@ def test_allocation__of_a_resume() -> None:
 
 def test_frame__preemptions_and_nodes() -> None:
     assert schedule(TROUBLE, TROUBLE_ALLOCATIONS).frame().rows() == [
-        (0.0, "submit", 0, None, None, None),
-        (0.0, "start", 0, [0], [2], None),
-        (1.0, "submit", 1, None, None, None),
-        (1.0, "refuse", 1, None, None, None),
-        (2.0, "node down", None, [0], [], None),
-        (2.0, "preempt", 0, None, None, PREEMPT_REASONS[1]),
-        (2.0, "resume", 0, [1, 2], [1, 1], None),
-        (4.0, "node up", None, [0], [], None),
-        (5.0, "finish", 0, None, None, None),
+        (0.0, "submit", 0, None, None, None, None),
+        (0.0, "start", 0, [0], [2], None, None),
+        (1.0, "submit", 1, None, None, None, None),
+        (1.0, "refuse", 1, None, None, None, None),
+        (2.0, "node down", None, [0], [], None, None),
+        (2.0, "preempt", 0, None, None, PREEMPT_REASONS[1], None),
+        (2.0, "resume", 0, [1, 2], [1, 1], None, None),
+        (4.0, "node up", None, [0], [], None, None),
+        (5.0, "finish", 0, None, None, None, None),
     ]
 
 
 def test_frame__every_preempt_reason() -> None:
     events = [(0.0, PREEMPT, code, code) for code in range(len(PREEMPT_REASONS))]
     assert schedule(events, []).frame()["reason"].to_list() == list(PREEMPT_REASONS)
+
+
+def test_frame__every_fallback_reason() -> None:
+    events = [(0.0, FALLBACK, code, code) for code in range(len(FALLBACK_REASONS))]
+    log = schedule(events, [])
+    assert log.frame()["reason"].to_list() == list(FALLBACK_REASONS)
+    assert log.fallbacks == len(FALLBACK_REASONS)
+
+
+def test_frame__shared_gpus() -> None:
+    log = dataclasses.replace(schedule(), alloc_slot=np.array([-1, -1, 3], dtype=np.int32))
+    assert log.frame()["slots"].to_list() == [None] * 6 + [[3]]
+    log = dataclasses.replace(schedule(), alloc_slot=np.array([-1, 2, -1], dtype=np.int32))
+    assert log.frame()["slots"].to_list() == [None, [None, 2], *[None] * 5]
+
+
+def same(one: Schedule, other: Schedule) -> bool:
+    return all(
+        np.array_equal(getattr(one, field.name), getattr(other, field.name))
+        and np.asarray(getattr(one, field.name)).dtype
+        == np.asarray(getattr(other, field.name)).dtype
+        for field in dataclasses.fields(Schedule)
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "allocations"),
+    [(EVENTS, ALLOCATIONS), (TROUBLE, TROUBLE_ALLOCATIONS), ([], []), (EVENTS[:1], [])],
+    ids=["plain", "trouble", "empty", "one row"],
+)
+@pytest.mark.parametrize("slots", [False, True])
+def test_from_frame__gives_the_log_again(
+    events: list[tuple[float, int, int, int]], allocations: list[tuple[int, int]], slots: bool
+) -> None:
+    log = dataclasses.replace(schedule(events, allocations), horizon=9.5)
+    if slots:
+        numbers = np.arange(len(log.alloc_slot), dtype=np.int32) - 1
+        log = dataclasses.replace(log, alloc_slot=numbers)
+    again = Schedule.from_frame(log.frame(), horizon=9.5, decisions=4)
+    assert same(again, log)
+    assert again.sha256() == log.sha256()
+
+
+def test_from_frame__other_tables_are_refused() -> None:
+    frame = schedule().frame()
+    with pytest.raises(ConfigError, match="no column 'slots'"):
+        Schedule.from_frame(frame.drop("slots"))
+    with pytest.raises(ConfigError, match="columns that are none of it"):
+        Schedule.from_frame(frame.with_columns(extra=1))
+    with pytest.raises(ConfigError, match="kind is 'began'"):
+        Schedule.from_frame(frame.with_columns(pl.col("kind").replace("start", "began")))
+    with pytest.raises(ConfigError, match="reason of a reject is None"):
+        Schedule.from_frame(frame.with_columns(pl.lit(None, pl.String).alias("reason")))
+
+
+def test_read__no_run_directory(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no events\.parquet"):
+        Schedule.read(tmp_path)
+    schedule().frame().write_parquet(tmp_path / "events.parquet")
+    with pytest.raises(ConfigError, match="the run cannot be read"):
+        Schedule.read(tmp_path)
+    (tmp_path / "events.parquet").write_bytes(b"none")
+    with pytest.raises(ConfigError, match="the run cannot be read"):
+        Schedule.read(tmp_path)
 
 
 def test_frame__every_reject_reason() -> None:

@@ -31,10 +31,28 @@ class Done:
     Attributes:
         seconds: of its run time, so far.
         is_clear: False once it was stopped so near a checkpoint that rounding decides.
+        held: seconds in which it had its allocation.
+        slices: (seconds of its run time, seconds they took) of what is done and kept, in order.
     """
 
     seconds: float = 0.0
     is_clear: bool = True
+    held: float = 0.0
+    slices: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+    @property
+    def useful(self) -> float:
+        """Seconds in which something was done that is kept."""
+        return sum(took for _, took in self.slices)
+
+    def keep(self, seconds: float) -> None:
+        """Go through what was done from the beginning, and keep so much of it."""
+        left, kept = seconds, []
+        for done, took in self.slices:
+            share = min(left / done, 1.0) if done > 0 else 1.0
+            kept.append((done * share, took * share if done > 0 or left > 0 else 0.0))
+            left = max(left - done, 0.0)
+        self.seconds, self.slices = seconds, kept
 
 
 def rate(replay: Replay, job: int) -> float:
@@ -93,7 +111,10 @@ class Progress:
             now = float(self.log.time[row])
             if now != before:
                 for job, at in rates.items():
-                    self.done[job].seconds += max(now - max(before, self._begins[job]), 0.0) * at
+                    took = max(now - max(before, self._begins[job]), 0.0)
+                    self.done[job].seconds += took * at
+                    self.done[job].held += now - before
+                    self.done[job].slices.append((took * at, took))
             job = int(self.log.job[row])
             stops = self.log.kind[row] in (FINISH, PREEMPT)
             nodes = list(self.replay.running[job].allocation) if stops else []
@@ -137,9 +158,9 @@ class Progress:
         if self.log.detail[row] == END_OF_ROUND:
             return  # when a round ends is known before, and all is saved
         if every == math.inf:
-            done.seconds = 0.0
+            done.keep(0.0)
         elif every > 0:
             saved = math.floor(done.seconds / every)
             away = done.seconds / every - round(done.seconds / every)
             done.is_clear &= round(done.seconds / every) == 0 or abs(away) * every > CLOSE
-            done.seconds = saved * every
+            done.keep(saved * every)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from tests.agreement.random_model_runs import random_model_run
 from tests.agreement.random_runs import random_run
 from tests.properties.replay import Replay
 
@@ -90,6 +91,35 @@ def test_parquet__gives_every_metric_again(block: int, tmp_path: Path) -> None:
         assert msgspec.json.encode(metrics) == msgspec.json.encode(result.metrics())
         compared += 1
     assert compared > 30
+
+
+def test_parquet__gives_the_same_log_again(tmp_path: Path) -> None:
+    """With everything a log can hold: parts of GPUs, preemptions, refusals, nodes that go down."""
+    kinds: set[int] = set()
+    shared = 0
+    for number in range(60):
+        run = random_model_run(7_000_000 + number)
+        log = bl.simulate(
+            run.workload,
+            run.cluster,
+            run.scheduler,
+            knowledge=run.knowledge,
+            seed=run.seed,
+            horizon=run.horizon,
+        ).log
+        log.frame().write_parquet(tmp_path / "events.parquet")
+        again = Schedule.from_frame(
+            pl.read_parquet(tmp_path / "events.parquet"),
+            horizon=log.horizon,
+            decisions=log.decisions,
+        )
+        for field in dataclasses.fields(Schedule):
+            np.testing.assert_array_equal(getattr(again, field.name), getattr(log, field.name))
+        assert again.sha256() == log.sha256()
+        kinds |= set(log.kind.tolist())
+        shared += int((log.alloc_slot != WHOLE_GPUS).sum())
+    assert len(kinds) == len(KINDS) - 1, "all but fallbacks"
+    assert shared > 50
 
 
 def troubled_run(seed: int) -> tuple[bl.Workload, bl.Cluster]:

@@ -13,6 +13,8 @@ import berthline as bl
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.gpu_types import GpuType
 from berthline.model.schedule import (
+    FALLBACK,
+    FALLBACK_REASONS,
     FINISH,
     KINDS,
     NODE_DOWN,
@@ -29,6 +31,8 @@ from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from berthline.policies.scheduler import Scheduler
 
 # Made-up GPU types with round speeds; V100 = 1.
 SLOW = GpuType("SLOW", 125, 16_384, 10, 100, measured_speed=0.5)
@@ -53,7 +57,9 @@ def nodes(*gpus: int, **fields: Sequence[Any]) -> Cluster:
     return Cluster.from_groups(groups, extra_types=(SLOW, FAST))
 
 
-def run(workload: Workload, cluster: Cluster, scheduler: str, **options: Any) -> Schedule:
+def run(
+    workload: Workload, cluster: Cluster, scheduler: Scheduler | str, **options: Any
+) -> Schedule:
     """Simulate with both simulators and return the log on which they agree."""
     logs = {
         simulator: bl.simulate(workload, cluster, scheduler, simulator=simulator, **options).log
@@ -123,4 +129,6 @@ def _line(log: Schedule, row: int) -> str:
         return f"{line} on " + " ".join(f"{node}:{gpus}" for node, gpus in shares)
     if kind == REJECT:
         return f"{line} ({REJECT_REASONS[detail]})"
+    if kind == FALLBACK:
+        return f"{line} ({FALLBACK_REASONS[detail]})"
     return f"{line} ({PREEMPT_REASONS[detail]})" if kind == PREEMPT else line

@@ -57,12 +57,24 @@ def test_las__has_three_queues() -> None:
 def test_las__promotion_of_a_job_that_has_waited_longer_than_it_ran() -> None:
     """At 100 job 0 yields. It is promoted once it has waited more than the 100 s it ran: at 210.
 
-    Job 1 has then run 110 s and waited 80 s; it is promoted when it has waited more than 110 s: not
-    at 240, but at 250.
+    Job 1 has waited 80 s before. While it runs, it keeps the first queue for these and for q1, so
+    it yields at 280. Job 0 has then waited 180 s, and keeps its GPU for 180 s beyond q1.
     """
     workload = jobs((0, 300, 1), (20, 500, 1))
     log = run(workload, gpus(1), "fcfs!las:q1=100:q2=1000:promote=1:every=10")
-    assert preemptions(log)[:3] == [(100, 0), (210, 1), (250, 0)]
+    assert preemptions(log)[:3] == [(100, 0), (280, 1), (460, 0)]
+
+
+def test_las__a_promoted_job_has_a_turn_of_q1_not_of_one_decision() -> None:
+    """Promotion asks for a wait of 4 times the run, so what was waited adds only a fourth.
+
+    Job 0 runs 100 s, job 1 then runs on. At 510 job 0 has waited 410 s > 4 * 100 and takes the GPU:
+    job 1 has run 410 s by then. It keeps it for q1 and 410 / 4 - 100 s, and ends its 200 s.
+    """
+    workload = jobs((0, 200, 1), (20, 900, 1))
+    log = run(workload, gpus(1), "fcfs!las:q1=100:q2=1000:promote=4:every=10")
+    assert preemptions(log) == [(100, 0), (510, 1)]
+    assert finishes(log)[0] == 610
 
 
 def test_las__order_and_rule_agree_by_default() -> None:

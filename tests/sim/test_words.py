@@ -40,7 +40,7 @@ def probe(workload: Workload, cluster: Cluster) -> dict[Moment, dict[str, float]
                 seen.setdefault((simulation.now, job), {})[word] = value
         return choose(simulation)
 
-    with mock.patch("berthline.sim.reference.choose", note_and_choose):
+    with mock.patch("berthline.sim.reference_decision_point.choose", note_and_choose):
         Simulation(inputs).run(lambda _: None)
     return seen
 

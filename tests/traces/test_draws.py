@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
+from berthline import _native
 from berthline.sim.random import stream_key, uniform
-from berthline.traces.draws import Draws, Lattice, normal_quantile
+from berthline.traces.draws import Draws, Lattice, Lists, exp, normal_quantile, running_sums
 from berthline.traces.quantile_table import QuantileTable
 
 
@@ -27,6 +29,14 @@ def test_a_number_depends_on_its_own_place_alone():
         np.testing.assert_array_equal(small.uniform(column), large.uniform(column)[4:6, :20])
     several = Draws(1, range(4, 6), jobs=3).uniform_of_episodes("week", 7)
     np.testing.assert_array_equal(several, large.uniform_of_episodes("week", 9)[4:6, :7])
+
+
+def test_episodes_are_drawn_by_any_numbers():
+    numbers = [7, 2**62 + 5, 0, 2**32]
+    table = Draws(5, numbers, jobs=3).uniform("run")
+    key = stream_key(5, "generate/run")
+    expected = [[uniform(key, number, job) for job in range(3)] for number in numbers]
+    np.testing.assert_array_equal(table, expected)
 
 
 def test_columns_seeds_and_episodes_differ():
@@ -94,3 +104,79 @@ def test_a_table_of_quantiles_is_close_to_the_function():
     np.testing.assert_allclose(table.at(u, which), expected, rtol=1e-4)
     ends = np.array([[0.0, 1.0 - 2.0**-53]])
     np.testing.assert_allclose(table.at(ends), lognormal(ends))
+
+
+def test_exponentials_are_good_to_the_last_place_or_two():
+    x = np.concatenate((np.linspace(-40.0, 40.0, 100_001), np.linspace(-700.0, 700.0, 10_001)))
+    exact = np.array([math.exp(value) for value in x.tolist()])
+    assert (np.abs(exp(x.copy()) - exact) <= 1.5 * np.spacing(exact)).all()
+    ends = exp(np.array([-np.inf, -1000.0, 0.0, 1000.0, np.inf]))
+    low, high = math.exp(-700.0), math.exp(700.0)
+    np.testing.assert_allclose(ends, [low, low, 1.0, high, high], rtol=1e-15)
+
+
+def test_logarithms_are_good_to_the_last_place_or_two():
+    draws = Draws(3, range(20), jobs=5000)
+    exact = np.array([-math.log(1.0 - u) for u in draws.uniform("a").ravel().tolist()])
+    found = draws.exponential("a").ravel()
+    assert (np.abs(found - exact) <= 1.5 * np.spacing(exact)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+def test_running_sums(rows):
+    table = Draws(1, range(rows), jobs=50).uniform("x")
+    factors = Draws(1, range(rows), jobs=1).uniform("y")
+    expected = np.cumsum(table * factors, axis=1)
+    np.testing.assert_array_equal(running_sums(table.copy(), factors), expected)
+    np.testing.assert_array_equal(running_sums(table.copy(), 2.5), np.cumsum(table * 2.5, axis=1))
+
+
+def lists_of_all_kinds() -> list[np.ndarray]:
+    u = Draws(2, jobs=3000).uniform("points")[0]
+    return [
+        np.sort(u),
+        np.array([]),
+        np.array([0.5]),
+        np.linspace(0.0, 1.0, 41),
+        np.sort(np.round(u[:200], 2)),  # many points twice
+        np.concatenate((np.sort(u[:300]) * 1e-9, [0.4, 1e6])),  # nearly all in one cell
+        np.array([0.25, 0.25, 0.25]),
+    ]
+
+
+def test_places_in_lists_are_those_of_a_search():
+    lists = lists_of_all_kinds()
+    values = np.concatenate((Draws(3, jobs=4000).uniform("v")[0], *lists, [-1.0, 2.0, 1e7]))
+    which = np.arange(len(values)) % len(lists)
+    for shift in range(len(lists)):
+        number = (which + shift) % len(lists)
+        found = Lists(lists).reached(values, number)
+        expected = [
+            np.searchsorted(lists[own], value, side="right")
+            for own, value in zip(number, values, strict=True)
+        ]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_heights_on_lines_are_those_of_numpy():
+    points = [np.unique(points) for points in lists_of_all_kinds() if points.size]
+    heights = [np.sin(37.0 * own) for own in points]
+    x = np.concatenate((Draws(3, jobs=4000).uniform("v")[0], *points, [-1.0, 2.0, 1e7]))
+    lists = Lists(points, heights)
+    for number, (own, height) in enumerate(zip(points, heights, strict=True)):
+        found = lists.at(x, np.full(x.shape, number))
+        np.testing.assert_array_equal(found, np.interp(x, own, height))
+    np.testing.assert_array_equal(lists.at(x), np.interp(x, points[0], heights[0]))
+    with pytest.raises(ValueError, match="without heights"):
+        Lists(points).at(x)
+
+
+def test_tables_of_other_sizes_are_refused():
+    for call in (
+        lambda: _native.normal_quantiles(np.zeros(3), np.zeros(4)),
+        lambda: _native.fill_uniform(1, np.zeros(3, np.int64), np.zeros(4)),
+        lambda: _native.running_sums(np.zeros((2, 3)), np.ones(4)),
+        lambda: _native.count_limits(np.zeros(2), np.zeros(1), np.zeros(3, np.int64)),
+    ):
+        with pytest.raises(ValueError, match="differ in size"):
+            call()

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from berthline import _native
 from berthline.errors import ConfigError, TraceError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
@@ -343,6 +344,27 @@ def test_where_series_begin():
     )
     begins = [sorted(set(row)) for row in starts_of(length).tolist()]
     assert begins == [[0, 2, 3, 6], list(range(8)), [0]]
+
+
+def test_whose_a_job_repeats():
+    user = np.array([[0, 1, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1]])
+    chance = np.array([[0.1, 0.1, 0.2, 0.9, 0.3, 0.1], [0.1, 0.1, 0.6, 0.1, 0.5, 0.1]])
+    origin = np.empty_like(user)
+    _native.repeat_origins(user, chance, 0.5, 2, origin)
+    assert origin.tolist() == [[0, 1, 0, 3, 1, 3], [0, 0, 2, 3, 4, 2]]
+
+
+def test_a_slow_episode_does_not_depend_on_others(fitted):
+    """Its weeks may be so slow that jobs come long after they would without levels."""
+    weeks = [Week(rate, 0.0) for rate in (0.001, 0.001, 3.0, 3.0, 3.0)]
+    slow = msgspec.structs.replace(fitted, weeks=weeks)
+    together = slow.episodes(count=30, jobs=60, seed=1).columns
+    lengths = together["submit"][:, -1]
+    assert lengths.max() > 10 * np.median(lengths)
+    for number in range(30):
+        alone = slow.episodes(count=1, first=number, jobs=60, seed=1).columns
+        for name, table in alone.items():
+            np.testing.assert_array_equal(table[0], together[name][number], err_msg=name)
 
 
 def test_a_wait_check_is_rows_and_plain_data():

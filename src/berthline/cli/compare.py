@@ -11,6 +11,14 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
+from berthline.cli.energy_rate import (
+    EnergyPeriod,
+    EnergyRateFile,
+    check_energy_rate,
+    cost_of,
+    read_energy_rate,
+)
+from berthline.cli.groups import By, read_groupings, show_compared_groups
 from berthline.cli.options import (
     ClusterName,
     Force,
@@ -53,7 +61,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from berthline.evaluate.compare import AverageMetrics, Comparison, Judgement
+    from berthline.evaluate.comparison import AverageMetrics, Comparison, Judgement
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
 
@@ -69,6 +77,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
+      berthline compare synthetic --by size --energy-rate tariff.csv
     """
 
     workload: WorkloadName
@@ -89,6 +98,9 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     set: Settings = ()
     format: Format = None
     map: Map = None
+    by: By = ()
+    energy_rate: EnergyRateFile = None
+    energy_period: EnergyPeriod = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -113,9 +125,12 @@ def main(argv: list[str]) -> int:
         )
     for text in (*schedulers, *filter(None, [options.baseline])):
         Scheduler.parse(text)  # before any work: a misspelt name should not cost a minute
+    groupings = read_groupings(options.by)
+    check_energy_rate(options.energy_rate, options.energy_period)
     cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
     directory = open_directory(options.out, verb="compare", force=options.force)
     workloads, cuts = windows_of(options, cluster)
+    rate = read_energy_rate(options.energy_rate, options.energy_period, workloads[0])
     with progress("comparing") as report:
         comparison = compare(
             workloads,
@@ -125,6 +140,8 @@ def main(argv: list[str]) -> int:
             knowledge=options.knowledge,
             seed=options.seed,
             windows=cuts,
+            energy_rate=rate,
+            by=groupings,
             progress=report,
         )
     summary = {
@@ -139,6 +156,7 @@ def main(argv: list[str]) -> int:
                 "schedulers": schedulers,
                 "baseline": comparison.baseline,
                 "set": read_settings(options.set),
+                "by": groupings,
                 "condition": None,
                 "conditions": cluster.conditions.changed(),
             },
@@ -152,6 +170,13 @@ def main(argv: list[str]) -> int:
         print_json(summary)
         return 0
     show(comparison, cluster)
+    for grouping in groupings:
+        print()
+        show_compared_groups(
+            grouping,
+            {each.scheduler: getattr(each, f"by_{grouping}") for each in comparison.schedulers},
+            comparison.windows,
+        )
     print()
     print_facts(
         {
@@ -247,8 +272,15 @@ def _values(comparison: Comparison) -> Table:
     )
     results = comparison.schedulers
     columns = []
-    for read, write, choose in _COLUMNS:
-        values = [read(result.metrics) for result in results]
+    measured = [
+        ([read(result.metrics) for result in results], write, choose)
+        for read, write, choose in _COLUMNS
+    ]
+    costs = [result.energy_cost for result in results if result.energy_cost is not None]
+    if costs:
+        table.add_column("energy\ncost", justify="right", no_wrap=True, vertical="bottom")
+        measured.append((costs, cost_of, min))
+    for values, write, choose in measured:
         best = choose(values)
         columns.append(
             [

@@ -16,7 +16,7 @@ from berthline.cli.output import print_facts, print_json, progress
 from berthline.cli.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from berthline.evaluate.compare import Comparison
+    from berthline.evaluate.comparison import Comparison
 
 BASELINE = "fcfs"
 USUAL = "fcfs+easy"

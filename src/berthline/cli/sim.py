@@ -10,6 +10,14 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
+from berthline.cli.energy_rate import (
+    EnergyPeriod,
+    EnergyRateFile,
+    check_energy_rate,
+    cost_of,
+    read_energy_rate,
+)
+from berthline.cli.groups import By, read_groupings, show_groups
 from berthline.cli.options import (
     ClusterName,
     Force,
@@ -47,9 +55,11 @@ from berthline.cli.output import (
 from berthline.cli.run_directory import open_directory
 from berthline.cli.traces_file import Map, format_options
 from berthline.errors import PolicyError
-from berthline.model.schedule import PREEMPT
+from berthline.model.schedule import FALLBACK, FALLBACK_REASONS, PREEMPT, REJECT, REJECT_REASONS
 
 if TYPE_CHECKING:
+    from berthline.evaluate.groups import GroupMetrics
+    from berthline.model.schedule import Schedule
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
@@ -62,6 +72,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
       berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
+      berthline sim synthetic --by user,size --energy-rate tariff.csv
     """
 
     workload: WorkloadName
@@ -86,6 +97,9 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         arg(help_behavior_hint="(default: until every job has finished)"),
     ] = None
     """Stop the clock there; jobs not finished by then count with the time spent so far."""
+    by: By = ()
+    energy_rate: EnergyRateFile = None
+    energy_period: EnergyPeriod = None
     simulator: Annotated[str, arg(metavar="NAME")] = "native"
     """native is fast; reference (needs simpy) is slow, and defines what is right."""
     json: Json = False
@@ -103,6 +117,8 @@ def main(argv: list[str]) -> int:
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
+    groupings = read_groupings(options.by)
+    check_energy_rate(options.energy_rate, options.energy_period)
     scheduler = read_scheduler(options)
     cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
     settings = format_options(options.map, options.set)
@@ -116,6 +132,7 @@ def main(argv: list[str]) -> int:
         format=options.format,
         settings=settings,
     )
+    rate = read_energy_rate(options.energy_rate, options.energy_period, workload)
     with progress("simulating") as report:
         result = simulate(
             workload,
@@ -128,6 +145,15 @@ def main(argv: list[str]) -> int:
             progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
         )
     summary = summarise(result)
+    groups: dict[str, list[GroupMetrics]] = {}
+    with progress("measuring") as report:
+        if rate is not None:
+            summary["energy_cost"] = result.energy_cost(rate)
+        for done, grouping in enumerate(groupings, start=1):
+            groups[grouping] = result.by(grouping)
+            # by_priority is there already, with fewer metrics, whatever is asked for.
+            summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
+            report(done, len(groupings), f"by {grouping}")
     if directory is not None:
         directory.write(
             command=shlex.join(["berthline", "sim", *argv]),
@@ -135,6 +161,7 @@ def main(argv: list[str]) -> int:
                 **msgspec.structs.asdict(options),
                 "scheduler": str(scheduler),
                 "set": read_settings(options.set),
+                "by": groupings,
                 "condition": None,
                 "conditions": cluster.conditions.changed(),
             },
@@ -148,7 +175,10 @@ def main(argv: list[str]) -> int:
         note_dropped_rows(workload)
         print_json(summary)
     else:
-        show(result)
+        show(result, cost=summary.get("energy_cost"))
+        for grouping, rows in groups.items():
+            print()
+            show_groups(grouping, rows)
         print()
         print_facts(
             {
@@ -200,8 +230,8 @@ def summarise(result: Result) -> dict[str, Any]:
     }
 
 
-def show(result: Result) -> None:
-    """Print a result for people."""
+def show(result: Result, *, cost: float | None = None) -> None:
+    """Print a result for people, with what its energy cost if that is known."""
     metrics, cluster = result.metrics(), result.cluster
     print(f"{result.scheduler}")
     print(
@@ -236,6 +266,7 @@ def show(result: Result) -> None:
             if metrics.deadline_miss_rate is None
             else f"{percent(metrics.deadline_miss_rate)} missed",
             "energy": f"{number(metrics.energy_kwh, 0 if metrics.energy_kwh >= 100 else 2)} kWh",
+            "cost": "" if cost is None else f"{cost_of(cost)} for energy, at the rates given",
             "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)"
             if len(result.workload.user_names) > 1
             else "",
@@ -247,7 +278,7 @@ def show(result: Result) -> None:
 
 
 def disturbances(result: Result) -> dict[str, str]:
-    """Return what came in between, in words: preemptions, refused starts, nodes that went down."""
+    """Return what came in between, in words: preemptions, refused starts, outages, fallbacks."""
     metrics = result.metrics()
     reasons = "; ".join(
         f"{reason} ({number(count)})"
@@ -259,10 +290,17 @@ def disturbances(result: Result) -> dict[str, str]:
         "preempted": f"{counted(jobs, 'job')}, {counted(metrics.preemptions, 'time')}: {reasons}"
         if reasons
         else "",
+        "lost": f"{number(metrics.lost_gpu_hours, 1)} GPU-hours held without lasting progress"
+        if metrics.lost_gpu_hours
+        else "",
         "refused": counted(metrics.refusals, "start") if metrics.refusals else "",
         "outages": f"nodes went down {counted(metrics.outages, 'time')}; "
         f"{percent(metrics.utilization.available)} of GPU-seconds were up"
         if metrics.outages
+        else "",
+        "fallbacks": f"best-fit stood in for a plan {counted(metrics.fallbacks, 'time')}: "
+        + _by_reason(result.log, FALLBACK, FALLBACK_REASONS)
+        if metrics.fallbacks
         else "",
     }
 
@@ -299,16 +337,16 @@ def shorter_than_its_jobs(result: Result) -> str:
 
 def rejected_by_reason(result: Result) -> str:
     """Return why jobs were rejected, in words; empty when none was."""
+    return _by_reason(result.log, REJECT, REJECT_REASONS)
+
+
+def _by_reason(log: Schedule, kind: int, reasons: tuple[str, ...]) -> str:
+    """Return how often each reason stands in rows of this kind, in words."""
     import numpy as np
 
-    from berthline.model.schedule import REJECT, REJECT_REASONS
-
-    log = result.log
-    counts = np.bincount(log.detail[log.kind == REJECT], minlength=len(REJECT_REASONS))
+    counts = np.bincount(log.detail[log.kind == kind], minlength=len(reasons))
     return "; ".join(
-        f"{reason} ({count:,})"
-        for reason, count in zip(REJECT_REASONS, counts, strict=True)
-        if count
+        f"{reason} ({count:,})" for reason, count in zip(reasons, counts, strict=True) if count
     )
 
 

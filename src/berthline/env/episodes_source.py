@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from berthline.env.drawn_ahead import DrawnAhead
 from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
@@ -121,8 +120,7 @@ class GeneratedEpisodes:
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
         self._load: tuple[float, float] | None = None
-        self._ahead = DrawnAhead(self._draw)
-        self._constants: Columns = {}
+        self._constants: dict[int, Columns] = {}  # by number of rows
         if low is not None and high is not None:
             self.set_load(low, high)
 
@@ -153,7 +151,6 @@ class GeneratedEpisodes:
                 expected="no load: all jobs are submitted at once",
             )
         self._load = (lowest, highest)
-        self._ahead.forget()
 
     def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
         """Return the load of each of these episodes if drawn now; None = the generator's own."""
@@ -165,24 +162,28 @@ class GeneratedEpisodes:
 
     def draw(self, keys: Keys) -> Columns:
         """Return the episodes of these (slot, episode) pairs, one row each."""
-        drawn = self._ahead.draw(_checked(keys))
-        return {
-            name: drawn[name] if name in drawn else self._constant(name, len(keys))
-            for name in _DEFAULTS
-        }
+        if not len(_checked(keys)):
+            return {name: np.empty((0, self.jobs), dtype) for name, (_, dtype) in _DEFAULTS.items()}
+        drawn = self._maker.columns(numbers_of(keys), self.loads(keys))
+        return {**self._constant_columns(len(keys), drawn), **drawn}
 
-    def _constant(self, name: str, count: int) -> npt.NDArray[Any]:
-        """Return a column that is the same in all jobs: filled once, not with every episode."""
-        table = self._constants.get(name)
-        if table is None or len(table) < count:
-            value, dtype = _DEFAULTS[name]
-            table = np.full((count, self.jobs), value, dtype)
-            table.setflags(write=False)
-            self._constants[name] = table
-        return table[:count]
-
-    def _draw(self, keys: Keys) -> Columns:
-        return self._maker.columns(numbers_of(keys), self.loads(keys))
+    def _constant_columns(self, count: int, drawn: Columns) -> Columns:
+        """Return the columns that are not drawn: filled for the largest count so far, not anew."""
+        found = self._constants.get(count)
+        if found is None:
+            most = max(self._constants, default=0)
+            if count > most:
+                found = {
+                    name: np.full((count, self.jobs), value, dtype)
+                    for name, (value, dtype) in _DEFAULTS.items()
+                    if name not in drawn
+                }
+            else:
+                found = {name: table[:count] for name, table in self._constants[most].items()}
+            for table in found.values():
+                table.setflags(write=False)
+            self._constants[count] = found
+        return found
 
 
 class TraceWindows:
@@ -241,10 +242,9 @@ class TraceWindows:
                 where=where,
                 expected=f"windows of 1 to {end - self._first:,} jobs",
             )
-        self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
         self._windows = {
-            name: np.lib.stride_tricks.sliding_window_view(column, self.jobs)
-            for name, column in self._columns.items()
+            name: np.lib.stride_tricks.sliding_window_view(getattr(workload, name), self.jobs)
+            for name in _DEFAULTS
         }
 
     def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
@@ -277,6 +277,7 @@ class WholeTrace:
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
         self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
+        self._views = {name: column[None, :] for name, column in self._columns.items()}
 
     def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
         """Return 0 for every episode: the job it begins with."""
@@ -285,7 +286,11 @@ class WholeTrace:
     def draw(self, keys: Keys) -> Columns:
         """Return the workload once per pair: views of the same memory, however many there are."""
         shape = (len(_checked(keys)), self.jobs)
-        return {name: np.broadcast_to(column, shape) for name, column in self._columns.items()}
+        if len(self._views["submit"]) != shape[0]:
+            self._views = {
+                name: np.broadcast_to(column, shape) for name, column in self._columns.items()
+            }
+        return dict(self._views)
 
 
 def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
@@ -299,6 +304,8 @@ def _checked(keys: Keys) -> Keys:
             f"episodes are asked for by {keys.dtype} of shape {keys.shape}",
             expected="(n, 2) of int64: slot and episode",
         )
+    if len(keys) and keys.view(np.uint64).max() < MOST_SLOTS:  # nearly always, and cheap to see
+        return keys
     if len(keys) and (keys.min() < 0 or (keys.max(axis=0) >= (MOST_SLOTS, MOST_EPISODES)).any()):
         raise ConfigError(
             f"slots and episodes from {keys.min()} to {keys.max()}",

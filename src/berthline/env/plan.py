@@ -20,7 +20,7 @@ from berthline.env.options import Options
 from berthline.env.rewards import Reward, resolve_reward
 from berthline.errors import ConfigError, PolicyError
 from berthline.model.cluster import Cluster
-from berthline.model.workload import Workload
+from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn, Workload
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs
@@ -119,10 +119,33 @@ class Plan:
     @property
     def draws_at_random(self) -> bool:
         """Whether placements or refusals are drawn."""
-        rules = (self.scheduler, *self.menu)
+        rules = [self.scheduler, *self.menu, *self.baseline]
         return self.cluster.conditions.refusal_rate > 0 or any(
             rule.placement == "random" for rule in rules
         )
+
+    @property
+    def baseline(self) -> list[Scheduler]:
+        """The scheduler that rewards compare with, if any does."""
+        compares = self.reward.uses(_BASELINE_WORDS)
+        return [Scheduler.parse(self.options.baseline)] if compares else []
+
+    @property
+    def uses_random(self) -> bool:
+        """Whether any formula asks for the word `random`."""
+        formulas = [
+            *(formula for table in TABLES for formula in self.formulas(table)),
+            *(
+                formula
+                for rule in (*self.menu, *self.experts, *self.baseline)
+                for formula in rule.formulas
+            ),
+            *(Formula.parse(text) for text in self.options.window_formulas),
+            *(term.parse() for term in self.reward.terms),
+        ]
+        if self.running_order is not None:
+            formulas.append(self.running_order)
+        return self.inputs.uses("random") or any("random" in f.words for f in formulas)
 
     @property
     def can_fail(self) -> bool:
@@ -135,14 +158,29 @@ class Plan:
             or (self.cluster.mtbf > 0).any()
         )
 
+    def horizon(
+        self, *, submit: FloatColumn, run: FloatColumn, gpus: IntColumn, gpu_milli: IntColumn
+    ) -> float | None:
+        """Return when an episode with these jobs is truncated; None = never."""
+        factor = self.options.horizon_factor
+        if not factor:
+            return None
+        # Added up one by one, as the native core does.
+        work = float(np.cumsum(run * (gpus.astype(np.int64) * gpu_milli))[-1])
+        return float(submit[-1]) + factor * work / WHOLE_GPU / self.cluster.total_gpus
+
     def formulas(self, table: str) -> list[Formula]:
         """Return the formulas of a table of the observation."""
         return self.columns.formulas(table, has_job_at_hand=self.seat == "place")
 
+    @property
+    def running_order(self) -> Formula | None:
+        """By what running jobs are chosen and sorted; None = none are shown."""
+        shows_running = self.seat == "preempt" or bool(self.columns.running)
+        return _running_order(self.seat, self.options) if shows_running else None
+
     def _seat_arguments(self) -> dict[str, Any]:
         options = self.options
-        shows_running = self.seat == "preempt" or bool(self.columns.running)
-        order = _running_order(self.seat, options) if shows_running else None
         return {
             "seat": self.seat,
             "window": options.window,
@@ -152,7 +190,11 @@ class Plan:
             else [],
             "running_window": options.running_window,
             **dict(
-                zip(("running_order", "running_order_changes"), formula_pair(order), strict=True)
+                zip(
+                    ("running_order", "running_order_changes"),
+                    formula_pair(self.running_order),
+                    strict=True,
+                )
             ),
             "waits": options.semantics == "wait",
             "protects_head": options.protect_head,
@@ -168,13 +210,15 @@ class Plan:
 
     def _reward_arguments(self) -> dict[str, Any]:
         baseline = None
-        if self.reward.uses(_BASELINE_WORDS):
-            scheduler = Scheduler.parse(self.options.baseline)
+        if self.baseline:
+            [scheduler] = self.baseline
             baseline = run_arguments(self.kinds.inputs(scheduler, self.options.knowledge))
+            baseline["may_fail"] = self.can_fail
         types = self.cluster.types
         return {
             "terms": [(term.occasion, formula_pair(term.parse())) for term in self.reward.terms],
             "baseline": baseline,
+            "sleep_w": float(self.cluster.conditions.sleep_w),
             "idle_w": np.array([kind.idle_w for kind in types])[self.cluster.gpu_type],
             "peak_w": np.array([kind.peak_w for kind in types])[self.cluster.gpu_type],
         }

@@ -45,11 +45,7 @@ class Supply:
 
     def __init__(self, plan: Plan, batch: _native.Batch, num_envs: int) -> None:
         self._plan, self._batch = plan, batch
-        self._uses_random = plan.inputs.uses("random") or any(
-            "random" in formula.words
-            for scheduler in (*plan.menu, *plan.experts)
-            for formula in scheduler.formulas
-        )
+        self._uses_random = plan.uses_random
         self._seeds = np.zeros(num_envs, np.int64)
         self._next = np.zeros(num_envs, np.int64)  # episode to be drawn
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
@@ -157,8 +153,11 @@ class Supply:
         self._next[envs] = keys[:, 1] + 1
 
     def _failures(self, seed: int, columns: _Columns, row: int) -> list[tuple[float, int, int]]:
-        last, longest = float(columns["submit"][row, -1]), float(columns["run"][row].max())
-        found = outages(self._plan.cluster, seed=seed, until=2.0 * last + 10.0 * longest)
+        one = {name: columns[name][row] for name in ("submit", "run", "gpus", "gpu_milli")}
+        until = self._plan.horizon(**one)
+        if until is None:
+            until = 2.0 * float(one["submit"][-1]) + 10.0 * float(one["run"].max())
+        found = outages(self._plan.cluster, seed=seed, until=until)
         return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
 
     def _columns(self, keys: npt.NDArray[np.int64]) -> _Columns:

@@ -8,13 +8,21 @@ for in JCT is named as that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from berthline.errors import ConfigError
+from berthline.evaluate.comparison import (
+    AverageMetrics,
+    Comparison,
+    Judgement,
+    PerMetric,
+    SchedulerResult,
+)
 from berthline.evaluate.distribution import Distribution
 from berthline.evaluate.fairness import Fairness
+from berthline.evaluate.groups import averaged, check_grouping
 from berthline.evaluate.job_table import JobCounts
 from berthline.evaluate.queue_length import QueueLength
 from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
@@ -22,6 +30,8 @@ from berthline.evaluate.utilization import Utilization
 from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
+    from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.groups import GroupMetrics
     from berthline.evaluate.metrics import Metrics
     from berthline.model.cluster import Cluster
 
@@ -33,94 +43,7 @@ JCT_TOLERANCE = 1.02
 
 TRADE = "trades JCT for slowdown"
 
-_T = TypeVar("_T")
 _Record = TypeVar("_Record", Distribution, QueueLength, Utilization)
-
-
-class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
-    """One thing for each metric that schedulers are judged by."""
-
-    jct_mean: _T
-    jct_p99: _T
-    bounded_slowdown_mean: _T
-    wait_mean: _T
-    makespan: _T
-    utilization: _T
-
-
-class Judgement(Ratio, frozen=True, kw_only=True):
-    """A ratio to the baseline and what it says, in words."""
-
-    verdict: str
-
-
-class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """The metrics of one scheduler, each the mean of its values in the windows."""
-
-    jct: Distribution
-    wait: Distribution
-    slowdown: Distribution
-    bounded_slowdown: Distribution
-    makespan: float
-    utilization: Utilization
-    energy_kwh: float
-    energy_per_job_kwh: float
-    fairness: Fairness
-    queue: QueueLength
-    preemptions: float
-    deadline_miss_rate: float | None
-    load_imbalance: float
-
-
-class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One scheduler over all windows.
-
-    Attributes:
-        scheduler: its text, as it was given.
-        jobs: counts summed over windows.
-        metrics: means over windows.
-        per_window: one value per window, in order.
-        against_baseline: paired ratios; below 1 = smaller than the baseline's.
-        log_sha256: of each window's log.
-        wall_seconds: simulation time of all windows together.
-    """
-
-    scheduler: str
-    jobs: JobCounts
-    metrics: AverageMetrics
-    per_window: PerMetric[list[float]]
-    against_baseline: PerMetric[Judgement]
-    log_sha256: list[str]
-    wall_seconds: float
-
-
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What `compare` found.
-
-    Attributes:
-        workload: name of the workload (of the first, when there are several).
-        cluster: name of the cluster.
-        conditions: how jobs ran there, as far as it differs from the defaults.
-        knowledge: what all schedulers knew about run times.
-        seed: of all runs and of the intervals.
-        windows: how many windows each scheduler ran.
-        window_jobs: jobs in each of them.
-        baseline: the scheduler that the others are compared with.
-        schedulers: one result each, in the order given.
-        best: the best fixed scheduler in hindsight, by the mean over windows of each metric; of
-            equals the first.
-    """
-
-    workload: str
-    cluster: str
-    conditions: dict[str, float]
-    knowledge: str
-    seed: int
-    windows: int
-    window_jobs: list[int]
-    baseline: str
-    schedulers: list[SchedulerResult]
-    best: PerMetric[str]
 
 
 def compare(
@@ -134,6 +57,8 @@ def compare(
     windows: int = 1,
     conditions: Mapping[str, float] | None = None,
     simulator: str = "native",
+    energy_rate: EnergyRate | None = None,
+    by: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every scheduler on the same windows and compare each with the baseline.
@@ -149,10 +74,13 @@ def compare(
             more or less where it does not divide), each on an empty cluster from time 0.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` or `reference`.
+        energy_rate: price or carbon per kWh over time, on the clock of each workload; windows cut
+            from one keep their time in it.
+        by: also compare groups of jobs: `user`, `pool`, `size`, `priority`.
         progress: called after each run with (done, total, label).
 
     Raises:
-        ConfigError: no or duplicate schedulers, or more windows than jobs.
+        ConfigError: no or duplicate schedulers, more windows than jobs, or no such grouping.
         BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
     """
     from berthline.model.cluster import Cluster
@@ -166,23 +94,40 @@ def compare(
     if conditions:
         cluster = cluster.with_conditions(conditions)
 
+    for grouping in by:
+        check_grouping(grouping)
     measured: list[list[Metrics]] = [[] for _ in names]
+    costs: list[list[float]] = [[] for _ in names]
+    groups: list[dict[str, list[list[GroupMetrics]]]] = [{g: [] for g in by} for _ in names]
     wall_seconds = [0.0] * len(names)
     window_jobs: list[int] = []
     total = len(workloads) * windows * len(names)
-    for window in _cut(workloads, windows):
+    for window, begins in _cut(workloads, windows):
         window_jobs.append(len(window))
         for index, name in enumerate(names):
             result = simulate(
                 window, cluster, name, knowledge=knowledge, seed=seed, simulator=simulator
             )
             measured[index].append(result.metrics())
+            if energy_rate is not None:
+                costs[index].append(result.energy_cost(energy_rate.shifted(begins)))
+            for grouping in by:
+                groups[index][grouping].append(result.by(grouping))
             wall_seconds[index] += result.wall_seconds
             if progress is not None:
                 progress(sum(map(len, measured)), total, f"{name} on {window.name}")
 
     results = [
-        _summarise(name, runs, measured[reference], seconds, seed=seed, is_baseline=i == reference)
+        msgspec.structs.replace(
+            _summarise(
+                name, runs, measured[reference], seconds, seed=seed, is_baseline=i == reference
+            ),
+            energy_cost=_mean(costs[i]) if costs[i] else None,
+            **{
+                f"by_{grouping}": {row.group: row for row in averaged(tables)}
+                for grouping, tables in groups[i].items()
+            },
+        )
         for i, (name, runs, seconds) in enumerate(zip(names, measured, wall_seconds, strict=True))
     ]
     return Comparison(
@@ -205,19 +150,19 @@ def _check_windows(workloads: list[Workload], windows: int) -> None:
     fewest = min(map(len, workloads))
     if not 1 <= windows <= fewest:
         raise ConfigError(
-            f"windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
+            f"--windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
         )
 
 
-def _cut(workloads: list[Workload], windows: int) -> Iterator[Workload]:
-    """Yield the windows one at a time, so that only one is in memory."""
+def _cut(workloads: list[Workload], windows: int) -> Iterator[tuple[Workload, float]]:
+    """Yield the windows and their zeros, one at a time, so that only one is in memory."""
     for workload in workloads:
         if windows == 1:
-            yield workload
+            yield workload, 0.0
             continue
         for index in range(windows):
             first, last = (len(workload) * i // windows for i in (index, index + 1))
-            yield workload.window(first, last)
+            yield workload.window(first, last), float(workload.submit[first])
 
 
 def _with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
@@ -306,6 +251,7 @@ def _average(runs: list[Metrics]) -> AverageMetrics:
         ),
         queue=_average_record([run.queue for run in runs]),
         preemptions=_mean([run.preemptions for run in runs]),
+        lost_gpu_hours=_mean([run.lost_gpu_hours for run in runs]),
         deadline_miss_rate=_mean(rates) if rates else None,
         load_imbalance=_mean([run.load_imbalance for run in runs]),
     )

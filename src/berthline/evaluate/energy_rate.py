@@ -17,7 +17,12 @@ from berthline.model.workload import FloatColumn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from berthline.model.workload import Workload
+
 _COLUMNS = ("time", "value")
+
+UNIX_TIMES = 1e8
+"""Times from here on are seconds since 1970: no workload begins three years after its zero."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,28 +91,44 @@ class EnergyRate:
         Raises:
             ConfigError: the file cannot be read, or a line does not hold a step.
         """
-        path = Path(path)
-        times: list[float] = []
-        values: list[float] = []
-        for line, time, value in _steps(path):
-            if times and not time > times[-1]:
-                raise ConfigError(
-                    f"time {time:g} is not after {times[-1]:g}",
-                    where=f"{path}, line {line}",
-                    expected="times that ascend",
-                )
-            times.append(time)
-            values.append(value)
-        if not times:
-            raise ConfigError(
-                "the file has no step", where=str(path), expected="a line below the header"
-            )
+        times, values = _read(Path(path))
         try:
-            return cls(times=np.array(times) - origin, values=values, period=period)
+            return cls(times=times - origin, values=values, period=period)
         except ConfigError as error:
             raise ConfigError(
                 error.what, where=str(path), expected=error.expected, hint=error.hint
             ) from None
+
+    @classmethod
+    def for_workload(
+        cls, path: Path | str, workload: Workload, *, period: float = math.inf
+    ) -> EnergyRate:
+        """Read a rate from a CSV file whose times are on the workload's clock, or Unix times.
+
+        Times that begin in 1973 or later (`UNIX_TIMES`) are Unix times: they are put on the clock
+        of a workload whose trace says when it was recorded.
+
+        Raises:
+            ConfigError: as `from_csv`; or the times are Unix times and the workload has no date.
+        """
+        first = float(_read(Path(path))[0][0])
+        origin = 0.0
+        if first >= UNIX_TIMES:
+            recorded = workload.provenance.get("origin_unix_time")
+            if recorded is None:
+                raise ConfigError(
+                    f"its times are Unix times, from {first:.0f} on, but {workload.name} has no "
+                    "date to match them with",
+                    where=str(path),
+                    expected="seconds on the workload's clock, from 0 or earlier on",
+                    hint="subtract the time that is to be the workload's zero",
+                )
+            origin = float(recorded)
+        return cls.from_csv(path, origin=origin, period=period)
+
+    def shifted(self, seconds: float) -> EnergyRate:
+        """Return the rate on a clock whose zero is so many seconds later."""
+        return EnergyRate(np.asarray(self.times) - seconds, self.values, self.period)
 
     def integral(self, times: FloatColumn) -> FloatColumn:
         """Return the integral of the rate up to each time, up to a constant (value x seconds)."""
@@ -126,6 +147,26 @@ class EnergyRate:
             before + added_up[step] + values[step] * (since - (begins[step] - begins[0]))
         )
         return found
+
+
+def _read(path: Path) -> tuple[FloatColumn, list[float]]:
+    """Return the times and values of a file."""
+    times: list[float] = []
+    values: list[float] = []
+    for line, time, value in _steps(path):
+        if times and not time > times[-1]:
+            raise ConfigError(
+                f"time {time:g} is not after {times[-1]:g}",
+                where=f"{path}, line {line}",
+                expected="times that ascend",
+            )
+        times.append(time)
+        values.append(value)
+    if not times:
+        raise ConfigError(
+            "the file has no step", where=str(path), expected="a line below the header"
+        )
+    return np.array(times), values
 
 
 def _steps(path: Path) -> Iterator[tuple[int, float, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from berthline.model.schedule import PREEMPT
 from berthline.model.workload import WHOLE_GPU, FloatColumn, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
@@ -39,6 +40,16 @@ PRIORITY_GROUPS = 8
 
 ANY_POOL = "any pool"
 """The group of jobs that may use every pool."""
+
+
+SIZES = (
+    "no GPU",
+    "part of a GPU",
+    "1 GPU",
+    "2 GPUs",
+    *(f"{2 ** (k - 1) + 1} to {2**k} GPUs" for k in range(2, 32)),
+)
+"""The groups of jobs by size."""
 
 
 class GroupMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +105,7 @@ def group_table(
     Raises:
         ConfigError: there is no such grouping.
     """
-    if by not in GROUPINGS:
-        what, expected, hint = unknown_name("grouping", by, GROUPINGS)
-        raise ConfigError(what, expected=expected, hint=hint)
+    check_grouping(by)
     table = job_table(log, workload)
     groups = GROUPINGS[by](table, workload)
     held, energy = _of_jobs(log, workload, cluster, table)
@@ -141,6 +150,62 @@ def group_table(
     ]
 
 
+def check_grouping(by: str) -> None:
+    """Raise a ConfigError unless there is a grouping of this name."""
+    if by not in GROUPINGS:
+        what, expected, hint = unknown_name("grouping", by, GROUPINGS)
+        raise ConfigError(what, expected=expected, hint=hint)
+
+
+def averaged(tables: Sequence[Sequence[GroupMetrics]]) -> list[GroupMetrics]:
+    """Return one table for several windows.
+
+    Counts, GPU-seconds and energy are sums over windows; distributions and the deadline miss rate
+    are means over the windows in which the group has such jobs.
+    """
+    members: dict[str, list[GroupMetrics]] = {}
+    for row in itertools.chain.from_iterable(tables):
+        members.setdefault(row.group, []).append(row)
+    found = []
+    for label, rows in sorted(members.items(), key=lambda member: _rank(member[0])):
+        rates = [row.deadline_miss_rate for row in rows if row.deadline_miss_rate is not None]
+        found.append(
+            GroupMetrics(
+                group=label,
+                jobs=sum(row.jobs for row in rows),
+                completed=sum(row.completed for row in rows),
+                jct=_mean_of([row.jct for row in rows]),
+                wait=_mean_of([row.wait for row in rows]),
+                bounded_slowdown=_mean_of([row.bounded_slowdown for row in rows]),
+                rho=_mean_of([row.rho for row in rows]),
+                gpu_seconds=sum(row.gpu_seconds for row in rows),
+                energy_kwh=sum(row.energy_kwh for row in rows),
+                preemptions=sum(row.preemptions for row in rows),
+                deadline_miss_rate=sum(rates) / len(rates) if rates else None,
+            )
+        )
+    return found
+
+
+def _rank(label: str) -> float:
+    """Return where a group stands among others: sizes and numbers by their value."""
+    if label in SIZES:
+        return SIZES.index(label)
+    try:
+        return float(label.partition(" to ")[0])
+    except ValueError:
+        return 0.0
+
+
+def _mean_of(values: Sequence[Distribution]) -> Distribution:
+    return Distribution(
+        **{
+            field: sum(getattr(value, field) for value in values) / len(values)
+            for field in Distribution.__struct_fields__
+        }
+    )
+
+
 def user_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by user."""
     return _present(workload.user_names, table.of_counted(workload.user))
@@ -157,9 +222,7 @@ def size_groups(table: JobTable, workload: Workload) -> Groups:
     classes = np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64)
     member = np.where(gpus == 0, 0, 2 + classes)
     member[table.of_counted(workload.gpu_milli) < WHOLE_GPU] = 1
-    labels = ["no GPU", "part of a GPU", "1 GPU", "2 GPUs"]
-    labels += [f"{2 ** (k - 1) + 1} to {2**k} GPUs" for k in range(2, 32)]
-    return _present(labels, member)
+    return _present(SIZES, member)
 
 
 def priority_groups(table: JobTable, workload: Workload) -> Groups:

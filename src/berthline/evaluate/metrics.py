@@ -37,6 +37,7 @@ from berthline.evaluate.job_table import (
     slowdowns,
     waits,
 )
+from berthline.evaluate.lost_work import lost_gpu_seconds
 from berthline.evaluate.queue_length import QueueLength, max_queue_length, mean_queue_length
 from berthline.evaluate.stretches import stretches
 from berthline.evaluate.utilization import (
@@ -80,6 +81,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueLength
     preemptions: int
     preemptions_by_reason: dict[str, int]
+    lost_gpu_hours: float
     refusals: int
     outages: int
     deadline_miss_rate: float | None
@@ -103,6 +105,7 @@ def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
     counts = job_counts(table)
     ran = stretches(log, table)
     seconds = node_seconds(log, workload, cluster, ran, table.end)
+    lost = lost_gpu_seconds(log, workload, cluster, ran)
     waited_again = ran.waited_again
     del ran
     groups = priority_groups(table, workload)
@@ -140,6 +143,7 @@ def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
         ),
         preemptions=int(reasons.sum()),
         preemptions_by_reason=dict(zip(PREEMPT_REASONS, reasons.tolist(), strict=True)),
+        lost_gpu_hours=float(lost.sum()) / 3600,
         refusals=int(np.count_nonzero(log.kind == REFUSE)),
         outages=int(np.count_nonzero(log.kind == NODE_DOWN)),
         deadline_miss_rate=deadline_miss_rate(table, workload),

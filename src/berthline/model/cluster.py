@@ -1,26 +1,26 @@
 """Cluster: nodes with GPUs, in pools, as columns.
 
 A node's *id* is its position; placement rules break every tie by the lowest id, so the order of
-nodes is part of the semantics. A CLUSTER argument is a preset's name (presets.py), a TOML file or
-`uniform:NODESxGPUS[:TYPE]`. GPU types go by the names in gpu_types.py, whatever spelling was given.
+nodes is part of the semantics. A CLUSTER argument is a preset's name (presets.py), a TOML file
+(cluster_file.py) or `uniform:NODESxGPUS[:TYPE]`. GPU types go by the names in gpu_types.py,
+whatever spelling was given.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from berthline.errors import ConfigError, misfit, unknown_name
+from berthline.errors import ConfigError, unknown_name
 from berthline.model.conditions import Conditions
-from berthline.model.gpu_types import GpuType, canonical_name, gpu_type
+from berthline.model.gpu_types import GpuType, gpu_type
 from berthline.model.limits import Outage, PoolRules, Quota
 from berthline.model.workload import MAX_MEMORY_MIB
 
@@ -52,60 +52,6 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     nodes_per_rack: int = 0
     mtbf: float = 0.0
     mttr: float = 0.0
-
-
-Amount = Annotated[float, msgspec.Meta(ge=0)]
-
-
-class GpuTypeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A GPU type that a cluster file defines, in a table `[gpu_types.NAME]`; see GpuType."""
-
-    tflops: Annotated[float, msgspec.Meta(gt=0)]
-    memory_mib: Annotated[int, msgspec.Meta(ge=0)]
-    idle_w: Amount
-    peak_w: Amount
-    tflops_fp32: Amount | None = None
-    source: str = "the cluster file"
-    is_guess: bool = False
-    speed: Annotated[float, msgspec.Meta(gt=0)] | None = None
-
-
-class QuotaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A `[[quotas]]` entry; see Quota."""
-
-    gpus: Annotated[float, msgspec.Meta(ge=0, le=MAX_GPUS)]
-    pool: str = ""
-    user: str = ""
-    gpu_type: str = ""
-
-
-class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table `[pools.NAME]`; see PoolRules."""
-
-    borrow: bool = False
-    lend: bool = False
-
-
-class OutageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An `[[outages]]` entry: some nodes, a rack, or a share of all nodes (lowest ids first)."""
-
-    down: Amount
-    up: Amount | None = None
-    nodes: list[int] = []
-    rack: str = ""
-    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-
-
-class ClusterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, and what they are like."""
-
-    name: str = ""
-    nodes: list[NodeGroup]
-    gpu_types: dict[str, GpuTypeEntry] = {}
-    conditions: dict[str, Any] = {}
-    quotas: list[QuotaEntry] = []
-    pools: dict[str, PoolEntry] = {}
-    outages: list[OutageEntry] = []
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -261,108 +207,9 @@ class Cluster:
         Raises:
             ConfigError: the file cannot be read, or does not describe a cluster.
         """
-        path = Path(path)
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-            layout = msgspec.convert(content, ClusterFile)
-        except OSError as error:
-            raise ConfigError(
-                f"cannot read the cluster file: {error.strerror}", where=str(path)
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-            what, where, expected = misfit(
-                error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}
-            )
-            raise ConfigError(
-                f"not a cluster file: {what}",
-                where=", ".join(filter(None, (str(path), where))),
-                expected=expected or _LAYOUTS.get(where.partition(" ")[0], _LAYOUT_OF_NODES),
-                hint="see docs/reference/cluster.md",
-            ) from None
-        extra = []
-        for name, entry in layout.gpu_types.items():
-            figures = msgspec.structs.asdict(entry)
-            extra.append(GpuType(name=name, measured_speed=figures.pop("speed"), **figures))
-        cluster = cls.from_groups(layout.nodes, name=layout.name or path.stem, extra_types=extra)
-        try:
-            return cluster.with_rules(layout)
-        except ConfigError as error:
-            raise ConfigError(
-                error.what,
-                where=", ".join(filter(None, (str(path), error.where))),
-                expected=error.expected,
-                hint=error.hint,
-            ) from None
+        from berthline.model.cluster_file import read_cluster_file
 
-    def with_rules(self, layout: ClusterFile) -> Cluster:
-        """Return this cluster with the conditions, quotas, pool rules and outages of a file.
-
-        Raises:
-            ConfigError: one of them names a pool, rack, node or GPU type that is not there.
-        """
-        for name in layout.pools:
-            self._check_pool(name, f"[pools.{name}]")
-        for name, value in layout.conditions.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigError(f"condition {name} is {value!r}", expected="a number")
-        kinds = [kind.name for kind in self.types]
-        quotas = []
-        for number, entry in enumerate(layout.quotas, start=1):
-            if entry.pool:
-                self._check_pool(entry.pool, f"quota {number}")
-            kind = entry.gpu_type
-            if kind and kind not in kinds:
-                kind = canonical_name(kind)
-            if kind and kind not in kinds:
-                what, expected, hint = unknown_name("GPU type", entry.gpu_type, kinds)
-                raise ConfigError(
-                    what, where=f"quota {number}", expected=f"{expected}, as the nodes", hint=hint
-                )
-            quotas.append(Quota(gpus=entry.gpus, pool=entry.pool, user=entry.user, gpu_type=kind))
-        return dataclasses.replace(
-            self,
-            conditions=self.conditions.replace(layout.conditions),
-            quotas=tuple(quotas),
-            pool_rules={
-                name: PoolRules(borrow=entry.borrow, lend=entry.lend)
-                for name, entry in layout.pools.items()
-            },
-            outages=tuple(
-                self._outage(entry, f"outage {number}")
-                for number, entry in enumerate(layout.outages, start=1)
-            ),
-        )
-
-    def _check_pool(self, name: str, where: str) -> None:
-        if name not in self.pool_names:
-            what, expected, hint = unknown_name("pool", name, self.pool_names)
-            if not self.pool_names:
-                expected = "a pool of the nodes, but none has one"
-            raise ConfigError(what, where=where, expected=expected, hint=hint)
-
-    def _outage(self, entry: OutageEntry, where: str) -> Outage:
-        up = np.inf if entry.up is None else entry.up
-        if not up > entry.down:
-            raise ConfigError(
-                f"down is {entry.down:g} and up is {up:g}",
-                where=where,
-                expected="up after down, in seconds",
-            )
-        nodes = set(entry.nodes)
-        if entry.rack:
-            if entry.rack not in self.rack_names:
-                what, expected, hint = unknown_name("rack", entry.rack, self.rack_names)
-                raise ConfigError(what, where=where, expected=expected, hint=hint)
-            rack = self.rack_names.index(entry.rack)
-            nodes.update(np.flatnonzero(self.rack == rack).tolist())
-        nodes.update(range(round(entry.share * self.num_nodes)))
-        if not nodes or not all(0 <= node < self.num_nodes for node in nodes):
-            raise ConfigError(
-                "it is no outage of nodes of the cluster",
-                where=where,
-                expected=f"nodes = [0, ...] up to {self.num_nodes - 1}, a rack, or a share",
-            )
-        return Outage(down=entry.down, up=up, nodes=tuple(sorted(nodes)))
+        return read_cluster_file(path)
 
     def with_conditions(self, changes: Mapping[str, float]) -> Cluster:
         """Return this cluster with some of its conditions changed."""
@@ -395,15 +242,6 @@ class Cluster:
             + expected,
             hint=hint or "one node with all GPUs (no placement at all) is uniform:1x512",
         )
-
-
-_LAYOUT_OF_NODES = "[[nodes]] groups, each with count and gpus"
-_LAYOUTS = {
-    "quota": "gpus, and whose: pool, user or gpu_type",
-    "outage": "down, up, and which: nodes, rack or share",
-    "pools": "borrow or lend",
-}
-"""What is expected in the parts of a cluster file."""
 
 
 def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:

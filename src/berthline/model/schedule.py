@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import polars as pl
 
-SUBMIT, START, FINISH, REJECT, PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP = range(9)
+SUBMIT, START, FINISH, REJECT, PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP, FALLBACK = range(10)
 KINDS = (
     "submit",
     "start",
@@ -30,10 +31,19 @@ KINDS = (
     "refuse",
     "node down",
     "node up",
+    "fallback",
 )
 
 PREEMPT_REASONS = ("for another job", "its node went down", "end of its round", "to move it")
 FOR_ANOTHER, NODE_WENT_DOWN, END_OF_ROUND, TO_MOVE = range(4)
+
+FALLBACK_REASONS = (
+    "no best plan was proved in time",
+    "too many ways to fill the nodes",
+    "its own nodes cannot take it now",
+)
+"""Why best-fit stands in for a planned placement (`milp`)."""
+NOT_IN_TIME, TOO_MANY_WAYS, NOT_ON_OWN_NODES = range(3)
 
 NO_JOB = -1
 """The job of a row about a node."""
@@ -59,14 +69,13 @@ class Schedule:
         kind: index into KINDS. A start after a preemption is a RESUME.
         job: job id (row of the workload); NO_JOB in rows about nodes.
         detail: START, RESUME: first row of the job's allocation; REJECT: index into
-            REJECT_REASONS; PREEMPT: index into PREEMPT_REASONS; NODE_DOWN, NODE_UP: node id;
-            otherwise -1.
+            REJECT_REASONS; PREEMPT: index into PREEMPT_REASONS; FALLBACK: index into
+            FALLBACK_REASONS; NODE_DOWN, NODE_UP: node id; otherwise -1.
         alloc_node: node id of each allocation row.
         alloc_gpus: GPUs taken on that node; 1 also for a part of one, 0 for a job without GPUs.
         alloc_slot: for a part of a GPU, the number of the shared GPU on its node; else WHOLE_GPUS.
         horizon: the time after which no event was processed; infinity = the run went to its end.
         decisions: how many decision points there were.
-        fallbacks: how often a planned placement (`milp`) gave no plan and best-fit stood in.
     """
 
     time: npt.NDArray[np.float64]  # (num_events,)
@@ -78,7 +87,6 @@ class Schedule:
     alloc_slot: npt.NDArray[np.int32]  # (num_allocations,)
     horizon: float
     decisions: int
-    fallbacks: int = 0
 
     def __len__(self) -> int:
         return len(self.time)
@@ -103,6 +111,11 @@ class Schedule:
         starts: npt.NDArray[np.bool_] = (self.kind == START) | (self.kind == RESUME)
         return starts
 
+    @property
+    def fallbacks(self) -> int:
+        """How often a planned placement (`milp`) gave no plan and best-fit stood in."""
+        return int(np.count_nonzero(self.kind == FALLBACK))
+
     def sha256(self) -> str:
         """Return the hash of all rows; equal hashes mean equal schedules, allocations included."""
         digest = hashlib.sha256()
@@ -120,50 +133,40 @@ class Schedule:
         return digest.hexdigest()
 
     def frame(self) -> pl.DataFrame:
-        """Return the log as a table: time, kind, job, nodes, gpus, reason.
+        """Return the log as a table: time, kind, job, nodes, gpus, reason, slots.
 
-        In rows about nodes, `job` is empty and `nodes` holds the node.
+        In rows about nodes, `job` is empty and `nodes` holds the node. `slots` holds the numbers of
+        shared GPUs, and is empty for whole ones.
         """
-        import polars as pl
+        from berthline.model.schedule_table import frame_of
 
-        starts = self.is_start
-        first = self.detail[starts]
-        counts = np.diff(first, append=len(self.alloc_node))
-        events = np.repeat(np.flatnonzero(starts), counts).astype(np.uint32)
-        about_nodes = np.flatnonzero((self.kind == NODE_DOWN) | (self.kind == NODE_UP))
-        allocations = (
-            pl.DataFrame(
-                {
-                    "event": np.concatenate([events, about_nodes.astype(np.uint32)]),
-                    "nodes": np.concatenate([self.alloc_node, self.detail[about_nodes]]),
-                    "gpus": pl.concat(
-                        [
-                            pl.Series(self.alloc_gpus, dtype=pl.Int32),
-                            pl.repeat(None, len(about_nodes), dtype=pl.Int32, eager=True),
-                        ]
-                    ),
-                }
-            )
-            .group_by("event", maintain_order=True)
-            .agg("nodes", pl.col("gpus").drop_nulls())
-        )
-        names = (*REJECT_REASONS, *PREEMPT_REASONS, None)
-        reasons = np.full(len(self), len(names) - 1, dtype=np.uint32)
-        for kind, offset in ((REJECT, 0), (PREEMPT, len(REJECT_REASONS))):
-            rows = np.flatnonzero(self.kind == kind)
-            reasons[rows] = self.detail[rows] + offset
-        return (
-            pl.DataFrame(
-                {
-                    "time": self.time,
-                    "kind": pl.Series(self.kind, dtype=pl.UInt8).replace_strict(
-                        dict(enumerate(KINDS)), return_dtype=pl.String
-                    ),
-                    "job": pl.Series(self.job, dtype=pl.Int32).replace(NO_JOB, None),
-                    "reason": pl.Series(names, dtype=pl.String).gather(pl.Series(reasons)),
-                }
-            )
-            .with_row_index("event")
-            .join(allocations, on="event", how="left", maintain_order="left")
-            .select("time", "kind", "job", "nodes", "gpus", "reason")
-        )
+        return frame_of(self)
+
+    @classmethod
+    def from_frame(
+        cls, frame: pl.DataFrame, *, horizon: float = np.inf, decisions: int = 0
+    ) -> Schedule:
+        """Return the log that `frame()` gave this table.
+
+        Args:
+            frame: the table.
+            horizon: of the run, which the table does not hold.
+            decisions: likewise.
+
+        Raises:
+            ConfigError: the table is none that `frame()` gives.
+        """
+        from berthline.model.schedule_table import schedule_of
+
+        return schedule_of(frame, horizon=horizon, decisions=decisions)
+
+    @classmethod
+    def read(cls, directory: Path | str) -> Schedule:
+        """Return the log in a run directory that `berthline sim --out` wrote.
+
+        Raises:
+            ConfigError: there is none, or a file of it cannot be read.
+        """
+        from berthline.model.schedule_table import read_run
+
+        return read_run(Path(directory))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import MissingExtraError
+from berthline.model.schedule import NOT_IN_TIME, NOT_ON_OWN_NODES, TOO_MANY_WAYS
 from berthline.policies.milp_loads import (
     Demand,
     FreeNodes,
@@ -57,11 +58,12 @@ def plan(
     next_blocked: float = 0.5,
     time_limit: float = 0.1,
     seed: int = 0,
-) -> Plan | None:
-    """Return where the first jobs go, at the least cost; None = no optimum was proved in time.
+) -> Plan | int:
+    """Return where the first jobs go, at the least cost; or why no plan was found.
 
-    The first job starts if it fits at all, whatever the weights: it is never given up for later
-    ones. All results are the same on every call, unless the time limit ends one of them.
+    A reason is an index into FALLBACK_REASONS. The first job starts if it fits at all, whatever the
+    weights: it is never given up for later ones. All results are the same on every call, unless the
+    time limit ends one of them.
 
     Args:
         jobs: waiting jobs, in order.
@@ -88,7 +90,7 @@ def plan(
     try:
         loads = Loads(nodes, demands, later)
     except TooManyLoadsError:
-        return None
+        return TOO_MANY_WAYS
     program = Program()
     cost = fragmented * ((loads.gpus > 0) & (loads.gpus < loads.total))
     columns = program.integers(cost, 0, loads.uses_at_most(demands))
@@ -102,8 +104,8 @@ def plan(
     for demand in later:
         add_next(program, columns, loads, demand, next_blocked * len(demand.jobs))
     solution = program.solve(time_limit, seed)
-    if solution is None:
-        return None
+    if isinstance(solution, int):
+        return solution
     return read(solution[columns], loads, demands, count)
 
 
@@ -142,8 +144,8 @@ class Program:
             self.entries.append((row, columns, np.broadcast_to(values, len(columns))))
         self.bounds.append((lower, upper))
 
-    def solve(self, time_limit: float, seed: int) -> Ints | None:
-        """Return an optimal solution; None = none was proved in time."""
+    def solve(self, time_limit: float, seed: int) -> Ints | int:
+        """Return an optimal solution, or why none was found (index into FALLBACK_REASONS)."""
         highspy = solver()
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self.entries, strict=True))
         cost, lower, upper = (np.concatenate(parts) for parts in zip(*self.columns, strict=True))
@@ -182,8 +184,11 @@ class Program:
             np.full(self.num_columns, int(highspy.HighsVarType.kInteger), np.int32),
         )
         highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
+        status = highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return NOT_ON_OWN_NODES
+        if status != highspy.HighsModelStatus.kOptimal:
+            return NOT_IN_TIME
         solution: Ints = np.rint(highs.getSolution().col_value).astype(np.int64)
         return solution
 

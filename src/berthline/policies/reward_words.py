@@ -32,7 +32,7 @@ REWARD_WORDS: dict[str, Word] = {
             "true GPU-seconds that jobs in the system still need",
             "state",
         ),
-        Word("power_w", "system", "W", "power that the GPUs draw", "state"),
+        Word("power_w", "system", "W", "power that GPUs, and nodes that sleep, draw", "state"),
         Word("total_work", "system", "GPU s", "true work of all jobs of the episode"),
         Word("horizon", "system", "s", "when the episode is cut off; infinity = never"),
         Word("num_jobs", "system", "jobs", "jobs of the episode"),

@@ -122,8 +122,11 @@ that yield before they have saved anything would go round for ever."""
 _TURNS = {"every": 60.0, "min_run": SAVES_FIRST}
 
 LAS_QUEUE = (
-    "where(promote * (wait > promote * attained / gpus), 0, (attained >= q1) + (attained >= q2))"
+    "where(promote * (wait > promote * (attained - q1 * running) / gpus), 0,"
+    " (attained >= q1) + (attained >= q2))"
 )
+"""While a promoted job runs, it keeps the first queue for another q1 GPU-seconds, as in Tiresias,
+which sets its counters back. Without that it would yield as soon as it has run at all."""
 LAS_OPTIONS = {"q1": 3250.0, "q2": 18000.0, "promote": 8.0}
 
 
@@ -144,7 +147,8 @@ PREEMPTIONS: dict[str, Preemption] = {
             LAS_QUEUE,
             {**LAS_OPTIONS, **_TURNS},
             "least attained service: three queues by GPU-seconds received (Tiresias' 2D-LAS); a job"
-            " that has waited promote times as long as it has run is in the first queue",
+            " that has waited promote times as long as it has run is in the first queue, for"
+            " another q1 GPU-seconds",
         ),
         Preemption(
             "gittins",

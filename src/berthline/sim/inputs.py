@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from berthline.errors import ConfigError, PolicyError, SimulationError, unknown_name
 from berthline.model.cluster import Cluster
-from berthline.model.gpu_types import GPU_TYPES, type_names
+from berthline.model.gpu_types import type_names
+from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.outages import Outages, outages
@@ -32,7 +33,7 @@ FIRST_PREDICTION = 3600.0
 
 Plan = Callable[
     [list[int], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    Sequence[tuple[int, int]],
+    Sequence[tuple[int, int]] | int,
 ]
 
 
@@ -79,7 +80,7 @@ class Inputs:
         typical: kinds of jobs and their numbers, for the placement `fgd`; else empty.
         plan: for the placement `milp`, a function that places a job with those after it; given
             their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
-            (node, gpus) pairs, or nothing.
+            (node, gpus) pairs, or why there is no plan (index into FALLBACK_REASONS).
     """
 
     workload: Workload
@@ -168,7 +169,7 @@ def prepare(
     estimate = _known_run_times(workload, scheduler, knowledge)
     job_class, may_use, class_reason, borrow_class = _classes(workload, cluster)
     words = {word for formula in scheduler.formulas for word in formula.words}
-    node_speed, reference_speed = _speeds(workload, cluster)
+    node_speed, reference_speed = speeds(workload, cluster)
     inputs = Inputs(
         workload=workload,
         cluster=cluster,
@@ -247,20 +248,6 @@ def _failures_until(workload: Workload, horizon: float | None) -> float:
     if horizon is not None:
         return horizon
     return 2.0 * float(workload.submit[-1]) + 10.0 * float(workload.run.max())
-
-
-def _speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColumn]:
-    """Return the speed of each node, and of the GPU type that each job's run time is on."""
-    if not cluster.conditions.gpu_speeds:
-        return np.ones(cluster.num_nodes), np.ones(len(workload))
-    speed = np.array([kind.speed for kind in cluster.types])[cluster.gpu_type]
-    known = {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
-    of_set = [known[workload.reference_type]]
-    for text in workload.gpu_type_sets:
-        names = [name for name in type_names(text) if name in known]
-        # A job that asks for one type has run on that type.
-        of_set.append(known[names[0]] if len(names) == 1 else of_set[0])
-    return speed, np.array(of_set)[workload.gpu_types + 1]
 
 
 def _classes(

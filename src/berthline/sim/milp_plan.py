@@ -2,7 +2,7 @@
 
 The discipline decides who starts; the program decides where, with the next jobs in view. Only jobs
 on whole GPUs of their own pool are planned. When the solver proves no optimum in time, best-fit's
-allocation stands, and the log counts a fallback. The same function serves both simulators.
+allocation stands, and the log has a row that says why. The same function serves both simulators.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
+from berthline.model.schedule import NOT_ON_OWN_NODES
 from berthline.model.workload import WHOLE_GPU
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def milp_plan(inputs: Inputs) -> Plan:
             workload.memory_mib[jobs],
         )
 
-    def place(jobs: list[int], gpus: Ints, cpus: Ints, memory_mib: Ints) -> list[tuple[int, int]]:
+    def place(
+        jobs: list[int], gpus: Ints, cpus: Ints, memory_mib: Ints
+    ) -> list[tuple[int, int]] | int:
         most = scheduler.plan_jobs
         planned = [
             job
@@ -76,7 +79,7 @@ def milp_plan(inputs: Inputs) -> Plan:
             and fewest_nodes(job) > 0
         ]
         if not planned or planned[0] != jobs[0]:
-            return []
+            return NOT_ON_OWN_NODES
         free = (gpus, cpus, memory_mib)
         found = plan(
             gangs(planned[:most], *free),
@@ -90,6 +93,8 @@ def milp_plan(inputs: Inputs) -> Plan:
             most_jobs=most,
             time_limit=scheduler.plan_seconds,
         )
-        return list(found[0].items()) if found and found[0] else []
+        if isinstance(found, int):
+            return found
+        return list(found[0].items()) if found[0] else NOT_ON_OWN_NODES
 
     return place

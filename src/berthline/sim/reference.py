@@ -4,24 +4,22 @@ It is written to be read, not to be fast: every quantity is worked out afresh fr
 below, and after every start the decision begins again from the top. The native core must give the
 same log, event for event. docs/concepts/semantics.md says the same in words.
 
-This file has the events; decisions are in reference_decide.py and reference_preempt.py, placement
-in reference_place.py, speed in reference_speed.py, what words mean in reference_words.py.
+This file has the events, reference_state.py what they change. Decisions are in
+reference_decision_point.py, reference_decide.py and reference_preempt.py, placement in
+reference_place.py, speed in reference_speed.py, what words mean in reference_words.py.
 """
 
 from __future__ import annotations
 
 import bisect
-import heapq
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.errors import MissingExtraError
 from berthline.model.schedule import (
     END_OF_ROUND,
     FINISH,
-    FOR_ANOTHER,
     NO_JOB,
     NODE_DOWN,
     NODE_UP,
@@ -35,12 +33,11 @@ from berthline.model.schedule import (
     TO_MOVE,
     Schedule,
 )
-from berthline.sim.gittins import GittinsTable
 from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 from berthline.sim.random import uniform
-from berthline.sim.reference_decide import choose, next_round
-from berthline.sim.reference_place import change, never_fits, place, unused_slot
-from berthline.sim.reference_preempt import choose_moves, choose_victims
+from berthline.sim.reference_clock import Clock, next_multiple
+from berthline.sim.reference_decision_point import decide, decide_round
+from berthline.sim.reference_place import change, never_fits, unused_slot
 from berthline.sim.reference_speed import (
     delay_on,
     expected_left,
@@ -49,14 +46,7 @@ from berthline.sim.reference_speed import (
     rate_on,
     saved,
 )
-from berthline.sim.reference_state import (
-    NEW_SLOT,
-    Allocation,
-    Free,
-    Running,
-    Share,
-    Usage,
-)
+from berthline.sim.reference_state import NEW_SLOT, Allocation, Running, Share, State, Usage
 from berthline.sim.reference_words import WORDS
 
 if TYPE_CHECKING:
@@ -64,15 +54,10 @@ if TYPE_CHECKING:
 
     from berthline.policies.formulas import Formula
 
-try:
-    import simpy
-except ImportError:
-    raise MissingExtraError("simpy", "dev", "the reference simulator") from None
-
 # What can be due at one instant, in the order in which it happens. RETURN: a job that had to stay
 # out of the queue comes back. TIMER: nothing but a reason to decide.
-_UP, _DOWN, _RETURN, _TIMER = "up", "down", "return", "timer"
-_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, _TIMER: 5}
+_UP, _DOWN, _RETURN, TIMER = "up", "down", "return", "timer"
+_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, TIMER: 5}
 
 
 def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -86,101 +71,42 @@ def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedu
     return simulation.run(progress or (lambda _: None))
 
 
-class Clock(simpy.Environment):
-    """SimPy's clock, with events at given times: a delay added to now may miss one by a bit."""
-
-    def at(self, time: float, callback: Callable[[object], None]) -> None:
-        """Call back at a time, after what is already due then."""
-        event: simpy.Event = self.event()
-        event._ok, event._value = True, None
-        event.callbacks.append(callback)
-        queue: list[tuple[float, int, int, simpy.Event]] = self._queue  # type: ignore[assignment]
-        heapq.heappush(queue, (time, 1, next(self._eid), event))
-
-
-class Simulation:
+class Simulation(State):
     """The state of one run and everything that happens to it."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self.inputs: Inputs = inputs
-        self.scheduler = inputs.scheduler
-        self.conditions = inputs.cluster.conditions
-        workload, cluster = inputs.workload, inputs.cluster
-        self.submit: list[float] = workload.submit.tolist()
-        self.run_time: list[float] = workload.run.tolist()
-        self.estimate: list[float] = inputs.estimate.tolist()
-        self.gpus: list[int] = workload.gpus.tolist()
-        self.gpu_milli: list[int] = workload.gpu_milli.tolist()
-        self.cpus: list[int] = workload.cpus.tolist()
-        self.memory_mib: list[int] = workload.memory_mib.tolist()
-        self.user: list[int] = workload.user.tolist()
-        self.job_class: list[int] = inputs.job_class.tolist()
-        self.total: Free = Free(
-            cluster.gpus.tolist(),
-            [{} for _ in range(cluster.num_nodes)],
-            cluster.cpus.tolist(),
-            cluster.memory_mib.tolist(),
-        )
-        self.node_type: list[int] = cluster.gpu_type.tolist()
-        self.rack: list[int] = cluster.rack.tolist()
-        self.nodes_of_class = [np.flatnonzero(row).tolist() for row in inputs.may_use]
-
+        super().__init__(inputs)
         self.env = Clock()
         self.agenda: list[tuple[object, int, int]] = []  # (what, id, version) of this instant
         self.timer = math.inf
-        self.free: Free = self.total.copy()
-        self.up: list[bool] = [True] * cluster.num_nodes
-        self.idle_since = [0.0] * cluster.num_nodes
-        self.queue: list[int] = []  # waiting jobs, by id
-        self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they come back
-        self.running: dict[int, Running] = {}
-        self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes
-        self.quota_used = [0] * len(inputs.quotas.limit)
-
-        jobs = len(workload)
-        self.progress = [0.0] * jobs  # seconds of run time done and saved
-        self.version = [0] * jobs  # of the plan for the job's finish; others are void
-        self.restarts: list[int] = [0] * jobs
-        self.attempts = [0] * jobs
-        self.ran = [0.0] * jobs  # seconds, in stretches that have ended
-        self.attained = [0.0] * jobs  # GPU-seconds, likewise
-        self.predicted: list[float] = [math.nan] * jobs
-
-        self.usage = Usage()
-        self.user_usage: dict[int, Usage] = {}
-        self.finished_runs: dict[int | None, list[float]] = {}  # by user; None = all users
-        self.gittins: GittinsTable = GittinsTable()
-        self.arrived = 0
-        self.outages_left = len(inputs.outages.time)
-        self.decisions = 0
-        self.fallbacks = 0
-        self.preemptions = 0
-        self.log: list[tuple[float, int, int, int]] = []
-        self.allocated: list[Share] = []
 
     @property
     def now(self) -> float:
         """The clock."""
         return float(self.env.now)
 
-    def milli(self, job: int) -> int:
-        """Thousandths of GPUs of a job."""
-        return self.gpus[job] * self.gpu_milli[job]
-
     # --- events ----------------------------------------------------------------------------------
 
     def run(self, progress: Callable[[int], None]) -> Schedule:
         """Let everything happen, and return the log."""
-        for job, submit in enumerate(self.submit):
-            self.happen_after(submit, SUBMIT, job)
-        outages = self.inputs.outages
-        for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
-            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
+        self.plan_events()
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
             progress(self.arrived)
             if not self.agenda and not self.unfinished():
                 break  # nodes may go down and up for ever
+        return self.schedule(self.inputs.horizon)
+
+    def plan_events(self) -> None:
+        """Plan what does not depend on decisions: submissions and outages."""
+        for job, submit in enumerate(self.submit):
+            self.happen_after(submit, SUBMIT, job)
+        outages = self.inputs.outages
+        for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
+            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
+
+    def schedule(self, horizon: float) -> Schedule:
+        """Return the log so far."""
         time, kind, job_ids, detail = zip(*self.log, strict=True) if self.log else ((),) * 4
         nodes, gpus, slots = zip(*self.allocated, strict=True) if self.allocated else ((),) * 3
         return Schedule(
@@ -191,9 +117,8 @@ class Simulation:
             alloc_node=np.array(nodes, np.int32),
             alloc_gpus=np.array(gpus, np.int32),
             alloc_slot=np.array(slots, np.int32),
-            horizon=self.inputs.horizon,
+            horizon=horizon,
             decisions=self.decisions,
-            fallbacks=self.fallbacks,
         )
 
     def unfinished(self) -> bool:
@@ -210,7 +135,7 @@ class Simulation:
 
         def note(_: object) -> None:
             is_stale = (what == FINISH and self.version[number] != version) or (
-                what == _TIMER and self.timer != self.now
+                what == TIMER and self.timer != self.now
             )
             if is_stale:
                 return  # the job was preempted, its rate has changed, or the timer was set anew
@@ -223,6 +148,18 @@ class Simulation:
 
     def settle(self) -> None:
         """Do what is due at this instant, in its fixed order, then decide."""
+        touched = self.do_what_is_due()
+        is_round = self.scheduler.discipline == "rounds"
+        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
+        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
+        if may_decide:
+            self.decisions += 1
+            touched |= decide_round(self) if is_round else self.decide()
+        self.update_rates(touched)
+        self.set_timer(interval, decided=may_decide)
+
+    def do_what_is_due(self) -> set[int]:
+        """Let this instant's events happen; return the jobs whose GPUs were touched."""
         due = sorted(self.agenda, key=lambda event: (_SEQUENCE[event[0]], event[1]))
         self.agenda.clear()
         touched: set[int] = set()
@@ -238,14 +175,11 @@ class Simulation:
             elif what == _RETURN:
                 self.away.remove(number)
                 bisect.insort(self.queue, number)
-        is_round = self.scheduler.discipline == "rounds"
-        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
-        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
-        if may_decide:
-            self.decisions += 1
-            touched |= self.decide_round() if is_round else self.decide()
-        self.update_rates(touched)
-        self.set_timer(interval, decided=may_decide)
+        return touched
+
+    def decide(self) -> set[int]:
+        """Let the scheduler decide; return the jobs whose GPUs were touched."""
+        return decide(self)
 
     def set_timer(self, interval: float, *, decided: bool) -> None:
         """Plan the next instant at which there is a decision though nothing may happen."""
@@ -259,7 +193,7 @@ class Simulation:
             if (self.queue and (self.running or is_to_come)) or (rule is None and self.running):
                 self.timer = next_multiple(period, self.now)
         if math.isfinite(self.timer):
-            self.happen_at(self.timer, _TIMER, 0)
+            self.happen_at(self.timer, TIMER, 0)
 
     def arrive(self, job: int) -> None:
         """A job is submitted: it joins the queue, or is rejected if it can never fit."""
@@ -301,14 +235,6 @@ class Simulation:
         for job in self.jobs_on(node):
             touched |= self.preempt(job, NODE_WENT_DOWN)
         return touched
-
-    def jobs_on(self, node: int) -> list[int]:
-        """Return the jobs that run on a node, by id."""
-        return [
-            job
-            for job in sorted(self.running)
-            if any(share.node == node for share in self.running[job].allocation)
-        ]
 
     def start(self, job: int, allocation: Allocation) -> set[int]:
         """A waiting job starts on its allocation, unless the system refuses."""
@@ -399,75 +325,6 @@ class Simulation:
                 running.rate = rate
                 self.plan_finish(job, running.since - self.now)
 
-    # --- decisions -------------------------------------------------------------------------------
-
-    def decide(self) -> set[int]:
-        """Start jobs one after another until none can; return the jobs whose GPUs were touched."""
-        touched: set[int] = set()
-        while True:
-            choice = choose(self)
-            if choice is not None:
-                touched |= self.start(*choice)
-            elif self.scheduler.preemption is None:
-                return touched
-            elif self.scheduler.preemption.index is not None:
-                yielding = choose_victims(self)
-                if yielding is None:
-                    return touched
-                job, allocation, victims = yielding
-                for victim in sorted(victims):
-                    touched |= self.preempt(victim, FOR_ANOTHER)
-                touched |= self.start(job, allocation)
-            else:
-                moves = choose_moves(self)
-                if moves is None:
-                    return touched
-                for job, _ in moves[1:]:
-                    touched |= self.preempt(job, TO_MOVE)
-                for job, allocation in moves:
-                    touched |= self.start(job, allocation)
-
-    def decide_round(self) -> set[int]:
-        """Give the GPUs to the jobs of the next round."""
-        touched: set[int] = set()
-        stop, go = next_round(self)
-        for job in stop:
-            touched |= self.preempt(job, END_OF_ROUND)
-        for job in go:
-            allocation = place(self, job, self.free)
-            if allocation:
-                touched |= self.start(job, self.planned(job, go, allocation, self.free))
-        return touched
-
-    def planned(self, job: int, jobs: list[int], allocation: Allocation, free: Free) -> Allocation:
-        """Return where the job goes: as its rule found, or as a plan for it and the next says."""
-        if self.inputs.plan is None or self.milli(job) < 1000:
-            return allocation
-        following = jobs[jobs.index(job) :]
-        found = self.inputs.plan(
-            following,
-            np.array([gpus if up else 0 for gpus, up in zip(free.gpus, self.up, strict=True)]),
-            np.array(free.cpus),
-            np.array(free.memory_mib),
-        )
-        if not found:
-            self.fallbacks += 1
-            return allocation
-        return [Share(node, gpus) for node, gpus in found]
-
-    def next_gpus(self, job: int) -> int:
-        """Return the GPUs of the other job that waits since longest ago; 0 = there is none."""
-        others = [other for other in self.queue if other != job]
-        return self.gpus[others[0]] if others else 0
-
-    def count_quota(self, job: int, allocation: Allocation, sign: int) -> None:
-        """Add an allocation to the counters of quotas, or take it off."""
-        for counter in self.inputs.quotas.of_job(job):
-            kind = self.inputs.quotas.gpu_type[counter]
-            for node, gpus, _ in allocation:
-                if kind in (-1, self.node_type[node]):
-                    self.quota_used[counter] += sign * gpus * self.gpu_milli[job]
-
     def value(self, formula: Formula, job: int) -> float:
         """Return the value of a formula for a job."""
         return formula.evaluate(lambda word: float(WORDS[word](self, job)))
@@ -483,13 +340,3 @@ class Simulation:
         if not runs:
             return FIRST_PREDICTION
         return runs[-1] if len(runs) == 1 else (runs[-2] + runs[-1]) / 2
-
-
-def next_multiple(interval: float, now: float, *, at_least: bool = False) -> float:
-    """Return the first multiple of an interval after now, or with `at_least` from now on."""
-    count = float(math.floor(now / interval))
-    while count * interval < now or (count * interval == now and not at_least):
-        if count + 1 == count:
-            return math.inf  # the clock is too far on to tell multiples apart
-        count += 1
-    return count * interval

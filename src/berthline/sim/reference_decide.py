@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.sim.reference_place import change, closed_types, place
+from berthline.sim.reference_place import change, closed_types, place, planned
 from berthline.sim.reference_speed import expected, longest
 from berthline.sim.reference_state import Allocation, Free
 
@@ -35,18 +35,33 @@ def candidates(sim: Simulation) -> list[int]:
 
 def gate_is_open(sim: Simulation, job: int) -> bool:
     """A closed gate takes the job out of this decision; on idle nodes it is always open."""
+    if job in sim.held:
+        return False
     if sim.scheduler.gate is None:
         return True
+    return pool_is_idle(sim, job) or sim.value(sim.scheduler.gate, job) >= 0
+
+
+def pool_is_idle(sim: Simulation, job: int) -> bool:
+    """Whether no GPU is in use on the job's own nodes."""
     nodes = sim.nodes_of_class[sim.job_class[job]]
-    is_idle = all(
+    return all(
         sim.free.milli(node) == 1000 * sim.total.gpus[node] for node in nodes if sim.up[node]
     )
-    return is_idle or sim.value(sim.scheduler.gate, job) >= 0
 
 
 def choose(sim: Simulation) -> Choice | None:
     """Return the next job to start and its allocation; None = nothing more starts now."""
     jobs = candidates(sim)
+    found = choose_in_state(sim, jobs)
+    if found is None:
+        return None
+    job, allocation, free = found
+    return job, planned(sim, job, jobs, allocation, free)
+
+
+def choose_in_state(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | None:
+    """Return the next of these jobs to start, its allocation, and what that is a part of."""
     if not jobs:
         return None
     if sim.scheduler.discipline == "strict":
@@ -58,32 +73,45 @@ def choose(sim: Simulation) -> Choice | None:
     return _conservative(sim, jobs)
 
 
-def _first_placeable(sim: Simulation, jobs: list[int], free: Free) -> Choice | None:
+def _first_placeable(
+    sim: Simulation, jobs: list[int], free: Free
+) -> tuple[int, Allocation, Free] | None:
     for job in jobs:
         allocation = place(sim, job, free)
         if allocation:
-            return job, sim.planned(job, jobs, allocation, free)
+            return job, allocation, free
     return None
 
 
-def _easy(sim: Simulation, jobs: list[int]) -> Choice | None:
+def _easy(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | None:
     """Start the head, or a job that cannot delay the head's reservation."""
     head, *others = jobs
     allocation = place(sim, head, sim.free)
     if allocation:
-        return head, sim.planned(head, jobs, allocation, sim.free)
+        return head, allocation, sim.free
     reservation = reserve(sim, head)
     for job in others:
-        allocation = place(sim, job, sim.free)
-        if not allocation:
-            continue
-        if reservation is None or sim.now + expected(sim, job, allocation) <= reservation[0]:
-            return job, sim.planned(job, jobs, allocation, sim.free)
-        spare = sim.free.smaller(reservation[1])
-        allocation = place(sim, job, spare)
-        if allocation:
-            return job, sim.planned(job, jobs, allocation, spare)
+        found = may_pass(sim, job, reservation)
+        if found:
+            return job, *found
     return None
+
+
+def may_pass(
+    sim: Simulation, job: int, reservation: tuple[float, Free] | None
+) -> tuple[Allocation, Free] | None:
+    """Return where a job may go past a blocked head, and what that is a part of; None = nowhere.
+
+    It ends before the head's reservation, or leaves it alone. No reservation, no restriction.
+    """
+    allocation = place(sim, job, sim.free)
+    if not allocation:
+        return None
+    if reservation is None or sim.now + expected(sim, job, allocation) <= reservation[0]:
+        return allocation, sim.free
+    spare = sim.free.smaller(reservation[1])
+    allocation = place(sim, job, spare)
+    return (allocation, spare) if allocation else None
 
 
 def reserve(sim: Simulation, head: int) -> tuple[float, Free] | None:
@@ -102,7 +130,7 @@ def reserve(sim: Simulation, head: int) -> tuple[float, Free] | None:
     return None
 
 
-def _conservative(sim: Simulation, jobs: list[int]) -> Choice | None:
+def _conservative(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | None:
     """Give every job the earliest reservation in order; start the first that begins now."""
     # Step i of the profile says what is free from times[i] until times[i + 1].
     times, profile = [sim.now], [sim.free.copy()]
@@ -125,7 +153,7 @@ def _conservative(sim: Simulation, jobs: list[int]) -> Choice | None:
         if not allocation:
             continue  # too many nodes are down
         if first == 0:
-            return job, sim.planned(job, jobs, allocation, free)
+            return job, allocation, free
         if end not in times:
             after = sum(time < end for time in times)
             times.insert(after, end)

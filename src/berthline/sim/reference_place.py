@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.model.schedule import WHOLE_GPUS
+import numpy as np
+
+from berthline.model.schedule import FALLBACK, WHOLE_GPUS
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.random import uniform
 from berthline.sim.reference_fgd import growth
@@ -100,64 +102,80 @@ def place(sim: Simulation, job: int, free: Free, *, own_nodes: bool = False) -> 
 
     The nodes of its own pool come first; then, unless `own_nodes`, also those it may borrow.
     """
-    closed = closed_types(sim, job, sim.quota_used)
-    if closed is None:
-        return None
-    own = sim.job_class[job]
-    for job_class in (own,) if own_nodes else (own, int(sim.inputs.borrow_class[own])):
-        if (job, job_class) in sim.nodes_min:
-            nodes = [
-                node
-                for node in sim.nodes_of_class[job_class]
-                if sim.up[node] and sim.node_type[node] not in closed
-            ]
-            allocation = _place_on(sim, job, free, nodes, sim.nodes_min[job, job_class])
-            if allocation:
-                return allocation
+    for nodes, fewest in choices_of_nodes(sim, job, own_nodes=own_nodes):
+        allocation = place_on(sim, job, free, nodes, fewest, units(sim, job))
+        if allocation:
+            return allocation
     return None
 
 
-def _place_on(
-    sim: Simulation, job: int, free: Free, nodes: list[int], fewest: int
+def choices_of_nodes(
+    sim: Simulation, job: int, *, own_nodes: bool = False
+) -> list[tuple[list[int], int]]:
+    """Return nodes open to a job and how many of them it needs: its own, then with borrowed."""
+    closed = closed_types(sim, job, sim.quota_used)
+    if closed is None:
+        return []
+    own = sim.job_class[job]
+    return [
+        (
+            [
+                node
+                for node in sim.nodes_of_class[job_class]
+                if sim.up[node] and sim.node_type[node] not in closed
+            ],
+            sim.nodes_min[job, job_class],
+        )
+        for job_class in ((own,) if own_nodes else (own, int(sim.inputs.borrow_class[own])))
+        if (job, job_class) in sim.nodes_min
+    ]
+
+
+def place_on(
+    sim: Simulation, job: int, free: Free, nodes: list[int], fewest: int, left: int
 ) -> Allocation | None:
+    """Return where the placement rule puts `left` pieces of a job, on so many of these nodes."""
     rule = sim.scheduler.placement
     room = {node: capacity(sim, job, node, free) for node in nodes}
     if rule == "scatter":
-        allocation, left = [], units(sim, job)
+        allocation = []
         for node, most in room.items():
             if left and most:
-                allocation.append(_share(sim, job, node, min(most, left), free))
+                allocation.append(share_on(sim, job, node, min(most, left), free))
                 left -= min(most, left)
         return None if left else allocation
     if rule == "rack-aware":
-        nodes = _best_rack(sim, job, free, room, fewest)
+        nodes = _best_rack(sim, free, room, fewest, left)
     elif rule in ("defrag", "balance", "milp-candidates") and sim.milli(job) >= 1000:
         return _tiers(sim, job, free, room, fewest)
-    return _node_by_node(sim, job, free, {node: room[node] for node in nodes}, fewest)
+    return _node_by_node(sim, job, free, {node: room[node] for node in nodes}, fewest, left)
 
 
 def _node_by_node(
-    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int
+    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int, left: int
 ) -> Allocation | None:
     """Place on exactly the fewest nodes the job needs on an empty cluster.
 
     One node after another, each as full as possible; a node qualifies if the largest others can
     hold the rest.
     """
-    left = units(sim, job)
     if sum(sorted(room.values(), reverse=True)[:fewest]) < left:
         return None
     room = room.copy()
     allocation: Allocation = []
     for others in reversed(range(fewest)):
-        largest = sorted(room.values(), reverse=True)
-        at_least = left - sum(largest[:others])
-        nodes = [node for node, most in room.items() if most >= at_least]
+        nodes = qualifying(room, left, others)
         node = _pick(sim, job, nodes, free, len(allocation), left, room)
         pieces = min(room.pop(node), left)
-        allocation.append(_share(sim, job, node, pieces, free))
+        allocation.append(share_on(sim, job, node, pieces, free))
         left -= pieces
     return allocation
+
+
+def qualifying(room: dict[int, int], left: int, others: int) -> list[int]:
+    """Return the nodes with so much room that the `others` largest ones can hold the rest."""
+    at_least = left - sum(sorted(room.values(), reverse=True)[:others])
+    return [node for node, most in room.items() if most >= at_least]
 
 
 def _pick(
@@ -195,7 +213,7 @@ def _node_value(sim: Simulation, job: int, node: int, free: Free) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _share(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> Share:
+def share_on(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> Share:
     """Return what the job holds on a node; for a part of a GPU also on which GPU."""
     if sim.gpus[job] == 0:
         return Share(node, 0)
@@ -210,7 +228,7 @@ def _share(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> Sha
 
 
 def _best_rack(
-    sim: Simulation, job: int, free: Free, room: dict[int, int], fewest: int
+    sim: Simulation, free: Free, room: dict[int, int], fewest: int, left: int
 ) -> list[int]:
     """Return the nodes of the rack with the fewest free GPUs that holds the job; else all."""
     racks: dict[int, list[int]] = {}
@@ -219,7 +237,7 @@ def _best_rack(
     fitting = [
         (sum(free.milli(node) for node in nodes), rack)
         for rack, nodes in racks.items()
-        if sum(sorted((room[node] for node in nodes), reverse=True)[:fewest]) >= units(sim, job)
+        if sum(sorted((room[node] for node in nodes), reverse=True)[:fewest]) >= left
     ]
     return racks[min(fitting)[1]] if fitting else list(room)
 
@@ -237,6 +255,25 @@ def _tiers(
         found = best(nodes, sim.gpus[job], fewest, 1, order)
         found = found or best(nodes, sim.gpus[job], fewest, 2, order)
     return [Share(node, gpus) for node, gpus in found.items()] if found else None
+
+
+def planned(
+    sim: Simulation, job: int, jobs: list[int], allocation: Allocation, free: Free
+) -> Allocation:
+    """Return where the job goes: as its rule found, or as a plan for it and the next says."""
+    if sim.inputs.plan is None or sim.milli(job) < 1000:
+        return allocation
+    following = jobs[jobs.index(job) :]
+    found = sim.inputs.plan(
+        following,
+        np.array([gpus if up else 0 for gpus, up in zip(free.gpus, sim.up, strict=True)]),
+        np.array(free.cpus),
+        np.array(free.memory_mib),
+    )
+    if isinstance(found, int):
+        sim.write(FALLBACK, job, found)
+        return allocation
+    return [Share(node, gpus) for node, gpus in found]
 
 
 def change(sim: Simulation, free: Free, job: int, allocation: Allocation, sign: int) -> None:

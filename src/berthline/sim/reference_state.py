@@ -1,11 +1,18 @@
-"""What the reference simulator keeps: free resources, running jobs, GPU-seconds used."""
+"""What the reference simulator keeps: free resources, running jobs, GPU-seconds used, and all."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from berthline.model.schedule import WHOLE_GPUS
+from berthline.sim.gittins import GittinsTable
+
+if TYPE_CHECKING:
+    from berthline.sim.inputs import Inputs
 
 NEW_SLOT = -2
 """Placement: a part of a GPU on one that nobody uses; its number is given at the start."""
@@ -100,3 +107,86 @@ class Running:
     since: float
     rate: float
     expected_end: float = 0.0
+
+
+class State:
+    """Everything that a run knows at an instant, but for what is to come."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs: Inputs = inputs
+        self.scheduler = inputs.scheduler
+        self.conditions = inputs.cluster.conditions
+        workload, cluster = inputs.workload, inputs.cluster
+        self.submit: list[float] = workload.submit.tolist()
+        self.run_time: list[float] = workload.run.tolist()
+        self.estimate: list[float] = inputs.estimate.tolist()
+        self.gpus: list[int] = workload.gpus.tolist()
+        self.gpu_milli: list[int] = workload.gpu_milli.tolist()
+        self.cpus: list[int] = workload.cpus.tolist()
+        self.memory_mib: list[int] = workload.memory_mib.tolist()
+        self.user: list[int] = workload.user.tolist()
+        self.job_class: list[int] = inputs.job_class.tolist()
+        self.total: Free = Free(
+            cluster.gpus.tolist(),
+            [{} for _ in range(cluster.num_nodes)],
+            cluster.cpus.tolist(),
+            cluster.memory_mib.tolist(),
+        )
+        self.node_type: list[int] = cluster.gpu_type.tolist()
+        self.rack: list[int] = cluster.rack.tolist()
+        self.nodes_of_class = [np.flatnonzero(row).tolist() for row in inputs.may_use]
+
+        self.free: Free = self.total.copy()
+        self.up: list[bool] = [True] * cluster.num_nodes
+        self.idle_since = [0.0] * cluster.num_nodes
+        self.queue: list[int] = []  # waiting jobs, by id
+        self.held: set[int] = set()  # waiting jobs that are out of this decision
+        self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they come back
+        self.running: dict[int, Running] = {}
+        self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes
+        self.quota_used = [0] * len(inputs.quotas.limit)
+
+        jobs = len(workload)
+        self.progress = [0.0] * jobs  # seconds of run time done and saved
+        self.version = [0] * jobs  # of the plan for the job's finish; others are void
+        self.restarts: list[int] = [0] * jobs
+        self.attempts = [0] * jobs
+        self.ran = [0.0] * jobs  # seconds, in stretches that have ended
+        self.attained = [0.0] * jobs  # GPU-seconds, likewise
+        self.predicted: list[float] = [math.nan] * jobs
+
+        self.usage = Usage()
+        self.user_usage: dict[int, Usage] = {}
+        self.finished_runs: dict[int | None, list[float]] = {}  # by user; None = all users
+        self.gittins: GittinsTable = GittinsTable()
+        self.arrived = 0
+        self.outages_left = len(inputs.outages.time)
+        self.decisions = 0
+        self.preemptions = 0
+        self.log: list[tuple[float, int, int, int]] = []
+        self.allocated: list[Share] = []
+
+    def milli(self, job: int) -> int:
+        """Thousandths of GPUs of a job."""
+        return self.gpus[job] * self.gpu_milli[job]
+
+    def jobs_on(self, node: int) -> list[int]:
+        """Return the jobs that run on a node, by id."""
+        return [
+            job
+            for job in sorted(self.running)
+            if any(share.node == node for share in self.running[job].allocation)
+        ]
+
+    def next_gpus(self, job: int) -> int:
+        """Return the GPUs of the other job that waits since longest ago; 0 = there is none."""
+        others = [other for other in self.queue if other != job]
+        return self.gpus[others[0]] if others else 0
+
+    def count_quota(self, job: int, allocation: Allocation, sign: int) -> None:
+        """Add an allocation to the counters of quotas, or take it off."""
+        for counter in self.inputs.quotas.of_job(job):
+            kind = self.inputs.quotas.gpu_type[counter]
+            for node, gpus, _ in allocation:
+                if kind in (-1, self.node_type[node]):
+                    self.quota_used[counter] += sign * gpus * self.gpu_milli[job]

@@ -17,6 +17,8 @@ from berthline.sim.inputs import prepare
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.groups import GroupMetrics
     from berthline.evaluate.metrics import Metrics
 
 SIMULATORS = ("native", "reference")
@@ -37,6 +39,22 @@ class Result:
     def metrics(self) -> Metrics:
         """Return the metrics of the log (computed once)."""
         return self._metrics
+
+    def by(self, grouping: str) -> list[GroupMetrics]:
+        """Return the metrics of every group of jobs: by `user`, `pool`, `size` or `priority`.
+
+        Raises:
+            ConfigError: there is no such grouping.
+        """
+        from berthline.evaluate.groups import group_table
+
+        return group_table(self.log, self.workload, self.cluster, by=grouping)
+
+    def energy_cost(self, rate: EnergyRate) -> float:
+        """Return what the energy cost, or the carbon it stands for, in the unit of the rate."""
+        from berthline.evaluate.energy import energy_cost
+
+        return energy_cost(self.log, self.workload, self.cluster, rate)
 
     @cached_property
     def _metrics(self) -> Metrics:

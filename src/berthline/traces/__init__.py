@@ -13,8 +13,10 @@
     detection.py          how sure a format can be of a file
     files.py              reading bytes, gzip or not, with errors a user can act on
     blank_separated.py    columns of a text whose fields are separated by blanks
-    csv_table.py          columns of a text table; csv_reader.py, csv_look.py: reading it in pieces;
-                          csv_lines.py: the numbers of its lines
+    csv_table.py          columns of a text table; csv_reader.py: reading it in pieces, by
+                          csv_native.py what is plain, by csv_careful.py and csv_look.py the rest;
+                          csv_columns.py: what columns become; csv_lines.py: numbers of lines
+    shown.py              what a file says, as a message shows it
     text_columns.py       columns of text as codes and names, labels, counts
     json_rows.py          records of a JSON list
     usable.py             why a row is left out; dates.py, pools.py: what many formats share

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
 from berthline.model.presets import PRESETS
-from berthline.traces.csv_table import shorten
 from berthline.traces.files import is_directory
 from berthline.traces.node_lists import read_cluster
+from berthline.traces.shown import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable

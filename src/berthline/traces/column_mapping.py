@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, TraceError, unknown_name
-from berthline.traces.csv_table import presentable
+from berthline.traces.shown import presentable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

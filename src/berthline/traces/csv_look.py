@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from berthline import _native
+
 _NEWLINE, _BLANK = ord("\n"), ord(" ")
 _BLOCK = 2**16  # bytes looked at together, so that what that makes fits a processor's cache
 
@@ -36,7 +38,8 @@ class Look:
         quote = form.quote.encode() if form.quote else b""
         self.quoted = bool(quote) and quote in piece
         content = np.frombuffer(piece, np.uint8)
-        self.lines, self.separators = count_marks(content, _NEWLINE, ord(form.separator))
+        self.lines = _native.count_bytes(piece, "\n")
+        self.separators = _native.count_bytes(piece, form.separator)
         # Where there is no blank at all, which is found at once, there is none to be taken off.
         others = {b" ", b"\t", b"\r"} - {form.separator.encode()}
         self.blanks = not self.ascii or (self.quoted and 2 * quote in piece)
@@ -61,16 +64,6 @@ def _has_outer_blank(content: npt.NDArray[np.uint8], form: Form) -> bool:
         ):
             return True
     return False
-
-
-def count_marks(content: npt.NDArray[np.uint8], *marks: int) -> list[int]:
-    """Return how often each of some characters occurs among bytes."""
-    counts = [0] * len(marks)
-    for first in range(0, content.size, _BLOCK):
-        block = content[first : first + _BLOCK]
-        for at, mark in enumerate(marks):
-            counts[at] += int(np.count_nonzero(block == mark))
-    return counts
 
 
 def has_odd_line(piece: bytes, form: Form, width: int) -> bool:

@@ -8,18 +8,19 @@ it. `CsvReader` reads the columns; those nobody wants are not read.
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError, unknown_name
+from berthline.traces.csv_columns import Column, Kind, as_numbers, as_times, holds_number
 from berthline.traces.csv_look import Form
-from berthline.traces.csv_reader import Column, CsvReader, Kind, as_numbers, holds_number
-from berthline.traces.dates import clock_seconds, from_local, has_zone
+from berthline.traces.csv_reader import CsvReader
+from berthline.traces.dates import from_local, has_zone
 from berthline.traces.files import text_pieces
 from berthline.traces.line_error import LineError
+from berthline.traces.shown import presentable, shorten
 from berthline.traces.text_columns import LONGEST_LABEL, categorize, label_array
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-
-_SHOWN_CHARACTERS = 40
-_SHOWN_NAMES = 60
 
 
 class CsvTable:
@@ -232,7 +230,7 @@ class CsvTable:
         if missing is not None:
             good |= is_null
         if wrong is not None:
-            good &= ~wrong
+            good &= ~wrong.to_numpy()
         if not good.all():
             kind = "a whole number" if whole else "a number"
             self.refuse(pl.Series(~good), name, f"{kind} from {lowest:g} to {highest:g}")
@@ -259,20 +257,12 @@ class CsvTable:
         Raises:
             TraceError: a cell is not such a date.
         """
-        import polars as pl
-
         pattern = self.time_patterns[name]
-        seconds, wrong = [], []
-        for piece in self._pieces[name]:
-            text = piece
-            if piece.dtype == pl.String:
-                text = piece.set(piece.is_in(list(empty)), None)
-                piece = clock_seconds(text, pattern)
-            seconds.append(piece)
-            wrong.append(piece.is_null() & text.is_not_null() if optional else piece.is_null())
-        if any(each.any() for each in wrong):
-            self.refuse(pl.concat(wrong), name, f"a time such as {_example(pattern)}")
-        column = pl.concat(seconds)
+        column, wrong = as_times(self._pieces[name], empty, pattern)
+        if not optional and column.null_count():
+            wrong = column.is_null()
+        if wrong is not None:
+            self.refuse(wrong, name, f"a time such as {_example(pattern)}")
         self._pieces[name] = [column]
         if zone is not None and not has_zone(pattern):
             local, column = column, from_local(column, zone)
@@ -353,19 +343,6 @@ class CsvTable:
     def line_of(self, row: int) -> int:
         """Return the number of the line on which a row starts, counted from 1."""
         return self._reader.lines.line_of(row + self._header_lines)
-
-
-def presentable(names: Iterable[str]) -> list[str]:
-    """Return names that a file gave, for a message: not too many, and none longer than a line."""
-    return [name[:_SHOWN_CHARACTERS] for name in itertools.islice(names, _SHOWN_NAMES)]
-
-
-def shorten(value: object) -> str:
-    """Return a cell's value for a message: quoted, and not longer than fits on a line."""
-    if value is None:
-        return "nothing"
-    text = str(value)
-    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
 
 
 def _example(pattern: str) -> str:

@@ -53,12 +53,10 @@ def clock_seconds(text: pl.Series, pattern: str) -> pl.Series:
         text: the dates.
         pattern: their form, as strftime writes it.
     """
-    import polars as pl
-
     moments, seconds_east = _moments(text, pattern)
     if moments.dtype.time_zone:  # type: ignore[attr-defined]  # a Datetime by construction
         moments = moments.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    seconds = moments.to_physical().cast(pl.Float64) / _MICROSECONDS
+    seconds = _seconds(moments.to_physical())
     return seconds - seconds_east if seconds_east else seconds
 
 
@@ -125,7 +123,15 @@ def _offsets(local: pl.Series, zone: str) -> pl.Series:
     if utc.null_count() > moments.null_count():
         hour = dt.timedelta(hours=1)
         utc = utc.zip_with(utc.is_not_null(), _to_utc(moments - hour, zone) + hour)
-    return (utc - moments).dt.total_microseconds().cast(pl.Float64) / _MICROSECONDS
+    return _seconds((utc - moments).dt.total_microseconds())
+
+
+def _seconds(microseconds: pl.Series) -> pl.Series:
+    import polars as pl
+
+    # Not by polars, which multiplies by a rounded 1/1e6 and so misses the nearest number.
+    values = microseconds.cast(pl.Float64).to_numpy() / _MICROSECONDS  # NaN for null
+    return pl.Series(microseconds.name, values, nan_to_null=microseconds.null_count() > 0)
 
 
 def check_zone(zone: object) -> str | None:

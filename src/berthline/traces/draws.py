@@ -180,3 +180,45 @@ def running_sums(table: Table, factor: Gap) -> Table:
     is_one = isinstance(factor, float)
     _native.running_sums(table, np.full(len(table), factor) if is_one else np.ravel(factor))
     return table
+
+
+class Lists:
+    """Several ascending lists of points, for looking up where numbers lie in one of them each.
+
+    Args:
+        lists: the points of each.
+        heights: a height for each point, if lines between them are to be looked up.
+    """
+
+    def __init__(
+        self,
+        lists: Sequence[npt.ArrayLike],
+        heights: Sequence[npt.ArrayLike] | None = None,
+    ) -> None:
+        sizes = [np.size(points) for points in lists]
+        begin = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        of_points = None if heights is None else _joined(heights)
+        self._has_heights = heights is not None
+        self._lists = _native.PointLists(_joined(lists), begin, of_points)
+
+    def reached(
+        self, values: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
+    ) -> npt.NDArray[np.intp]:
+        """Return how many points each value has reached, of the list that `which` says it has."""
+        number = np.empty(values.shape, np.intp)
+        self._lists.reached(values, which, number)
+        return number
+
+    def at(
+        self, x: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the heights at `x` on lines between points, beyond the ends those of the ends."""
+        if not self._has_heights:
+            raise ValueError("lists without heights")
+        found = np.empty(x.shape)
+        self._lists.at(x, which, found)
+        return found
+
+
+def _joined(lists: Sequence[npt.ArrayLike]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.asarray(points, dtype=np.float64) for points in lists])

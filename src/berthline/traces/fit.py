@@ -19,7 +19,8 @@ from berthline.traces.fit_levels import with_levels
 from berthline.traces.fit_requests import fit_requests
 from berthline.traces.fitted import FittedGenerator, SizeClass, StatedLimits, UserHabits
 from berthline.traces.fitted_arrivals import normal_share
-from berthline.traces.fitted_draws import JITTER, SERIES_LEVELS
+from berthline.traces.fitted_draws import JITTER
+from berthline.traces.fitted_tables import SERIES_LEVELS
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload

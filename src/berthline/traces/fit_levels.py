@@ -21,6 +21,7 @@ from berthline.traces.fitted import Bursts, FittedGenerator, Level, Week
 from berthline.traces.fitted_arrivals import HOURS_OF_DAY, HOURS_OF_WEEK, hourly_rates
 from berthline.traces.fitted_draws import draw_once
 from berthline.traces.fitted_draws import work_of as work_drawn
+from berthline.traces.fitted_tables import FittedTables
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
@@ -228,7 +229,7 @@ def _shrunk(weeks: tuple[Hours, Hours, Hours], kept: Hours, per_rank: float) -> 
 
 def _tried(fitted: FittedGenerator, trial: int, count: int, jobs: int) -> Rhythm:
     draws = Draws(trial, range(count), jobs=jobs)
-    columns = draw_once(fitted, draws, fitted.mean_gap)
+    columns = draw_once(FittedTables(fitted), draws, fitted.mean_gap)
     work = np.maximum(work_drawn(columns), _LEAST_GPU * columns["run"])
     rhythms = [
         rhythm_of(

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ from berthline.traces.atomic_write import write_atomically
 from berthline.traces.dials import JOBS, LOAD, SEED, set_dials
 from berthline.traces.episodes import EpisodeMaker, Episodes
 from berthline.traces.fitted_arrivals import GAP_LEVELS, heavy_variance
-from berthline.traces.fitted_draws import SERIES_LEVELS, draw_columns
+from berthline.traces.fitted_draws import draw_columns
+from berthline.traces.fitted_tables import SERIES_LEVELS, FittedTables
 
 if TYPE_CHECKING:
     import os
@@ -239,7 +241,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             mean_gap = gap_at_load_1 / load
         return EpisodeMaker(
             name=self.name,
-            draw=lambda draws, gap: draw_columns(self, draws, gap),
+            draw=functools.partial(draw_columns, FittedTables(self)),
             seed=seed,
             jobs=num_jobs,
             mean_gap=mean_gap,

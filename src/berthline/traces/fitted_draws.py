@@ -2,58 +2,68 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline import _native
 from berthline.model.workload import WHOLE_GPU
-from berthline.traces.draws import Draws, Gap, Table, normal_quantile
+from berthline.traces.draws import Draws, Gap, Table, exp, normal_quantile, number_of_limits
 from berthline.traces.fitted_arrivals import (
     LONG_EPISODE,
+    EvenTimes,
     Indices,
-    at_places,
-    burst_work,
-    draw_submissions,
-    heavy_variance,
-    last_start,
-    normal_share,
+    bend_times,
+    draw_even_times,
+    flat_places,
     starts_of,
 )
-from berthline.traces.gpu_mix import limits_of
 
 if TYPE_CHECKING:
     from berthline.traces.episodes import Columns
-    from berthline.traces.fitted import FittedGenerator, UserHabits
+    from berthline.traces.fitted_tables import FittedTables
 
 JITTER = 0.15
 """Standard deviation of a repeated run time about the one it repeats, in normal ranks."""
 
-SERIES_LEVELS = np.concatenate(
-    (np.linspace(0.0, 0.9, 19), 1.0 - np.geomspace(0.07, 0.002, 8), [1.0])
-)
-"""Probabilities at which quantiles of the length of series are kept."""
-
 _LONGEST_RUN = 1e9
 _FARTHEST_OFF = 2.0
-_FARTHEST = 8.0  # normal points
 
 
-def draw_columns(fitted: FittedGenerator, draws: Draws, mean_gap: Gap) -> Columns:
+@dataclasses.dataclass(frozen=True)
+class _People:
+    """Whose the jobs are, and what does not depend on when they come."""
+
+    habit: Indices
+    user: Indices
+    size_class: Indices
+    own: Table  # the part of a run time's normal rank that is not its time's
+    steady: Indices  # the place in the table of the job whose run time it repeats
+
+
+def draw_columns(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
     """Return the columns of some episodes.
 
     Of long ones the load is what the mean gap makes it, however heavy the users drawn happen to be:
     they are drawn once more, with another gap.
     """
-    columns = draw_once(fitted, draws, mean_gap)
+    even, people = draw_even_times(tables, draws), _draw_people(tables, draws)
+    columns = _columns(tables, draws, even, people, mean_gap)
     is_long = columns["submit"][:, -1] >= LONG_EPISODE
     if not is_long.any():
         return columns
-    off = work_of(columns).mean(axis=1) / fitted.mean_work
+    off = work_of(columns).mean(axis=1) / tables.fitted.mean_work
     off = np.where(is_long, np.clip(off, 1 / _FARTHEST_OFF, _FARTHEST_OFF), 1.0)
-    return draw_once(fitted, draws, mean_gap * off[:, None])
+    return _columns(tables, draws, even, people, mean_gap * off[:, None])
+
+
+def draw_once(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
+    """Return the columns of some episodes, with mean gaps as given for all or for each."""
+    even, people = draw_even_times(tables, draws), _draw_people(tables, draws)
+    return _columns(tables, draws, even, people, mean_gap)
 
 
 def work_of(columns: Columns) -> Table:
@@ -62,165 +72,105 @@ def work_of(columns: Columns) -> Table:
     return np.asarray(columns["run"] * columns["gpus"] * part)
 
 
-def draw_once(fitted: FittedGenerator, draws: Draws, mean_gap: Gap) -> Columns:
-    """Return the columns of some episodes, with mean gaps as given for all or for each."""
-    submit, heavy = draw_submissions(fitted, draws, mean_gap)
-    habit, user = draw_users(fitted, draws)
-    size_class, ranks, steady = _draw_ranks(fitted, draws, heavy, habit, user)
-    run = _run_times(fitted, size_class, ranks)
+def _columns(
+    tables: FittedTables, draws: Draws, even: EvenTimes, people: _People, mean_gap: Gap
+) -> Columns:
+    submit, heavy = bend_times(tables, draws, even, mean_gap)
+    run = _run_times(tables, people, heavy)
     columns: dict[str, npt.NDArray[Any]] = {
         "submit": submit,
         "run": run,
-        "gpus": _gpus(fitted, draws, size_class, steady),
-        "estimate": _stated(fitted, draws, run, steady),
-        "user": user.astype(np.int32),
+        "gpus": _gpus(tables, draws, people),
+        "estimate": _stated(tables, draws, run, people.steady),
+        "user": people.user.astype(np.int32),
     }
-    if fitted.requests:
-        which = _requests(fitted, at_places(draws.uniform("request"), steady), habit, size_class)
-        columns.update(_asked(fitted, which, columns))
+    if tables.fitted.requests:
+        columns.update(_asked(tables, _requests(tables, draws, people), columns))
     return columns
 
 
-def _with_heavy(fitted: FittedGenerator, own: Table, heavy: Table) -> Table:
-    """Return standard normal numbers, of which a part is how heavy the time is."""
-    score = math.sqrt(max(0.0, 1.0 - heavy_variance(fitted))) * own + heavy
-    if fitted.bursts.work == 0:
-        return score
-    # Jobs in bursts and others make two normal distributions; of both, each has its share.
-    grid = np.linspace(-_FARTHEST, _FARTHEST, 1201)
-    scale = math.sqrt(1.0 - fitted.bursts.work**2)
-    alone, together = (normal_share((grid - mean) / scale) for mean in burst_work(fitted.bursts))
-    share = (1.0 - fitted.bursts.share) * alone + fitted.bursts.share * together
-    return np.interp(score, grid, normal_quantile(share))
+def _draw_people(tables: FittedTables, draws: Draws) -> _People:
+    habit, user = _draw_users(tables, draws)
+    size_class = tables.class_limits.reached(draws.uniform("gpus"), habit)
+    chance = draws.uniform("repeat")
+    fitted = tables.fitted
+    same_size = _repeated(tables, user, chance, fitted.repeat_size)
+    steady = _repeated(tables, user, chance, fitted.repeat_run)
+    own = math.sqrt(1 - JITTER**2) * normal_quantile(draws.uniform("run").ravel().take(steady))
+    own += JITTER * draws.normal("jitter")
+    return _People(habit, user, size_class.ravel().take(same_size), own, steady)
 
 
-def draw_users(fitted: FittedGenerator, draws: Draws) -> tuple[Indices, Indices]:
+def _draw_users(tables: FittedTables, draws: Draws) -> tuple[Indices, Indices]:
     """Return each job's habits and user."""
-    counts = np.array([person.count for person in fitted.users])
-    lengths = np.array([person.series for person in fitted.users])
-    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    limits, _ = limits_of(series_shares(fitted.users))
-    habit = np.searchsorted(limits, draws.uniform("user"), side="right")
-    user = first[habit] + (draws.uniform("user of many") * counts[habit]).astype(np.intp)
-    length = _interpolated(lengths, habit, draws.uniform("series")) * fitted.series_scale
+    habit = number_of_limits(draws.uniform("user"), tables.habits)
+    among = draws.uniform("user of many") * tables.num_users.take(habit)
+    user = tables.first_user.take(habit) + among.astype(np.intp)
+    length = tables.series.at(draws.uniform("series"), habit) * tables.fitted.series_scale
     # Rounded by chance, so that the mean stays.
     length = np.maximum(1.0, np.floor(length + draws.uniform("series end")))
-    start = starts_of(length.astype(np.intp))
-    return at_places(habit, start), at_places(user, start)
+    start = flat_places(starts_of(length.astype(np.intp)))
+    return habit.ravel().take(start), user.ravel().take(start)
 
 
-def series_shares(users: list[UserHabits]) -> npt.NDArray[np.float64]:
-    """Return which part of all series is a user's; the user's share is one of jobs."""
-    shares = np.array([person.share for person in users])
-    even = (np.arange(4096) + 0.5) / 4096
-    mean = np.array([np.interp(even, SERIES_LEVELS, person.series).mean() for person in users])
-    return np.asarray(shares / mean / (shares / mean).sum())
+def _repeated(tables: FittedTables, user: Indices, chance: Table, likely: float) -> Indices:
+    """Return for each job the place of the one it repeats: one of the same user's, or its own."""
+    origin = np.empty(user.shape, np.intp)
+    _native.repeat_origins(user, chance, likely, int(tables.num_users.sum()), origin)
+    return flat_places(origin)
 
 
-def _interpolated(tables: npt.NDArray[np.float64], which: Indices, u: Table) -> Table:
-    """Return quantiles at `u` of one of several distributions for each place."""
-    place = np.clip(np.searchsorted(SERIES_LEVELS, u, side="right") - 1, 0, len(SERIES_LEVELS) - 2)
-    low, high = SERIES_LEVELS[place], SERIES_LEVELS[place + 1]
-    start, end = tables[which, place], tables[which, place + 1]
-    return np.asarray(start + (end - start) * (u - low) / (high - low))
+def _run_times(tables: FittedTables, people: _People, heavy: Table) -> Table:
+    score = math.sqrt(max(0.0, 1.0 - tables.heavy_variance)) * people.own + heavy
+    if tables.with_bursts is not None:
+        score = tables.with_bursts.at(score)
+    ranks = tables.level.take(people.habit) + tables.spread.take(people.habit) * score
+    run = exp(tables.run.at(ranks, people.size_class))
+    np.rint(run, out=run)
+    return np.clip(run, 1.0, _LONGEST_RUN, out=run)
 
 
-def _draw_ranks(
-    fitted: FittedGenerator,
-    draws: Draws,
-    heavy: Table,
-    habit: Indices,
-    user: Indices,
-) -> tuple[Indices, Table, Indices]:
-    """Return each job's size class, its run time's normal rank, and the job whose it repeats."""
-    mix = np.zeros((len(fitted.users), len(fitted.classes)))
-    for number, person in enumerate(fitted.users):
-        for which, share in person.classes.items():
-            mix[number, which] = share
-    limits = np.cumsum(mix / mix.sum(axis=1, keepdims=True), axis=1)[:, :-1]
-    u = draws.uniform("gpus")
-    size_class = np.zeros(u.shape, np.intp)
-    for column in limits.T:
-        size_class += u >= column[habit]
-    # In the order of (user, job), what a user repeats comes just before.
-    order = np.argsort(user, axis=1, kind="stable")
-    back = np.argsort(order, axis=1, kind="stable")
-    in_order = at_places(user, order)
-    is_first = np.ones(user.shape, np.bool_)
-    is_first[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
-    chance = at_places(draws.uniform("repeat"), order)
-    anew = last_start(is_first | (chance >= fitted.repeat_size))
-    size_origin = at_places(at_places(order, anew), back)
-    anew = last_start(is_first | (chance >= fitted.repeat_run))
-    steady = at_places(at_places(order, anew), back)
-    own = math.sqrt(1 - JITTER**2) * at_places(draws.normal("run"), steady)
-    own += JITTER * draws.normal("jitter")
-    own = _with_heavy(fitted, own, heavy)
-    level = np.array([person.level for person in fitted.users])
-    spread = np.array([person.spread for person in fitted.users])
-    ranks = level[habit] + spread[habit] * own
-    return at_places(size_class, size_origin), ranks, steady
+def _gpus(tables: FittedTables, draws: Draws, people: _People) -> npt.NDArray[np.int32]:
+    u = draws.uniform("size").ravel().take(people.steady)
+    number = tables.size_limits.reached(u, people.size_class)
+    number += tables.first_size.take(people.size_class)
+    return tables.sizes.take(number)
 
 
-def _run_times(fitted: FittedGenerator, size_class: Indices, ranks: Table) -> Table:
-    run = np.empty(ranks.shape)
-    for number, kind in enumerate(fitted.classes):
-        here = size_class == number
-        run[here] = np.exp(np.interp(ranks[here], kind.ranks, np.log(kind.run)))
-    return np.clip(np.rint(run), 1.0, _LONGEST_RUN)
-
-
-def _gpus(
-    fitted: FittedGenerator, draws: Draws, size_class: Indices, steady: Indices
-) -> npt.NDArray[np.int32]:
-    u = at_places(draws.uniform("size"), steady)
-    gpus = np.empty(u.shape, np.int32)
-    for number, kind in enumerate(fitted.classes):
-        here = size_class == number
-        limits = limits_of(np.array(kind.shares))[0]
-        gpus[here] = np.array(kind.sizes)[np.searchsorted(limits, u[here], side="right")]
-    return gpus
-
-
-def _stated(fitted: FittedGenerator, draws: Draws, run: Table, steady: Indices) -> Table:
-    u = at_places(draws.uniform("estimate"), steady)
-    bounds = np.array([entry.run_up_to for entry in fitted.limits[:-1]])
-    which = np.searchsorted(bounds, run, side="left")
-    estimate = np.full(run.shape, np.nan)
-    for number, entry in enumerate(fitted.limits):
-        here = (which == number) & (u >= entry.missing)
-        if entry.values and here.any():
-            values = np.array(entry.values)
-            place = (u[here] - entry.missing) / (1 - entry.missing) * len(values)
-            estimate[here] = values[np.minimum(place.astype(np.intp), len(values) - 1)]
+def _stated(tables: FittedTables, draws: Draws, run: Table, steady: Indices) -> Table:
+    u = draws.uniform("estimate").ravel().take(steady)
+    which = number_of_limits(run, tables.stated_bounds)
+    missing, count = tables.stated_missing.take(which), tables.num_stated.take(which)
+    is_missing = u < missing
+    place = (u - missing) / np.where(is_missing, 1.0, 1.0 - missing) * count
+    number = np.where(is_missing, 0, np.minimum(place.astype(np.intp), count - 1))
+    estimate = tables.stated.take(number + tables.first_stated.take(which))
+    estimate[is_missing] = np.nan
     return estimate
 
 
-def _requests(fitted: FittedGenerator, u: Table, habit: Indices, size_class: Indices) -> Indices:
+def _requests(tables: FittedTables, draws: Draws, people: _People) -> Indices:
     """Return the number of each job's request: one of its user's for that size."""
-    first = np.zeros((len(fitted.users), len(fitted.classes)), np.intp)
-    count = np.zeros_like(first)
-    numbers: list[int] = []
-    for row, person in enumerate(fitted.users):
-        for column, own in person.requests.items():
-            first[row, column], count[row, column] = len(numbers), len(own)
-            numbers += own
-    place = first[habit, size_class] + (u * count[habit, size_class]).astype(np.intp)
-    return np.array(numbers, np.intp)[place]
+    u = draws.uniform("request").ravel().take(people.steady)
+    pair = people.habit * len(tables.fitted.classes) + people.size_class
+    among = u * tables.request_count.ravel().take(pair)
+    place = tables.request_first.ravel().take(pair) + among.astype(np.intp)
+    return tables.request_numbers.take(place)
 
 
-def _asked(fitted: FittedGenerator, which: Indices, columns: Columns) -> Columns:
-    """Return the columns of requests."""
-    table = np.array([msgspec.structs.astuple(request) for request in fitted.requests])
-    pool, gpu_types, priority, cpus, memory, slack, milli = table.T
-    gpus = np.maximum(columns["gpus"], 1)
-    deadline = columns["submit"] + slack[which] * columns["run"]
-    return {
-        "pool": pool[which].astype(np.int32),
-        "gpu_types": gpu_types[which].astype(np.int32),
-        "priority": priority[which],
-        "cpus": np.rint(cpus[which] * gpus).astype(np.int32),
-        "memory_mib": np.rint(memory[which] * gpus).astype(np.int64),
-        "deadline": np.where(slack[which] < 0, np.inf, deadline),
-        "gpu_milli": np.where(columns["gpus"] == 1, milli[which], WHOLE_GPU).astype(np.int32),
+def _asked(tables: FittedTables, which: Indices, columns: Columns) -> Columns:
+    """Return the columns of requests, but for those that no request has."""
+    asked: dict[str, npt.NDArray[Any]] = {
+        name: values.take(which) for name, values in tables.requests.items()
     }
+    gpus = np.maximum(columns["gpus"], 1)
+    for name, dtype in (("cpus", np.int32), ("memory_mib", np.int64)):
+        if name in asked:
+            asked[name] = np.rint(asked[name] * gpus).astype(dtype)
+    if "deadline" in asked:
+        slack = asked["deadline"]
+        deadline = columns["submit"] + slack * columns["run"]
+        asked["deadline"] = np.where(slack < 0, np.inf, deadline)
+    if "gpu_milli" in asked:
+        asked["gpu_milli"][columns["gpus"] != 1] = WHOLE_GPU
+    return asked

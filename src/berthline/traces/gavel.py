@@ -22,10 +22,11 @@ import numpy as np
 from berthline.errors import TraceError
 from berthline.model.gpu_types import GPU_TYPES, REFERENCE_TYPE, canonical_name
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, shorten
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, cell_rows
 from berthline.traces.files import bare_name, is_binary, read_head
 from berthline.traces.gavel_throughputs import DEFAULT_GPU, read_throughputs
+from berthline.traces.shown import shorten
 from berthline.traces.text_columns import count_values, distinct_rows
 from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 

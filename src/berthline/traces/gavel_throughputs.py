@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import TraceError, unknown_name
-from berthline.traces.csv_table import CsvTable, presentable, shorten
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.files import read_text
+from berthline.traces.shown import presentable, shorten
 
 if TYPE_CHECKING:
     from pathlib import Path

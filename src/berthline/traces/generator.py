@@ -3,8 +3,7 @@
 A generator is put together from a function that draws the jobs' sizes (run time and GPUs), an
 arrival process, and dials; the other columns are drawn alike for all (job_columns.py,
 estimates.py). Everything is a pure function of the arguments: see draws.py for what a random
-number depends on. Times are whole seconds, so that the last bit of a logarithm, which differs
-between machines, does not show.
+number depends on. Times are whole seconds, so that last bits do not show.
 """
 
 from __future__ import annotations

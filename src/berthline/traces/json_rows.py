@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 import msgspec
 
 from berthline.errors import TraceError
-from berthline.traces.csv_table import shorten
 from berthline.traces.files import read_text
+from berthline.traces.shown import shorten
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,12 +24,12 @@ import numpy as np
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
-from berthline.traces.csv_table import shorten
 from berthline.traces.detection import Match, head_lines
 from berthline.traces.files import bare_name, read_text
 from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.lsf_gpus import MOST_GPUS, requested_gpus
 from berthline.traces.pools import number_pools
+from berthline.traces.shown import shorten
 from berthline.traces.text_columns import LONGEST_LABEL, categorize, count_values
 from berthline.traces.usable import (
     NEVER_STARTED,

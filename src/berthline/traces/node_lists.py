@@ -18,7 +18,6 @@ from berthline.errors import ConfigError, TraceError
 from berthline.model.cluster import NO_LIMIT, Cluster, NodeGroup
 from berthline.model.gpu_types import gpu_type as find_gpu_type
 from berthline.traces import alibaba_pai_tables
-from berthline.traces.csv_table import shorten
 from berthline.traces.files import bare_name, is_directory, read_head
 from berthline.traces.google_2011 import GPUS_PER_MACHINE
 from berthline.traces.google_2011_tables import MACHINE_EVENTS, own_parts, parts_in
@@ -28,6 +27,7 @@ from berthline.traces.node_list_kinds import (
     NodeListKind,
     node_list_kind,
 )
+from berthline.traces.shown import shorten
 
 if TYPE_CHECKING:
     import os

@@ -27,12 +27,13 @@ from berthline.traces.column_mapping import (
     parse_mapping,
 )
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
-from berthline.traces.csv_table import CsvTable, presentable
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, head_lines, header_cells
 from berthline.traces.files import bare_name, is_binary, read_head
 from berthline.traces.gpu_parts import GpuRequests
 from berthline.traces.gpu_type_sets import gpu_type_sets
 from berthline.traces.pools import number_pools
+from berthline.traces.shown import presentable
 from berthline.traces.usable import (
     NEVER_STARTED,
     NO_RUN_TIME,
@@ -52,10 +53,7 @@ OPTIONS = {
 }
 
 _SEPARATORS = ",\t;|"
-_HINT = (
-    "if a column was taken for what it is not, say what is: "
-    f"--set mapping={FORM}; KEY= leaves it out"
-)
+_HINT = f"if a column was taken for what it is not, say what is: --map {FORM}; KEY= leaves it out"
 _TIMES = ("submit", "start", "end", "deadline")  # and what is neither this nor text is numbers
 _WORDS = ("user", "pool", "gpu_types")
 _TEXTS = ("name",)
@@ -275,5 +273,5 @@ def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
         "no column is known to be " + " or ".join(f"{key!r}" for key in missing),
         where=f"{table.path}, line 1",
         expected="columns for the submission, the run time (or start and end) and the GPUs",
-        hint=f"the columns are {columns}; say which is which: --set mapping={FORM}",
+        hint=f"the columns are {columns}; say which is which: --map {FORM}",
     )

@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.csv_table import CsvTable, presentable, shorten
+from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name, is_binary
+from berthline.traces.shown import presentable, shorten
 from berthline.traces.text_columns import count_values, distinct_rows
 from berthline.traces.usable import NO_GPUS, NO_RUN_TIME, NO_SUBMIT_TIME, choose_rows, row_facts
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from berthline import _native
 from berthline.errors import TraceError
-from berthline.traces.csv_look import count_marks
 from berthline.traces.files import text_pieces
 
 if TYPE_CHECKING:
@@ -95,15 +95,15 @@ class SacctLines:
                 yield "|".join(names).encode() + b"\n"
                 first_line = 2
             yield self._mend(body, header, names, first_line)
-            first_line += body.count(b"\n")
+            first_line += _native.count_bytes(body, "\n")
 
     def _mend(self, piece: bytes, header: bytes, names: Sequence[str], first_line: int) -> bytes:
         num_bars = len(names) - 1
-        content = np.frombuffer(piece, np.uint8)
-        bars, ends = count_marks(content, ord("|"), ord("\n"))
+        bars, ends = _native.count_bytes(piece, "|"), _native.count_bytes(piece, "\n")
         # Lines with too few cells are an error, so the right number in all is that in each.
         if bars == num_bars * ends and not (header and header in piece):
             return piece
+        content = np.frombuffer(piece, np.uint8)
         bars_before = np.cumsum(content == ord("|"))[np.flatnonzero(content == ord("\n"))]
         lines = piece.split(b"\n")
         for row in np.flatnonzero(np.diff(bars_before, prepend=0) != num_bars).tolist():

@@ -1,0 +1,93 @@
+// Until when the value of a formula stays as it is, bit for bit, while nothing but time happens to
+// the job. Queues of least attained service, for one, change a few times in a job's life and are
+// asked for at every decision.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "formula.h"
+#include "queue.h"
+
+namespace berthline {
+
+// A quantity that grows evenly with the clock: value + slope * (time - now).
+struct Line {
+  double value = 0;
+  double slope = 0;
+  // How large the numbers are that it is worked out from, and how fast they grow. Their rounding
+  // is what the evaluated value may be off the line.
+  double size = 0;
+  double growth = 0;
+  double until = std::numeric_limits<double>::infinity();  // it goes on like this
+  bool is_steady = false;                                  // the value stays, bit for bit
+};
+
+// Until when it is certain which of two lines is larger.
+double until_they_meet(const Line& a, const Line& b, double now);
+
+// Gives words that change evenly with the clock as lines.
+class LineSource : public WordSource {
+ public:
+  virtual bool is_running(int32_t job) const = 0;
+  virtual Line line(Word word, int32_t job) = 0;
+};
+
+struct SteadyValue {
+  double value;
+  double until;  // the value is the same up to and including this time
+};
+
+class SteadyFormula {
+ public:
+  SteadyFormula() = default;
+  explicit SteadyFormula(const Formula& formula);
+
+  // Whether values can be steady at all, of waiting or of running jobs.
+  bool is_steady_waiting() const { return steady_waiting_; }
+  bool is_steady_running() const { return steady_running_; }
+  SteadyValue evaluate(LineSource& source, int32_t job, double now);
+
+ private:
+  bool find_steady(bool running) const;
+
+  struct Step {
+    Instruction instruction;
+    int count;                          // of operands
+    bool moves_waiting, moves_running;  // a word that is a line
+  };
+  std::vector<Step> code_;
+  bool steady_waiting_ = false;
+  bool steady_running_ = false;
+  std::vector<Line> stack_;
+};
+
+// Keeps jobs sorted by a steady formula, and evaluates it again only when its value may change.
+class SteadyOrder {
+ public:
+  void begin(size_t num_jobs) {
+    known_.resize(num_jobs);
+    due_.clear();
+  }
+  void insert(SteadyFormula& formula, LineSource& source, int32_t job, double now,
+              SortedList& sorted);
+  void erase(int32_t job, SortedList& sorted) {
+    sorted.erase({known_[job].value, job});
+    known_[job].until = kGone;
+  }
+  // Brings the list up to date.
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted) {
+    if (!due_.empty() && due_.top().key() < now) evaluate_due(formula, source, now, sorted);
+  }
+
+ private:
+  void evaluate_due(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
+  static constexpr double kGone = -std::numeric_limits<double>::infinity();
+
+  std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
+  Heap due_;                        // times after which values must be looked at again
+  std::vector<int32_t> jobs_;       // scratch
+};
+
+}  // namespace berthline

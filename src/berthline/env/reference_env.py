@@ -1,0 +1,205 @@
+"""The reference environment: rewards and observations of an episode, worked out in plain Python.
+
+`ReferenceEpisode` plays one episode in the reference simulator. It is the definition of what the
+native core writes into observations and rewards; tests step both side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline import _native
+from berthline.env.columns import TABLES
+from berthline.env.reference_rewards import ReferenceRewards
+from berthline.policies.formulas import Formula
+from berthline.sim.inputs import prepare
+from berthline.sim.random import stream_key, uniform_column
+from berthline.sim.reference_agent import AgentSimulation, Answer, Question, SeatRules
+from berthline.sim.reference_speed import progress_now
+from berthline.sim.reference_state import Free
+from berthline.sim.reference_words import NODE_WORDS, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from berthline.env.plan import Plan
+    from berthline.model.workload import Workload
+    from berthline.sim.inputs import Inputs
+
+
+def seat_rules(plan: Plan) -> SeatRules:
+    """Return the rules of an environment's seat."""
+    options = plan.options
+    return SeatRules(
+        seat=plan.seat,
+        window=options.window,
+        window_policy=options.window_policy,
+        window_formulas=tuple(Formula.parse(text) for text in options.window_formulas),
+        running_window=options.running_window,
+        running_order=plan.running_order,
+        semantics=options.semantics,
+        menu=plan.menu,
+        every_events=options.every_events,
+        every_seconds=options.every_seconds,
+        protect_head=options.protect_head,
+        max_holds=options.max_holds,
+        recheck=options.recheck,
+        min_run=options.min_run,
+        max_restarts=options.max_restarts,
+        max_steps=options.max_steps,
+    )
+
+
+def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
+    """Return the run of an episode; words that only columns use are filled in too."""
+    import dataclasses
+
+    inputs = prepare(
+        workload,
+        plan.cluster,
+        plan.scheduler,
+        knowledge=plan.options.knowledge,
+        seed=seed,
+        horizon=horizon(plan, workload),
+    )
+    return dataclasses.replace(
+        inputs, random=uniform_column(stream_key(seed, "order"), len(workload))
+    )
+
+
+def horizon(plan: Plan, workload: Workload) -> float | None:
+    """Return when an episode is truncated: last submission + factor x total work / GPUs."""
+    factor = plan.options.horizon_factor
+    if not factor:
+        return None
+    work = 0.0
+    for run, gpus, milli in zip(workload.run, workload.gpus, workload.gpu_milli, strict=True):
+        work += float(run) * (int(gpus) * int(milli))
+    return float(workload.submit[-1]) + factor * work / 1000 / plan.cluster.total_gpus
+
+
+class ReferenceEpisode(AgentSimulation):
+    """One episode of an environment.
+
+    Args:
+        plan: of the environment.
+        workload: the jobs of the episode.
+        seed: decides everything random.
+        agent: called with every question.
+    """
+
+    def __init__(
+        self, plan: Plan, workload: Workload, seed: int, agent: Callable[[Question], Answer]
+    ) -> None:
+        super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), agent)
+        self.plan = plan
+        self.rewards = ReferenceRewards(self, plan, seed)
+        self.gpu_jobs: list[list[list[int]]] = [[[] for _ in range(n)] for n in self.total.gpus]
+        self.read = 0
+
+    # --- rewards ---------------------------------------------------------------------------------
+
+    def answered(self, *, is_no_op: bool, can_start: tuple[int, ...], starts_before: int) -> None:
+        """Reward a decision."""
+        self.rewards.decide(
+            is_no_op=is_no_op,
+            has_started=len(self.allocated) > starts_before,
+            can_start=can_start,
+        )
+
+    def time_passes(self, since: float) -> None:
+        """Reward the time that has passed."""
+        self.rewards.pass_time(since)
+
+    def things_happened(self, since: int) -> None:
+        """Reward jobs that have finished."""
+        self.rewards.read_log(since)
+
+    def over(self) -> None:
+        """Reward the episode as a whole."""
+        self.rewards.finish_episode()
+
+    # --- observations ----------------------------------------------------------------------------
+
+    def observe(self, question: Question) -> npt.NDArray[np.float32]:
+        """Return the flat observation that goes with a question."""
+        parts = [
+            self._table("jobs", question.jobs, self.rules.window),
+            self._nodes(question.job_at_hand or 0),
+            self._table("running", question.running, self.rules.running_window),
+            [cut(self.value(formula, 0)) for formula in self.plan.formulas("globals")],
+            self._look_ahead(),
+        ]
+        return np.array([value for part in parts for value in part], np.float32)
+
+    def _table(self, table: str, jobs: list[int], rows: int) -> list[float]:
+        formulas = self.plan.formulas(table)
+        values = [cut(self.value(formula, job)) for job in jobs for formula in formulas]
+        return values + [0.0] * ((rows - len(jobs)) * len(formulas))
+
+    def _nodes(self, job: int) -> list[float]:
+        """Return the columns of nodes; one that is down has no free GPUs."""
+        up = [gpus if up else 0 for gpus, up in zip(self.free.gpus, self.up, strict=True)]
+        free = Free(up, self.free.shared, self.free.cpus, self.free.memory_mib)
+
+        def value(formula: Formula, node: int) -> float:
+            return formula.evaluate(
+                lambda word: float(
+                    NODE_WORDS[word](self, node, free)
+                    if word in NODE_WORDS
+                    else WORDS[word](self, job)
+                )
+            )
+
+        formulas = self.plan.formulas("nodes")
+        return [cut(value(f, node)) for node in range(len(self.up)) for f in formulas]
+
+    def _look_ahead(self) -> list[float]:
+        """Return when GPUs are expected to be free, as a part of `lookahead_seconds`, at most 1."""
+        kind, size = self.plan.options.lookahead, self.plan.lookahead_size
+        if kind in (None, "off"):
+            return [0.0] * size
+        if kind == "per_gpu":
+            return self._per_gpu()
+        total = 1000 * sum(self.total.gpus)
+        down = sum(gpus for gpus, up in zip(self.total.gpus, self.up, strict=True) if not up)
+        busy = sorted([(1.0, 1000 * down), *((self.left(j), self.milli(j)) for j in self.running)])
+        free = total - sum(milli for _, milli in busy)
+        if kind == "cdf":
+            bounds = [(j + 1) / size for j in range(size)]
+            return [(free + sum(m for left, m in busy if left <= b)) / total for b in bounds]
+        # sorted: the value of the GPU in the middle of each of `size` equal parts.
+        values = []
+        for j in range(size):
+            middle, before, value = (j + 0.5) * total / size, free, 0.0
+            for left, milli in busy:
+                if middle >= before:
+                    value = left
+                before += milli
+            values.append(value)
+        return values
+
+    def left(self, job: int) -> float:
+        """Return how long a running job is expected to go on, as a part of what counts as 1."""
+        running = self.running[job]
+        begins = max(running.since - self.now, 0.0)
+        rest = max(self.estimate[job] - progress_now(self, job), 0.0) / running.rate
+        return min((begins + rest) / self.plan.options.lookahead_seconds, 1.0)
+
+    def _per_gpu(self) -> list[float]:
+        """Return a number for each GPU; a job has the lowest of its node that were free."""
+        raise NotImplementedError
+
+
+def cut(value: float) -> float:
+    """Return a value as observations have it."""
+    limit = float(_native.observation_limit)
+    return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
+
+
+__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "horizon", "seat_rules"]

@@ -1,0 +1,190 @@
+"""The schedule log as a table, and back: what `events.parquet` of a run directory holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from berthline.errors import ConfigError
+from berthline.model.schedule import (
+    FALLBACK,
+    FALLBACK_REASONS,
+    KINDS,
+    NO_JOB,
+    NODE_DOWN,
+    NODE_UP,
+    PREEMPT,
+    PREEMPT_REASONS,
+    REJECT,
+    REJECT_REASONS,
+    WHOLE_GPUS,
+    Schedule,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from berthline.model.workload import IntColumn
+
+SCHEMA = {
+    "time": pl.Float64(),
+    "kind": pl.String(),
+    "job": pl.Int32(),
+    "nodes": pl.List(pl.Int32()),
+    "gpus": pl.List(pl.Int32()),
+    "reason": pl.String(),
+    "slots": pl.List(pl.Int32()),
+}
+
+REASONS = {REJECT: REJECT_REASONS, PREEMPT: PREEMPT_REASONS, FALLBACK: FALLBACK_REASONS}
+"""What the detail of a row of some kind stands for."""
+
+
+def frame_of(log: Schedule) -> pl.DataFrame:
+    """Return the log as a table."""
+    starts = log.is_start
+    first = log.detail[starts]
+    counts = np.diff(first, append=len(log.alloc_node))
+    events = np.repeat(np.flatnonzero(starts), counts).astype(np.uint32)
+    about_nodes = np.flatnonzero((log.kind == NODE_DOWN) | (log.kind == NODE_UP))
+    nothing = pl.repeat(None, len(about_nodes), dtype=pl.Int32, eager=True)
+    slots = pl.Series(log.alloc_slot, dtype=pl.Int32).replace(WHOLE_GPUS, None)
+    allocations = (
+        pl.DataFrame(
+            {
+                "event": np.concatenate([events, about_nodes.astype(np.uint32)]),
+                "nodes": np.concatenate([log.alloc_node, log.detail[about_nodes]]),
+                "gpus": pl.concat([pl.Series(log.alloc_gpus, dtype=pl.Int32), nothing]),
+                "slots": pl.concat([slots, nothing]),
+            }
+        )
+        .group_by("event", maintain_order=True)
+        .agg("nodes", pl.col("gpus").drop_nulls(), "slots")
+        .with_columns(pl.when(pl.col("slots").list.drop_nulls().list.len() > 0).then("slots"))
+    )
+    names = [name for reasons in REASONS.values() for name in reasons]
+    reason = np.full(len(log), len(names), dtype=np.uint32)
+    offset = 0
+    for kind, reasons in REASONS.items():
+        rows = np.flatnonzero(log.kind == kind)
+        reason[rows] = log.detail[rows] + offset
+        offset += len(reasons)
+    return (
+        pl.DataFrame(
+            {
+                "time": log.time,
+                "kind": pl.Series(log.kind, dtype=pl.UInt8).replace_strict(
+                    dict(enumerate(KINDS)), return_dtype=pl.String
+                ),
+                "job": pl.Series(log.job, dtype=pl.Int32).replace(NO_JOB, None),
+                "reason": pl.Series([*names, None], dtype=pl.String).gather(pl.Series(reason)),
+            }
+        )
+        .with_row_index("event")
+        .join(allocations, on="event", how="left", maintain_order="left")
+        .select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
+    )
+
+
+def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Schedule:
+    """Return the log that `frame_of` made this table of.
+
+    Raises:
+        ConfigError: the table is none that `frame_of` makes.
+    """
+    if dict(frame.schema) != SCHEMA:
+        found = [name for name, dtype in SCHEMA.items() if frame.schema.get(name) != dtype]
+        raise ConfigError(
+            f"the table of a log has no column {found[0]!r} of its type"
+            if found
+            else "the table of a log has columns that are none of it",
+            expected=", ".join(f"{name} ({dtype})" for name, dtype in SCHEMA.items()),
+            hint="files of earlier versions lack slots: run berthline sim again",
+        )
+    kind = _index(frame["kind"], KINDS, "kind").astype(np.uint8)
+    detail = np.full(len(frame), -1, dtype=np.int32)
+    for code, reasons in REASONS.items():
+        rows = np.flatnonzero(kind == code)
+        detail[rows] = _index(frame["reason"].gather(rows), reasons, f"reason of a {KINDS[code]}")
+    about_nodes = np.flatnonzero((kind == NODE_DOWN) | (kind == NODE_UP))
+    detail[about_nodes] = frame["nodes"].gather(about_nodes).list.first().to_numpy()
+    holding = frame.filter(frame["gpus"].list.len() > 0)
+    counts = holding["gpus"].list.len().to_numpy().astype(np.int64)
+    starts = np.flatnonzero(frame["gpus"].list.len().fill_null(0).to_numpy() > 0)
+    detail[starts] = np.concatenate([[0], counts.cumsum()[:-1]]) if counts.size else []
+    slot = np.full(int(counts.sum()), WHOLE_GPUS, dtype=np.int32)
+    shared = np.repeat(holding["slots"].is_not_null().to_numpy(), counts)
+    if shared.any():
+        given = holding["slots"].drop_nulls().explode()
+        slot[shared] = given.fill_null(WHOLE_GPUS).to_numpy()
+    return Schedule(
+        time=frame["time"].to_numpy(),
+        kind=kind,
+        job=frame["job"].fill_null(NO_JOB).to_numpy(),
+        detail=detail,
+        alloc_node=_flat(holding["nodes"]),
+        alloc_gpus=_flat(holding["gpus"]),
+        alloc_slot=slot,
+        horizon=horizon,
+        decisions=decisions,
+    )
+
+
+def read_run(directory: Path) -> Schedule:
+    """Return the log in a run directory.
+
+    Raises:
+        ConfigError: there is none, or a file of it cannot be read.
+    """
+    if not (directory / "events.parquet").is_file():
+        raise ConfigError(
+            "there is no events.parquet",
+            where=str(directory),
+            expected="a run directory of berthline sim",
+            hint="berthline sim --out DIR writes one",
+        )
+    try:
+        frame = pl.read_parquet(directory / "events.parquet")
+        config = tomllib.loads((directory / "config.toml").read_text(encoding="utf-8"))
+        summary = json.loads((directory / "summary.json").read_bytes())
+        return schedule_of(
+            frame,
+            horizon=float(config.get("horizon", math.inf)),
+            decisions=int(summary["decisions"]),
+        )
+    except ConfigError as error:
+        raise ConfigError(
+            error.what,
+            where=str(directory / "events.parquet"),
+            expected=error.expected,
+            hint=error.hint,
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(
+            f"the run cannot be read: {error}",
+            where=str(directory),
+            expected="a run directory of berthline sim, as it was written",
+        ) from None
+
+
+def _index(values: pl.Series, names: tuple[str, ...], what: str) -> IntColumn:
+    """Return the index of each value among names."""
+    codes = values.replace_strict(
+        list(names), range(len(names)), default=None, return_dtype=pl.Int32
+    )
+    if codes.null_count():
+        row = int(codes.is_null().arg_max() or 0)
+        raise ConfigError(f"{what} is {values[row]!r}", expected="one of " + ", ".join(names))
+    found: IntColumn = codes.to_numpy()
+    return found
+
+
+def _flat(lists: pl.Series) -> IntColumn:
+    """Return the values of all lists, one after another."""
+    found: IntColumn = lists.explode().to_numpy() if len(lists) else np.array([], np.int32)
+    return found

@@ -1,0 +1,30 @@
+"""Speeds: how fast the nodes of a cluster are, and the GPU types that run times are on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.model.gpu_types import GPU_TYPES, type_names
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import FloatColumn, Workload
+
+
+def speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColumn]:
+    """Return the speed of each node, and of the GPU type that each job's run time is on.
+
+    All are 1 where the conditions say that GPU types do not differ.
+    """
+    if not cluster.conditions.gpu_speeds:
+        return np.ones(cluster.num_nodes), np.ones(len(workload))
+    speed = np.array([kind.speed for kind in cluster.types])[cluster.gpu_type]
+    known = {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
+    of_set = [known[workload.reference_type]]
+    for text in workload.gpu_type_sets:
+        names = [name for name in type_names(text) if name in known]
+        # A job that asks for one type has run on that type.
+        of_set.append(known[names[0]] if len(names) == 1 else of_set[0])
+    return speed, np.array(of_set)[workload.gpu_types + 1]
