@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +47,8 @@ class ReferenceRewards:
         self.values: dict[str, float] = {}  # words that are known for a moment only
         self.idle_w = [plan.cluster.types[kind].idle_w for kind in plan.cluster.gpu_type]
         self.peak_w = [plan.cluster.types[kind].peak_w for kind in plan.cluster.gpu_type]
+        self.sees_sleep = any("power_w" in formula.words for _, formula in self.terms)
+        self.asleep_at = 0.0  # whether nodes sleep is told for this time
 
     def true_work(self, job: int) -> float:
         """GPU-seconds of a job."""
@@ -65,15 +69,28 @@ class ReferenceRewards:
         self._add("decision", 0)
 
     def pass_time(self, since: float) -> None:
-        """Time has passed: seconds x the mean of the values at its beginning and its end."""
-        episode, until = self.episode, self.episode.now
+        """Time has passed; it is cut where nodes fell asleep, which is no event of its own."""
+        until = self.episode.now
+        cuts: list[float] = []
+        if self.sees_sleep:
+            nodes = range(len(self.episode.up))
+            cuts = sorted(t for t in map(self.falls_asleep, nodes) if since < t < until)
+        for begin, end in itertools.pairwise((since, *cuts, until)):
+            if end > begin:
+                self._integrate(begin, end)
+
+    def _integrate(self, begin: float, end: float) -> None:
+        """Add seconds x the mean of the values at the beginning and the end."""
+        episode = self.episode
+        kept, self.asleep_at = episode.pretended_now, begin
         for i, (occasion, formula) in enumerate(self.terms):
-            if occasion == "second" and until > since:
-                last = self.value(formula, 0)
-                kept, episode.pretended_now = episode.pretended_now, since
+            if occasion == "second":
+                episode.pretended_now = begin
                 first = self.value(formula, 0)
-                episode.pretended_now = kept
-                self.sums[i] += (until - since) * (first + last) / 2
+                episode.pretended_now = end
+                last = self.value(formula, 0)
+                self.sums[i] += (end - begin) * (first + last) / 2
+        episode.pretended_now = kept
 
     def read_log(self, since: int) -> None:
         """Jobs have finished, of which rows of the log from `since` on tell."""
@@ -107,6 +124,7 @@ class ReferenceRewards:
         self._add("end", 0)
 
     def _add(self, occasion: str, job: int) -> None:
+        self.asleep_at = self.episode.now
         for i, (own, formula) in enumerate(self.terms):
             if own == occasion:
                 self.sums[i] += self.value(formula, job)
@@ -153,11 +171,19 @@ class ReferenceRewards:
             total += left * (episode.milli(job) / 1000)
         return total
 
+    def falls_asleep(self, node: int) -> float:
+        """When an idle node begins to sleep; infinity if it is in use, or down."""
+        if not self.episode.up[node] or self.episode.jobs_on(node):
+            return math.inf
+        return self.episode.idle_since[node] + self.plan.cluster.conditions.sleep_after
+
     def power(self) -> float:
-        """Watts of all GPUs; a node that is down draws none."""
+        """Watts of all GPUs; a node that is down draws none, one that sleeps little."""
         episode, total = self.episode, 0.0
         for node, gpus in enumerate(episode.total.gpus):
-            if episode.up[node]:
+            if self.asleep_at >= self.falls_asleep(node):
+                total += self.plan.cluster.conditions.sleep_w
+            elif episode.up[node]:
                 busy = gpus - episode.free.milli(node) / 1000
                 total += self.idle_w[node] * (gpus - busy) + self.peak_w[node] * busy
         return total
