@@ -48,7 +48,11 @@ class Batch {
 
   // The episode that an environment is to begin next; it is exchanged for one that is over.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
-  void set_supplied(size_t env) { envs_[env]->has_next = true; }
+  void set_supplied(size_t env) {
+    envs_[env]->has_next = true;
+    num_lacking_ -= lacking_[env];
+    lacking_[env] = 0;
+  }
   // Environments without a next episode, and those of them that wait for it.
   const std::vector<uint8_t>& lacking() const { return lacking_; }
   size_t num_lacking() const { return num_lacking_; }

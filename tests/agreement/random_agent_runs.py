@@ -163,9 +163,7 @@ def needs_estimate(text: str) -> bool:
     return Scheduler.parse(text).needs_run_times
 
 
-NEEDS_ESTIMATE = {
-    order: "estimate" if needs_estimate(order) else "" for order in NAMED_ORDERS
-}
+NEEDS_ESTIMATE = {order: "estimate" if needs_estimate(order) else "" for order in NAMED_ORDERS}
 
 
 def random_menu(rng: np.random.Generator, knowledge: str) -> list[str]:

@@ -15,6 +15,7 @@ from berthline import _native
 from berthline.env.columns import TABLES
 from berthline.env.reference_rewards import ReferenceRewards
 from berthline.policies.formulas import Formula
+from berthline.policies.vocabulary import VOCABULARY
 from berthline.sim.inputs import prepare
 from berthline.sim.random import stream_key, uniform_column
 from berthline.sim.reference_agent import AgentSimulation, Answer, Question, SeatRules
@@ -130,7 +131,7 @@ class ReferenceEpisode(AgentSimulation):
         """Return the flat observation that goes with a question."""
         parts = [
             self._table("jobs", question.jobs, self.rules.window),
-            self._nodes(question.job_at_hand or 0),
+            self._nodes(question.job_at_hand),
             self._table("running", question.running, self.rules.running_window),
             [cut(self.value(formula, 0)) for formula in self.plan.formulas("globals")],
             self._look_ahead(),
@@ -142,17 +143,22 @@ class ReferenceEpisode(AgentSimulation):
         values = [cut(self.value(formula, job)) for job in jobs for formula in formulas]
         return values + [0.0] * ((rows - len(jobs)) * len(formulas))
 
-    def _nodes(self, job: int) -> list[float]:
-        """Return the columns of nodes; one that is down has no free GPUs."""
+    def _nodes(self, job: int | None) -> list[float]:
+        """Return the columns of nodes; one that is down has no free GPUs.
+
+        Columns that ask about the job at hand are 0 where there is none.
+        """
         up = [gpus if up else 0 for gpus, up in zip(self.free.gpus, self.up, strict=True)]
         free = Free(up, self.free.shared, self.free.cpus, self.free.memory_mib)
 
         def value(formula: Formula, node: int) -> float:
+            if job is None and any(VOCABULARY[word].scope == "job" for word in formula.words):
+                return 0.0
             return formula.evaluate(
                 lambda word: float(
                     NODE_WORDS[word](self, node, free)
                     if word in NODE_WORDS
-                    else WORDS[word](self, job)
+                    else WORDS[word](self, job or 0)
                 )
             )
 
