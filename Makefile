@@ -17,6 +17,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
+RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement
+RESULTS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -77,8 +79,8 @@ bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
 .PHONY: results
-results: $(STAMPS)/package ## Recompute the figures of docs/results; RESULTS_ARGS are its arguments
-	@$(BIN)/python -m benchmarks.rlscheduler_lublin $(RESULTS_ARGS)
+results: $(STAMPS)/package ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
+	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done
 
 .PHONY: docs
 docs: $(STAMPS)/package ## Rewrite the generated parts of the documentation

@@ -226,7 +226,7 @@ bool Agent::pass_time() {
     return false;
   }
   rewards_.pass_time(next);
-  sim_.next_instant();
+  sim_.enter_instant(next);
   rewards_.read_log();
   is_deciding_ = true;
   has_concluded_ = !sim_.may_decide_;
@@ -297,6 +297,7 @@ void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
   rows_.clear();
+  fits_.clear();
   if (first != kNoJob) rows_.push_back(first);
   const auto add = [&](size_t i) {
     if (sim_.sorted_[i].job() != first) rows_.push_back(sim_.sorted_[i].job());

@@ -88,6 +88,8 @@ class Agent {
   // pickplace: for each row, then each node, whether the job may go there first.
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
+  // Whether the job of each row could be placed now, where that was looked up; else empty.
+  const std::vector<uint8_t>& fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
@@ -146,6 +148,7 @@ class Agent {
   std::vector<int32_t> rows_;
   std::vector<int32_t> shown_;
   std::vector<uint8_t> mask_;
+  std::vector<uint8_t> fits_;
   std::vector<uint8_t> pair_mask_;
   int32_t at_hand_ = kNoJob;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas

@@ -74,6 +74,29 @@ Nodes::Growth Nodes::growth(const Gang& gang, int32_t node, int32_t pieces) cons
   return known;
 }
 
+// Places a gang that one node holds, where growths are remembered. What is known of a node says
+// whether it holds the gang, too.
+bool Nodes::place_by_growth(const Gang& gang, std::vector<Share>& out) const {
+  const bool all_open = layout_->one_class && gang.closed == 0 &&
+                        std::find(layout_->up.begin(), layout_->up.end(), 0) == layout_->up.end();
+  Growth* row = &growth_[static_cast<size_t>(layout_->job_kind[gang.job]) * layout_->num_nodes];
+  int32_t best = -1;
+  int64_t least = Growth::kDoesNotFit;
+  for (int32_t node = 0; node < layout_->num_nodes; ++node) {
+    Growth& known = row[node];
+    if (!known.known) {
+      known = holds_all(gang, node) ? find_growth(gang, node, gang.units())
+                                    : Growth{Growth::kDoesNotFit, Share::kWhole, true};
+    }
+    if (known.by < least && (all_open || is_open(gang, node))) {
+      best = node;
+      least = known.by;
+    }
+  }
+  if (best >= 0) out.push_back(share(gang, best, gang.units()));
+  return best >= 0;
+}
+
 Nodes::Growth Nodes::find_growth(const Gang& gang, int32_t node, int32_t pieces) const {
   static const std::vector<int32_t> kNoSlots;
   const std::vector<int32_t>& slots = layout_->parts ? slots_[node] : kNoSlots;

@@ -122,20 +122,62 @@ Formula::Formula(std::vector<Instruction> code, Changes changes)
   stack_.resize(static_cast<size_t>(deepest) * kBlock);
 }
 
+// As below, without loops over a single value.
+double Formula::evaluate_one(WordSource& source, int32_t job) {
+  double* top = stack_.data();  // one past the highest value in use
+  for (const Instruction& instruction : code_) {
+    switch (instruction.operation) {
+      case Operation::kNumber:
+        *top++ = instruction.number;
+        break;
+      case Operation::kWord:
+        source.fill(instruction.word, &job, 1, top++);
+        break;
+      case Operation::kAdd:
+        --top;
+        top[-1] = top[-1] + top[0];
+        break;
+      case Operation::kSubtract:
+        --top;
+        top[-1] = top[-1] - top[0];
+        break;
+      case Operation::kMultiply:
+        --top;
+        top[-1] = top[-1] * top[0];
+        break;
+      case Operation::kDivide:
+        --top;
+        top[-1] = top[-1] / top[0];
+        break;
+      default:
+        top -= arity(instruction.operation) - 1;
+        apply(instruction.operation, top - 1, top, top + 1, 1);
+    }
+  }
+  return *stack_.data();
+}
+
 void Formula::evaluate(WordSource& source, const int32_t* jobs, int count, double* out) {
+  if (count == 1) {
+    *out = evaluate_one(source, *jobs);
+    return;
+  }
   for (int begin = 0; begin < count; begin += kBlock) {
     const int n = std::min(kBlock, count - begin);
-    double* top = stack_.data();  // one past the highest level in use
+    double* top = stack_.data();  // one past the highest level in use; levels are n values apart
     for (const Instruction& instruction : code_) {
-      if (instruction.operation == Operation::kNumber) {
-        std::fill_n(top, n, instruction.number);
-        top += kBlock;
-      } else if (instruction.operation == Operation::kWord) {
-        source.fill(instruction.word, jobs + begin, n, top);
-        top += kBlock;
-      } else {
-        top -= (arity(instruction.operation) - 1) * kBlock;
-        apply(instruction.operation, top - kBlock, top, top + kBlock, n);
+      switch (instruction.operation) {
+        case Operation::kNumber:
+          std::fill_n(top, n, instruction.number);
+          top += n;
+          break;
+        case Operation::kWord:
+          source.fill(instruction.word, jobs + begin, n, top);
+          top += n;
+          break;
+        default:
+          top -= (arity(instruction.operation) - 1) * n;
+          apply(instruction.operation, top - n, top, top + n, n);
       }
     }
     std::memcpy(out + begin, stack_.data(), sizeof(double) * static_cast<size_t>(n));

@@ -226,7 +226,7 @@ inline constexpr const char* kWordNames[] = {
     "baseline_utilization",
 };
 using WordSet = std::bitset<std::size(kWordNames)>;
-// WordSet from here on are about a node, and only in formulas of placements and observations,
+// Words from here on are about a node, and only in formulas of placements and observations,
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
 // and words from here on are for rewards only.
 inline constexpr Word kFirstRewardWord = Word::kJct;
@@ -269,6 +269,8 @@ class Formula {
   void evaluate(WordSource& source, const int32_t* jobs, int count, double* out);
 
  private:
+  double evaluate_one(WordSource& source, int32_t job);
+
   std::vector<Instruction> code_;
   Changes changes_ = Changes::kNever;
   WordSet words_;

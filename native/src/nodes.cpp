@@ -10,6 +10,7 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
   const Cluster& cluster = *layout->cluster;
   gpus_ = cluster.gpus;
   unfit_.assign(cluster.may_use.size(), 0);
+  fit_.assign(cluster.may_use.size(), 0);
   if (layout->limits) {
     cpus_.assign(cluster.cpus.begin(), cluster.cpus.end());
     memory_mib_ = cluster.memory_mib;
@@ -35,7 +36,7 @@ void Nodes::set_gpus(int32_t node, int32_t gpus) {
   const int32_t before = gpus_[node];
   gpus_[node] = gpus;
   free_total_ += gpus - before;
-  if (gpus > before) std::fill(unfit_.begin(), unfit_.end(), 0);
+  for (uint64_t& outdated : gpus > before ? unfit_ : fit_) outdated = 0;
   if (!growth_.empty()) forget_growth(node);
   if (!layout_->one_class) {
     for (int32_t i = layout_->class_of_node_begin[node]; i < layout_->class_of_node_begin[node + 1];
@@ -177,15 +178,15 @@ double Nodes::fragmentation(int32_t job_class) const {
 }
 
 bool Nodes::remember(const Gang& gang, bool fit) const {
-  if (!fit && !layout_->limits && layout_->only_whole && layout_->monotone &&
-      gang.gpus < Sizes::kMany)
-    unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
+  if (!layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < Sizes::kMany) {
+    (fit ? fit_ : unfit_)[gang.job_class] |= uint64_t{1} << gang.gpus;
+  }
   return fit;
 }
 
 bool Nodes::fits(const Gang& gang) const {
   if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
-  return !known_unfit(gang) && remember(gang, find_fit(gang));
+  return known_fit(gang) || (!known_unfit(gang) && remember(gang, find_fit(gang)));
 }
 
 bool Nodes::place(const Gang& gang, std::vector<Share>& out) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -76,14 +77,19 @@ class Nodes {
   static constexpr int32_t kUnusedSlot = -1;
   static constexpr int64_t kUnknown = -1;
   struct Growth {
+    static constexpr int64_t kDoesNotFit = std::numeric_limits<int64_t>::max();
     int64_t by = 0;
     int32_t slot = Share::kWhole;
     bool known = false;
   };
 
-  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed.
+  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
+  // and what fits does so until something is taken.
   bool known_unfit(const Gang& gang) const {
     return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+  }
+  bool known_fit(const Gang& gang) const {
+    return gang.gpus < Sizes::kMany && (fit_[gang.job_class] >> gang.gpus & 1) != 0;
   }
   bool remember(const Gang& gang, bool fit) const;
   bool find_fit(const Gang& gang) const;
@@ -126,6 +132,7 @@ class Nodes {
   int64_t fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots, int64_t cpus,
                     int64_t memory_mib) const;
   Growth growth(const Gang& gang, int32_t node, int32_t pieces) const;
+  bool place_by_growth(const Gang& gang, std::vector<Share>& out) const;
   void forget_growth(int32_t node);
   Growth find_growth(const Gang& gang, int32_t node, int32_t pieces) const;
 
@@ -138,6 +145,7 @@ class Nodes {
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
+  mutable std::vector<uint64_t> fit_;    // likewise
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers

@@ -8,16 +8,25 @@
 namespace berthline {
 namespace {
 
-float cut(double value) {
-  if (!(value > -Observer::kLimit)) return value != value ? 0.0F : -Observer::kLimit;
-  return static_cast<float>(value < Observer::kLimit ? value : Observer::kLimit);
-}
+// The words of the rows of waiting jobs: who fits is known already where it was asked for the mask.
+class RowWords : public WordSource {
+ public:
+  RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
+  void fill(Word word, const int32_t* jobs, int count, double* out) override {
+    const std::vector<uint8_t>& fits = agent_.fits();
+    if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
+      std::copy(fits.begin(), fits.end(), out);
+    } else {
+      sim_.fill(word, jobs, count, out);
+    }
+  }
 
-void scatter(const double* values, size_t count, float* out, size_t stride) {
-  for (size_t i = 0; i < count; ++i) out[i * stride] = cut(values[i]);
-}
+ private:
+  Agent& agent_;
+  Simulation& sim_;
+};
 
-// WordSet that stay the same while a job waits, but not when it has run in between.
+// Words that stay the same while a job waits, but not when it has run in between.
 constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::kRestarts,
                                       Word::kRunning, Word::kBorrowedGpus};
 
@@ -26,37 +35,32 @@ constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::k
 Observer::Observer(const ObservationRules& rules, Agent& agent)
     : agent_(agent),
       sim_(agent.simulation()),
-      jobs_(columns(rules.jobs)),
-      nodes_(columns(rules.nodes)),
-      running_(columns(rules.running)),
-      globals_(columns(rules.globals)),
+      job_width_(rules.jobs.size()),
+      node_width_(rules.nodes.size()),
+      running_width_(rules.running.size()),
+      global_width_(rules.globals.size()),
       look_ahead_(rules.look_ahead),
       look_ahead_size_(rules.look_ahead == LookAhead::kNone ? 0 : rules.look_ahead_size),
       look_ahead_seconds_(rules.look_ahead_seconds) {
   const SeatRules& seat = agent.rules();
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
-  size_ = seat.window * jobs_.size() + num_nodes * nodes_.size() +
-          seat.running_window * running_.size() + globals_.size() +
+  size_ = seat.window * job_width_ + num_nodes * node_width_ +
+          seat.running_window * running_width_ + global_width_ +
           static_cast<size_t>(look_ahead_size_);
-  for (Column& column : jobs_) {
-    column.is_fixed = is_fixed_for_jobs(column.formula);
-    has_fixed_jobs_ = has_fixed_jobs_ || column.is_fixed;
+  for (size_t c = 0; c < job_width_; ++c) {
+    (is_fixed_for_jobs(rules.jobs[c]) ? fixed_jobs_ : jobs_).add(rules.jobs[c], c);
   }
-  for (Column& column : nodes_) {
-    column.is_fixed = column.formula.changes() == Changes::kNever;
-    for (size_t word = 0; word < static_cast<size_t>(kFirstNodeWord); ++word) {
-      column.is_fixed = column.is_fixed && !column.formula.words()[word];
-    }
+  ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
+  for (size_t c = 0; c < node_width_; ++c) {
+    (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : nodes_).add(rules.nodes[c], c);
   }
-  fixed_nodes_.assign(num_nodes * nodes_.size(), 0.0F);
+  for (size_t c = 0; c < running_width_; ++c) running_.add(rules.running[c], c);
+  for (size_t c = 0; c < global_width_; ++c) globals_.add(rules.globals[c], c);
   ids_.resize(num_nodes);
   std::iota(ids_.begin(), ids_.end(), 0);
-  values_.resize(num_nodes);
-  for (size_t c = 0; c < nodes_.size(); ++c) {
-    if (!nodes_[c].is_fixed) continue;
-    sim_.evaluate_nodes(nodes_[c].formula, sim_.nodes_, 0, ids_, values_.data());
-    scatter(values_.data(), num_nodes, fixed_nodes_.data() + c, nodes_.size());
-  }
+  node_rows_.assign(num_nodes * node_width_, 0.0F);
+  NodeWords words(sim_, sim_.nodes_, 0);
+  fixed_nodes.run(words, ids_.data(), static_cast<int>(num_nodes), node_rows_.data(), node_width_);
   if (look_ahead_ == LookAhead::kPerGpu) {
     gpu_begin_.push_back(0);
     for (const int32_t gpus : sim_.inputs_.cluster.gpus) {
@@ -65,10 +69,12 @@ Observer::Observer(const ObservationRules& rules, Agent& agent)
   }
 }
 
-std::vector<Observer::Column> Observer::columns(const std::vector<Formula>& formulas) {
-  std::vector<Column> columns;
-  for (const Formula& formula : formulas) columns.push_back({formula});
-  return columns;
+bool Observer::is_fixed_for_nodes(const Formula& formula) {
+  const auto& words = formula.words();
+  for (size_t word = 0; word < static_cast<size_t>(kFirstNodeWord); ++word) {
+    if (words[word]) return false;
+  }
+  return formula.changes() == Changes::kNever;
 }
 
 bool Observer::is_fixed_for_jobs(const Formula& formula) const {
@@ -86,86 +92,58 @@ bool Observer::is_fixed_for_jobs(const Formula& formula) const {
 void Observer::begin() {
   read_ = 0;
   if (look_ahead_ == LookAhead::kPerGpu) gpu_job_.assign(gpu_begin_.back(), Agent::kNoJob);
-  if (!has_fixed_jobs_) return;
+  if (fixed_jobs_.empty()) return;
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
   if (ids_.size() < count) {
     ids_.resize(count);
     std::iota(ids_.begin(), ids_.end(), 0);
   }
-  if (values_.size() < count) values_.resize(count);
-  fixed_jobs_.resize(count * jobs_.size());
-  for (size_t c = 0; c < jobs_.size(); ++c) {
-    if (!jobs_[c].is_fixed) continue;
-    jobs_[c].formula.evaluate(sim_, ids_.data(), static_cast<int>(count), values_.data());
-    scatter(values_.data(), count, fixed_jobs_.data() + c, jobs_.size());
-  }
+  job_rows_.resize(count * job_width_);
+  fixed_jobs_.run(sim_, ids_.data(), static_cast<int>(count), job_rows_.data(), job_width_);
 }
 
 void Observer::write(float* out) {
   const SeatRules& seat = agent_.rules();
-  if (!jobs_.empty()) write_jobs(out);
-  out += seat.window * jobs_.size();
-  if (!nodes_.empty()) write_nodes(out);
-  out += static_cast<size_t>(sim_.layout_.num_nodes) * nodes_.size();
-  if (!running_.empty()) write_running(out);
-  out += seat.running_window * running_.size();
-  write_globals(out);
-  out += globals_.size();
+  if (job_width_ > 0) write_jobs(out);
+  out += seat.window * job_width_;
+  if (node_width_ > 0) write_nodes(out);
+  out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
+  if (running_width_ > 0) write_running(out);
+  out += seat.running_window * running_width_;
+  const int32_t none = 0;
+  globals_.run(sim_, &none, 1, out, global_width_);
+  out += global_width_;
   if (look_ahead_size_ > 0) write_look_ahead(out);
 }
 
 void Observer::write_jobs(float* out) {
   const std::vector<int32_t>& rows = agent_.rows();
-  const size_t width = jobs_.size();
-  const size_t count = rows.size();
-  if (has_fixed_jobs_) {
-    for (size_t i = 0; i < count; ++i) {
-      std::memcpy(out + i * width, &fixed_jobs_[rows[i] * width], width * sizeof(float));
+  const size_t used = rows.size() * job_width_;
+  if (!fixed_jobs_.empty()) {
+    float* to = out;
+    for (const int32_t job : rows) {
+      std::memcpy(to, &job_rows_[job * job_width_], job_width_ * sizeof(float));
+      to += job_width_;
     }
   }
-  if (values_.size() < count) values_.resize(count);
-  for (size_t c = 0; c < width; ++c) {
-    if (jobs_[c].is_fixed) continue;
-    jobs_[c].formula.evaluate(sim_, rows.data(), static_cast<int>(count), values_.data());
-    scatter(values_.data(), count, out + c, width);
-  }
-  const size_t all = static_cast<size_t>(agent_.rules().window) * width;
-  std::memset(out + count * width, 0, (all - count * width) * sizeof(float));
+  RowWords words(agent_, sim_);
+  jobs_.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_);
+  const size_t all = static_cast<size_t>(agent_.rules().window) * job_width_;
+  std::memset(out + used, 0, (all - used) * sizeof(float));
 }
 
 void Observer::write_nodes(float* out) {
-  const auto count = static_cast<size_t>(sim_.layout_.num_nodes);
-  const size_t width = nodes_.size();
-  std::memcpy(out, fixed_nodes_.data(), count * width * sizeof(float));
-  if (values_.size() < count) values_.resize(count);
-  const int32_t job = std::max(agent_.job_at_hand(), 0);
-  for (size_t c = 0; c < width; ++c) {
-    if (nodes_[c].is_fixed) continue;
-    sim_.evaluate_nodes(nodes_[c].formula, sim_.nodes_, job, {ids_.data(), count}, values_.data());
-    scatter(values_.data(), count, out + c, width);
-  }
+  std::memcpy(out, node_rows_.data(), node_rows_.size() * sizeof(float));
+  NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
+  nodes_.run(words, ids_.data(), sim_.layout_.num_nodes, out, node_width_);
 }
 
 void Observer::write_running(float* out) {
   const std::vector<int32_t>& rows = agent_.running();
-  const size_t width = running_.size();
-  const size_t count = rows.size();
-  if (values_.size() < count) values_.resize(count);
-  for (size_t c = 0; c < width; ++c) {
-    running_[c].formula.evaluate(sim_, rows.data(), static_cast<int>(count), values_.data());
-    scatter(values_.data(), count, out + c, width);
-  }
-  const size_t all = static_cast<size_t>(agent_.rules().running_window) * width;
-  std::memset(out + count * width, 0, (all - count * width) * sizeof(float));
-}
-
-void Observer::write_globals(float* out) {
-  const int32_t none = 0;
-  for (size_t c = 0; c < globals_.size(); ++c) {
-    double value;
-    globals_[c].formula.evaluate(sim_, &none, 1, &value);
-    out[c] = cut(value);
-  }
+  const size_t used = rows.size() * running_width_;
+  running_.run(sim_, rows.data(), static_cast<int>(rows.size()), out, running_width_);
+  const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
+  std::memset(out + used, 0, (all - used) * sizeof(float));
 }
 
 // Seconds until a running job is expected to end, as a part of what counts as 1.

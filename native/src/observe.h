@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent.h"
+#include "column_program.h"
 
 namespace berthline {
 
@@ -38,31 +39,28 @@ class Observer {
   void write(float* out);
 
  private:
-  struct Column {
-    Formula formula;
-    bool is_fixed = false;  // during an episode, for every job or node
-  };
-  static std::vector<Column> columns(const std::vector<Formula>& formulas);
   void write_jobs(float* out);
   void write_nodes(float* out);
   void write_running(float* out);
-  void write_globals(float* out);
   void write_look_ahead(float* out);
   bool is_fixed_for_jobs(const Formula& formula) const;
+  static bool is_fixed_for_nodes(const Formula& formula);
 
   Agent& agent_;
   Simulation& sim_;
-  std::vector<Column> jobs_, nodes_, running_, globals_;
+  // What may change at any step, and what stays the same during an episode.
+  ColumnProgram jobs_{ColumnProgram::Rows::kJobs}, fixed_jobs_{ColumnProgram::Rows::kJobs};
+  ColumnProgram nodes_{ColumnProgram::Rows::kNodes};
+  ColumnProgram running_{ColumnProgram::Rows::kJobs}, globals_{ColumnProgram::Rows::kJobs};
+  size_t job_width_, node_width_, running_width_, global_width_;
   LookAhead look_ahead_;
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
-  bool has_fixed_jobs_ = false;
 
-  std::vector<float> fixed_jobs_;   // [job][column]
-  std::vector<float> fixed_nodes_;  // [node][column]
-  std::vector<int32_t> ids_;
-  std::vector<double> values_;
+  std::vector<float> job_rows_;   // [job][column], of the columns that stay the same
+  std::vector<float> node_rows_;  // [node][column], likewise
+  std::vector<int32_t> ids_;      // 0, 1, 2, ...
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

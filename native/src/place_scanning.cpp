@@ -170,6 +170,7 @@ bool Nodes::place_scanning(const Gang& gang, std::vector<Share>& out) {
 // As above where one node holds the gang: capacities need not be counted.
 bool Nodes::place_on_one(const Gang& gang, std::vector<Share>& out) {
   const int32_t units = gang.units();
+  if (!growth_.empty()) return place_by_growth(gang, out);
   if (layout_->placement == Placement::kFirstFit) {
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
       if (is_open(gang, node) && holds_all(gang, node)) {

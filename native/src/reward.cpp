@@ -11,6 +11,9 @@ namespace {
 
 constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
 constexpr double kNotStarted = -1;
+// Words that change with the clock alone.
+constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTimeLeft,
+                            Word::kQueuedWork, Word::kWaitingSeconds, Word::kBacklogWork};
 
 double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
 
@@ -122,6 +125,8 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
   for (const RewardTerm& term : rules_) {
     words_ |= term.formula.words();
     has_[static_cast<size_t>(term.occasion)] = true;
+    moves_.push_back(std::any_of(std::begin(kMoving), std::end(kMoving),
+                                 [&](Word word) { return term.formula.uses(word); }));
   }
   if (asks_baseline(words_) && rules.baseline) {
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
@@ -171,7 +176,7 @@ void Rewards::pass_time(double until) {
     double first = 0, last = 0;
     rules_[i].formula.evaluate(*this, &none, 1, &first);
     last = first;
-    if (rules_[i].formula.changes() != Changes::kNever) {
+    if (moves_[i]) {
       sim_.now_ = until;
       rules_[i].formula.evaluate(*this, &none, 1, &last);
       sim_.now_ = now;

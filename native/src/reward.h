@@ -70,6 +70,7 @@ class Rewards : public WordSource {
   double backlog() const;
 
   std::vector<RewardTerm> rules_;
+  std::vector<uint8_t> moves_;  // whether a term's value changes while nothing happens
   std::vector<double> idle_w_, peak_w_;
   Simulation& sim_;
   std::unique_ptr<Simulation> baseline_;

@@ -19,8 +19,10 @@ void Agent::find_open() {
 // Allows the rows whose jobs can start now; false = there are none.
 bool Agent::allow_startable() {
   bool any = false;
+  fits_.resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
-    mask_[i] = is_open(rows_[i]) && sim_.fits(sim_.nodes_, rows_[i]);
+    fits_[i] = sim_.fits(sim_.nodes_, rows_[i]);
+    mask_[i] = fits_[i] && is_open(rows_[i]);
     any |= mask_[i] != 0;
   }
   std::fill(mask_.begin() + static_cast<ptrdiff_t>(rows_.size()), mask_.end(), 0);

@@ -96,7 +96,8 @@ void Simulation::find_needs() {
   if (inputs_.placement == Placement::kFormula || inputs_.has_agent) {
     layout_.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& nodes,
                                  double* out) {
-      evaluate_nodes(inputs_.node_order, state, job, nodes, out);
+      NodeWords words(*this, state, job);
+      inputs_.node_order.evaluate(words, nodes.data(), static_cast<int>(nodes.size()), out);
     };
   }
   layout_.next_gpus = [this](int32_t job) {
@@ -231,10 +232,15 @@ double Simulation::next_event() {
 
 // Moves the clock to the next event and does what is due; false = the run is over.
 bool Simulation::next_instant() {
-  const Jobs& jobs = inputs_.jobs;
   const double next = next_event();
   if (next == kNever || next > inputs_.horizon) return false;
-  now_ = next;
+  enter_instant(next);
+  return true;
+}
+
+void Simulation::enter_instant(double time) {
+  const Jobs& jobs = inputs_.jobs;
+  now_ = time;
   while (!finishes_.empty() && finishes_.top().key() == now_) {
     const int32_t job = finishes_.top().job();
     finishes_.pop();
@@ -256,7 +262,6 @@ bool Simulation::next_instant() {
   const double interval = decision_interval();
   may_decide_ = interval == 0 || next_multiple(interval, now_, true) == now_;
   log_.decisions += may_decide_;
-  return true;
 }
 
 // What follows the decisions of an instant; false = the run is over.

@@ -82,6 +82,7 @@ class Log {
 
 class Simulation : public LineSource {
   friend class Agent;
+  friend class NodeWords;
   friend class Observer;
   friend class Rewards;
 
@@ -202,6 +203,7 @@ class Simulation : public LineSource {
 
   // Events (simulation.cpp).
   void find_needs();
+  void enter_instant(double time);
   void begin();
   double decision_interval() const {
     const bool is_round = inputs_.discipline == Discipline::kRounds;
@@ -243,15 +245,13 @@ class Simulation : public LineSource {
   void touch_neighbours(int32_t job);
   void update_rates();
 
-  // WordSet (words.cpp).
+  // Words (words.cpp).
   bool fill_running(Word word, std::ptrdiff_t first, int count, double* out) const;
   double ran(int32_t job) const;
   double attained(int32_t job) const;
   double borrowed_gpus(int32_t job) const;
   double busy_gpus() const;
   double arrival_burstiness() const;
-  void evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
-                      std::span<const int32_t> nodes, double* out);
 
   // Decisions (decide.cpp). A choice is the number of a candidate; its allocation is
   // in `placed_`. Candidates are the waiting jobs, in order, whose gate is open.
@@ -327,7 +327,7 @@ class Simulation : public LineSource {
   int32_t running_ = 0;
 
   // What this run needs.
-  WordSet words_;                   // in its formulas
+  WordSet words_;                 // in its formulas
   bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;         // decisions may use what they know of earlier ones
   bool interferes_ = false;       // jobs on the same GPU slow each other down
@@ -428,6 +428,19 @@ class Simulation : public LineSource {
   std::vector<double> last_runs_;  // two last finished run times of each user, then of all
   std::vector<int32_t> num_runs_;
   std::vector<double> predicted_word_;  // of each job, when a formula asks for it
+};
+
+// The words of formulas about nodes, for a job that is to be placed in a state of them.
+class NodeWords : public WordSource {
+ public:
+  NodeWords(Simulation& sim, const Nodes& state, int32_t job)
+      : sim_(sim), state_(state), job_(job) {}
+  void fill(Word word, const int32_t* nodes, int count, double* out) override;
+
+ private:
+  Simulation& sim_;
+  const Nodes& state_;
+  int32_t job_;
 };
 
 }  // namespace berthline

@@ -27,8 +27,10 @@ T load(const void* from) {
 
 uint64_t hash_of(std::string_view word) {
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+  // Twice, or words that differ only in their last characters would get equal low bits.
   const auto mixed = [](uint64_t hash, uint64_t part) {
     hash = (hash ^ part) * kFactor;
+    hash = (hash ^ (hash >> 32)) * kFactor;
     return hash ^ (hash >> 32);
   };
   const char* at = word.data();

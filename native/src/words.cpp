@@ -270,52 +270,40 @@ double Simulation::arrival_burstiness() const {
   return variance / gaps / (mean * mean);
 }
 
-// Values of the placement's formula: words about nodes differ, all others belong to the job.
-void Simulation::evaluate_nodes(Formula& formula, const Nodes& state, int32_t job,
-                                std::span<const int32_t> nodes, double* out) {
-  struct Source : WordSource {
-    Source(Simulation& sim, const Nodes& state, int32_t job) : sim(sim), state(state), job(job) {}
-
-    void fill(Word word, const int32_t* nodes, int count, double* out) override {
-      const Cluster& cluster = sim.inputs_.cluster;
-      const auto each = [&](auto value) {
-        for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(nodes[i]));
-      };
-      switch (word) {
-        case Word::kNodeId:
-          return each([&](int32_t n) { return n; });
-        case Word::kNodeFreeGpus:
-          return each([&](int32_t n) { return state.free_milli(n) / 1000.0; });
-        case Word::kNodeTotalGpus:
-          return each([&](int32_t n) { return cluster.gpus[n]; });
-        case Word::kNodeFreeCpus:
-          return each([&](int32_t n) { return cluster.cpus[n] > 0 ? state.free_cpus(n) : 0; });
-        case Word::kNodeTotalCpus:
-          return each([&](int32_t n) { return cluster.cpus[n]; });
-        case Word::kNodeFreeMemoryMib:
-          return each(
-              [&](int32_t n) { return cluster.memory_mib[n] > 0 ? state.free_memory_mib(n) : 0; });
-        case Word::kNodeTotalMemoryMib:
-          return each([&](int32_t n) { return cluster.memory_mib[n]; });
-        case Word::kNodeSpeed:
-          return each([&](int32_t n) { return cluster.speed[n]; });
-        case Word::kNodeRunning:
-          return each([&](int32_t n) { return sim.node_jobs_[n].size(); });
-        case Word::kNodeRack:
-          return each([&](int32_t n) { return cluster.rack[n]; });
-        default: {
-          double value;
-          sim.fill(word, &job, 1, &value);
-          std::fill_n(out, count, value);
-        }
-      }
-    }
-    Simulation& sim;
-    const Nodes& state;
-    int32_t job;
+// Words about nodes differ, all others belong to the job.
+void NodeWords::fill(Word word, const int32_t* nodes, int count, double* out) {
+  const Cluster& cluster = sim_.inputs_.cluster;
+  const auto each = [&](auto value) {
+    for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(nodes[i]));
   };
-  Source source(*this, state, job);
-  formula.evaluate(source, nodes.data(), static_cast<int>(nodes.size()), out);
+  switch (word) {
+    case Word::kNodeId:
+      return each([&](int32_t n) { return n; });
+    case Word::kNodeFreeGpus:
+      return each([&](int32_t n) { return state_.free_milli(n) / 1000.0; });
+    case Word::kNodeTotalGpus:
+      return each([&](int32_t n) { return cluster.gpus[n]; });
+    case Word::kNodeFreeCpus:
+      return each([&](int32_t n) { return cluster.cpus[n] > 0 ? state_.free_cpus(n) : 0; });
+    case Word::kNodeTotalCpus:
+      return each([&](int32_t n) { return cluster.cpus[n]; });
+    case Word::kNodeFreeMemoryMib:
+      return each(
+          [&](int32_t n) { return cluster.memory_mib[n] > 0 ? state_.free_memory_mib(n) : 0; });
+    case Word::kNodeTotalMemoryMib:
+      return each([&](int32_t n) { return cluster.memory_mib[n]; });
+    case Word::kNodeSpeed:
+      return each([&](int32_t n) { return cluster.speed[n]; });
+    case Word::kNodeRunning:
+      return each([&](int32_t n) { return sim_.node_jobs_[n].size(); });
+    case Word::kNodeRack:
+      return each([&](int32_t n) { return cluster.rack[n]; });
+    default: {
+      double value;
+      sim_.fill(word, &job_, 1, &value);
+      std::fill_n(out, count, value);
+    }
+  }
 }
 
 }  // namespace berthline

@@ -101,22 +101,23 @@ _KINDS = {
 """What msgspec calls the kinds of values, in words."""
 
 
-def misfit(error: Exception, groups: Mapping[str, str]) -> tuple[str, str, str]:
+def misfit(error: Exception, groups: Mapping[str, str], *, table: str = "") -> tuple[str, str, str]:
     """Return (what, where, expected) for a file that is not laid out as it should be.
 
     Args:
         error: what msgspec, tomllib or the decoder of text raised.
         groups: what the members of a list are called, for each list: `{"nodes": "node group"}`
             turns `$.nodes[0].gpus` into `node group 1, gpus`.
+        table: the part of the file that was looked at, such as `[pools.vc1]`; empty = all of it.
     """
     if isinstance(error, UnicodeDecodeError):
         return "it is no text", f"byte {error.start + 1}", "text in UTF-8"
     text, _, path = str(error).partition(" - at `")
     if syntax := re.fullmatch(r"(.*) \(at (line \d+), column \d+\)", text):
         return f"{syntax[1][:1].lower()}{syntax[1][1:]}", syntax[2], "valid TOML"
-    path = path.replace("[...]", " entry")
     steps = re.findall(r"([^.\[\]`$]+)(?:\[(\d+)\])?", path)
-    places = [
+    places = [table] if table else []
+    places += [
         f"{groups.get(name, name) if depth == 0 else f'{name}, entry'} {int(index) + 1}"
         if index
         else name

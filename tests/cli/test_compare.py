@@ -103,7 +103,7 @@ def test_bad_options(run, argv, texts):
 def test_more_windows_than_jobs(run, trace):
     outcome = run("compare", str(trace), "--cluster", "uniform:1x8", "--windows", "9")
     assert outcome.code == 2
-    assert "windows is 9" in outcome.err
+    assert "--windows is 9" in outcome.err
 
 
 def test_one_job_is_no_jobs(run):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import berthline as bl
-from berthline.env.drawn_ahead import ENOUGH, DrawnAhead
 from berthline.env.episodes_source import (
     MOST_EPISODES,
     MOST_SLOTS,
@@ -15,6 +14,7 @@ from berthline.env.episodes_source import (
     WholeTrace,
     numbers_of,
 )
+from berthline.env.supply import ENOUGH
 from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
@@ -160,7 +160,7 @@ class TestGenerated:
         source = GeneratedEpisodes("synthetic", CLUSTER, jobs=30, load=0.5, seed=3)
         at_once = source.draw(keys_of((0, 0), (1, 0), (2, 0)))
         kept = {name: table.copy() for name, table in at_once.items()}
-        source.draw(keys_of((0, 1)))  # and ahead of time those of slots 1 and 2
+        source.draw(keys_of((0, 1)))
         source.set_load(1.0, 2.0)
         later = source.draw(keys_of((1, 1)))
         assert_same(at_once, kept)
@@ -289,22 +289,3 @@ def test_wrong_keys_are_refused(trace, keys):
     ):
         with pytest.raises(ConfigError):
             source.draw(keys)
-
-
-def test_few_draws_serve_many_slots():
-    sizes = []
-
-    def draw(keys):
-        sizes.append(len(keys))
-        return {"x": keys.copy()}
-
-    ahead = DrawnAhead(draw)
-    ahead.draw(np.stack((np.arange(100), np.zeros(100, np.int64)), axis=1))
-    for slot in range(100):
-        keys = keys_of((slot, 1))
-        np.testing.assert_array_equal(ahead.draw(keys)["x"], keys)
-    assert sum(sizes) <= 300
-    assert len(sizes) <= 1 + 8
-    far = keys_of((10**6, 3))
-    np.testing.assert_array_equal(ahead.draw(far)["x"], far)
-    np.testing.assert_array_equal(ahead.draw(keys_of((3, 5), (3, 6)))["x"], [[3, 5], [3, 6]])

@@ -232,14 +232,25 @@ def test_toml__not_text(tmp_path: Path) -> None:
         ("x = = 1", "line 1", "valid TOML"),
         (
             "[[nodes]]\ncount=1\ngpus=1\n[gpu_types.X]\ntflops=0\nmemory_mib=1\nidle_w=1\npeak_w=1",
-            "gpu_types entry, tflops",
+            "[gpu_types.X], tflops",
             "a number, more than 0",
         ),
         (
             "[[nodes]]\ncount=1\ngpus=1\n"
             "[gpu_types.X]\ntflops=1\nmemory_mib=-1\nidle_w=1\npeak_w=1",
-            "gpu_types entry, memory_mib",
+            "[gpu_types.X], memory_mib",
             "a whole number, 0 or more",
+        ),
+        (
+            "[[nodes]]\ncount=1\ngpus=1\n[gpu_types.X]\nspeed=2",
+            "[gpu_types.X]",
+            "tflops, memory_mib, idle_w, peak_w",
+        ),
+        ("[[nodes]]\ncount=1\ngpus=1\n[gpu_types]\nX = 3", "[gpu_types.X]", "a table"),
+        (
+            "[[nodes]]\ncount=1\ngpus=1\n[pools.a]\nlend=true\n[pools.b]\nlent=true",
+            "[pools.b]",
+            "borrow or lend",
         ),
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from berthline import _native
 from berthline.policies.formulas import FUNCTIONS, OPERATIONS
-from berthline.policies.rules import DISCIPLINES, PLACEMENT_FORMULAS, PLACEMENTS
 from berthline.policies.reward_words import REWARD_WORDS
+from berthline.policies.rules import DISCIPLINES, PLACEMENT_FORMULAS, PLACEMENTS
 from berthline.policies.vocabulary import CHANGES, VOCABULARY
 from berthline.sim.native import _NATIVE_PLACEMENT as NATIVE_PLACEMENT
 from berthline.sim.reference_words import NODE_WORDS, WORDS

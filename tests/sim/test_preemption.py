@@ -162,3 +162,36 @@ def test_formula__its_own_index_and_options() -> None:
         "100 finish 1",
         "100 resume 0 on 0:1",
     ]
+
+
+def test_index__a_job_that_fits_behind_a_blocked_head_starts_and_nobody_yields() -> None:
+    """Job 0 could yield, but its one GPU would not be enough; fifteen nodes are free.
+
+    There are so many nodes that the native core keeps bitmaps of them.
+    """
+    cluster = nodes(*[2] * 16).with_conditions(SAVES_ALL)
+    workload = jobs((0, 100, 1), (1, 100, 1), (2, 10, 32), (3, 10, 2))
+    log = run(
+        workload,
+        cluster,
+        "largest-first+strict![where(submit < 1, 9, where(gpus > 2, 20, 0))]",
+    )
+    assert starts(log)[3] == 3
+    assert not (log.kind == PREEMPT).any()
+
+
+def test_index__jobs_of_one_size_need_unequal_numbers_of_nodes_in_unequal_pools() -> None:
+    """In pool blue nobody can yield to job 3. In pool red job 4 takes both nodes of one GPU."""
+    cluster = nodes(2, 1, 1, pool=["blue", "red", "red"]).with_conditions(SAVES_ALL)
+    workload = jobs(
+        (0, 100, 1),
+        (1, 100, 1),
+        (1, 100, 1),
+        (2, 10, 2),
+        (3, 10, 2),
+        pool=[0, 1, 1, 0, 1],
+        pool_names=("blue", "red"),
+    )
+    log = run(workload, cluster, "fcfs+skip![where(submit == 1, 9, submit / 10)]")
+    assert starts(log)[4] == 3
+    assert starts(log)[3] == 100

@@ -185,6 +185,12 @@ def test_rows_of_empty_cells_are_no_rows_but_rows_with_one_cell_are(table, piece
     assert read.numbers("c").tolist() == [3, 7]
 
 
+def test_a_long_line_of_separators_is_no_row(table):
+    read = table("a,b,c\n" + "," * 1_000_000 + "\n1,2, 3\n", numbers=("a",))
+    assert len(read) == 1
+    assert refused(lambda: read.numbers("c", highest=2)).where.endswith("line 3")
+
+
 def test_a_column_that_was_not_announced_is_read_when_asked_for(table):
     read = table("a,b\n1,x\n2,y\n", numbers=("a",))
     assert read.text("b").to_list() == ["x", "y"]

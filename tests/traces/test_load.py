@@ -74,7 +74,7 @@ def test_an_unknown_format_shows_the_first_line(tmp_path):
     assert len(error.what) < 150
     assert "swf" in error.expected
     assert "--format" in error.hint
-    assert "--set mapping=submit=" in error.hint
+    assert "--map submit=" in error.hint
 
 
 def test_a_wrong_format_name_gets_the_nearest(tmp_path):

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from tyro.conf import Positional, arg
 
+from berthline.cli.bench_env import SEED as ENV_SEED
+from berthline.cli.bench_env import (
+    EnvSpeed,
+    ThreadSpeed,
+    measure_envs,
+    measure_threads,
+    show_envs,
+)
 from berthline.cli.bench_episodes import EpisodeSpeed, measure_episodes, show_episodes
 from berthline.cli.bench_load import LoadSpeed, measure_loads, show_loads
 from berthline.cli.bench_model import ModelSpeed, measure_model, show_model
@@ -36,7 +44,7 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
 
-WHAT = ("sim", "load", "model", "packing", "episodes")
+WHAT = ("sim", "load", "model", "packing", "episodes", "env")
 PACKING_SEEDS = 10
 
 
@@ -52,11 +60,12 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench model
       berthline bench packing --seeds 20 --figure packing.png
       berthline bench episodes
+      berthline bench env
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
     """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
-    model; packing, placements; episodes, generated jobs."""
+    model; packing, placements; episodes, generated jobs; env, environments."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders or
     episodes."""
@@ -109,6 +118,15 @@ class EpisodesReport(msgspec.Struct, frozen=True, kw_only=True):
     speeds: list[EpisodeSpeed]
 
 
+class EnvReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the benchmark of environments found."""
+
+    machine: str
+    quick: bool
+    speeds: list[EnvSpeed]
+    threads: ThreadSpeed
+
+
 class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the experiment of packing found."""
 
@@ -143,6 +161,8 @@ def main(argv: list[str]) -> int:
         return _model(options, argv, directory, machine)
     if options.what == "episodes":
         return _episodes(options, argv, directory, machine)
+    if options.what == "env":
+        return _env(options, argv, directory, machine)
     if options.what == "packing":
         return _packing(options, argv, directory, machine)
     # First, while this process is small: a new process inherits its parent's high-water mark.
@@ -222,6 +242,20 @@ def _episodes(options: Bench, argv: list[str], directory: RunDirectory | None, m
         print_json(found)
     else:
         show_episodes(speeds)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0
+
+
+def _env(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        speeds = list(measure_envs(quick=options.quick, report=report_progress))
+        threads = measure_threads(quick=options.quick)
+    found = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
+    _write(directory, options, argv, ENV_SEED, found, [*speeds, threads])
+    if options.json:
+        print_json(found)
+    else:
+        show_envs(speeds, threads)
         print_facts({"results": str(directory.path) if directory else ""})
     return 0
 

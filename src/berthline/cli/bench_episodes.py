@@ -1,8 +1,7 @@
 """`berthline bench episodes`: what generated jobs cost a training loop, in CPU microseconds each.
 
-An episode is 400 jobs, drawn with many others at once, as by a batch of environments that all begin
-anew; or alone, as when one of many environments has finished. Best of several rounds, in which the
-generators take turns.
+An episode is 400 jobs, drawn with many others at once, as a batch of environments does it. Best of
+several rounds, in which the generators take turns.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from berthline.cli.speed import SEED, cpu_seconds
 if TYPE_CHECKING:
     from berthline.env.episodes_source import GeneratedEpisodes
 
-JOBS, EPISODES, SLOTS = 400, 1000, 256
+JOBS, EPISODES = 400, 1000
 QUICK_EPISODES = 100
 MOST_MICROSECONDS, MOST_OF_FITTED = 50.0, 100.0
 """What an episode may take with many others; a fitted generator draws three times as many numbers
@@ -39,8 +38,6 @@ class EpisodeSpeed(msgspec.Struct, frozen=True, kw_only=True):
     episodes: int
     microseconds: float
     """CPU time of an episode, drawn with all others at once."""
-    alone_microseconds: float
-    """The same when slots finish one at a time."""
     target: float
     meets_target: bool | None
     """None = too few episodes to tell."""
@@ -64,51 +61,41 @@ def measure_episodes(
         fit(generate("diurnal", cluster=cluster, jobs=FITTED_JOBS, seed=SEED)).save(path)
         names = {**{name: name for name in GENERATORS}, "fitted to diurnal": str(path)}
         sources = {
-            name: [GeneratedEpisodes(text, cluster, jobs=JOBS, seed=SEED) for _ in range(2)]
+            name: GeneratedEpisodes(text, cluster, jobs=JOBS, seed=SEED)
             for name, text in names.items()
         }
-    for _, single in sources.values():
-        _draw_together(single, SLOTS, 0)
-    best = dict.fromkeys(sources, (np.inf, np.inf))
+    best = dict.fromkeys(sources, np.inf)
     for turn in range(rounds):
-        for done, (name, (batch, single)) in enumerate(sources.items()):
+        for done, (name, source) in enumerate(sources.items()):
             report(turn * len(sources) + done, rounds * len(sources), name)
-            together, _ = cpu_seconds(partial(_draw_together, batch, count, turn))
-            alone, _ = cpu_seconds(partial(_draw_one_by_one, single, count, turn))
-            best[name] = (min(best[name][0], together / count), min(best[name][1], alone / count))
-    for name, (together, alone) in best.items():
+            seconds, _ = cpu_seconds(partial(_draw, source, count, turn))
+            best[name] = min(best[name], seconds / count)
+    for name, seconds in best.items():
         target = MOST_MICROSECONDS if name in GENERATORS else MOST_OF_FITTED
         yield EpisodeSpeed(
             generator=name,
             jobs=JOBS,
             episodes=count,
-            microseconds=1e6 * together,
-            alone_microseconds=1e6 * alone,
+            microseconds=1e6 * seconds,
             target=target,
-            meets_target=None if quick else 1e6 * together < target,
+            meets_target=None if quick else 1e6 * seconds < target,
         )
 
 
-def _draw_together(source: GeneratedEpisodes, count: int, turn: int) -> None:
+def _draw(source: GeneratedEpisodes, count: int, turn: int) -> None:
     slots = np.arange(count, dtype=np.int64)
     source.draw(np.stack((slots, np.full(count, turn)), axis=1))
-
-
-def _draw_one_by_one(source: GeneratedEpisodes, count: int, turn: int) -> None:
-    for number in range(turn * count, (turn + 1) * count):
-        source.draw(np.array([[number % SLOTS, 1 + number // SLOTS]]))
 
 
 def show_episodes(speeds: list[EpisodeSpeed]) -> None:
     """Print what was measured, for people."""
     first = speeds[0]
     print(f"\nCPU microseconds for an episode of {first.jobs} jobs:\n")
-    table = new_table("generator", f"{first.episodes:,} at once", "one by one", "target", "")
+    table = new_table("generator", f"{first.episodes:,} at once", "target", "")
     for speed in speeds:
         table.add_row(
             speed.generator,
             f"{speed.microseconds:.1f}",
-            f"{speed.alone_microseconds:.1f}",
             f"< {speed.target:g}",
             {True: "met", False: "missed", None: ""}[speed.meets_target],
         )

@@ -77,7 +77,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
-      berthline compare synthetic --by size --energy-rate tariff.csv --energy-period 86400
+      berthline compare synthetic --by size --energy-rate tariff.csv
     """
 
     workload: WorkloadName

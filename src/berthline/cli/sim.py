@@ -72,7 +72,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
       berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
-      berthline sim synthetic --by user,size --energy-rate tariff.csv --energy-period 86400
+      berthline sim synthetic --by user,size --energy-rate tariff.csv
     """
 
     workload: WorkloadName

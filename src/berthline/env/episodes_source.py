@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from berthline.env.drawn_ahead import DrawnAhead
 from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
@@ -121,7 +120,6 @@ class GeneratedEpisodes:
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
         self._load: tuple[float, float] | None = None
-        self._ahead = DrawnAhead(self._draw)
         self._constants: dict[int, Columns] = {}  # by number of rows
         if low is not None and high is not None:
             self.set_load(low, high)
@@ -153,7 +151,6 @@ class GeneratedEpisodes:
                 expected="no load: all jobs are submitted at once",
             )
         self._load = (lowest, highest)
-        self._ahead.forget()
 
     def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
         """Return the load of each of these episodes if drawn now; None = the generator's own."""
@@ -167,7 +164,7 @@ class GeneratedEpisodes:
         """Return the episodes of these (slot, episode) pairs, one row each."""
         if not len(_checked(keys)):
             return {name: np.empty((0, self.jobs), dtype) for name, (_, dtype) in _DEFAULTS.items()}
-        drawn = self._ahead.draw(keys)
+        drawn = self._maker.columns(numbers_of(keys), self.loads(keys))
         return {**self._constant_columns(len(keys), drawn), **drawn}
 
     def _constant_columns(self, count: int, drawn: Columns) -> Columns:
@@ -187,9 +184,6 @@ class GeneratedEpisodes:
                 table.setflags(write=False)
             self._constants[count] = found
         return found
-
-    def _draw(self, keys: Keys) -> Columns:
-        return self._maker.columns(numbers_of(keys), self.loads(keys))
 
 
 class TraceWindows:

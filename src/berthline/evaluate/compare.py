@@ -150,7 +150,7 @@ def _check_windows(workloads: list[Workload], windows: int) -> None:
     fewest = min(map(len, workloads))
     if not 1 <= windows <= fewest:
         raise ConfigError(
-            f"windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
+            f"--windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
         )
 
 

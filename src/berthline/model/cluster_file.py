@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,9 +75,18 @@ _LAYOUT_OF_NODES = "[[nodes]] groups, each with count and gpus"
 _LAYOUTS = {
     "quota": "gpus, and whose: pool, user or gpu_type",
     "outage": "down, up, and which: nodes, rack or share",
+    "gpu_types": "tflops, memory_mib, idle_w, peak_w; speed, tflops_fp32, source and is_guess too",
     "pools": "borrow or lend",
 }
 """What is expected in the parts of a cluster file."""
+
+
+def _named_tables(content: Mapping[str, Any]) -> Iterator[tuple[str, type, object]]:
+    """Yield tables whose names the user chose, which msgspec does not tell, as `[pools.NAME]`."""
+    for part, kind in {"gpu_types": GpuTypeEntry, "pools": PoolEntry}.items():
+        tables = content.get(part)
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            yield f"[{part}.{name}]", kind, table
 
 
 def read_cluster_file(path: Path | str) -> Cluster:
@@ -85,8 +96,13 @@ def read_cluster_file(path: Path | str) -> Cluster:
         ConfigError: the file cannot be read, or does not describe a cluster.
     """
     path = Path(path)
+    table = ""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for named, kind, entry in _named_tables(content):
+            table = named
+            msgspec.convert(entry, kind)
+        table = ""
         layout = msgspec.convert(content, ClusterFile)
     except OSError as error:
         raise ConfigError(
@@ -94,12 +110,13 @@ def read_cluster_file(path: Path | str) -> Cluster:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         what, where, expected = misfit(
-            error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}
+            error, {"nodes": "node group", "quotas": "quota", "outages": "outage"}, table=table
         )
+        part = re.match(r"\[?(\w+)", where)
         raise ConfigError(
             f"not a cluster file: {what}",
             where=", ".join(filter(None, (str(path), where))),
-            expected=expected or _LAYOUTS.get(where.partition(" ")[0], _LAYOUT_OF_NODES),
+            expected=expected or _LAYOUTS.get(part[1] if part else "", _LAYOUT_OF_NODES),
             hint="see docs/reference/cluster.md",
         ) from None
     extra = []

@@ -191,9 +191,10 @@ class Workload:
             ) from None
         num_users = None if user_names is None else len(user_names)
         _check_ranges(columns, name, num_users, len(pool_names), len(gpu_type_sets))
-        order = np.argsort(columns["submit"], kind="stable")
-        in_order = bool((order[1:] > order[:-1]).all())
+        submitted = columns["submit"]
+        in_order = bool((submitted[1:] >= submitted[:-1]).all())
         if not in_order:
+            order = np.argsort(submitted, kind="stable")
             columns = {key: value[order] for key, value in columns.items()}
         if rebase and columns["submit"][0] != 0:
             origin = columns["submit"][0]
@@ -202,7 +203,7 @@ class Workload:
         if columns["submit"][0] < 0:
             raise TraceError(
                 f"column 'submit' holds {columns['submit'][0]}",
-                where=f"{name}, row {order[0]}",
+                where=f"{name}, row {submitted.argmin()}",
                 expected="seconds of 0 or more on a clock that is kept (rebase=False)",
             )
         labels = None if names is None else np.asarray(names, dtype=np.str_)
@@ -267,17 +268,18 @@ def _column(key: str, value: npt.ArrayLike, size: int, name: str) -> npt.NDArray
         raise TraceError(
             f"column {key!r} holds {array.dtype} values", where=name, expected="numbers"
         )
-    if np.issubdtype(dtype, np.integer):
+    with np.errstate(invalid="ignore"):  # what does not fit becomes another number
+        column = array.astype(dtype)
+    if np.issubdtype(dtype, np.integer) and array.dtype != dtype:
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type
-        good = (array >= limits.min) & (array <= limits.max) & (array == np.floor(array))
-        bad = np.flatnonzero(~good)
+        bad = np.flatnonzero((column != array) | (array < limits.min) | (array > limits.max))
         if bad.size:
             raise TraceError(
                 f"column {key!r} holds {np.atleast_1d(array)[bad[0]]}",
                 where=f"{name}, row {bad[0]}",
                 expected="whole numbers",
             )
-    return np.full(size, array, dtype=dtype) if array.ndim == 0 else np.array(array, dtype=dtype)
+    return np.full(size, column) if array.ndim == 0 else column
 
 
 def _check_ranges(

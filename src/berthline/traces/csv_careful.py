@@ -6,6 +6,7 @@ cells: polars reads the cells, and a look at the bytes tells what has to be done
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NoReturn
 
 from berthline.traces.csv_columns import Column, Kind, converted
@@ -47,6 +48,9 @@ class CarefulReader:
         import polars as pl
 
         look = Look(piece, self._form)
+        if look.separators > (self._width - 1) * look.lines and not look.quoted:
+            piece = self._without_long_blanks(piece)
+            look = Look(piece, self._form)
         # One column more than there are, to see lines that are too long; and in text with quotes
         # the last one, which is empty in lines that are too short.
         names = dict.fromkeys((*wanted, _SURPLUS))
@@ -76,6 +80,14 @@ class CarefulReader:
             doubtful = look.separators != (self._width - 1) * look.lines
         odd = (surplus or doubtful) and has_odd_line(piece, self._form, self._width)
         return frame.select(converted(frame[name], column) for name, column in wanted.items()), odd
+
+    def _without_long_blanks(self, piece: bytes) -> bytes:
+        """Return a piece with blank lines for those of nothing but separators, and too many.
+
+        They are no rows either way, and polars takes minutes to read a million separators.
+        """
+        separators = re.escape(self._form.separator.encode())
+        return re.sub(rb"(?m)^%b{%d,}$" % (separators, self._width), b"", piece)
 
     def _parse(
         self, piece: bytes, names: Iterable[str], native: set[str], look: Look

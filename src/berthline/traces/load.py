@@ -144,7 +144,7 @@ def _unrecognised(path: Path) -> TraceError:
         where=str(path),
         expected="one of " + ", ".join(FORMATS),
         hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}; if it is a "
-        f"table of your own, say what its columns mean: --set mapping={FORM}",
+        f"table of your own, say what its columns mean: --map {FORM}",
     )
 
 

@@ -53,10 +53,7 @@ OPTIONS = {
 }
 
 _SEPARATORS = ",\t;|"
-_HINT = (
-    "if a column was taken for what it is not, say what is: "
-    f"--set mapping={FORM}; KEY= leaves it out"
-)
+_HINT = f"if a column was taken for what it is not, say what is: --map {FORM}; KEY= leaves it out"
 _TIMES = ("submit", "start", "end", "deadline")  # and what is neither this nor text is numbers
 _WORDS = ("user", "pool", "gpu_types")
 _TEXTS = ("name",)
@@ -276,5 +273,5 @@ def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
         "no column is known to be " + " or ".join(f"{key!r}" for key in missing),
         where=f"{table.path}, line 1",
         expected="columns for the submission, the run time (or start and end) and the GPUs",
-        hint=f"the columns are {columns}; say which is which: --set mapping={FORM}",
+        hint=f"the columns are {columns}; say which is which: --map {FORM}",
     )

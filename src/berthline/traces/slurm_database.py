@@ -117,10 +117,10 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         path=path,
         expected="times of submission, start and end, and 1001 or 1002 among the resources",
     )
-    user, user_names = categorize(_ids(table, "id_user", used))
+    user, user_names = _users(table, used)
     pool, pool_names = number_pools(without(table.text("partition", rows=used), *_NULL))
     table.refuse_long("id_job")
-    names = _ids(table, "id_job", used)
+    names = _without_fraction(without(table.text("id_job", rows=used), *_NULL))
     del table, start, end, held  # what was read takes more memory than the workload
     return Workload.from_columns(
         submit=submit[used],
@@ -175,11 +175,20 @@ def _amount(tres: pl.Series, number: str) -> npt.NDArray[np.float64]:
     return amount.fill_null(0.0).to_numpy()
 
 
-def _ids(table: CsvTable, name: str, used: npt.NDArray[np.bool_]) -> pl.Series:
-    """Return ids without the `.0` of numbers that went through a table of floats."""
+def _users(
+    table: CsvTable, used: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return the users of the rows used as codes and their names."""
     import polars as pl
 
-    return without(table.text(name, rows=used), *_NULL).cast(pl.String).str.strip_suffix(".0")
+    codes, written = categorize(without(table.text("id_user", rows=used), *_NULL))
+    merged, names = categorize(_without_fraction(pl.Series(written, dtype=pl.String)))
+    return merged[codes], names
+
+
+def _without_fraction(ids: pl.Series) -> pl.Series:
+    """Return ids without the `.0` of numbers that went through a table of floats."""
+    return ids.str.strip_suffix(".0")
 
 
 def _state_counts(state: npt.NDArray[np.float64]) -> dict[str, int]:

@@ -27,19 +27,22 @@ def label_array(text: pl.Series) -> npt.NDArray[np.str_]:
     import polars as pl
 
     text = text.cast(pl.String).fill_null("")
-    width = max(int(text.str.len_chars().max() or 0), 1)  # type: ignore[arg-type]  # an int
+    lengths = text.str.len_chars().to_numpy()
+    width = max(int(lengths.max(initial=0)), 1)
     # Numpy's own layout, zeros after the end included: far faster than by way of a list.
-    characters = np.empty((len(text), width), np.uint32)
+    characters = np.zeros((len(text), width), np.uint32)
     for first in range(0, len(text), _BLOCK_ROWS):
-        block = text.slice(first, _BLOCK_ROWS)
-        joined: str = block.str.join("").item()
-        if len(joined) < len(block) * width:
-            joined = block.str.pad_end(width, "\0").str.join("").item()
+        rows = slice(first, first + _BLOCK_ROWS)
+        joined: str = text[rows].str.join("").item()
         if joined.isascii():
             codes = np.frombuffer(joined.encode("ascii"), np.uint8)
         else:
             codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
-        characters[first : first + _BLOCK_ROWS] = codes.reshape(-1, width)
+        block = characters[rows]
+        if codes.size == block.size:
+            block[:] = codes.reshape(block.shape)
+        else:
+            block[np.arange(width) < lengths[rows, np.newaxis]] = codes
     return characters.view(f"<U{width}").ravel()
 
 

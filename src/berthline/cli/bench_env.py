@@ -1,0 +1,237 @@
+"""`berthline bench env`: steps of environments per CPU-second.
+
+Random legal actions are chosen beforehand, in a run that is not timed; the timed runs repeat them
+from the same seed, so that nothing but the environments is measured. New episodes and their jobs
+are included. Best of several rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from berthline.cli.output import new_table, print_table
+
+ENVS, EPISODE_JOBS = 256, 256
+STEPS, QUICK_STEPS = 1500, 50
+SINGLE_STEPS, QUICK_SINGLE_STEPS = 100_000, 1_000
+ROUNDS, QUICK_ROUNDS = 5, 1
+SEED = 1
+THREADS = 2
+THREADS_TARGET = 1.7
+
+_JOBS_ONLY: dict[str, Any] = {"nodes": [], "running": [], "globals": []}
+_HOSTS: dict[str, Any] = {
+    "jobs": ["gpus / max_node_gpus"],
+    "nodes": ["node_free_gpus / max_node_gpus", "node_total_gpus / max_node_gpus"],
+    "running": [],
+    "globals": [],
+}
+
+
+class _Case(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    env: str
+    options: dict[str, Any]
+    envs: int = ENVS
+    target: float | None = None
+
+
+CASES = (
+    _Case(
+        name="Pick, 64 x 8 numbers, short queues",
+        env="Pick",
+        options={"cluster": "uniform:64x8:V100", "load": 0.9, "features": _JOBS_ONLY},
+        target=3e6,
+    ),
+    _Case(
+        name="Pick, 64 x 8 numbers, full windows",
+        env="Pick",
+        options={"cluster": "uniform:8x8:V100", "load": 3.0, "features": _JOBS_ONLY},
+        target=1e6,
+    ),
+    _Case(
+        name="Pick, 64 x 8 numbers, one environment",
+        env="Pick",
+        options={"cluster": "uniform:64x8:V100", "load": 0.9, "features": _JOBS_ONLY},
+        envs=1,
+        target=3e5,
+    ),
+    _Case(
+        name="Place on 64 nodes",
+        env="Place",
+        options={"cluster": "uniform:64x8:V100", "load": 0.9, "window": 1, "features": _HOSTS},
+        target=2e6,
+    ),
+    _Case(
+        name="Pick, every table, short queues",
+        env="Pick",
+        options={"cluster": "uniform:64x8:V100", "load": 0.9},
+    ),
+    _Case(
+        name="Pick, every table, full windows",
+        env="Pick",
+        options={"cluster": "uniform:8x8:V100", "load": 3.0},
+    ),
+    _Case(name="Gate", env="Gate", options={"cluster": "uniform:8x8:V100", "load": 1.0}),
+    _Case(name="Meta", env="Meta", options={"cluster": "uniform:8x8:V100", "load": 1.0}),
+)
+
+
+class EnvSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast one kind of environment steps."""
+
+    case: str
+    env: str
+    envs: int
+    steps_per_cpu_second: float
+    target: float | None
+    meets_target: bool | None
+    """None = there is no target, or too few steps to tell."""
+
+
+class ThreadSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """How much two threads help, by the clock on the wall: it takes two free cores."""
+
+    case: str
+    threads: int
+    one_thread_steps_per_second: float
+    steps_per_second: float
+    speedup: float
+    target: float
+    meets_target: bool | None
+
+
+def measure_envs(
+    *, quick: bool, report: Callable[[int, int, str], None] = lambda *_: None
+) -> Iterator[EnvSpeed]:
+    """Yield how fast environments step, case by case."""
+    for number, case in enumerate(CASES):
+        report(number, len(CASES) + 1, case.name)
+        measure = _single_speed if case.envs == 1 else _batch_speed
+        speed = measure(case, quick=quick)
+        is_judged = case.target is not None and not quick
+        yield EnvSpeed(
+            case=case.name,
+            env=case.env,
+            envs=case.envs,
+            steps_per_cpu_second=speed,
+            target=case.target,
+            meets_target=speed >= (case.target or 0.0) if is_judged else None,
+        )
+
+
+def measure_threads(*, quick: bool) -> ThreadSpeed:
+    """Return how much a second thread helps with full windows."""
+    case = CASES[1]
+    actions = _record(case, QUICK_STEPS if quick else STEPS)
+    best: dict[int, float] = {}
+    envs = {threads: _make(case, num_threads=threads) for threads in (1, THREADS)}
+    for _ in range(QUICK_ROUNDS if quick else ROUNDS):
+        for threads, env in envs.items():  # side by side: other work hurts both alike
+            env.reset(seed=SEED)
+            began = time.perf_counter()
+            for action in actions:
+                env.step(action)
+            speed = len(actions) * case.envs / (time.perf_counter() - began)
+            best[threads] = max(best.get(threads, 0.0), speed)
+    speedup = best[THREADS] / best[1]
+    return ThreadSpeed(
+        case=case.name,
+        threads=THREADS,
+        one_thread_steps_per_second=best[1],
+        steps_per_second=best[THREADS],
+        speedup=speedup,
+        target=THREADS_TARGET,
+        meets_target=None if quick else speedup >= THREADS_TARGET,
+    )
+
+
+def _make(case: _Case, **more: Any) -> Any:
+    import gymnasium
+
+    return gymnasium.make_vec(
+        f"berthline/{case.env}-v0",
+        num_envs=case.envs,
+        episode_jobs=EPISODE_JOBS,
+        copy=False,
+        **case.options,
+        **more,
+    )
+
+
+def _record(case: _Case, steps: int) -> list[npt.NDArray[np.int64]]:
+    """Return random legal actions of the first steps."""
+    env = _make(case)
+    _, infos = env.reset(seed=SEED)
+    random = np.random.default_rng(SEED)
+    actions = []
+    for _ in range(steps):
+        allowed = infos["action_mask"].cumsum(axis=1)
+        chosen = (random.random(case.envs) * allowed[:, -1]).astype(np.int64)
+        actions.append((allowed <= chosen[:, None]).sum(axis=1))
+        infos = env.step(actions[-1])[-1]
+    return actions
+
+
+def _batch_speed(case: _Case, *, quick: bool) -> float:
+    actions = _record(case, QUICK_STEPS if quick else STEPS)
+    env = _make(case)
+    best = 0.0
+    for _ in range(QUICK_ROUNDS if quick else ROUNDS):
+        env.reset(seed=SEED)
+        began = time.process_time()
+        for action in actions:
+            env.step(action)
+        best = max(best, len(actions) * case.envs / (time.process_time() - began))
+    return best
+
+
+def _single_speed(case: _Case, *, quick: bool) -> float:
+    import gymnasium
+
+    env = gymnasium.make(f"berthline/{case.env}-v0", episode_jobs=EPISODE_JOBS, **case.options)
+    random = np.random.default_rng(SEED)
+    _, info = env.reset(seed=SEED)
+    actions: list[int] = []
+    for _ in range(QUICK_SINGLE_STEPS if quick else SINGLE_STEPS):
+        actions.append(int(random.choice(np.flatnonzero(info["action_mask"]))))
+        *_, terminated, truncated, info = env.step(actions[-1])
+        if terminated or truncated:
+            _, info = env.reset()
+    best = 0.0
+    for _ in range(QUICK_ROUNDS if quick else ROUNDS):
+        env.reset(seed=SEED)
+        began = time.process_time()
+        for action in actions:
+            *_, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+        best = max(best, len(actions) / (time.process_time() - began))
+    return best
+
+
+def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
+    """Print what was measured, for people."""
+    print(f"\nsteps per CPU-second; episodes of {EPISODE_JOBS} jobs, new ones included:\n")
+    table = new_table("environment", "envs", "steps", "target", "")
+    marks = {True: "met", False: "missed", None: ""}
+    for speed in speeds:
+        table.add_row(
+            speed.case,
+            f"{speed.envs:,}",
+            f"{speed.steps_per_cpu_second:,.0f}",
+            "" if speed.target is None else f">= {speed.target:,.0f}",
+            marks[speed.meets_target],
+        )
+    print_table(table)
+    print(
+        f"\n{threads.threads} threads: {threads.steps_per_second:,.0f} steps a second against "
+        f"{threads.one_thread_steps_per_second:,.0f} with one: {threads.speedup:.2f} x "
+        f"(target {threads.target:g}, on free cores) {marks[threads.meets_target]}".rstrip()
+    )
