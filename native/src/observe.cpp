@@ -53,6 +53,11 @@ Observer::Observer(const ObservationRules& rules, Agent& agent)
   ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
   for (size_t c = 0; c < node_width_; ++c) {
     (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : nodes_).add(rules.nodes[c], c);
+    for (size_t word = 0; word < static_cast<size_t>(Word::kNow); ++word) {
+      if (!rules.nodes[c].words()[word]) continue;
+      about_job_.push_back(c);
+      break;
+    }
   }
   for (size_t c = 0; c < running_width_; ++c) running_.add(rules.running[c], c);
   for (size_t c = 0; c < global_width_; ++c) globals_.add(rules.globals[c], c);
@@ -136,6 +141,12 @@ void Observer::write_nodes(float* out) {
   std::memcpy(out, node_rows_.data(), node_rows_.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
   nodes_.run(words, ids_.data(), sim_.layout_.num_nodes, out, node_width_);
+  if (agent_.job_at_hand() != Agent::kNoJob) return;
+  for (const size_t column : about_job_) {
+    for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
+      out[static_cast<size_t>(node) * node_width_ + column] = 0;
+    }
+  }
 }
 
 void Observer::write_running(float* out) {

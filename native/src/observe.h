@@ -58,9 +58,10 @@ class Observer {
   double look_ahead_seconds_;
   size_t size_ = 0;
 
-  std::vector<float> job_rows_;   // [job][column], of the columns that stay the same
-  std::vector<float> node_rows_;  // [node][column], likewise
-  std::vector<int32_t> ids_;      // 0, 1, 2, ...
+  std::vector<float> job_rows_;    // [job][column], of the columns that stay the same
+  std::vector<size_t> about_job_;  // columns of nodes that ask about the job at hand
+  std::vector<float> node_rows_;   // [node][column], likewise
+  std::vector<int32_t> ids_;       // 0, 1, 2, ...
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths
