@@ -21,10 +21,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import environment_tables
+from markdown_text import code, mark, options, table
+
 from berthline.cli.main import VERBS, main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 HELP_COLUMNS = 120
@@ -41,24 +44,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 # --- tables of the registries --------------------------------------------------------------------
-
-
-def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [list(columns)]
-    lines.append(["---"] * len(lines[0]))
-    lines += [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def code(text: object) -> str:
-    """Return text as Markdown code; empty stays empty."""
-    return f"`{text}`" if str(text) else ""
-
-
-def mark(*, needed: bool) -> str:
-    """Return the mark of what needs to know run times."""
-    return "yes" if needed else ""
 
 
 def words(scope: str) -> str:
@@ -147,11 +132,6 @@ def disciplines() -> str:
             for name, meaning in DISCIPLINES.items()
         ),
     )
-
-
-def options(values: Mapping[str, float]) -> str:
-    """Return options with their values."""
-    return ", ".join(code(f"{key}={value:g}") for key, value in values.items())
 
 
 def placements() -> str:
@@ -418,6 +398,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "demo": demo,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
+    **environment_tables.PARTS,
 }
 """Each generated part and what makes it."""
 

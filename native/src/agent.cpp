@@ -33,6 +33,13 @@ Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewa
         parts.discipline == Discipline::kEasy || parts.discipline == Discipline::kConservative;
     inputs.may_reorder |= rules.seat == Seat::kMeta;
   }
+  for (const SchedulerParts& parts : rules.experts) {
+    inputs.placements.push_back(parts.placement);
+    inputs.watched.insert(inputs.watched.end(), {parts.order, parts.gate, parts.node_order});
+    inputs.may_reserve |=
+        parts.discipline == Discipline::kEasy || parts.discipline == Discipline::kConservative;
+    inputs.may_reorder = true;
+  }
   inputs.may_reserve |= rules.seat == Seat::kBackfill;
   return inputs;
 }

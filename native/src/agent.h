@@ -33,18 +33,19 @@ struct SeatRules {
   Seat seat = Seat::kPick;
   int32_t window = 64;
   Window window_policy = Window::kHead;
-  std::vector<Formula> tops;         // of the window policy kTop
-  int32_t running_window = 0;        // running jobs shown
-  Formula running_order;             // smallest first; empty = none are shown
-  bool waits = false;                // pick: time runs until the chosen job starts
-  bool protects_head = true;         // backfill: nobody may delay the head
-  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
-  int32_t every_events = 1;          // meta: decisions between two choices
-  double every_seconds = 0;          // meta: seconds between two choices, at least
-  int32_t max_holds = 0;             // gate: how often one job may be held
-  double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
-  double horizon_factor = 0;         // 0 = no horizon
-  int64_t max_steps = 0;             // 0 = no limit
+  std::vector<Formula> tops;            // of the window policy kTop
+  int32_t running_window = 0;           // running jobs shown
+  Formula running_order;                // smallest first; empty = none are shown
+  bool waits = false;                   // pick: time runs until the chosen job starts
+  bool protects_head = true;            // backfill: nobody may delay the head
+  std::vector<SchedulerParts> menu;     // meta: schedulers; place: rules, where not empty
+  std::vector<SchedulerParts> experts;  // whom `advise` asks
+  int32_t every_events = 1;             // meta: decisions between two choices
+  double every_seconds = 0;             // meta: seconds between two choices, at least
+  int32_t max_holds = 0;                // gate: how often one job may be held
+  double recheck = 0;         // gate: seconds until held jobs are looked at again; 0 = never
+  double horizon_factor = 0;  // 0 = no horizon
+  int64_t max_steps = 0;      // 0 = no limit
 };
 
 // The columns of one episode's jobs; see Jobs for what they are.
@@ -71,6 +72,12 @@ class Agent {
   // Answers the question and goes on to the next. A choice that the mask forbids is taken as the
   // no-op, or as the first that is allowed where there is none. `node` is for the seat kPickPlace.
   void act(int64_t action, int64_t node);
+
+  struct Advice {
+    int64_t action, node;
+  };
+  // What an expert would answer (expert.cpp).
+  Advice advise(size_t expert);
 
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
@@ -115,6 +122,13 @@ class Agent {
   void answer_meta(int64_t action);
   void answer_preempt(int64_t action);
   void answer_gate(int64_t action);
+
+  // Experts (expert.cpp).
+  Advice advise_pick(SchedulerParts& parts);
+  int64_t advise_place(SchedulerParts& parts);
+  int64_t advise_gate(SchedulerParts& parts);
+  int64_t first_allowed(Formula& order);
+  int64_t first_node(SchedulerParts& parts, int32_t job, Nodes& state, const uint8_t* allowed);
 
   // Shared by seats.
   void show(int32_t first);

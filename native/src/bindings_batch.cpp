@@ -1,5 +1,7 @@
 // The Python face of a batch of environments; env/native.py is its only user.
 
+#include <nanobind/stl/pair.h>
+
 #include <memory>
 #include <utility>
 
@@ -44,6 +46,9 @@ SeatRules read_seat(const Entries& entries) {
   for (nb::handle parts : entries.get<nb::list>("menu")) {
     rules.menu.push_back(read_parts(Entries(nb::cast<nb::dict>(parts))));
   }
+  for (nb::handle parts : entries.get<nb::list>("experts")) {
+    rules.experts.push_back(read_parts(Entries(nb::cast<nb::dict>(parts))));
+  }
   rules.every_events = entries.get<int32_t>("every_events");
   rules.every_seconds = entries.get<double>("every_seconds");
   rules.max_holds = entries.get<int32_t>("max_holds");
@@ -78,6 +83,7 @@ RewardRules read_rewards(const Entries& entries) {
     rules.baseline = std::make_unique<Inputs>(read_inputs(nb::cast<nb::dict>(baseline)));
     rules.baseline->may_fail = nb::cast<bool>(baseline["may_fail"]);
   }
+  rules.sleep_w = entries.get<double>("sleep_w");
   rules.idle_w = entries.copy<double>("idle_w");
   rules.peak_w = entries.copy<double>("peak_w");
   return rules;
@@ -224,6 +230,12 @@ class PyBatch {
     return question;
   }
 
+  // What an expert would answer: the action, and the node of the seat kPickPlace.
+  std::pair<int64_t, int64_t> advise(size_t env, size_t expert) {
+    const Agent::Advice advice = batch_->agent(env).advise(expert);
+    return {advice.action, advice.node};
+  }
+
   const Batch& batch() const { return *batch_; }
 
  private:
@@ -263,6 +275,7 @@ void bind_batch(nb::module_& m) {
       .def("begin_stuck", &PyBatch::begin_stuck)
       .def("lacking", &PyBatch::lacking)
       .def("log", &PyBatch::log, "env"_a)
+      .def("advise", &PyBatch::advise, "env"_a, "expert"_a)
       .def("question", &PyBatch::question, "env"_a)
       .def_prop_ro("num_lacking", [](const PyBatch& b) { return b.batch().num_lacking(); })
       .def_prop_ro("num_stuck", [](const PyBatch& b) { return b.batch().num_stuck(); })

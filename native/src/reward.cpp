@@ -121,7 +121,11 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
 }
 
 Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
-    : rules_(rules.terms), idle_w_(rules.idle_w), peak_w_(rules.peak_w), sim_(simulation) {
+    : rules_(rules.terms),
+      idle_w_(rules.idle_w),
+      peak_w_(rules.peak_w),
+      sleep_w_(rules.sleep_w),
+      sim_(simulation) {
   for (const RewardTerm& term : rules_) {
     words_ |= term.formula.words();
     has_[static_cast<size_t>(term.occasion)] = true;
@@ -131,6 +135,7 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
   if (asks_baseline(words_) && rules.baseline) {
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
+  sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
   sums_.assign(rules_.size(), 0.0);
 }
 
@@ -165,23 +170,49 @@ void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
   }
 }
 
-// Values change in a straight line between events, or not at all: the mean of both ends is exact.
 void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
   const double now = sim_.now_;
-  const int32_t none = 0;
   if (!(until > now)) return;
+  double from = now;
+  if (sees_sleep_ || asks(Word::kBacklogWork)) {
+    // That a node falls asleep, or that a job begins to make progress after its start, is no event
+    // of the simulation, so the time is cut there.
+    cuts_.clear();
+    const auto cut_at = [&](double time) {
+      if (now < time && time < until) cuts_.push_back(time);
+    };
+    for (int32_t node = 0; node < sim_.layout_.num_nodes && sees_sleep_; ++node) {
+      cut_at(falls_asleep(node));
+    }
+    if (asks(Word::kBacklogWork)) {
+      for (const int32_t job : sim_.running_list_) cut_at(sim_.stretch_[job].since);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+    for (const double cut : cuts_) {
+      integrate(from, cut);
+      from = cut;
+    }
+  }
+  integrate(from, until);
+  sim_.now_ = now;
+}
+
+// Values change in a straight line between events, or not at all: the mean of both ends is exact.
+void Rewards::integrate(double from, double until) {
+  const int32_t none = 0;
+  asleep_at_ = from;
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (rules_[i].occasion != Occasion::kSecond) continue;
     double first = 0, last = 0;
+    sim_.now_ = from;
     rules_[i].formula.evaluate(*this, &none, 1, &first);
     last = first;
     if (moves_[i]) {
       sim_.now_ = until;
       rules_[i].formula.evaluate(*this, &none, 1, &last);
-      sim_.now_ = now;
     }
-    const double add = (until - now) * (first + last) / 2;
+    const double add = (until - from) * (first + last) / 2;
     sums_[i] += add;
     total_ += add;
   }
@@ -223,6 +254,7 @@ void Rewards::finish_episode(bool is_done) {
 }
 
 void Rewards::evaluate(Occasion occasion, int32_t job) {
+  asleep_at_ = sim_.now_;
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (rules_[i].occasion != occasion) continue;
     double value;
@@ -232,11 +264,22 @@ void Rewards::evaluate(Occasion occasion, int32_t job) {
   }
 }
 
+double Rewards::falls_asleep(int32_t node) const {
+  if (!sim_.layout_.up[node] || !sim_.node_jobs_[node].empty()) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return sim_.idle_since_[node] + sim_.inputs_.conditions.sleep_after;
+}
+
 double Rewards::power() const {
   const Simulation& sim = sim_;
   double sum = 0;
   for (int32_t node = 0; node < sim.layout_.num_nodes; ++node) {
     if (!sim.layout_.up[node]) continue;
+    if (sees_sleep_ && asleep_at_ >= falls_asleep(node)) {
+      sum += sleep_w_;
+      continue;
+    }
     const auto gpus = static_cast<double>(sim.inputs_.cluster.gpus[node]);
     const double busy = gpus - static_cast<double>(sim.nodes_.free_milli(node)) / 1000;
     sum += idle_w_[node] * (gpus - busy) + peak_w_[node] * busy;

@@ -32,6 +32,7 @@ struct RewardRules {
   std::unique_ptr<Inputs> baseline;  // runs on the same jobs, where a term asks about it
   std::vector<double> idle_w;        // of a GPU of each node
   std::vector<double> peak_w;
+  double sleep_w = 0;  // of a node that sleeps
 };
 
 // Means over the jobs that were submitted and not rejected; unfinished ones count as they stand
@@ -66,12 +67,18 @@ class Rewards : public WordSource {
 
  private:
   void evaluate(Occasion occasion, int32_t job);  // terms not about a job get any
+  void integrate(double from, double until);
   double power() const;
+  double falls_asleep(int32_t node) const;  // infinity = never: it is in use, or down
   double backlog() const;
 
   std::vector<RewardTerm> rules_;
   std::vector<uint8_t> moves_;  // whether a term's value changes while nothing happens
   std::vector<double> idle_w_, peak_w_;
+  double sleep_w_;
+  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
+  double asleep_at_ = 0;      // whether nodes sleep is told for this time
+  std::vector<double> cuts_;  // scratch
   Simulation& sim_;
   std::unique_ptr<Simulation> baseline_;
   WordSet words_;

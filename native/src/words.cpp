@@ -18,6 +18,17 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   const auto each = [&](auto value) {
     for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
   };
+  // For values that cost a walk over the nodes: worked out once for the first few kinds of jobs.
+  const auto each_kind = [&](auto alike, auto value) {
+    int32_t known[8];  // positions of one job of each kind
+    int kinds = 0;
+    for (int i = 0; i < count; ++i) {
+      int k = 0;
+      while (k < kinds && !alike(jobs[known[k]], jobs[i])) ++k;
+      out[i] = k < kinds ? out[known[k]] : static_cast<double>(value(jobs[i]));
+      if (k == kinds && kinds < 8) known[kinds++] = i;
+    }
+  };
   const auto same = [&](auto value) { std::fill_n(out, count, static_cast<double>(value)); };
   const auto total_gpus = static_cast<double>(layout_.total_gpus);
   switch (word) {
@@ -82,16 +93,23 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kPoolQueuedGpus:
       return each([&](int32_t j) { return class_queued_milli_[all.job_class[j]] / 1000.0; });
     case Word::kPoolFragmentation:
-      return each([&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
+      return each_kind([&](int32_t a, int32_t b) { return class_of(a) == class_of(b); },
+                       [&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
     case Word::kCanStart:
       return each([&](int32_t j) { return fits(nodes_, j); });
     case Word::kWaysTier1:
     case Word::kWaysTier2:
-      return each([&](int32_t j) {
-        Gang own = gang(j);
-        own.closed = 0;
-        return own.nodes_min > 0 ? nodes_.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
-      });
+      return each_kind(
+          [&](int32_t a, int32_t b) {
+            return all.gpus[a] == all.gpus[b] && all.gpu_milli[a] == all.gpu_milli[b] &&
+                   all.cpus[a] == all.cpus[b] && all.memory_mib[a] == all.memory_mib[b] &&
+                   class_of(a) == class_of(b);
+          },
+          [&](int32_t j) {
+            Gang own = gang(j);
+            own.closed = 0;
+            return own.nodes_min > 0 ? nodes_.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
+          });
     case Word::kNow:
       return same(now_);
     case Word::kQueueLen:

@@ -8,8 +8,14 @@ import pytest
 from berthline.cli import bench, bench_load, demo, doctor, load_samples, policies, speed
 from berthline.cli.output import clock, fold_scheduler, number, seconds
 from berthline.cli.policies import TOPICS
+from berthline.env.columns import COLUMN_SETS
+from berthline.env.presets import PRESETS
+from berthline.env.questions import QUESTIONS
+from berthline.env.registration import SEATS, env_id
+from berthline.env.rewards import REWARDS
 from berthline.model.conditions import MEANINGS
 from berthline.policies.orders import ORDERS
+from berthline.policies.reward_words import REWARD_WORDS
 from berthline.policies.rules import COMMON_OPTIONS, PREEMPTIONS
 from berthline.policies.scheduler import Scheduler
 from berthline.policies.vocabulary import VOCABULARY
@@ -75,9 +81,16 @@ class TestPolicies:
 
     def test_words(self, run):
         outcome = run("policies", "words")
-        for word in VOCABULARY:
+        for word in (*VOCABULARY, *REWARD_WORDS):
             assert word in outcome.out
         assert "functions: " in outcome.out
+        assert max(map(len, outcome.out.splitlines())) <= 80
+
+    def test_words_say_what_they_are_about(self, run):
+        rows = {row["name"]: row for row in run("policies", "words", "--json").json["words"]}
+        assert rows["node_speed"]["scope"] == "node"
+        assert rows["power_w"]["scope"] == "system"
+        assert rows["mean_jct"]["scope"] == "end"
 
     @pytest.mark.parametrize("topic", TOPICS)
     def test_json(self, run, topic):
@@ -122,6 +135,47 @@ class TestPolicies:
         for text in (*MEANINGS, "--condition restart=30"):
             assert text in out
         assert max(map(len, out.splitlines())) <= 80
+
+    @pytest.mark.parametrize(
+        ("topic", "names"),
+        [
+            ("environments", [env_id(name) for name in SEATS]),
+            ("columns", list(COLUMN_SETS)),
+            ("rewards", list(REWARDS)),
+            ("presets", list(PRESETS)),
+        ],
+    )
+    def test_what_environments_are_made_of(self, run, topic, names):
+        assert [row["name"] for row in run("policies", topic, "--json").json[topic]] == names
+        out = run("policies", topic).out
+        assert all(name in out for name in names)
+        assert "`" not in out
+        assert max(map(len, out.splitlines())) <= 80
+
+    def test_columns_that_need_run_times(self, run):
+        rows = {row["name"]: row for row in run("policies", "columns", "--json").json["columns"]}
+        assert rows["lookahead"]["needs_run_times"]
+        assert not rows["blind"]["needs_run_times"]
+        assert rows["lsf"]["jobs"] == ["gpus / 4", "memory_mib / 4096"]
+
+    def test_terms_of_rewards(self, run):
+        rows = {row["name"]: row for row in run("policies", "rewards", "--json").json["rewards"]}
+        assert {
+            "name": "use",
+            "occasion": "second",
+            "weight": 1.5,
+            "formula": "utilization",
+        } in rows["drl-scheduler"]["terms"]
+        assert "use (second): 1.5 x utilization" in run("policies", "rewards").out
+
+    def test_options_of_presets(self, run):
+        rows = {row["name"]: row for row in run("policies", "presets", "--json").json["presets"]}
+        assert rows["rltune"]["environment"] == "berthline/Pick-v0"
+        assert rows["rltune"]["options"]["semantics"] == "wait"
+        assert rows["rltune"]["differences"] == list(PRESETS["rltune"].differences)
+
+    def test_every_seat_has_a_question(self):
+        assert list(QUESTIONS) == list(SEATS.values())
 
     def test_schedulers_of_the_examples_are_schedulers(self):
         first = policies.EXAMPLES.replace("schedulers:", "").splitlines()[:3]

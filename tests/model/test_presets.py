@@ -31,6 +31,7 @@ TOTALS = {
     "acme-seren": (286, 2288),
     "acme-kalos": (302, 2416),
     "drl-scheduler": (14, 56),
+    "lsf": (50, 1200),
 }
 
 

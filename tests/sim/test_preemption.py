@@ -195,3 +195,39 @@ def test_index__jobs_of_one_size_need_unequal_numbers_of_nodes_in_unequal_pools(
     log = run(workload, cluster, "fcfs+skip![where(submit == 1, 9, submit / 10)]")
     assert starts(log)[4] == 3
     assert starts(log)[3] == 100
+
+
+def two_pools() -> Cluster:
+    """Return eight nodes of two GPUs in each of two pools: enough for the native core's bitmaps."""
+    return nodes(*[2] * 16, pool=["blue"] * 8 + ["red"] * 8).with_conditions(SAVES_ALL)
+
+
+def test_index__room_in_another_pool_is_none() -> None:
+    """Job 16, of pool red, is the first that could yield; jobs 0 and 1 share a node of blue."""
+    workload = jobs(
+        *[(0, 100, 1)] * 16,
+        (0, 100, 2),
+        (5, 10, 2),
+        pool=[0] * 16 + [1, 0],
+        pool_names=("blue", "red"),
+        priority=[1, 2, *[9] * 14, 0, 5],
+    )
+    log = run(workload, two_pools(), "fcfs+skip!priority")
+    assert starts(log)[17] == 5
+    assert log.job[log.kind == PREEMPT].tolist() == [0, 1]
+
+
+def test_index__who_could_yield_in_another_pool_helps_nobody() -> None:
+    """Job 3 fits behind the blocked job 2, but nobody of its own pool could yield to it."""
+    workload = jobs(
+        (0, 100, 1),
+        (0, 100, 2),
+        (1, 10, 16),
+        (2, 10, 2),
+        pool=[0, 1, 0, 0],
+        pool_names=("blue", "red"),
+        priority=[9, 0, 0, 5],
+    )
+    log = run(workload, two_pools(), "largest-first+strict!priority")
+    assert starts(log)[2] == 100
+    assert starts(log)[3] == 110

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from tyro.conf import Positional, arg
 
+from berthline.cli import policies_environments as learning
 from berthline.cli.options import Json, check_choice, parse_options
 from berthline.cli.output import new_table, print_json, print_table
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List what schedulers are made of, and the conditions of clusters.
+    """List what schedulers, clusters and learning environments are made of.
 
     A scheduler is order[+discipline][@placement][?gate][!preemption].
 
@@ -27,13 +29,15 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
       berthline policies
       berthline policies words
       berthline policies preemptions --json
+      berthline policies rewards
     """
 
     topic: Annotated[
         Positional[str],
-        arg(metavar="[TOPIC]", help_behavior_hint="(default: all but words and conditions)"),
+        arg(metavar="[TOPIC]", help_behavior_hint="(default: the parts of schedulers)"),
     ] = ""
-    """orders, disciplines, placements, gates, preemptions, words or conditions."""
+    """orders, disciplines, placements, gates, preemptions; words, conditions; environments,
+    columns, rewards, presets."""
     json: Json = False
 
 
@@ -51,7 +55,7 @@ def main(argv: list[str]) -> int:
         if position:
             print()
         print_table(draw(rows()))
-    if options.topic not in ("placements", "conditions"):
+    if options.topic not in WITHOUT_MARKS:
         print("\nt = needs to know run times: any --knowledge but none")
     if not options.topic:
         print(EXAMPLES)
@@ -151,8 +155,8 @@ def conditions() -> list[dict[str, Any]]:
 
 
 def words() -> list[dict[str, Any]]:
-    """Return the vocabulary of formulas."""
-    from berthline.policies.vocabulary import VOCABULARY
+    """Return the vocabulary of formulas, with what only rewards can be made of."""
+    from berthline.policies.formulas import ALL_WORDS
 
     return [
         {
@@ -163,7 +167,7 @@ def words() -> list[dict[str, Any]]:
             "changes": word.changes,
             "meaning": word.meaning,
         }
-        for word in VOCABULARY.values()
+        for word in ALL_WORDS.values()
     ]
 
 
@@ -245,7 +249,9 @@ def _note_on_words() -> str:
     from berthline.policies.formulas import FUNCTIONS
 
     return (
-        "words of nodes stand in formulas of placements only\n"
+        "words of nodes stand in placements and columns of nodes only\n"
+        "words for rewards only: of the system, at any time; of a decision, when it is\n"
+        "made; of a finish, when a job finishes; of the end of an episode\n"
         f"functions: {' '.join(FUNCTIONS)}\n"
         "operators: + - * / ** and < <= > >= == != (which give 1 or 0)"
     )
@@ -271,12 +277,14 @@ schedulers: sjf+easy@best-fit?express-lane:T=7200:r=0.2
             srpt+skip@fastest-type!srpt:min_run=600
             las+rounds:T=3600
 a formula in place of a name: [estimate * sqrt(gpus)]+easy@[node_free_gpus]
-its words: berthline policies words; how jobs run: berthline policies conditions"""
+its words: berthline policies words; how jobs run: berthline policies conditions
+for learning: berthline policies environments (columns, rewards, presets)"""
 
 NOTES: dict[str, Callable[[], str]] = {
     "words": _note_on_words,
     "preemptions": _note_on_preemptions,
     "conditions": lambda: "\nin a cluster file: [conditions]; for one run: --condition restart=30",
+    **{topic: functools.partial(str, text) for topic, text in learning.NOTES.items()},
 }
 """What is said below the table of a topic."""
 
@@ -291,5 +299,16 @@ PARTS: dict[
 }
 """For each part of a scheduler, its rows as plain data and the table made of them."""
 
-TOPICS = {**PARTS, "words": (words, _words_table), "conditions": (conditions, _conditions_table)}
+TOPICS = {
+    **PARTS,
+    "words": (words, _words_table),
+    "conditions": (conditions, _conditions_table),
+    "environments": (learning.environments, learning.environments_table),
+    "columns": (learning.columns, learning.columns_table),
+    "rewards": (learning.rewards, learning.rewards_table),
+    "presets": (learning.presets, learning.presets_table),
+}
 """Likewise for everything that can be listed."""
+
+WITHOUT_MARKS = ("placements", "conditions", "environments", "rewards", "presets")
+"""Topics in which nothing is marked as needing run times."""

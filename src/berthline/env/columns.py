@@ -109,6 +109,55 @@ COLUMN_SETS: dict[str, Columns] = {
         ),
         globals=_GLOBALS,
     ),
+    # Those of the reference systems; presets.py says what differs from the originals.
+    "rltune": Columns(
+        jobs=(
+            "min(wait / 43200, 1)",
+            "min(gpus / max_node_gpus, 1)",
+            "min(gpus / pool_free_gpus / pool_total_gpus, 1)",
+            "clip((pool_free_gpus - pool_queued_gpus + pool_total_gpus) / (2 * pool_total_gpus),"
+            " 0, 1)",
+            "pool_fragmentation",
+            "(ways_tier1 + min(ways_tier2, 1)) / 3",
+            "ways_tier1 / 2",
+        ),
+    ),
+    "drl-scheduler": Columns(
+        jobs=(
+            "priority / 5",
+            "min(wait / 15000, 1)",
+            "gpus / total_gpus",
+            "min(estimate / 15000, 1)",
+        ),
+        globals=("free_gpus / total_gpus", "queue_len / 200"),
+    ),
+    "rlmetadqn": Columns(
+        globals=(
+            "arrival_rate * 60 / 10",
+            "tanh(arrival_burstiness / 4)",
+            "utilization",
+            "(total_gpus - 2) / 14",
+            "tanh(queue_len / 50)",
+        ),
+    ),
+    "lsf": Columns(
+        jobs=("gpus / 4", "memory_mib / 4096"),
+        nodes=(
+            "1 - node_free_gpus / node_total_gpus",
+            "1 - node_free_memory_mib / node_total_memory_mib",
+            "node_total_gpus / max_node_gpus",
+            "node_total_memory_mib / max_node_memory_mib",
+        ),
+    ),
+    "lookahead": Columns(
+        jobs=(
+            "estimate / 10000",
+            "priority / 10",
+            "gpus / total_gpus",
+            "wait / (wait + 10000)",
+        ),
+        globals=("free_gpus / total_gpus", "busy_gpus / total_gpus"),
+    ),
 }
 """Named sets of columns."""
 

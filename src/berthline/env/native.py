@@ -127,6 +127,10 @@ class NativeEnvs:
         """Return what an environment asks about: the clock, jobs by row, the job at hand."""
         return self._batch.question(env)
 
+    def advice(self, env: int, expert: int) -> tuple[int, int]:
+        """Return what an expert of the plan would answer: an action, and PickPlace's node."""
+        return self._batch.advise(env, expert)
+
     def log(self, env: int) -> Schedule:
         """Return the schedule log of an environment's episode, so far."""
         horizon = self._batch.question(env)["horizon"]

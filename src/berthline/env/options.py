@@ -66,6 +66,7 @@ class Options:
             happened; 0 = never.
         min_run: Preempt only: seconds a job runs before it may be chosen.
         max_restarts: Preempt only: how often a job may be preempted.
+        experts: schedulers that `berthline.env.experts.expert_actions` may be asked about.
         horizon_factor: the episode is truncated at last submission + factor x total work / GPUs;
             None = never.
         max_steps: the episode is truncated after so many decisions; None = never.
@@ -112,6 +113,7 @@ class Options:
     recheck: float = 0.0
     min_run: float = 0.0
     max_restarts: float = float("inf")
+    experts: Sequence[str] = ()
     horizon_factor: float | None = None
     max_steps: int | None = None
     preset: str | None = None

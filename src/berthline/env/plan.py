@@ -14,6 +14,7 @@ from berthline.env.episodes_source import (
     TraceWindows,
     WholeTrace,
 )
+from berthline.env.experts import expert_scheduler
 from berthline.env.job_kinds import JobKinds
 from berthline.env.options import Options
 from berthline.env.rewards import Reward, resolve_reward
@@ -47,6 +48,7 @@ class Plan:
         columns: of the observation.
         reward: its terms.
         menu: Meta: schedulers; Place: rules; what the agent chooses from.
+        experts: schedulers that can be asked what they would do.
         kinds: of jobs.
         inputs: of a run with one job of each kind.
         lookahead_size: numbers in the look-ahead; 0 = there is none.
@@ -60,6 +62,7 @@ class Plan:
     columns: Columns
     reward: Reward
     menu: tuple[Scheduler, ...]
+    experts: tuple[Scheduler, ...]
     kinds: JobKinds
     inputs: Inputs
     lookahead_size: int
@@ -134,7 +137,11 @@ class Plan:
         """Whether any formula asks for the word `random`."""
         formulas = [
             *(formula for table in TABLES for formula in self.formulas(table)),
-            *(formula for rule in (*self.menu, *self.baseline) for formula in rule.formulas),
+            *(
+                formula
+                for rule in (*self.menu, *self.experts, *self.baseline)
+                for formula in rule.formulas
+            ),
             *(Formula.parse(text) for text in self.options.window_formulas),
             *(term.parse() for term in self.reward.terms),
         ]
@@ -194,6 +201,7 @@ class Plan:
             "waits": options.semantics == "wait",
             "protects_head": options.protect_head,
             "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
+            "experts": [scheduler_parts(expert) for expert in self.experts],
             "every_events": options.every_events,
             "every_seconds": float(options.every_seconds),
             "max_holds": options.max_holds,
@@ -212,6 +220,7 @@ class Plan:
         return {
             "terms": [(term.occasion, formula_pair(term.parse())) for term in self.reward.terms],
             "baseline": baseline,
+            "sleep_w": float(self.cluster.conditions.sleep_w),
             "idle_w": np.array([kind.idle_w for kind in types])[self.cluster.gpu_type],
             "peak_w": np.array([kind.peak_w for kind in types])[self.cluster.gpu_type],
         }
@@ -252,6 +261,7 @@ def make_plan(seat: str, options: Options) -> Plan:
         columns=columns,
         reward=reward,
         menu=menu,
+        experts=tuple(expert_scheduler(seat, text, menu) for text in options.experts),
         kinds=kinds,
         inputs=kinds.inputs(scheduler, options.knowledge),
         lookahead_size=_lookahead_size(options, cluster),
@@ -418,9 +428,10 @@ def _check_knowledge(plan: Plan) -> None:
             raise PolicyError(
                 f"{formula.text!r} needs run times, but knowledge is 'none'", where=where
             )
-    for scheduler in plan.menu:
-        if scheduler.needs_run_times:
-            raise PolicyError(
-                f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
-                where="schedulers",
-            )
+    for where, schedulers in (("schedulers", plan.menu), ("experts", plan.experts)):
+        for scheduler in schedulers:
+            if scheduler.needs_run_times:
+                raise PolicyError(
+                    f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
+                    where=where,
+                )

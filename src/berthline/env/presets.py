@@ -1,8 +1,18 @@
-"""Presets: the reference systems' environments as options of ours."""
+"""Presets: the environments of five published schedulers, as options of ours.
+
+Each keeps what its original shows, asks and pays for, where that makes sense, and runs on our
+simulator. What differs is listed with each preset, with the reason. All of them have in common:
+
+- A decision point is a loop: jobs start until nothing more is chosen, and only then does time pass.
+- JCT and waits count from the submission, and every submitted job counts.
+- Actions that are not possible are masked out, and the no-op is the last action.
+- A truncated episode is not a finished one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,4 +36,217 @@ class Preset:
     differences: tuple[str, ...]
 
 
-PRESETS: dict[str, Preset] = {}
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "rltune",
+            "pick",
+            "dshruti20/RLTune: which job starts next, judged at the end against a baseline",
+            {
+                "workload": "synthetic",
+                "cluster": "philly-rltune",
+                "conditions": {"gpu_speeds": 0},
+                "load": 3.0,
+                "episode_jobs": 256,
+                "knowledge": "none",
+                "order": "fcfs",
+                "semantics": "wait",
+                "discipline": "strict",
+                "placement": "first-fit",
+                "window": 128,
+                "features": "rltune",
+                "reward": "relative-bounded-slowdown",
+                "baseline": "fcfs@first-fit",
+            },
+            (
+                "Jobs are generated, at load 3: the original's bundled trace leaves the 192 GPUs "
+                "so idle that every policy is equal, and 256 jobs are over before a lower load "
+                "has filled them. Its traces are read with `workload=FILE` and `load=None`, and "
+                "`split` keeps training windows apart from those of a test.",
+                "Run times do not depend on the GPU type, as in the original; without "
+                "`conditions` they do.",
+                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`: jobs that name "
+                "virtual clusters or GPU types run only where there are such. The other scores are "
+                "`relative-wait`, `relative-jct` (turnaround), `relative-utilization` and "
+                "`relative-slowdown`.",
+                "Nothing is known of run times. The original hides them from the agent too, but "
+                "its baselines have the true ones: for those, set `knowledge` and `baseline`.",
+                "The fourth column counts all waiting jobs, not only those in the window; the "
+                "seventh is 0, 0.5 or 1, within its bounds, where the original's reaches 1.5; "
+                "rows without a job are zeros, and the mask says which they are.",
+                "The no-op lets time pass until the next event; the original waits 600 s at most, "
+                "and only for an action that its mask forbids.",
+                "A job that can never fit is rejected with a reason, and not dropped.",
+                "Back-filling is `discipline`: `easy` with the rule about spare GPUs, which the "
+                "original lacks. Where jobs belong to pools or GPU types, use it, or "
+                "`semantics='mask'`: under `strict` a job waits for GPUs that no other can use.",
+                "Jobs are placed on the fewest nodes, lowest numbers first. The original also "
+                "keeps the two kinds of nodes apart, which the fewest nodes nearly always do.",
+            ),
+        ),
+        Preset(
+            "drl-scheduler",
+            "pick",
+            "HenryAJX/DRL_Scheduler: D3QN and SAC, which of 16 jobs starts now",
+            {
+                "workload": "drl-scheduler",
+                "cluster": "drl-scheduler",
+                "load": 0.9,
+                "episode_jobs": 256,
+                "max_steps": 2000,
+                "knowledge": "exact",
+                "order": "static-priority",
+                "placement": "fastest-type",
+                "window": 16,
+                "features": "drl-scheduler",
+                "reward": "drl-scheduler",
+                "baseline": "static-priority+skip@fastest-type",
+            },
+            (
+                "The load is 0.9: the original's 2.5 jobs a second are about 600 times what the "
+                "56 GPUs can do. `load=None` is the original's rate.",
+                "A step is a decision, not a second: any number of jobs start at one instant, and "
+                "what the reward pays every second is integrated over the time that passes.",
+                "Jobs that do not fit are masked out; the original takes them for the no-op, and "
+                "charges 0.1 for an index without a job.",
+                "Run times depend on the GPU type; in the original its speed changes nothing.",
+                "The column of a job's FLOPS, a random number without effect, is its wait here.",
+                "GPUs are on nodes of 4. A gang takes the fewest nodes, fastest type first; where "
+                "it spans types it runs at the speed of the slowest.",
+                "An episode has 256 jobs and ends when they have; the limit of 2,000 steps is "
+                "a truncation. The original's limit of 150,000 s is left out.",
+            ),
+        ),
+        Preset(
+            "rlmetadqn",
+            "meta",
+            "gomede/rlmetadqn-tpds: which of five orders rules for the next 5 s",
+            {
+                "workload": "rlmetadqn",
+                "dials": {"shape": "base", "intensity": "medium"},
+                "cluster": "uniform:1x4:V100",
+                "episode_jobs": 120,
+                "knowledge": "exact",
+                "order": "static-equal",
+                "discipline": "strict",
+                "schedulers": (
+                    "static-equal",
+                    "static-priority",
+                    "edf",
+                    "sjf",
+                    "dynamic-heuristic",
+                ),
+                "every_seconds": 5.0,
+                "features": "rlmetadqn",
+                "reward": "rlmetadqn",
+                "baseline": "sjf",
+            },
+            (
+                "The state has no labels of the regime: the rate and the burstiness of arrivals "
+                "and the GPUs in use are measured, and stand for them.",
+                "The fourth order is the original's SRPT, which preempts nothing: that is `sjf`.",
+                "An episode has the jobs of one hour on average, and ends when they have. The "
+                "regimes are `meta_regimes()`: dials, GPUs and jobs of each.",
+                "The agent is asked every 5 s while jobs wait, and not while none does; jobs start "
+                "and end at any instant, not in steps of 5 s.",
+                "The reward of a step is not clipped to [-10, 2], which would hide all missed "
+                "deadlines but two. Power is the original's formula, which does not rise any more "
+                "from the third busy GPU on; the word `power_w` is that of the GPU types.",
+                "Random numbers depend on the seed only, and every scheduler gets the same jobs.",
+            ),
+        ),
+        Preset(
+            "lsf",
+            "place",
+            "LoboShao/lsf_autohost, first generation: which host gets the job",
+            {
+                "workload": "lsf",
+                "cluster": "lsf",
+                "load": 0.9,
+                "episode_jobs": 5100,
+                "knowledge": "exact",
+                "order": "fcfs",
+                "discipline": "skip",
+                "placement": "first-available",
+                "window": 1,
+                "features": "lsf",
+                "reward": "lsf",
+                "baseline": "fcfs+skip@first-available",
+            },
+            (
+                "The original has no GPUs: its cores are GPUs here, and memory limits as there.",
+                "The action is a host, with a mask of those that have room; the original ranks all "
+                "hosts by numbers in [0, 1] and has no mask.",
+                "The load is 0.9; `load=None` gives the original's 1 to 50 jobs every second, "
+                "nearly 4 times what the hosts can do. 5,100 jobs are those of its 200 s.",
+                "What hosts have free is up to date at every decision, not only once a second.",
+                "Time is not in whole seconds: minus 1 for each becomes minus the time passed.",
+                "The hosts are the same in every episode; other ones are another `cluster`.",
+                "A job that fits on no host waits until one has room, and others may pass it, as "
+                "in the original; one that never fits is rejected with a reason.",
+            ),
+        ),
+        Preset(
+            "lookahead",
+            "pick",
+            "MohammedYaseen97/gpu-optimizer: PPO, which of 50 jobs starts now, with a look ahead",
+            {
+                "workload": "heavy-tailed",
+                "cluster": "uniform:1x8:V100",
+                "episode_jobs": 400,
+                "knowledge": "exact",
+                "order": "fcfs",
+                "window": 50,
+                "features": "lookahead",
+                "lookahead": "cdf",
+                "lookahead_seconds": 10_000.0,
+                "reward": "lookahead",
+                "baseline": "fcfs+skip",
+                "horizon_factor": 1.3,
+                "max_steps": 2000,
+            },
+            (
+                "Any number of jobs start at one instant. The original goes on to the next event "
+                "after every action, so that only one can; that alone is worth more than all its "
+                "policies differ by.",
+                "The no-op is the last action, not the first, and the agent is asked only when a "
+                "job can start.",
+                "A job's wait is shown as wait / (wait + 10,000 s); the original divides by the "
+                "horizon, which tells how much work is still to be submitted.",
+                "The look-ahead is made of what `knowledge` says of run times: exact ones, as in "
+                "the original, unless set otherwise. Its modes are `off`, `per_gpu`, `sorted` and "
+                "`cdf`, all of the same shape.",
+                "The jobs of a seed are others than in the original. Its protocol can be kept: "
+                "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on, by which "
+                "a policy is chosen, and 60 seeds from 12,000,000 on for the one report.",
+            ),
+        ),
+    )
+}
+"""Every preset by its name."""
+
+_INTENSITY_JOBS = {"low": 60, "medium": 120, "high": 240}
+_SHAPES = {"base": 1.0, "bursty": 1.65, "diurnal": 1.0, "shifted-diurnal": 1.0}
+"""Jobs of an hour at each intensity, and how many times as many each shape has."""
+
+
+def meta_regimes() -> list[dict[str, Any]]:
+    """Return the 48 regimes of the preset `rlmetadqn`: options to make an environment with.
+
+    Every shape of arrivals, at every intensity, on 2, 4, 8 and 16 GPUs, with the jobs of one hour.
+
+    Example:
+        >>> regimes = meta_regimes()
+        >>> len(regimes), regimes[0]["cluster"], regimes[0]["dials"], regimes[0]["episode_jobs"]
+        (48, 'uniform:1x2:V100', {'shape': 'base', 'intensity': 'low'}, 60)
+    """
+    return [
+        {
+            "preset": "rlmetadqn",
+            "cluster": f"uniform:1x{gpus}:V100",
+            "dials": {"shape": shape, "intensity": intensity},
+            "episode_jobs": round(_INTENSITY_JOBS[intensity] * _SHAPES[shape]),
+        }
+        for shape, intensity, gpus in itertools.product(_SHAPES, _INTENSITY_JOBS, (2, 4, 8, 16))
+    ]

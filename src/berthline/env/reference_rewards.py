@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +44,7 @@ class ReferenceRewards:
         self.terms = [(term.occasion, term.parse()) for term in plan.reward.terms]
         self.sums = [0.0] * len(self.terms)
         self.has_decided = False
+        self.asleep_at: float | None = None  # which nodes sleep is told for this time; None = now
         self.values: dict[str, float] = {}  # words that are known for a moment only
         self.idle_w = [plan.cluster.types[kind].idle_w for kind in plan.cluster.gpu_type]
         self.peak_w = [plan.cluster.types[kind].peak_w for kind in plan.cluster.gpu_type]
@@ -65,15 +68,56 @@ class ReferenceRewards:
         self._add("decision", 0)
 
     def pass_time(self, since: float) -> None:
-        """Time has passed: seconds x the mean of the values at its beginning and its end."""
-        episode, until = self.episode, self.episode.now
+        """Time has passed: integrate over it.
+
+        Values change in a straight line between events, or not at all. That a node falls asleep, or
+        that a job makes progress from some time after its start on, is no event, so time is cut
+        there where a term asks about it.
+        """
+        until = self.episode.now
+        cuts = {
+            time
+            for time in (*self._times_of_sleep(), *self._times_of_progress())
+            if since < time < until
+        }
+        times = sorted({since, until, *cuts})
+        for begin, end in itertools.pairwise(times):
+            self._integrate(begin, end)
+
+    def _integrate(self, since: float, until: float) -> None:
+        """Add seconds x the mean of the values at both ends; sleep is as at the beginning."""
+        episode = self.episode
+        kept, self.asleep_at = episode.pretended_now, since
         for i, (occasion, formula) in enumerate(self.terms):
-            if occasion == "second" and until > since:
-                last = self.value(formula, 0)
-                kept, episode.pretended_now = episode.pretended_now, since
+            if occasion == "second":
+                episode.pretended_now = since
                 first = self.value(formula, 0)
-                episode.pretended_now = kept
+                episode.pretended_now = until
+                last = self.value(formula, 0)
                 self.sums[i] += (until - since) * (first + last) / 2
+        episode.pretended_now, self.asleep_at = kept, None
+
+    def _asks(self, word: str) -> bool:
+        return any(word in formula.words for _, formula in self.terms)
+
+    def _times_of_sleep(self) -> list[float]:
+        """Return when idle nodes fall asleep, or have done so."""
+        if not self._asks("power_w"):
+            return []
+        return [self.falls_asleep(node) for node in range(len(self.episode.up))]
+
+    def _times_of_progress(self) -> list[float]:
+        """Return when running jobs begin to make progress, or have begun."""
+        if not self._asks("backlog_work"):
+            return []
+        return [running.since for running in self.episode.running.values()]
+
+    def falls_asleep(self, node: int) -> float:
+        """Return when a node falls asleep; infinity = never: it is in use, or down."""
+        episode = self.episode
+        if not episode.up[node] or episode.jobs_on(node):
+            return math.inf
+        return episode.idle_since[node] + episode.conditions.sleep_after
 
     def read_log(self, since: int) -> None:
         """Jobs have finished, of which rows of the log from `since` on tell."""
@@ -154,10 +198,13 @@ class ReferenceRewards:
         return total
 
     def power(self) -> float:
-        """Watts of all GPUs; a node that is down draws none."""
+        """Watts of all GPUs, and of nodes that sleep; a node that is down draws none."""
         episode, total = self.episode, 0.0
+        now = episode.now if self.asleep_at is None else self.asleep_at
         for node, gpus in enumerate(episode.total.gpus):
-            if episode.up[node]:
+            if episode.up[node] and now >= self.falls_asleep(node):
+                total += episode.conditions.sleep_w
+            elif episode.up[node]:
                 busy = gpus - episode.free.milli(node) / 1000
                 total += self.idle_w[node] * (gpus - busy) + self.peak_w[node] * busy
         return total

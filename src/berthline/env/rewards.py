@@ -1,14 +1,8 @@
 """Rewards: what an agent is told about its decisions, as named sets of formulas.
 
 A reward is a sum of terms. Each term is a formula with an occasion, which says when it is
-evaluated and what it may be about:
-
-    decision   once for each decision
-    second     integrated over the time that passes until the next decision
-    finish     once for each job that finishes, about that job
-    end        once, when the episode is over
-
-Terms may know true run times: rewards are for training, not for scheduling.
+evaluated (OCCASIONS) and what it may be about (SCOPES). Terms may know true run times: rewards are
+for training, not for scheduling.
 """
 
 from __future__ import annotations
@@ -18,6 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import Formula
+
+OCCASIONS = {
+    "decision": "once for each decision, when it has been carried out",
+    "second": "integrated over the time that passes until the next decision",
+    "finish": "once for each job that finishes, at that instant",
+    "end": "once, when the episode is terminated or truncated",
+}
+"""When terms are evaluated."""
 
 SCOPES = {
     "decision": frozenset({"cluster", "system", "decision"}),
@@ -82,8 +84,9 @@ class Reward:
 def _relative(score: str, *, higher_is_better: bool = False) -> tuple[Term, ...]:
     mine, theirs = f"mean_{score}", f"baseline_{score}"
     gain = f"{mine} - {theirs}" if higher_is_better else f"{theirs} - {mine}"
-    # Ratios of times and slowdowns are safe from tiny denominators; utilizations are below 1.
-    largest = f"max({mine}, {theirs})" if higher_is_better else f"max({mine}, {theirs}, 1)"
+    # Waits may be 0, and differences of less than 1 s mean nothing; utilizations are below 1.
+    least = "1e-9" if higher_is_better else "1"
+    largest = f"max({mine}, {theirs}, {least})"
     return (Term(score, "end", f"({gain}) / {largest}"),)
 
 
@@ -130,6 +133,49 @@ REWARDS: dict[str, Reward] = {
                 Term("deadlines", "finish", "-missed / num_jobs"),
                 Term("energy", "second", "-power_w / 3.6e6 / num_jobs"),
                 Term("fairness", "end", "fairness - 1"),
+            ),
+        ),
+        Reward(
+            "drl-scheduler",
+            "the D3QN and SAC scheduler's: finished priorities, waits, GPUs in use, jobs left",
+            (
+                Term("finished", "finish", "priority", 50.0),
+                Term("waits", "second", "-waiting_seconds / 1000", 0.05),
+                Term("use", "second", "utilization", 1.5),
+                Term("jobs", "second", "-jobs_in_system", 0.3),
+            ),
+        ),
+        Reward(
+            "rlmetadqn",
+            "the meta-scheduler's, with a fifth of its step of 5 s for every second",
+            (
+                Term("slowdown", "finish", "-min(slowdown, 10) / 10"),
+                Term("deadlines", "finish", "-missed", 5.0),
+                Term("waits", "finish", "-min(waited, 3600) / 3600", 0.5),
+                Term("use", "second", "utilization / 5", 0.1),
+                Term("queue", "second", "-min(queue_len, 100) / 100 / 5", 0.1),
+                Term("power", "second", "-min(100 + 250 * busy_gpus, 800) / 800 / 5", 0.05),
+            ),
+        ),
+        Reward(
+            "lsf",
+            "the LSF host picker's: minus seconds, and for each start more the more is in use",
+            (
+                Term("time", "second", "-1"),
+                Term("start", "decision", "has_started", 0.02),
+                Term("use", "decision", "has_started * utilization", 0.05),
+                Term("full", "decision", "has_started * utilization ** 2", 0.02),
+            ),
+        ),
+        Reward(
+            "lookahead",
+            "the look-ahead system's: work done, minus work left and passed over, and the end",
+            (
+                Term("finished", "finish", "true_work / total_work"),
+                Term("backlog", "second", "-backlog_work / total_work / horizon"),
+                Term("no-op", "decision", "-is_no_op * startable_work / total_work", 0.05),
+                Term("done", "end", "is_done * (1 - now / horizon)"),
+                Term("left", "end", "-(1 - is_done) * unfinished_work / total_work"),
             ),
         ),
     )

@@ -62,8 +62,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
             if value < 1:
                 raise ConfigError(f"{name} is {value!r}", expected="a whole number from 1 on")
-        self._mode = _autoreset_mode(autoreset_mode)
-        self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
+        # An attribute as well, as of Gymnasium's own vector environments: TorchRL looks for it.
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.plan: Plan = make_plan(seat, resolve_options(seat, options))
         self.num_envs = num_envs
         self.single_observation_space = observation_space(self.plan)
@@ -72,7 +73,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._copy = copy
         self._is_seeded = False
-        same_step = self._mode == AutoresetMode.SAME_STEP
+        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=same_step)
         self._everybody = np.ones(num_envs, np.bool_)
         self._views = self._make_views(self._envs.observation, self._envs.mask)
@@ -193,7 +194,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             "_episode": ended,
             "_sched": ended,
         }
-        if self._mode != AutoresetMode.SAME_STEP:
+        if self.autoreset_mode != AutoresetMode.SAME_STEP:
             infos.update(info)
             return
         last = np.full(self.num_envs, None, object)
@@ -209,6 +210,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             for i, row in enumerate(rows.tolist()):
                 last[row] = {name: table[i] for name, table in parts.items()}
         infos["final_obs"], infos["_final_obs"] = last, ended
+        info["action_mask"], info["_action_mask"] = envs.final_mask.copy(), ended
         infos["final_info"], infos["_final_info"] = info, ended
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,6 +15,9 @@ from berthline.errors import ConfigError, misfit, unknown_name
 from berthline.model.cluster import MAX_GPUS, Cluster, NodeGroup
 from berthline.model.gpu_types import GpuType, canonical_name
 from berthline.model.limits import Outage, PoolRules, Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 

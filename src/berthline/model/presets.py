@@ -203,6 +203,17 @@ PRESETS: dict[str, Preset] = {
                 _nodes(3, 4, "T4"),
             ),
         ),
+        Preset(
+            "lsf",
+            "50 hosts of the LSF host picker, its CPU cores being GPUs here: 16 to 32 of them and "
+            "64 to 128 GiB; it draws its hosts at random, here all sizes are about equally many",
+            "LoboShao/lsf_autohost, first generation",
+            tuple(
+                _nodes(count, cores, "V100-32", memory_gib=memory)
+                for cores in (16, 20, 24, 28, 32)
+                for memory, count in ((64, 4), (96, 3), (128, 3))
+            ),
+        ),
     )
 }
 """Every preset by its name."""

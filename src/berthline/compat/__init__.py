@@ -1,0 +1,1 @@
+"""Adapters to libraries whose interface for many environments is not Gymnasium's."""

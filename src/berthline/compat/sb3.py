@@ -1,0 +1,163 @@
+"""Stable-Baselines3: a batch of environments as the VecEnv that its algorithms take.
+
+All environments make their step in one call of the native core, and the action masks of all of them
+are there at once, where sb3-contrib's MaskablePPO asks for them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.env.registration import SEATS, env_id
+from berthline.env.vector import SchedulingVectorEnv
+from berthline.errors import ConfigError, MissingExtraError, unknown_name
+
+try:
+    from stable_baselines3.common.monitor import Monitor
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as error:
+    raise MissingExtraError(str(error.name), "sb3", "berthline.compat.sb3") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_OF_ONE = ("episode_key", "log", "question")
+"""Methods of the batch that are about one environment."""
+
+
+def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) -> SB3VecEnv:  # noqa: A002 - Gymnasium's name for it
+    """Return environments as a Stable-Baselines3 VecEnv.
+
+    Args:
+        id: Gymnasium's id, such as `berthline/Pick-v0`.
+        num_envs: how many.
+        num_threads: threads that step them.
+        options: see `berthline.env.options.Options`; `observation="flat"` is for MlpPolicy, the
+            default `"dict"` for MultiInputPolicy.
+
+    Raises:
+        ConfigError: an unknown id or option.
+
+    Example:
+        >>> from berthline.compat import sb3
+        >>> envs = sb3.make("berthline/Pick-v0", num_envs=8, episode_jobs=64)
+        >>> envs.reset()["jobs"].shape
+        (8, 64, 8)
+    """
+    seats = {env_id(name): seat for name, seat in SEATS.items()}
+    if id not in seats:
+        what, expected, hint = unknown_name("environment", id, seats)
+        raise ConfigError(what, where="berthline.compat.sb3.make", expected=expected, hint=hint)
+    return SB3VecEnv(SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **options))
+
+
+class SB3VecEnv(VecEnv):  # type: ignore[misc]
+    """A batch of environments with Stable-Baselines3's interface.
+
+    When an episode ends, its `info` has what its algorithms and loggers look for: the
+    `terminal_observation`, whether it was `TimeLimit.truncated`, the return and length as
+    `episode`, and besides the scores of the schedule as `sched`.
+
+    Args:
+        envs: which begin their next episode in the step that ends one (`same_step`).
+    """
+
+    def __init__(self, envs: SchedulingVectorEnv) -> None:
+        self.envs = envs
+        self._actions: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    def reset(self) -> Any:
+        """Begin new episodes everywhere, with the seeds that `seed` has set."""
+        observations, infos = self.envs.reset(seed=list(self._seeds))
+        self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = [{"action_mask": mask} for mask in infos["action_mask"]]
+        return observations
+
+    def seed(self, seed: int | None = None) -> list[int]:
+        """Set the seeds of the next reset: environment i gets seed + i."""
+        if seed is None:
+            seed = int(self.envs.np_random.integers(2**29))
+        self._seeds = [seed + env for env in range(self.num_envs)]
+        return self._seeds
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Take note of the actions."""
+        self._actions = np.ascontiguousarray(actions, np.int64)
+
+    def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[Any]]:
+        """Carry out the actions."""
+        observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
+        dones = terminated | truncated
+        own: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for env in np.flatnonzero(dones).tolist():
+            final = infos["final_info"]
+            own[env] = {
+                "terminal_observation": infos["final_obs"][env],
+                "TimeLimit.truncated": bool(truncated[env] and not terminated[env]),
+                "episode": {
+                    "r": float(final["episode"]["r"][env]),
+                    "l": int(final["episode"]["l"][env]),
+                },
+                "sched": {name: float(column[env]) for name, column in final["sched"].items()},
+            }
+        return observations, rewards.astype(np.float32), dones, own
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return which actions are allowed now, (num_envs, num_actions)."""
+        return self.envs.action_masks()
+
+    def close(self) -> None:
+        """Release the environments."""
+        self.envs.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Return an attribute, or a method, of each environment."""
+        return [self._attribute(attr_name, env) for env in self._numbers(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Set an attribute of all environments: they have them in common.
+
+        Raises:
+            ConfigError: only some of them are named.
+        """
+        if len(set(self._numbers(indices))) != self.num_envs:
+            raise ConfigError(
+                f"{attr_name!r} for some environments of a batch",
+                where="set_attr",
+                expected="all of them: a batch has its attributes in common",
+            )
+        setattr(self.envs, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each environment."""
+        numbers = self._numbers(indices)
+        if method_name == "action_masks":
+            return list(self.envs.action_masks()[numbers])
+        return [self._attribute(method_name, env)(*method_args, **method_kwargs) for env in numbers]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        """Say that there is no wrapper, except Monitor: `info["episode"]` has what it gives."""
+        return [wrapper_class is Monitor] * len(self._numbers(indices))
+
+    def _attribute(self, name: str, env: int) -> Any:
+        if name == "action_masks":
+            return partial(self._mask_of, env)
+        value = getattr(self.envs, name)
+        return partial(value, env) if name in _OF_ONE else value
+
+    def _mask_of(self, env: int) -> npt.NDArray[np.bool_]:
+        mask: npt.NDArray[np.bool_] = self.envs.action_masks()[env]
+        return mask
+
+    def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:
+        if indices is None:
+            return list(range(self.num_envs))
+        return [indices] if isinstance(indices, int) else [int(env) for env in indices]

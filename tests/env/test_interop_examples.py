@@ -1,0 +1,51 @@
+"""The examples run, each with the library it is about; where that is absent, it is said."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUNS = {
+    "sb3_maskable_ppo.py": ("sb3_contrib", "4096", r"mean wait: \d+ s learnt in 4096 steps"),
+    "rllib_pick.py": ("ray.rllib", "1", r"mean return -\d+\.\d+"),
+    "torchrl_pick.py": ("torchrl", "32", r"512 steps, mean reward -0\.\d+"),
+}
+
+
+def is_installed(package):
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_every_example_is_here():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_is_short(name):
+    assert len((EXAMPLES / name).read_text().splitlines()) < 40
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_runs(name):
+    package, argument, expected = RUNS[name]
+    if not is_installed(package):
+        pytest.skip(f"{package} is not installed")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name, argument],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(expected, done.stdout), done.stdout

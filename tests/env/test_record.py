@@ -1,0 +1,167 @@
+"""Recorded decisions give the same rewards and the same schedule when they are made again."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import berthline as bl
+from berthline.env.dataset import Dataset
+from berthline.env.record import record
+from berthline.errors import ConfigError, MissingExtraError, PolicyError
+
+SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}
+
+
+def replay(dataset, episode):
+    """Make the decisions of a recorded episode again; return the environment after it."""
+    env = gym.make(gym.envs.registration.EnvSpec.from_json(dataset.metadata["env_spec"])).unwrapped
+    observation, info = env.reset(seed=episode.seed)
+    for _ in range(episode.number):
+        observation, info = env.reset()
+    assert tuple(info["episode_key"]) == (episode.seed, episode.number)
+    for step, action in enumerate(episode.actions):
+        flat = np.concatenate([observation[name].ravel() for name in dataset.metadata["tables"]])
+        np.testing.assert_array_equal(episode.observations[step], flat)
+        np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert reward == episode.rewards[step]
+        np.testing.assert_array_equal(info["reward_terms"], episode.reward_terms[step])
+        assert (terminated, truncated) == (episode.terminations[step], episode.truncations[step])
+    assert info["sched"] == episode.scores
+    return env
+
+
+@pytest.mark.parametrize(
+    ("name", "expert"),
+    [
+        ("Pick", "sjf"),
+        ("PickPlace", "sjf+easy@worst-fit"),
+        ("Place", "fcfs@first-fit"),
+        ("Meta", "sjf+easy"),
+        ("Backfill", "sjf"),
+        ("Gate", "fcfs?express-lane"),
+    ],
+)
+def test_replaying_gives_the_same(name, expert, tmp_path):
+    dataset = record(
+        f"berthline/{name}-v0", expert, tmp_path / "set", episodes=5, seed=40, num_envs=3, **SMALL
+    )
+    assert [(one.seed, one.number) for one in dataset] == [
+        (40, 0),
+        (40, 1),
+        (41, 0),
+        (41, 1),
+        (42, 0),
+    ]
+    for episode in dataset:
+        replay(dataset, episode)
+    assert dataset.metadata["total_steps"] == sum(len(one.actions) for one in dataset)
+    assert dataset.metadata["algorithm_name"] == expert
+
+
+def test_the_recorded_schedule_is_the_schedulers(tmp_path):
+    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=2, num_envs=1, **SMALL)
+    for episode in dataset:
+        env = replay(dataset, episode)
+        result = bl.simulate(
+            env.workload(), env.plan.cluster, "sjf+skip@best-fit", knowledge="estimate"
+        )
+        np.testing.assert_array_equal(env.log().time, result.log.time)
+        np.testing.assert_array_equal(env.log().job, result.log.job)
+        np.testing.assert_array_equal(env.log().alloc_node, result.log.alloc_node)
+        assert episode.scores["mean_jct"] == pytest.approx(result.metrics().jct.mean)
+
+
+def test_any_function_can_be_recorded(tmp_path):
+    def first_allowed(observations, masks):
+        assert observations.shape[0] == len(masks)
+        return masks.argmax(axis=1)
+
+    dataset = record(
+        "berthline/Pick-v0",
+        first_allowed,
+        tmp_path / "set",
+        episodes=3,
+        observation="flat",
+        max_steps=10,
+        **SMALL,
+    )
+    assert dataset.metadata["algorithm_name"] == "first_allowed"
+    observations, masks, actions = dataset.decisions()
+    assert len(observations) == len(masks) == len(actions) == 30
+    assert masks[np.arange(30), actions].all()
+    assert all(one.truncations[-1] and not one.terminations.any() for one in dataset)
+    np.testing.assert_array_equal(observations[10:20], dataset[1].observations[:-1])
+    assert dataset[-1].id == 2
+
+
+def test_cloning_by_hand_finds_the_rule(tmp_path):
+    """The targets can be learnt: the shortest allowed job, read from the columns, is the action."""
+    dataset = record(
+        "berthline/Pick-v0", "sjf", tmp_path / "set", episodes=4, knowledge="exact", **SMALL
+    )
+    observations, masks, actions = dataset.decisions()
+    rows, width = dataset.metadata["tables"]["jobs"]
+    column = dataset.metadata["columns"]["jobs"].index("log10(1 + estimate) / 6")
+    estimates = observations[:, : rows * width].reshape(-1, rows, width)[:, :, column]
+    shortest = np.where(masks[:, :rows], estimates, np.inf).argmin(axis=1)
+    assert (shortest == actions).mean() > 0.95  # ties go by the job's number
+
+
+def test_a_dataset_is_whole_or_not_there(tmp_path):
+    out = tmp_path / "set"
+    record("berthline/Pick-v0", "sjf", out, episodes=1, **SMALL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["set"]
+    assert json.loads((out / "data/metadata.json").read_text())["total_episodes"] == 1
+    with pytest.raises(ConfigError, match="exists already"):
+        record("berthline/Pick-v0", "sjf", out, episodes=1, **SMALL)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot write the dataset"):
+        record("berthline/Pick-v0", "sjf", tmp_path / "file" / "set", episodes=1, **SMALL)
+
+
+def test_objects_among_the_options_are_not_pretended_to_be_written(tmp_path):
+    cluster = bl.Cluster.uniform(nodes=2, gpus_per_node=4)
+    workload = bl.generate("synthetic", cluster=cluster, jobs=64, load=1.0, seed=1)
+    options = {**SMALL, "workload": workload, "load": None}
+    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=1, **options)
+    assert dataset.metadata["env_spec"] is None
+    assert not dataset.metadata["options_are_complete"]
+    assert len(dataset) == 1
+
+
+def test_what_cannot_be_recorded(tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'berthline/Pick-v0'"):
+        record("berthline/Pik-v0", "sjf", tmp_path / "set", episodes=1)
+    with pytest.raises(ConfigError, match="episodes is 0"):
+        record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=0)
+    with pytest.raises(PolicyError, match="no experts"):
+        record("berthline/Preempt-v0", "sjf", tmp_path / "set", episodes=1)
+    with pytest.raises(ConfigError, match="cannot read a dataset"):
+        Dataset(tmp_path / "nothing")
+
+
+def test_minari(tmp_path, monkeypatch):
+    """With Minari installed, the dataset becomes one of its own; without, the error says how."""
+    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, **SMALL)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    try:
+        import h5py  # noqa: F401
+        import minari
+    except ModuleNotFoundError:
+        with pytest.raises(MissingExtraError, match=r"(?s)pip install 'berthline\[minari\]'"):
+            dataset.to_minari("berthline/pick/sjf-v0")
+        return
+    details = {"author": "a", "author_email": "a@b.c", "code_permalink": "none"}
+    dataset.to_minari("berthline/pick/sjf-v0", description="shortest first", **details)
+    again = minari.load_dataset("berthline/pick/sjf-v0")
+    assert again.total_episodes == 3
+    for mine, theirs in zip(dataset, again.iterate_episodes(), strict=True):
+        np.testing.assert_array_equal(mine.actions, theirs.actions)
+        np.testing.assert_array_equal(mine.rewards, theirs.rewards)
+        np.testing.assert_array_equal(mine.action_masks, theirs.observations["action_mask"])
+    assert again.recover_environment().unwrapped.plan.options.episode_jobs == 24
