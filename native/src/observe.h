@@ -68,7 +68,11 @@ class Observer {
   };
   std::vector<Busy> busy_;
   // per_gpu: which job holds each GPU, from the log.
-  std::vector<int32_t> gpu_begin_, gpu_job_;
+  static constexpr int32_t kFirstSlot = -2;  // less the number of a shared GPU: jobs hold parts
+  int32_t shared_gpu(const Share& share) const;
+  void follow_gpus();
+  std::vector<int32_t> gpu_begin_, gpu_job_, gpu_users_;
+  std::vector<int32_t> first_share_;  // of each job's last start, in the log
   size_t read_ = 0;
 };
 

@@ -240,7 +240,12 @@ def random_agent_run(number: int) -> AgentRun:
         options["features"] = None if rng.random() < 0.5 else {"running": []}
     else:
         options["features"] = random_columns(rng, seat)
-        options["lookahead"] = rng.choice(np.array([None, "off", "sorted", "cdf"], object))
+        options["lookahead"] = rng.choice(
+            np.array([None, "off", "sorted", "cdf", "per_gpu"], object)
+        )
+        if options["lookahead"] == "per_gpu":
+            options["lookahead_size"] = cluster.total_gpus
+        options["lookahead_seconds"] = float(rng.choice([50, 10_000]))
         if rng.random() < 0.5:
             options["window_formulas"] = [
                 random_formula(rng, WORDS, depth=int(rng.integers(0, 3))) for _ in range(2)

@@ -14,6 +14,7 @@ import numpy as np
 from berthline import _native
 from berthline.env.columns import TABLES
 from berthline.env.reference_rewards import ReferenceRewards
+from berthline.model.schedule import FINISH, PREEMPT, RESUME, START, WHOLE_GPUS
 from berthline.policies.formulas import Formula
 from berthline.policies.vocabulary import VOCABULARY
 from berthline.sim.inputs import prepare
@@ -100,8 +101,6 @@ class ReferenceEpisode(AgentSimulation):
         super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), agent)
         self.plan = plan
         self.rewards = ReferenceRewards(self, plan, seed)
-        self.gpu_jobs: list[list[list[int]]] = [[[] for _ in range(n)] for n in self.total.gpus]
-        self.read = 0
 
     # --- rewards ---------------------------------------------------------------------------------
 
@@ -198,8 +197,35 @@ class ReferenceEpisode(AgentSimulation):
         return min((begins + rest) / self.plan.options.lookahead_seconds, 1.0)
 
     def _per_gpu(self) -> list[float]:
-        """Return a number for each GPU; a job has the lowest of its node that were free."""
-        raise NotImplementedError
+        """Return a number for each GPU.
+
+        GPUs of a node are numbered as they are taken: a job gets the lowest that are free. A shared
+        one shows the job that goes on longest; those of a node that is down are not free for long.
+        """
+        gpus: list[list[set[int]]] = [[set() for _ in range(count)] for count in self.total.gpus]
+        slots: dict[tuple[int, int], set[int]] = {}  # (node, slot) -> a shared GPU
+        for _, kind, job, detail in self.log:
+            if kind in (FINISH, PREEMPT):
+                for node in gpus:
+                    for gpu in node:
+                        gpu.discard(job)
+                slots = {key: gpu for key, gpu in slots.items() if gpu}
+            elif kind in (START, RESUME):
+                wanted = self.gpus[job]
+                while wanted > 0:
+                    node_id, count, slot = self.allocated[detail]
+                    shared = slots.get((node_id, slot), set()) if slot != WHOLE_GPUS else set()
+                    free = [gpu for gpu in gpus[node_id] if not gpu]
+                    for gpu in [shared] if shared else free[:count]:
+                        gpu.add(job)
+                        slots[node_id, slot] = gpu
+                    wanted -= count
+                    detail += 1
+        return [
+            max(map(self.left, gpu), default=0.0) if is_up else 1.0
+            for is_up, node in zip(self.up, gpus, strict=True)
+            for gpu in node
+        ]
 
 
 def cut(value: float) -> float:
