@@ -16,7 +16,10 @@ Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewa
   inputs.agent_preempts = rules.seat == Seat::kPreempt;
   for (const RewardTerm& term : rewards.terms) {
     inputs.watched.push_back(term.formula);
-    inputs.lists_running |= term.formula.uses(Word::kBacklogWork);
+    // Of a job that has run, these are known only where stretches are kept.
+    for (const Word word : {Word::kBacklogWork, Word::kWait, Word::kAttained, Word::kRemaining}) {
+      inputs.lists_running |= term.formula.uses(word);
+    }
   }
   for (const Formula& formula : rules.tops) inputs.watched.push_back(formula);
   if (!rules.running_order.empty()) {
@@ -224,6 +227,7 @@ bool Agent::pass_time() {
     if (next > horizon) {
       rewards_.pass_time(horizon);
       sim_.now_ = horizon;
+      sim_.must_sort_ = true;
     }
     finish_episode(End::kTruncated);
     return false;
@@ -310,7 +314,13 @@ void Agent::show(int32_t first) {
   } else if (rules_.window_policy == Window::kHeadTail) {
     const size_t head = (window + 1) / 2;
     for (size_t i = 0; i < count && rows_.size() < head; ++i) add(i);
-    for (size_t i = count - (window - head); i < count && rows_.size() < window; ++i) add(i);
+    size_t tail = count - (window - head);
+    for (size_t i = tail; i < count; ++i) {
+      if (sim_.sorted_[i].job() != first) continue;
+      --tail;  // it is shown already, so there is room for one more
+      break;
+    }
+    for (size_t i = tail; i < count; ++i) add(i);
   } else {
     show_top(first);
   }

@@ -50,6 +50,11 @@ struct Layout {
   explicit Layout(const Inputs& inputs);
 
   int32_t words() const { return (num_nodes + 63) / 64; }
+  // Whether gangs may take a node more than they need; `monotone` is about all rules that may come.
+  bool places_in_tiers() const {
+    return placement == Placement::kDefrag || placement == Placement::kBalance ||
+           placement == Placement::kMilpCandidates;
+  }
   // Whether it is right for other jobs too; a layout that reckons with more than they need is.
   bool suits(const Inputs& inputs) const;
   // Makes it as it is before a run.

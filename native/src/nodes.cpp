@@ -227,12 +227,12 @@ bool Nodes::find_fit(const Gang& gang) const {
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
       if (is_open(gang, node) && holds_all(gang, node)) return true;
     }
-    if (layout_->monotone || !gang.is_whole()) return false;
+    if (!layout_->places_in_tiers() || !gang.is_whole()) return false;
   } else {
     scan_capacities(gang);
     sort_capacities();
     if (largest_scanned(gang.nodes_min) >= gang.units()) return true;
-    if (layout_->monotone) return false;
+    if (!layout_->places_in_tiers()) return false;
   }
   return ways(gang, 2) > 0;
 }

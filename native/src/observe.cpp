@@ -53,6 +53,11 @@ Observer::Observer(const ObservationRules& rules, Agent& agent)
   ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
   for (size_t c = 0; c < node_width_; ++c) {
     (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : nodes_).add(rules.nodes[c], c);
+    for (size_t word = 0; word < static_cast<size_t>(Word::kNow); ++word) {
+      if (!rules.nodes[c].words()[word]) continue;
+      about_job_.push_back(c);
+      break;
+    }
   }
   for (size_t c = 0; c < running_width_; ++c) running_.add(rules.running[c], c);
   for (size_t c = 0; c < global_width_; ++c) globals_.add(rules.globals[c], c);
@@ -91,7 +96,11 @@ bool Observer::is_fixed_for_jobs(const Formula& formula) const {
 
 void Observer::begin() {
   read_ = 0;
-  if (look_ahead_ == LookAhead::kPerGpu) gpu_job_.assign(gpu_begin_.back(), Agent::kNoJob);
+  if (look_ahead_ == LookAhead::kPerGpu) {
+    gpu_job_.assign(gpu_begin_.back(), Agent::kNoJob);
+    gpu_users_.assign(gpu_begin_.back(), 0);
+    first_share_.assign(sim_.inputs_.jobs.count, 0);
+  }
   if (fixed_jobs_.empty()) return;
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
   if (ids_.size() < count) {
@@ -136,6 +145,12 @@ void Observer::write_nodes(float* out) {
   std::memcpy(out, node_rows_.data(), node_rows_.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
   nodes_.run(words, ids_.data(), sim_.layout_.num_nodes, out, node_width_);
+  if (agent_.job_at_hand() != Agent::kNoJob) return;
+  for (const size_t column : about_job_) {
+    for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
+      out[static_cast<size_t>(node) * node_width_ + column] = 0;
+    }
+  }
 }
 
 void Observer::write_running(float* out) {
@@ -144,6 +159,51 @@ void Observer::write_running(float* out) {
   running_.run(sim_, rows.data(), static_cast<int>(rows.size()), out, running_width_);
   const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
   std::memset(out + used, 0, (all - used) * sizeof(float));
+}
+
+// Which GPU of a node is the shared one of a number.
+int32_t Observer::shared_gpu(const Share& share) const {
+  int32_t gpu = gpu_begin_[share.node];
+  while (gpu_job_[gpu] != kFirstSlot - share.slot) ++gpu;
+  return gpu;
+}
+
+// Reads in the log who holds which GPU. Those of a node are numbered as they are taken: a job gets
+// the lowest that are free, and a shared one is free when the last job has left it.
+void Observer::follow_gpus() {
+  const Log& log = sim_.log_;
+  const Jobs& jobs = sim_.inputs_.jobs;
+  for (; read_ < log.count; ++read_) {
+    const int32_t job = log.job[read_];
+    const uint8_t kind = log.kind[read_];
+    if (kind == Log::kFinish || kind == Log::kPreempt) {
+      const Share& first = log.shares[first_share_[job]];
+      if (first.slot < 0) {
+        std::replace(gpu_job_.begin(), gpu_job_.end(), job, Agent::kNoJob);
+      } else if (const int32_t gpu = shared_gpu(first); --gpu_users_[gpu] == 0) {
+        gpu_job_[gpu] = Agent::kNoJob;
+      }
+    }
+    if (kind != Log::kStart && kind != Log::kResume) continue;
+    first_share_[job] = log.detail[read_];
+    int32_t placed = 0;
+    for (size_t i = log.detail[read_]; placed < jobs.gpus[job]; ++i) {
+      const Share& share = log.shares[i];
+      const int32_t holder = share.slot < 0 ? job : kFirstSlot - share.slot;
+      const auto begin = gpu_job_.begin() + gpu_begin_[share.node];
+      const auto end = gpu_job_.begin() + gpu_begin_[share.node + 1];
+      placed += share.gpus;
+      if (share.slot >= 0 && std::find(begin, end, holder) != end) {
+        ++gpu_users_[shared_gpu(share)];
+        continue;
+      }
+      for (int32_t wanted = share.gpus; wanted > 0; --wanted) {
+        const auto gpu = std::find(begin, end, Agent::kNoJob);
+        *gpu = holder;
+        gpu_users_[gpu - gpu_job_.begin()] = 1;
+      }
+    }
+  }
 }
 
 // Seconds until a running job is expected to end, as a part of what counts as 1.
@@ -158,30 +218,19 @@ void Observer::write_look_ahead(float* out) {
     return std::min((begins + run / stretch.rate) / look_ahead_seconds_, 1.0);
   };
   if (look_ahead_ == LookAhead::kPerGpu) {
-    // GPUs of a node are numbered as they are taken: a job gets the lowest that are free.
-    const Log& log = sim_.log_;
-    for (; read_ < log.count; ++read_) {
-      const int32_t job = log.job[read_];
-      const bool begins = log.kind[read_] == Log::kStart || log.kind[read_] == Log::kResume;
-      if (log.kind[read_] == Log::kFinish || log.kind[read_] == Log::kPreempt) {
-        std::replace(gpu_job_.begin(), gpu_job_.end(), job, Agent::kNoJob);
-      }
-      if (!begins) continue;
-      int32_t gpus = 0;
-      for (size_t i = log.detail[read_]; gpus < sim_.inputs_.jobs.gpus[job]; ++i) {
-        const Share& share = log.shares[i];
-        gpus += share.gpus;
-        int32_t wanted = share.gpus;
-        for (int32_t g = gpu_begin_[share.node]; g < gpu_begin_[share.node + 1] && wanted > 0;
-             ++g) {
-          if (gpu_job_[g] != Agent::kNoJob) continue;
-          gpu_job_[g] = job;
-          --wanted;
-        }
-      }
+    follow_gpus();
+    for (size_t g = 0; g < gpu_job_.size(); ++g) {
+      if (gpu_job_[g] >= 0) out[g] = static_cast<float>(left(gpu_job_[g]));
     }
-    for (size_t g = 0; g < gpu_job_.size() && g < size; ++g) {
-      if (gpu_job_[g] != Agent::kNoJob) out[g] = static_cast<float>(left(gpu_job_[g]));
+    for (const int32_t job : sim_.running_list_) {
+      const Share* share = sim_.inputs_.jobs.gpus[job] > 0 ? &sim_.allocation(job)[0] : nullptr;
+      if (share == nullptr || share->slot < 0) continue;
+      float& value = out[shared_gpu(*share)];
+      value = std::max(value, static_cast<float>(left(job)));
+    }
+    for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
+      if (sim_.layout_.up[node]) continue;
+      std::fill(out + gpu_begin_[node], out + gpu_begin_[node + 1], 1.0F);
     }
     return;
   }

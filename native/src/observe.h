@@ -58,16 +58,21 @@ class Observer {
   double look_ahead_seconds_;
   size_t size_ = 0;
 
-  std::vector<float> job_rows_;   // [job][column], of the columns that stay the same
-  std::vector<float> node_rows_;  // [node][column], likewise
-  std::vector<int32_t> ids_;      // 0, 1, 2, ...
+  std::vector<float> job_rows_;    // [job][column], of the columns that stay the same
+  std::vector<size_t> about_job_;  // columns of nodes that ask about the job at hand
+  std::vector<float> node_rows_;   // [node][column], likewise
+  std::vector<int32_t> ids_;       // 0, 1, 2, ...
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths
   };
   std::vector<Busy> busy_;
   // per_gpu: which job holds each GPU, from the log.
-  std::vector<int32_t> gpu_begin_, gpu_job_;
+  static constexpr int32_t kFirstSlot = -2;  // less the number of a shared GPU: jobs hold parts
+  int32_t shared_gpu(const Share& share) const;
+  void follow_gpus();
+  std::vector<int32_t> gpu_begin_, gpu_job_, gpu_users_;
+  std::vector<int32_t> first_share_;  // of each job's last start, in the log
   size_t read_ = 0;
 };
 

@@ -175,12 +175,18 @@ void Rewards::pass_time(double until) {
   const double now = sim_.now_;
   if (!(until > now)) return;
   double from = now;
-  if (sees_sleep_) {
-    // That a node falls asleep is no event of the simulation, so the time is cut there.
+  if (sees_sleep_ || asks(Word::kBacklogWork)) {
+    // That a node falls asleep, or that a job begins to make progress after its start, is no event
+    // of the simulation, so the time is cut there.
     cuts_.clear();
-    for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
-      const double time = falls_asleep(node);
+    const auto cut_at = [&](double time) {
       if (now < time && time < until) cuts_.push_back(time);
+    };
+    for (int32_t node = 0; node < sim_.layout_.num_nodes && sees_sleep_; ++node) {
+      cut_at(falls_asleep(node));
+    }
+    if (asks(Word::kBacklogWork)) {
+      for (const int32_t job : sim_.running_list_) cut_at(sim_.stretch_[job].since);
     }
     std::sort(cuts_.begin(), cuts_.end());
     for (const double cut : cuts_) {

@@ -30,7 +30,7 @@ from tests.agreement.random_runs import (
 )
 
 from berthline.env.rewards import REWARDS, SCOPES
-from berthline.policies.formulas import ALL_WORDS, Formula
+from berthline.policies.formulas import ALL_WORDS
 
 SEATS = ("pick", "place", "pickplace", "meta", "backfill", "gate", "preempt")
 PLACEMENTS = ("first-fit", "best-fit", "worst-fit", "random", "rack-aware", "[node_free_gpus]")
@@ -213,6 +213,7 @@ def random_agent_run(number: int) -> AgentRun:
     seat = SEATS[number % len(SEATS)]
     if rng.random() < 0.5:
         cluster = random_model_cluster(rng)
+        cluster = cluster.with_conditions({"sleep_w": float(rng.choice([0, 75]))})
         workload = random_model_workload(rng, cluster)
     else:
         shape = int(rng.choice([SMALL, WIDE, LARGE_NODES], p=[0.85, 0.08, 0.07]))
@@ -239,7 +240,12 @@ def random_agent_run(number: int) -> AgentRun:
         options["features"] = None if rng.random() < 0.5 else {"running": []}
     else:
         options["features"] = random_columns(rng, seat)
-        options["lookahead"] = rng.choice(np.array([None, "off", "sorted", "cdf"], object))
+        options["lookahead"] = rng.choice(
+            np.array([None, "off", "sorted", "cdf", "per_gpu"], object)
+        )
+        if options["lookahead"] == "per_gpu":
+            options["lookahead_size"] = cluster.total_gpus
+        options["lookahead_seconds"] = float(rng.choice([50, 10_000]))
         if rng.random() < 0.5:
             options["window_formulas"] = [
                 random_formula(rng, WORDS, depth=int(rng.integers(0, 3))) for _ in range(2)
@@ -251,6 +257,3 @@ def random_agent_run(number: int) -> AgentRun:
     if endless or rng.random() < 0.2:
         options["horizon_factor"] = float(rng.choice([0.1, 0.5, 1, 3]))
     return AgentRun(seat, options, int(rng.integers(2**20)))
-
-
-__all__ = ["AgentRun", "Formula", "random_agent_run"]

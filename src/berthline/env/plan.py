@@ -31,6 +31,8 @@ from berthline.traces.workload_argument import is_generator, resolve_workload
 MAX_LOOKAHEAD = 64
 _LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
 """Placements that plan over the whole workload, or in a way of their own, not one job at a time."""
+_NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
+"""Placements that may use more nodes than a job needs."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -265,6 +267,13 @@ def make_plan(seat: str, options: Options) -> Plan:
         lookahead_size=_lookahead_size(options, cluster),
     )
     _check_knowledge(plan)
+    for baseline in plan.baseline:
+        if baseline.placement in ("milp", "fgd"):
+            raise ConfigError(
+                f"placement {baseline.placement!r}",
+                where="baseline",
+                expected="a placement that needs no look at the whole workload",
+            )
     return plan
 
 
@@ -329,6 +338,14 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
             f"placement {scheduler.placement!r}",
             where=where,
             expected="a placement that needs no look at the whole workload",
+        )
+    chooses_nodes = seat == "pickplace" or (seat == "place" and not options.placements)
+    if chooses_nodes and scheduler.placement in _NOT_NODE_BY_NODE:
+        raise ConfigError(
+            f"placement {scheduler.placement!r}",
+            where=where,
+            expected="a placement that goes node by node, on the fewest nodes",
+            hint="such as best-fit",
         )
     if options.semantics == "wait" and options.gate:
         raise ConfigError("a gate", where='semantics="wait"', expected="no gate")
@@ -404,6 +421,8 @@ def _check_knowledge(plan: Plan) -> None:
         *((table, formula) for table in TABLES for formula in plan.formulas(table)),
         *(("window_formulas", Formula.parse(text)) for text in plan.options.window_formulas),
     ]
+    if plan.running_order is not None:
+        texts.append(("running_order", plan.running_order))
     for where, formula in texts:
         if formula.uses_estimate:
             raise PolicyError(

@@ -14,7 +14,9 @@ import numpy as np
 from berthline import _native
 from berthline.env.columns import TABLES
 from berthline.env.reference_rewards import ReferenceRewards
+from berthline.model.schedule import FINISH, PREEMPT, RESUME, START, WHOLE_GPUS
 from berthline.policies.formulas import Formula
+from berthline.policies.vocabulary import VOCABULARY
 from berthline.sim.inputs import prepare
 from berthline.sim.random import stream_key, uniform_column
 from berthline.sim.reference_agent import AgentSimulation, Answer, Question, SeatRules
@@ -99,8 +101,6 @@ class ReferenceEpisode(AgentSimulation):
         super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), agent)
         self.plan = plan
         self.rewards = ReferenceRewards(self, plan, seed)
-        self.gpu_jobs: list[list[list[int]]] = [[[] for _ in range(n)] for n in self.total.gpus]
-        self.read = 0
 
     # --- rewards ---------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class ReferenceEpisode(AgentSimulation):
         """Return the flat observation that goes with a question."""
         parts = [
             self._table("jobs", question.jobs, self.rules.window),
-            self._nodes(question.job_at_hand or 0),
+            self._nodes(question.job_at_hand),
             self._table("running", question.running, self.rules.running_window),
             [cut(self.value(formula, 0)) for formula in self.plan.formulas("globals")],
             self._look_ahead(),
@@ -142,17 +142,22 @@ class ReferenceEpisode(AgentSimulation):
         values = [cut(self.value(formula, job)) for job in jobs for formula in formulas]
         return values + [0.0] * ((rows - len(jobs)) * len(formulas))
 
-    def _nodes(self, job: int) -> list[float]:
-        """Return the columns of nodes; one that is down has no free GPUs."""
+    def _nodes(self, job: int | None) -> list[float]:
+        """Return the columns of nodes; one that is down has no free GPUs.
+
+        Columns that ask about the job at hand are 0 where there is none.
+        """
         up = [gpus if up else 0 for gpus, up in zip(self.free.gpus, self.up, strict=True)]
         free = Free(up, self.free.shared, self.free.cpus, self.free.memory_mib)
 
         def value(formula: Formula, node: int) -> float:
+            if job is None and any(VOCABULARY[word].scope == "job" for word in formula.words):
+                return 0.0
             return formula.evaluate(
                 lambda word: float(
                     NODE_WORDS[word](self, node, free)
                     if word in NODE_WORDS
-                    else WORDS[word](self, job)
+                    else WORDS[word](self, job or 0)
                 )
             )
 
@@ -192,8 +197,35 @@ class ReferenceEpisode(AgentSimulation):
         return min((begins + rest) / self.plan.options.lookahead_seconds, 1.0)
 
     def _per_gpu(self) -> list[float]:
-        """Return a number for each GPU; a job has the lowest of its node that were free."""
-        raise NotImplementedError
+        """Return a number for each GPU.
+
+        GPUs of a node are numbered as they are taken: a job gets the lowest that are free. A shared
+        one shows the job that goes on longest; those of a node that is down are not free for long.
+        """
+        gpus: list[list[set[int]]] = [[set() for _ in range(count)] for count in self.total.gpus]
+        slots: dict[tuple[int, int], set[int]] = {}  # (node, slot) -> a shared GPU
+        for _, kind, job, detail in self.log:
+            if kind in (FINISH, PREEMPT):
+                for node in gpus:
+                    for gpu in node:
+                        gpu.discard(job)
+                slots = {key: gpu for key, gpu in slots.items() if gpu}
+            elif kind in (START, RESUME):
+                wanted = self.gpus[job]
+                while wanted > 0:
+                    node_id, count, slot = self.allocated[detail]
+                    shared = slots.get((node_id, slot), set()) if slot != WHOLE_GPUS else set()
+                    free = [gpu for gpu in gpus[node_id] if not gpu]
+                    for gpu in [shared] if shared else free[:count]:
+                        gpu.add(job)
+                        slots[node_id, slot] = gpu
+                    wanted -= count
+                    detail += 1
+        return [
+            max(map(self.left, gpu), default=0.0) if is_up else 1.0
+            for is_up, node in zip(self.up, gpus, strict=True)
+            for gpu in node
+        ]
 
 
 def cut(value: float) -> float:

@@ -44,11 +44,10 @@ class ReferenceRewards:
         self.terms = [(term.occasion, term.parse()) for term in plan.reward.terms]
         self.sums = [0.0] * len(self.terms)
         self.has_decided = False
+        self.asleep_at: float | None = None  # which nodes sleep is told for this time; None = now
         self.values: dict[str, float] = {}  # words that are known for a moment only
         self.idle_w = [plan.cluster.types[kind].idle_w for kind in plan.cluster.gpu_type]
         self.peak_w = [plan.cluster.types[kind].peak_w for kind in plan.cluster.gpu_type]
-        self.sees_sleep = any("power_w" in formula.words for _, formula in self.terms)
-        self.asleep_at = 0.0  # whether nodes sleep is told for this time
 
     def true_work(self, job: int) -> float:
         """GPU-seconds of a job."""
@@ -69,28 +68,56 @@ class ReferenceRewards:
         self._add("decision", 0)
 
     def pass_time(self, since: float) -> None:
-        """Time has passed; it is cut where nodes fell asleep, which is no event of its own."""
-        until = self.episode.now
-        cuts: list[float] = []
-        if self.sees_sleep:
-            nodes = range(len(self.episode.up))
-            cuts = sorted(t for t in map(self.falls_asleep, nodes) if since < t < until)
-        for begin, end in itertools.pairwise((since, *cuts, until)):
-            if end > begin:
-                self._integrate(begin, end)
+        """Time has passed: integrate over it.
 
-    def _integrate(self, begin: float, end: float) -> None:
-        """Add seconds x the mean of the values at the beginning and the end."""
+        Values change in a straight line between events, or not at all. That a node falls asleep, or
+        that a job makes progress from some time after its start on, is no event, so time is cut
+        there where a term asks about it.
+        """
+        until = self.episode.now
+        cuts = {
+            time
+            for time in (*self._times_of_sleep(), *self._times_of_progress())
+            if since < time < until
+        }
+        times = sorted({since, until, *cuts})
+        for begin, end in itertools.pairwise(times):
+            self._integrate(begin, end)
+
+    def _integrate(self, since: float, until: float) -> None:
+        """Add seconds x the mean of the values at both ends; sleep is as at the beginning."""
         episode = self.episode
-        kept, self.asleep_at = episode.pretended_now, begin
+        kept, self.asleep_at = episode.pretended_now, since
         for i, (occasion, formula) in enumerate(self.terms):
             if occasion == "second":
-                episode.pretended_now = begin
+                episode.pretended_now = since
                 first = self.value(formula, 0)
-                episode.pretended_now = end
+                episode.pretended_now = until
                 last = self.value(formula, 0)
-                self.sums[i] += (end - begin) * (first + last) / 2
-        episode.pretended_now = kept
+                self.sums[i] += (until - since) * (first + last) / 2
+        episode.pretended_now, self.asleep_at = kept, None
+
+    def _asks(self, word: str) -> bool:
+        return any(word in formula.words for _, formula in self.terms)
+
+    def _times_of_sleep(self) -> list[float]:
+        """Return when idle nodes fall asleep, or have done so."""
+        if not self._asks("power_w"):
+            return []
+        return [self.falls_asleep(node) for node in range(len(self.episode.up))]
+
+    def _times_of_progress(self) -> list[float]:
+        """Return when running jobs begin to make progress, or have begun."""
+        if not self._asks("backlog_work"):
+            return []
+        return [running.since for running in self.episode.running.values()]
+
+    def falls_asleep(self, node: int) -> float:
+        """Return when a node falls asleep; infinity = never: it is in use, or down."""
+        episode = self.episode
+        if not episode.up[node] or episode.jobs_on(node):
+            return math.inf
+        return episode.idle_since[node] + episode.conditions.sleep_after
 
     def read_log(self, since: int) -> None:
         """Jobs have finished, of which rows of the log from `since` on tell."""
@@ -124,7 +151,6 @@ class ReferenceRewards:
         self._add("end", 0)
 
     def _add(self, occasion: str, job: int) -> None:
-        self.asleep_at = self.episode.now
         for i, (own, formula) in enumerate(self.terms):
             if own == occasion:
                 self.sums[i] += self.value(formula, job)
@@ -171,18 +197,13 @@ class ReferenceRewards:
             total += left * (episode.milli(job) / 1000)
         return total
 
-    def falls_asleep(self, node: int) -> float:
-        """When an idle node begins to sleep; infinity if it is in use, or down."""
-        if not self.episode.up[node] or self.episode.jobs_on(node):
-            return math.inf
-        return self.episode.idle_since[node] + self.plan.cluster.conditions.sleep_after
-
     def power(self) -> float:
-        """Watts of all GPUs; a node that is down draws none, one that sleeps little."""
+        """Watts of all GPUs, and of nodes that sleep; a node that is down draws none."""
         episode, total = self.episode, 0.0
+        now = episode.now if self.asleep_at is None else self.asleep_at
         for node, gpus in enumerate(episode.total.gpus):
-            if self.asleep_at >= self.falls_asleep(node):
-                total += self.plan.cluster.conditions.sleep_w
+            if episode.up[node] and now >= self.falls_asleep(node):
+                total += episode.conditions.sleep_w
             elif episode.up[node]:
                 busy = gpus - episode.free.milli(node) / 1000
                 total += self.idle_w[node] * (gpus - busy) + self.peak_w[node] * busy

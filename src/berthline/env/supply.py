@@ -91,6 +91,8 @@ class Supply:
         if not len(envs):
             return
         if len(envs) * 2 > ENOUGH:
+            for env in envs:
+                self._ahead[env].clear()  # else they would be given once more, later
             keys = np.stack((self._seeds[envs], self._next[envs]), axis=1)
             self._give(np.array(envs, np.int64), keys, self._columns(keys))
             return

@@ -375,10 +375,11 @@ class Preempt(Seat):
                     if allocation is not None:
                         sim.go(job, allocation)
                         has_started = True
+                else:
+                    self.start_by_rule()
             if has_started:
                 return True
             if answer.action == sim.no_op:
-                self.start_by_rule()
                 return False
 
     def may_yield(self, job: int) -> bool:

@@ -1,0 +1,139 @@
+"""What a batch says about episodes that end: final observations, infos, masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from tests.env.agents import SEATS, options_of, random_action
+
+import berthline  # noqa: F401  # registers the environments
+from berthline.env.single import SchedulingEnv
+from berthline.env.vector import SchedulingVectorEnv
+from berthline.errors import ConfigError
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two observations are equal."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[k], other[k]) for k in one)
+    return np.array_equal(one, other)
+
+
+def of_env(observations: Any, env: int) -> Any:
+    """Return the observation of one environment."""
+    if isinstance(observations, dict):
+        return {name: table[env] for name, table in observations.items()}
+    return observations[env]
+
+
+@pytest.mark.parametrize("observation", ["dict", "flat"])
+@pytest.mark.parametrize("seat", SEATS)
+def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
+    seat: str, observation: str
+) -> None:
+    options = options_of(seat, observation=observation)
+    envs = SchedulingVectorEnv(3, seat, **options)
+    singles = [SchedulingEnv(seat, **options) for _ in range(3)]
+    rngs = [np.random.default_rng(i) for i in range(3)]
+    observations, infos = envs.reset(seed=30)
+    for i, single in enumerate(singles):
+        first, _ = single.reset(seed=30 + i)
+        assert equal(of_env(observations, i), first)
+    ended = 0
+    for _ in range(150):
+        masks = infos["action_mask"]
+        np.testing.assert_array_equal(masks, envs.action_masks())
+        assert masks.any(axis=1).all()
+        actions = np.stack([random_action(r, m, seat) for r, m in zip(rngs, masks, strict=True)])
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        assert envs.observation_space.contains(observations)
+        assert ("final_obs" in infos) == bool((terminated | truncated).any())
+        for i, single in enumerate(singles):
+            last, reward, done, cut, info = single.step(actions[i])
+            assert (rewards[i], terminated[i], truncated[i]) == (reward, done, cut)
+            np.testing.assert_array_equal(infos["reward_terms"][i], info["reward_terms"])
+            if not (done or cut):
+                assert equal(of_env(observations, i), last)
+                continue
+            ended += 1
+            assert infos["_final_obs"][i]
+            assert infos["_final_info"][i]
+            assert equal(infos["final_obs"][i], last)
+            final = infos["final_info"]
+            assert {name: table[i] for name, table in final["sched"].items()} == info["sched"]
+            assert final["episode"]["r"][i] == info["sched"]["return"]
+            assert final["episode"]["l"][i] == info["sched"]["length"]
+            first, info = single.reset()
+            assert equal(of_env(observations, i), first)
+            np.testing.assert_array_equal(infos["action_mask"][i], info["action_mask"])
+    assert ended >= 3
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_next_step__shows_the_last_then_ignores_an_action(seat: str) -> None:
+    options = options_of(seat, observation="flat")
+    envs = SchedulingVectorEnv(2, seat, autoreset_mode="next_step", **options)
+    singles = [SchedulingEnv(seat, **options) for _ in range(2)]
+    rngs = [np.random.default_rng(i) for i in range(2)]
+    _, infos = envs.reset(seed=4)
+    for i, single in enumerate(singles):
+        single.reset(seed=4 + i)
+    is_over = [False, False]
+    resets = 0
+    for _ in range(120):
+        masks = infos["action_mask"]
+        actions = np.stack([random_action(r, m, seat) for r, m in zip(rngs, masks, strict=True)])
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        assert "final_obs" not in infos
+        for i, single in enumerate(singles):
+            if is_over[i]:
+                expected, _ = single.reset()
+                reward, done, cut = 0.0, False, False
+                resets += 1
+                assert not infos["reward_terms"][i].any()
+            else:
+                expected, reward, done, cut, info = single.step(actions[i])
+                if done or cut:
+                    assert infos["_sched"][i]
+                    assert infos["sched"]["mean_jct"][i] == info["sched"]["mean_jct"]
+            np.testing.assert_array_equal(observations[i], expected)
+            assert (rewards[i], terminated[i], truncated[i]) == (reward, done, cut)
+            is_over[i] = done or cut
+    assert resets >= 2
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+
+
+def test_make_vec__gives_the_native_batch_and_its_mode() -> None:
+    for mode in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
+        envs = gymnasium.make_vec(
+            "berthline/Pick-v0", num_envs=2, autoreset_mode=mode, **options_of("pick")
+        )
+        assert isinstance(envs, SchedulingVectorEnv)
+        assert envs.metadata["autoreset_mode"] == mode
+
+
+@pytest.mark.parametrize("mode", ["disabled", "sometimes", AutoresetMode.DISABLED])
+def test_autoreset_mode__others_are_refused(mode: Any) -> None:
+    with pytest.raises(ConfigError, match="autoreset_mode"):
+        SchedulingVectorEnv(2, "pick", autoreset_mode=mode, **options_of("pick"))
+
+
+def test_copy__observations_stay_as_they_were() -> None:
+    kept = SchedulingVectorEnv(2, "pick", **options_of("pick", observation="flat"))
+    shared = SchedulingVectorEnv(2, "pick", copy=False, **options_of("pick", observation="flat"))
+    before, infos = kept.reset(seed=1)
+    mask = infos["action_mask"]
+    first, first_mask = before.copy(), mask.copy()
+    view, _ = shared.reset(seed=1)
+    for _ in range(5):
+        actions = np.argmax(kept.action_masks(), axis=1)
+        after = kept.step(actions)[0]
+        shared.step(actions)
+    np.testing.assert_array_equal(before, first)
+    np.testing.assert_array_equal(mask, first_mask)
+    np.testing.assert_array_equal(view, after)

@@ -1,0 +1,239 @@
+"""Episodes: seeds, ends, illegal actions, episodes without questions, curricula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.env.agents import SEATS, first_allowed, options_of, random_action
+
+import berthline as bl
+from berthline.env.single import SchedulingEnv
+from berthline.env.vector import SchedulingVectorEnv
+from berthline.errors import ConfigError, SimulationError
+
+
+def to_the_end(env: SchedulingEnv, info: dict[str, Any], rng: np.random.Generator) -> Any:
+    """Play an episode at random; return its last step."""
+    while True:
+        step = env.step(random_action(rng, info["action_mask"], env.plan.seat))
+        info = step[4]
+        if step[2] or step[3]:
+            return step
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_reset__with_a_seed_repeats_and_without_goes_on(seat: str) -> None:
+    env = SchedulingEnv(seat, **options_of(seat, observation="flat"))
+    first, info = env.reset(seed=5)
+    assert info["episode_key"].tolist() == [5, 0]
+    jobs = env.workload()
+    to_the_end(env, info, np.random.default_rng(0))
+    _, info = env.reset()
+    assert info["episode_key"].tolist() == [5, 1]
+    assert not np.array_equal(env.workload().run, jobs.run)
+    again, info = env.reset(seed=5)
+    assert info["episode_key"].tolist() == [5, 0]
+    np.testing.assert_array_equal(again, first)
+    np.testing.assert_array_equal(env.workload().run, jobs.run)
+
+
+def test_reset__in_the_middle_goes_on_to_the_next_episode() -> None:
+    env = SchedulingEnv("pick", **options_of("pick"))
+    keys = [env.reset(seed=2)[1]["episode_key"].tolist()]
+    for _ in range(80):
+        env.step(0)
+        keys.append(env.reset()[1]["episode_key"].tolist())
+    assert keys == [[2, k] for k in range(81)]
+
+
+def test_workload__is_that_of_the_log() -> None:
+    """Submissions of the log are those of the jobs, whichever episode it is."""
+    env = SchedulingEnv("pick", **options_of("pick"))
+    _, info = env.reset(seed=8)
+    for _ in range(40):
+        to_the_end(env, info, np.random.default_rng(0))
+        log = env.log()
+        np.testing.assert_array_equal(log.time[log.kind == 0], env.workload().submit)
+        _, info = env.reset()
+
+
+def test_vector_reset__some_environments_only() -> None:
+    envs = SchedulingVectorEnv(4, "pick", **options_of("pick", observation="flat"))
+    before, _ = envs.reset(seed=1)
+    chosen = np.array([True, False, True, False])
+    after, _ = envs.reset(options={"reset_mask": chosen})
+    np.testing.assert_array_equal(after[~chosen], before[~chosen])
+    assert [envs.episode_key(i) for i in range(4)] == [(1, 1), (2, 0), (3, 1), (4, 0)]
+    with pytest.raises(ConfigError):
+        envs.reset(options={"reset_mask": np.zeros(4, np.bool_)})
+
+
+def test_step__without_an_episode_is_refused() -> None:
+    env = SchedulingEnv("pick", **options_of("pick"))
+    with pytest.raises(SimulationError, match="without an episode"):
+        env.step(0)
+    _, info = env.reset(seed=0)
+    to_the_end(env, info, np.random.default_rng(0))
+    with pytest.raises(SimulationError, match="without an episode"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
+def test_nothing_is_ever_asked__one_step_ends_the_episode(autoreset: str) -> None:
+    """Jobs that can never run are rejected: there is nothing to decide."""
+    workload = bl.Workload.from_columns(submit=[0.0, 5.0], run=10.0, gpus=[99, 99])
+    options = {"workload": workload, "cluster": "uniform:1x4:V100", "episode_jobs": None}
+    env = SchedulingEnv("pick", **options, knowledge="exact", reward="jct")
+    for _ in range(3):
+        _, info = env.reset(seed=0)
+        assert info["action_mask"].sum() == 1
+        _, reward, terminated, truncated, info = env.step(int(np.argmax(info["action_mask"])))
+        assert (reward, terminated, truncated) == (0.0, True, False)
+        assert info["sched"]["rejected"] == 2
+    envs = SchedulingVectorEnv(
+        3, "pick", autoreset_mode=autoreset, **options, knowledge="exact", observation="flat"
+    )
+    envs.reset(seed=0)
+    ends = [envs.step(np.zeros(3, np.int64))[2].tolist() for _ in range(4)]
+    over, going_on = [True] * 3, [False] * 3
+    assert ends == ([over] * 4 if autoreset == "same_step" else [over, going_on] * 2)
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_nothing_is_asked_before_the_first_decision_but_it_counts(seat: str) -> None:
+    """One job alone on the cluster: its JCT is in the reward whether anybody was asked or not."""
+    workload = bl.Workload.from_columns(submit=[3.0], run=10.0, gpus=[2], rebase=False)
+    env = SchedulingEnv(
+        seat,
+        workload=workload,
+        cluster="uniform:2x4:V100",
+        episode_jobs=None,
+        knowledge="exact",
+        reward="jct",
+    )
+    _, info = env.reset(seed=0)
+    total, is_over = 0.0, False
+    while not is_over:
+        mask = info["action_mask"]
+        action: Any = int(np.argmax(mask))
+        if seat == "pickplace":
+            action = [0, 0]
+        _, reward, terminated, truncated, info = env.step(action)
+        total += reward
+        is_over = terminated or truncated
+    assert total == -10.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(SEATS),
+    st.integers(0, 1000),
+    st.lists(
+        st.tuples(st.integers(-(2**62), 2**62) | st.integers(-3, 12), st.integers(-(2**62), 2**62)),
+        min_size=1,
+        max_size=60,
+    ),
+)
+def test_illegal_actions__are_flagged_and_do_no_harm(
+    seat: str, seed: int, actions: list[tuple[int, int]]
+) -> None:
+    env = SchedulingEnv(seat, **options_of(seat))
+    _, info = env.reset(seed=seed)
+    is_over = False
+    for action, node in actions:
+        if is_over:
+            _, info = env.reset()
+        mask = info["action_mask"]
+        asked = bool(env.question()["jobs"])
+        _, _, terminated, truncated, info = env.step(
+            [action, node] if seat == "pickplace" else action
+        )
+        is_over = terminated or truncated
+        if seat != "pickplace" and asked:
+            is_legal = 0 <= action < len(mask) and bool(mask[action])
+            assert info.get("illegal", False) == (not is_legal)
+
+
+def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
+    """An agent that always errs plays as one that never acts, or takes the first choice."""
+    for seat, right in (("pick", 5), ("backfill", 5), ("preempt", 4), ("gate", 0), ("meta", 0)):
+        logs = []
+        for wrong in (False, True):
+            env = SchedulingEnv(seat, **options_of(seat))
+            _, info = env.reset(seed=3)
+            is_over = False
+            while not is_over:
+                allowed = (
+                    right
+                    if info["action_mask"][right]
+                    else first_allowed(info["action_mask"], seat)
+                )
+                _, _, terminated, truncated, info = env.step(-1 if wrong else allowed)
+                is_over = terminated or truncated
+            logs.append(env.log().sha256())
+        assert logs[0] == logs[1], seat
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_truncation__is_not_termination(seat: str) -> None:
+    rng = np.random.default_rng(0)
+    env = SchedulingEnv(seat, **options_of(seat, load=4.0, max_steps=3))
+    _, info = env.reset(seed=0)
+    *_, terminated, truncated, info = to_the_end(env, info, rng)
+    assert (terminated, truncated, info["sched"]["length"]) == (False, True, 3)
+    assert info["action_mask"].any()
+    assert env.log().horizon == env.question()["now"]
+
+    env = SchedulingEnv(seat, **options_of(seat, horizon_factor=0.01))
+    _, info = env.reset(seed=0)
+    *_, terminated, truncated, info = to_the_end(env, info, rng)
+    assert (terminated, truncated) == (False, True)
+    jobs = env.workload()
+    work = float((jobs.run * jobs.gpus).sum())
+    end = float(jobs.submit[-1]) + 0.01 * work / env.plan.cluster.total_gpus
+    assert env.question()["now"] == pytest.approx(end)
+    assert info["sched"]["unfinished"] > 0
+
+    env = SchedulingEnv(seat, **options_of(seat))
+    _, info = env.reset(seed=0)
+    *_, terminated, truncated, info = to_the_end(env, info, rng)
+    assert (terminated, truncated, info["sched"]["unfinished"]) == (True, False, 0)
+
+
+@pytest.mark.parametrize("num_envs", [1, 5, 40])
+def test_set_load__is_for_episodes_that_have_not_begun(num_envs: int) -> None:
+    """Whatever the batch has drawn ahead, an episode has the load of when it began."""
+    envs = SchedulingVectorEnv(num_envs, "pick", **options_of("pick", load=0.5))
+    reference = {
+        load: SchedulingEnv("pick", **options_of("pick", load=load)) for load in (0.5, 2.0)
+    }
+    _, infos = envs.reset(seed=9)
+    rngs = [np.random.default_rng(i) for i in range(num_envs)]
+    begun = [{envs.episode_key(i): 0.5} for i in range(num_envs)]
+    for step in range(150):
+        if step == 40:
+            envs.set_load(2.0)
+        masks = infos["action_mask"]
+        actions = [random_action(r, m, "pick") for r, m in zip(rngs, masks, strict=True)]
+        *_, infos = envs.step(np.array(actions))
+        for i in range(min(num_envs, 5)):
+            key = envs.episode_key(i)
+            if key not in begun[i]:
+                begun[i][key] = 0.5 if step < 40 else 2.0
+            log = envs.log(i)
+            source: Any = reference[begun[i][key]].plan.source
+            expected = source.draw(np.array([key], np.int64))["submit"][0]
+            submits = log.time[log.kind == 0]
+            np.testing.assert_array_equal(submits, expected[: len(submits)])
+    assert {load for one in begun for load in one.values()} == {0.5, 2.0}
+
+
+def test_set_load__of_a_trace_is_refused() -> None:
+    workload = bl.Workload.from_columns(submit=[0.0], run=10.0, gpus=[2])
+    env = SchedulingEnv("pick", workload=workload, episode_jobs=None, knowledge="exact")
+    with pytest.raises(ConfigError, match="load"):
+        env.set_load(0.5)

@@ -1,0 +1,171 @@
+"""An agent that does what a rule does gives that rule's schedule, event for event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.env.agents import SEATS, options_of, random_action
+
+import berthline as bl
+from berthline.env.single import SchedulingEnv
+from berthline.env.supply import episode_seed
+from berthline.evaluate.metrics import measure
+
+SEEDS = range(6)
+
+
+def simulated(env: SchedulingEnv, info: dict[str, Any], scheduler: str) -> bl.Result:
+    """Return the run of a scheduler on the episode of an environment."""
+    return bl.simulate(
+        env.workload(),
+        env.plan.cluster,
+        scheduler,
+        knowledge=env.plan.options.knowledge,
+        seed=episode_seed(*info["episode_key"].tolist()),
+    )
+
+
+def play(seat: str, rule: Any, scheduler: str, seed: int, **more: Any) -> int:
+    """Play an episode by a rule and compare it with a scheduler; return the number of steps."""
+    env = SchedulingEnv(seat, **options_of(seat, **more))
+    _, info = env.reset(seed=seed)
+    expected = simulated(env, info, scheduler)
+    is_over, steps = False, 0
+    while not is_over:
+        _, _, terminated, truncated, info = env.step(rule(env))
+        is_over = terminated or truncated
+        steps += 1
+    assert terminated
+    assert env.log().sha256() == expected.log.sha256()
+    assert env.log().decisions == expected.log.decisions
+    return steps
+
+
+def first(env: SchedulingEnv) -> int:
+    return int(np.argmax(env.action_masks()))
+
+
+def pair(env: SchedulingEnv) -> list[int]:
+    """Return the first row, and the lowest node it may take."""
+    row = int(np.argmax(env.action_masks()[: env.plan.num_actions]))
+    if row == env.plan.options.window:
+        return [row, 0]
+    return [row, int(np.argmax(env._envs.pair_mask[0, row]))]
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "wfp3", "random"])
+@pytest.mark.parametrize("conditions", [None, {"mtbf": 3000.0, "mttr": 200.0, "tick": 3.0}])
+def test_pick__first_row_is_skip(order: str, conditions: Any) -> None:
+    more = {"order": order, "window": 16, "conditions": conditions}
+    steps = sum(play("pick", first, f"{order}+skip@best-fit", seed, **more) for seed in SEEDS)
+    assert steps > 16
+
+
+@pytest.mark.parametrize("discipline", ["strict", "skip", "easy"])
+def test_pick__waiting_for_the_first_row_is_the_discipline(discipline: str) -> None:
+    more = {"semantics": "wait", "discipline": discipline, "window": 3}
+    for seed in SEEDS:
+        play("pick", first, f"fcfs+{discipline}@best-fit", seed, **more)
+
+
+@pytest.mark.parametrize("discipline", ["strict", "skip", "easy"])
+def test_place__lowest_node_is_first_fit(discipline: str) -> None:
+    for seed in SEEDS:
+        more = {"order": "sjf", "discipline": discipline, "placement": "first-fit"}
+        play("place", first, f"sjf+{discipline}@first-fit", seed, **more)
+
+
+def test_place__one_rule_is_that_rule() -> None:
+    for rule in ("worst-fit", "random", "[-node_free_gpus]", "defrag"):
+        more = {"placements": [rule], "discipline": "skip", "placement": rule}
+        play("place", first, f"fcfs+skip@{rule}", 1, **more)
+
+
+def test_pickplace__first_row_on_lowest_node_is_skip_first_fit() -> None:
+    for seed in SEEDS:
+        more = {"order": "sjf", "window": 16, "placement": "first-fit"}
+        play("pickplace", pair, "sjf+skip@first-fit", seed, **more)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    ["sjf+easy@best-fit", "wfp3+conservative@worst-fit", "fcfs+skip@[node_id]?express-lane"],
+)
+def test_meta__one_scheduler_is_that_scheduler(scheduler: str) -> None:
+    for seed in SEEDS:
+        play("meta", first, scheduler, seed, schedulers=[scheduler])
+
+
+@pytest.mark.parametrize("discipline", ["strict", "skip", "easy", "conservative"])
+def test_gate__always_starting_is_the_base_scheduler(discipline: str) -> None:
+    for seed in SEEDS:
+        more = {"order": "sjf", "discipline": discipline}
+        play("gate", lambda _: 1, f"sjf+{discipline}@best-fit", seed, **more)
+
+
+def test_gate__without_holds_is_never_asked() -> None:
+    steps = play("gate", lambda _: 0, "fcfs+easy@best-fit", 0, discipline="easy", max_holds=0)
+    assert steps == 1
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "wfp3"])
+def test_backfill__first_allowed_is_easy(order: str) -> None:
+    for seed in SEEDS:
+        play("backfill", first, f"{order}+easy@best-fit", seed, order=order, window=16)
+
+
+def test_backfill__without_protection_first_allowed_is_skip() -> None:
+    for seed in SEEDS:
+        play(
+            "backfill", first, "sjf+skip@best-fit", seed, order="sjf", window=16, protect_head=False
+        )
+
+
+def test_backfill__no_op_is_strict() -> None:
+    for seed in SEEDS:
+        play("backfill", lambda env: env.plan.options.window, "fcfs+strict@best-fit", seed)
+
+
+@pytest.mark.parametrize("discipline", ["strict", "skip", "easy", "conservative"])
+def test_preempt__never_is_the_base_scheduler(discipline: str) -> None:
+    for seed in SEEDS:
+        never = {"discipline": discipline, "order": "sjf"}
+        rule = play("preempt", lambda env: 4, f"sjf+{discipline}@best-fit", seed, **never)
+        assert rule >= 1
+
+
+@pytest.mark.parametrize("seat", SEATS)
+@pytest.mark.parametrize("cut", [None, {"horizon_factor": 0.3}, {"max_steps": 9}])
+def test_reward_jct_sums_to_minus_the_total_jct(seat: str, cut: dict[str, Any] | None) -> None:
+    env = SchedulingEnv(seat, **options_of(seat, reward="jct", **(cut or {})))
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        _, info = env.reset(seed=None if rng.random() < 0.5 else int(rng.integers(99)))
+        total, is_over = 0.0, False
+        while not is_over:
+            action = random_action(rng, info["action_mask"], seat)
+            _, reward, terminated, truncated, info = env.step(action)
+            total += reward
+            is_over = terminated or truncated
+        measured = measure(env.log(), env.workload(), env.plan.cluster)
+        counted = measured.jobs.submitted - measured.jobs.rejected
+        assert -total == pytest.approx(measured.jct.mean * counted, rel=1e-9)
+        assert info["sched"]["return"] == pytest.approx(total)
+        assert info["sched"]["mean_jct"] == pytest.approx(measured.jct.mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_energy_sums_to_the_energy_of_the_log(seat: str) -> None:
+    env = SchedulingEnv(seat, **options_of(seat, reward={"energy": ("second", "power_w / 3.6e6")}))
+    rng = np.random.default_rng(2)
+    _, info = env.reset(seed=4)
+    total, is_over = 0.0, False
+    while not is_over:
+        action = random_action(rng, info["action_mask"], seat)
+        _, reward, terminated, truncated, info = env.step(action)
+        total += reward
+        is_over = terminated or truncated
+    measured = measure(env.log(), env.workload(), env.plan.cluster)
+    assert total == pytest.approx(measured.energy_kwh, rel=1e-9)
