@@ -23,7 +23,6 @@ def test_every_generator_and_a_fitted_one_is_measured(run, few, tmp_path):
     speeds = outcome.json["speeds"]
     assert [speed["generator"] for speed in speeds] == [*GENERATORS, "fitted to diurnal"]
     assert all(speed["microseconds"] > 0 for speed in speeds)
-    assert all(speed["alone_microseconds"] > 0 for speed in speeds)
     assert all(speed["meets_target"] is None for speed in speeds)
     assert (tmp_path / "x" / "summary.json").exists()
 
@@ -41,7 +40,6 @@ def test_missed_targets_are_counted(capsys):
         jobs=400,
         episodes=1000,
         microseconds=20.0,
-        alone_microseconds=60.0,
         target=50.0,
         meets_target=True,
     )
