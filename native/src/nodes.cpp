@@ -201,6 +201,8 @@ bool Nodes::fits(const Gang& gang) const {
 
 bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
   if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
+  // What is known of a size is about whole gangs: the rest of one may need more nodes.
+  if (gang.rest_of > 0) return find_place(gang, out);
   return !known_unfit(gang) && remember(gang, find_place(gang, out));
 }
 

@@ -241,7 +241,8 @@ class AgentSimulation(Simulation):
         if not self.was_legal:
             no_op = self.no_op
             is_allowed = no_op is not None and choices[no_op]
-            answer = Answer(no_op if is_allowed and no_op is not None else choices.index(True))
+            action = no_op if is_allowed and no_op is not None else choices.index(True)
+            answer = Answer(action, answer.node)
         return answer
 
     def answered(self, *, is_no_op: bool, can_start: tuple[int, ...], starts_before: int) -> None:
