@@ -189,6 +189,7 @@ void Rewards::pass_time(double until) {
       for (const int32_t job : sim_.running_list_) cut_at(sim_.stretch_[job].since);
     }
     std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
     for (const double cut : cuts_) {
       integrate(from, cut);
       from = cut;
