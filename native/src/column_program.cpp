@@ -37,34 +37,42 @@ bool ColumnProgram::differs_by_row(Word word) const {
   return word >= kFirstNodeWord && word < kFirstRewardWord;
 }
 
-int32_t ColumnProgram::find_or_add(const Value& value) {
-  const auto found = std::find(values_.begin(), values_.end(), value);
-  if (found != values_.end()) return static_cast<int32_t>(found - values_.begin());
-  values_.push_back(value);
-  return static_cast<int32_t>(values_.size()) - 1;
+int32_t ColumnProgram::new_value(double number, bool differs) {
+  number_.push_back(number);
+  column_.push_back(differs ? num_columns_++ : kScalar);
+  return static_cast<int32_t>(number_.size()) - 1;
+}
+
+// The value that an instruction gives, which may be there already.
+int32_t ColumnProgram::value_of(const Instruction& instruction, std::vector<int32_t>& stack) {
+  if (instruction.operation == Operation::kNumber) {
+    return new_value(instruction.number, false);
+  }
+  if (instruction.operation == Operation::kWord) {
+    for (const Lookup& lookup : lookups_) {
+      if (lookup.word == instruction.word) return lookup.value;
+    }
+    const int32_t value = new_value(0, differs_by_row(instruction.word));
+    lookups_.push_back({instruction.word, value});
+    return value;
+  }
+  Step step{instruction.operation, 0, {0, 0, 0}};
+  bool differs = false;
+  for (int i = arity(instruction.operation) - 1; i >= 0; --i) {
+    step.argument[i] = stack.back();
+    differs = differs || is_column(stack.back());
+    stack.pop_back();
+  }
+  step.value = new_value(0, differs);
+  steps_.push_back(step);
+  return step.value;
 }
 
 void ColumnProgram::add(const Formula& formula, size_t position) {
   std::vector<int32_t> stack;
   for (const Instruction& instruction : formula.code()) {
-    Value value;
-    value.what = instruction;
-    bool differs = false;
-    if (instruction.operation == Operation::kNumber) {
-      value.scalar = instruction.number;
-    } else if (instruction.operation == Operation::kWord) {
-      differs = differs_by_row(instruction.word);
-    } else {
-      for (int i = arity(instruction.operation) - 1; i >= 0; --i) {
-        value.argument[i] = stack.back();
-        differs = differs || values_[stack.back()].column != kScalar;
-        stack.pop_back();
-      }
-    }
-    const size_t before = values_.size();
-    const int32_t index = find_or_add(value);
-    if (differs && values_.size() > before) values_[index].column = num_columns_++;
-    stack.push_back(index);
+    const int32_t value = value_of(instruction, stack);
+    stack.push_back(value);
   }
   outputs_.push_back({stack.back(), position});
   room_ = 0;
@@ -78,11 +86,10 @@ void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float
     room_ = static_cast<size_t>(count);
     columns_.resize(room_ * static_cast<size_t>(num_columns_));
   }
-  for (Value& value : values_) {
-    if (value.what.operation != Operation::kWord) continue;
-    const bool is_column = value.column != kScalar;
-    source.fill(value.what.word, ids, is_column ? count : 1,
-                is_column ? column(value.column) : &value.scalar);
+  for (const Lookup& lookup : lookups_) {
+    const bool differs = is_column(lookup.value);
+    source.fill(lookup.word, ids, differs ? count : 1,
+                differs ? column(lookup.value) : &number_[lookup.value]);
   }
   if (count <= kFew) {
     for (int row = 0; row < count; ++row) run_row(row, out + static_cast<size_t>(row) * width);
@@ -93,24 +100,17 @@ void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float
 
 // One row alone, without columns: loops over very few rows cost more than what they do.
 void ColumnProgram::run_row(int row, float* out) {
-  for (Value& value : values_) {
-    switch (value.what.operation) {
-      case Operation::kNumber:
-        break;
-      case Operation::kWord:
-        if (value.column != kScalar) value.scalar = column(value.column)[row];
-        break;
-      default:
-        value.scalar = of_scalars(value);
-    }
+  for (const Lookup& lookup : lookups_) {
+    if (is_column(lookup.value)) number_[lookup.value] = column(lookup.value)[row];
   }
-  for (const Output& output : outputs_) out[output.position] = cut(values_[output.value].scalar);
+  for (const Step& step : steps_) number_[step.value] = of_numbers(step);
+  for (const Output& output : outputs_) out[output.position] = cut(number_[output.value]);
 }
 
-double ColumnProgram::of_scalars(const Value& value) const {
-  const double a = values_[value.argument[0]].scalar;
-  const double b = values_[value.argument[1]].scalar;
-  switch (value.what.operation) {
+inline double ColumnProgram::of_numbers(const Step& step) const {
+  const double a = number_[step.argument[0]];
+  const double b = number_[step.argument[1]];
+  switch (step.operation) {
     case Operation::kAdd:
       return a + b;
     case Operation::kSubtract:
@@ -125,45 +125,42 @@ double ColumnProgram::of_scalars(const Value& value) const {
       return b > a ? b : a;
     default: {
       double result = a;
-      apply(value.what.operation, &result, &b, &values_[value.argument[2]].scalar, 1);
+      apply(step.operation, &result, &b, &number_[step.argument[2]], 1);
       return result;
     }
   }
 }
 
 void ColumnProgram::run_columns(int count, float* out, size_t width) {
-  for (Value& value : values_) {
-    const Operation operation = value.what.operation;
-    if (operation == Operation::kNumber || operation == Operation::kWord) continue;
-    if (value.column != kScalar) {
-      compute(value, count);
+  for (const Step& step : steps_) {
+    if (is_column(step.value)) {
+      compute(step, count);
     } else {
-      value.scalar = of_scalars(value);
+      number_[step.value] = of_numbers(step);
     }
   }
   for (const Output& output : outputs_) {
-    const Value& value = values_[output.value];
     float* to = out + output.position;
-    if (value.column == kScalar) {
-      const float same = cut(value.scalar);
-      for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * width] = same;
-    } else {
-      const double* from = column(value.column);
+    if (is_column(output.value)) {
+      const double* from = column(output.value);
       for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * width] = cut(from[i]);
+    } else {
+      const float same = cut(number_[output.value]);
+      for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * width] = same;
     }
   }
 }
 
 // The operations that columns are mostly made of without copying numbers into columns first; the
 // rest as formulas do it, and all with the same bits.
-void ColumnProgram::compute(const Value& value, int count) {
+void ColumnProgram::compute(const Step& step, int count) {
   const auto argument = [&](int i) {
-    const Value& from = values_[value.argument[i]];
-    return Argument{from.column == kScalar ? nullptr : column(from.column), from.scalar};
+    const int32_t from = step.argument[i];
+    return Argument{is_column(from) ? column(from) : nullptr, number_[from]};
   };
-  double* out = column(value.column);
+  double* out = column(step.value);
   const Argument a = argument(0);
-  switch (value.what.operation) {
+  switch (step.operation) {
     case Operation::kAdd:
       return binary([](double x, double y) { return x + y; }, a, argument(1), count, out);
     case Operation::kSubtract:
@@ -179,20 +176,18 @@ void ColumnProgram::compute(const Value& value, int count) {
     default:
       break;
   }
-  double* scratch[3] = {out, nullptr, nullptr};
-  std::vector<double> others;
-  const int number = arity(value.what.operation);
-  others.resize(static_cast<size_t>(count) * 2);
-  for (int i = 0; i < number; ++i) {
-    if (i > 0) scratch[i] = others.data() + static_cast<size_t>(count) * static_cast<size_t>(i - 1);
+  const auto rows = static_cast<size_t>(count);
+  std::vector<double> others(2 * rows);
+  double* scratch[3] = {out, others.data(), others.data() + rows};
+  for (int i = 0; i < arity(step.operation); ++i) {
     const Argument from = argument(i);
     if (from.column == nullptr) {
       std::fill_n(scratch[i], count, from.scalar);
     } else {
-      std::memcpy(scratch[i], from.column, sizeof(double) * static_cast<size_t>(count));
+      std::memcpy(scratch[i], from.column, sizeof(double) * rows);
     }
   }
-  apply(value.what.operation, scratch[0], scratch[1], scratch[2], count);
+  apply(step.operation, scratch[0], scratch[1], scratch[2], count);
 }
 
 }  // namespace berthline

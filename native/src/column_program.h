@@ -26,32 +26,39 @@ class ColumnProgram {
   void run(WordSource& source, const int32_t* ids, int count, float* out, size_t width);
 
  private:
-  struct Value {
-    Instruction what;
-    int32_t argument[3] = {0, 0, 0};
-    int32_t column = kScalar;  // of columns_
-    double scalar = 0;
-    bool operator==(const Value& other) const {
-      return what == other.what && argument[0] == other.argument[0] &&
-             argument[1] == other.argument[1] && argument[2] == other.argument[2];
-    }
+  static constexpr int32_t kScalar = -1;
+  // A value has a number, for one row or for all; those that differ by row also have a column.
+  struct Lookup {
+    Word word;
+    int32_t value;
+  };
+  struct Step {
+    Operation operation;
+    int32_t value;
+    int32_t argument[3];
   };
   struct Output {
     int32_t value;
     size_t position;
   };
-  static constexpr int32_t kScalar = -1;
 
   bool differs_by_row(Word word) const;
-  int32_t find_or_add(const Value& value);
+  int32_t new_value(double number, bool differs);
+  int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
   void run_row(int row, float* out);
-  double of_scalars(const Value& value) const;
   void run_columns(int count, float* out, size_t width);
-  void compute(const Value& value, int count);
-  double* column(int32_t index) { return columns_.data() + static_cast<size_t>(index) * room_; }
+  double of_numbers(const Step& step) const;
+  void compute(const Step& step, int count);
+  bool is_column(int32_t value) const { return column_[value] != kScalar; }
+  double* column(int32_t value) {
+    return columns_.data() + static_cast<size_t>(column_[value]) * room_;
+  }
 
   Rows rows_;
-  std::vector<Value> values_;  // each after its arguments
+  std::vector<double> number_;   // of each value; constants stay as they are
+  std::vector<int32_t> column_;  // of each value, or kScalar
+  std::vector<Lookup> lookups_;
+  std::vector<Step> steps_;  // each after those it needs
   std::vector<Output> outputs_;
   int32_t num_columns_ = 0;
   size_t room_ = 0;  // rows that columns_ has room for

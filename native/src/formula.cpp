@@ -133,6 +133,9 @@ double Formula::evaluate_one(WordSource& source, int32_t job) {
       case Operation::kWord:
         source.fill(instruction.word, &job, 1, top++);
         break;
+      case Operation::kNegate:
+        top[-1] = -top[-1];
+        break;
       case Operation::kAdd:
         --top;
         top[-1] = top[-1] + top[0];
