@@ -3,7 +3,7 @@
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define BERTHLINE_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define BERTHLINE_CLONES
