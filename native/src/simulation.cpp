@@ -204,11 +204,9 @@ void Simulation::begin() {
     predicted_.resize(count);
     estimate_ = predicted_.data();
   }
-  if (uses(Word::kPredicted)) predicted_word_.resize(count);
-  if (predicts) {
-    last_runs_.assign(2 * static_cast<size_t>(num_users + 1), 0.0);
-    num_runs_.assign(num_users + 1, 0);
-  }
+  predicted_word_.resize(uses(Word::kPredicted) ? count : 0);
+  last_runs_.assign(predicts ? 2 * static_cast<size_t>(num_users + 1) : 0, 0.0);
+  num_runs_.assign(predicts ? num_users + 1 : 0, 0);
   if (uses_gittins_) gittins_ = {};
   finishes_.clear();
   returns_.clear();
