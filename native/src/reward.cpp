@@ -190,6 +190,7 @@ void Rewards::pass_time(double until) {
     }
     std::sort(cuts_.begin(), cuts_.end());
     for (const double cut : cuts_) {
+      if (cut == from) continue;
       integrate(from, cut);
       from = cut;
     }
