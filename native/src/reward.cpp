@@ -191,6 +191,7 @@ void Rewards::pass_time(double until) {
     std::sort(cuts_.begin(), cuts_.end());
     cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
     for (const double cut : cuts_) {
+      if (cut == from) continue;
       integrate(from, cut);
       from = cut;
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import TYPE_CHECKING
@@ -146,6 +147,8 @@ class ReferenceRewards:
                 seed=self.seed,
                 horizon=None if np.isinf(end) else end or None,
             )
+            # Wherever both end, nodes fail as in the episode.
+            inputs = dataclasses.replace(inputs, outages=episode.inputs.outages)
             theirs = self._scores(Simulation(inputs).run(lambda _: None))
             self.values |= {f"baseline_{name}": theirs[name] for name in SCORES}
         self._add("end", 0)
