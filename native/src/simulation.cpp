@@ -204,10 +204,7 @@ void Simulation::begin() {
     predicted_.resize(count);
     estimate_ = predicted_.data();
   }
-<<<<<<< HEAD
   // What a run needs may be less than an earlier one did.
-=======
->>>>>>> 27c37120f02c427e10830720d3bccf37471211f6
   predicted_word_.resize(uses(Word::kPredicted) ? count : 0);
   last_runs_.assign(predicts ? 2 * static_cast<size_t>(num_users + 1) : 0, 0.0);
   num_runs_.assign(predicts ? num_users + 1 : 0, 0);
