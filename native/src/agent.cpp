@@ -66,8 +66,10 @@ Jobs Episode::jobs() const {
   return jobs;
 }
 
-Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards)
-    : rules_(rules), sim_(with_agent(std::move(inputs), rules, rewards)), rewards_(rewards, sim_) {
+Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like)
+    : rules_(rules),
+      sim_(with_agent(std::move(inputs), rules, rewards)),
+      rewards_(rewards, sim_, like != nullptr ? &like->rewards_ : nullptr) {
   const int64_t nodes = sim_.layout_.num_nodes;
   const auto choices = static_cast<int64_t>(rules_.menu.size());
   switch (rules_.seat) {

@@ -65,7 +65,8 @@ class Agent {
   enum class End { kNot, kTerminated, kTruncated };
   static constexpr int32_t kNoJob = -1;
 
-  Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards);
+  // `like` has the same rules and is stepped by the same thread, so formulas can be shared.
+  Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like);
 
   // Begins an episode and goes on to its first question.
   void begin(const Episode& episode);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "prefetch.h"
-
 namespace berthline {
 namespace {
 
@@ -29,11 +27,15 @@ T wait_for_change(const std::atomic<T>& value, T old) {
 Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
              const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step)
     : same_step_(same_step), lacking_(num_envs, 1), num_lacking_(num_envs) {
-  for (size_t i = 0; i < num_envs; ++i) {
-    envs_.push_back(std::make_unique<Env>(inputs, seat, observation, rewards));
-  }
   // The caller's own thread takes the first part.
   num_parts_ = std::max<size_t>(std::min(num_threads, num_envs), 1);
+  for (size_t part = 0; part < num_parts_; ++part) {
+    const Env* first = nullptr;
+    while (envs_.size() < num_envs * (part + 1) / num_parts_) {
+      envs_.push_back(std::make_unique<Env>(inputs, seat, observation, rewards, first));
+      if (first == nullptr) first = envs_.back().get();
+    }
+  }
   for (size_t part = 1; part < num_parts_; ++part) {
     threads_.emplace_back([this, part] { work(part); });
   }
@@ -56,14 +58,14 @@ void Batch::begin(size_t i) {
   env.sum = 0;
 }
 
-void Batch::write(size_t i, float* observation, uint8_t* mask) {
+void Batch::write(size_t i, float* observation, uint8_t* mask, bool is_same) {
   Env& env = *envs_[i];
-  env.observer.write(observation + i * observation_size());
+  env.observer.write(observation + i * observation_size(), is_same);
   std::memcpy(mask + i * num_actions(), env.agent.mask().data(), num_actions());
 }
 
 void Batch::write_question(size_t i) {
-  write(i, buffers_.observation, buffers_.mask);
+  write(i, buffers_.observation, buffers_.mask, true);
   const std::vector<uint8_t>& pairs = envs_[i]->agent.pair_mask();
   if (!pairs.empty())
     std::memcpy(buffers_.pair_mask + i * pairs.size(), pairs.data(), pairs.size());
@@ -127,20 +129,14 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     write_question(i);
     return;
   }
-  write(i, buffers_.final_observation, buffers_.final_mask);
+  write(i, buffers_.final_observation, buffers_.final_mask, false);
   if (!env.has_next) return;
   begin(i);
   write_question(i);
 }
 
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
-  // A step needs some hundred lines of memory that other environments have pushed out of the cache
-  // since the last one. Asking for them early costs little and hides most of the wait.
-  for (size_t i = first; i < last; ++i) {
-    if (i + 2 < last) prefetch(envs_[i + 2].get(), sizeof(Env));
-    if (i + 1 < last) envs_[i + 1]->agent.simulation().prefetch();
-    step_one(i, actions + i * stride, stride);
-  }
+  for (size_t i = first; i < last; ++i) step_one(i, actions + i * stride, stride);
 }
 
 void Batch::step(const int64_t* actions, size_t stride) {

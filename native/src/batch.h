@@ -70,8 +70,9 @@ class Batch {
   enum class State : uint8_t { kFresh, kAsking, kOver };
   struct Env {
     Env(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
-        const RewardRules& rewards)
-        : agent(inputs, seat, rewards), observer(observation, agent) {}
+        const RewardRules& rewards, const Env* like)
+        : agent(inputs, seat, rewards, like != nullptr ? &like->agent : nullptr),
+          observer(observation, agent, like != nullptr ? &like->observer : nullptr) {}
     Agent agent;
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();
@@ -82,7 +83,7 @@ class Batch {
   };
 
   void begin(size_t i);
-  void write(size_t i, float* observation, uint8_t* mask);
+  void write(size_t i, float* observation, uint8_t* mask, bool is_same);
   void write_question(size_t i);
   void write_scores(size_t i);
   void step_one(size_t i, const int64_t* action, size_t stride);

@@ -115,7 +115,8 @@ class PyBatch {
                                 read_rewards(Entries(rewards)), num_envs, num_threads, same_step);
   }
 
-  // The arrays are Python's, and so is the duty to keep them as large as the batch needs.
+  // The arrays are Python's, and so is the duty to keep them as large as the batch needs. They are
+  // zero now, and nobody else writes to them.
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
                    Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
@@ -127,13 +128,6 @@ class PyBatch {
                          reward.data(),      terms.data(),       terminated.data(),
                          truncated.data(),   illegal.data(),     final_observation.data(),
                          final_mask.data(),  final_scores.data()};
-  }
-
-  // From now on observations and masks go to other arrays of the same shape.
-  void write_to(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask) {
-    targets_ = nb::make_tuple(observation, mask);
-    batch_->buffers().observation = observation.data();
-    batch_->buffers().mask = mask.data();
   }
 
   void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
@@ -179,10 +173,14 @@ class PyBatch {
     batch_->step(actions.data(), stride);
   }
 
-  // One environment: no array of actions, and nothing is worth releasing the lock for.
-  void step_single(int64_t action, int64_t node) {
+  // One environment: no array of actions, and nothing is worth releasing the lock for. Returns the
+  // reward and whether the episode terminated, was truncated, and the action was illegal.
+  nb::tuple step_single(int64_t action, int64_t node) {
     const int64_t actions[2] = {action, node};
     batch_->step(actions, 2);
+    const Buffers& buffers = batch_->buffers();
+    return nb::make_tuple(buffers.reward[0], buffers.terminated[0] != 0, buffers.truncated[0] != 0,
+                          buffers.illegal[0] != 0);
   }
 
   void begin_stuck() { batch_->begin_stuck(); }
@@ -240,7 +238,7 @@ class PyBatch {
 
  private:
   nb::tuple kept_;  // the columns that inputs point to
-  nb::object buffers_, targets_;
+  nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
 
@@ -267,7 +265,6 @@ void bind_batch(nb::module_& m) {
            "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
            "illegal"_a.noconvert(), "final_observation"_a.noconvert(), "final_mask"_a.noconvert(),
            "final_scores"_a.noconvert())
-      .def("write_to", &PyBatch::write_to, "observation"_a.noconvert(), "mask"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "keys"_a, "outages"_a.none())
       .def("reset", &PyBatch::reset, "env"_a)
       .def("step", &PyBatch::step, "actions"_a)

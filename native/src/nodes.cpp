@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "prefetch.h"
 #include "random.h"
 
 namespace berthline {
@@ -31,15 +30,6 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
       }
     }
   }
-}
-
-void Nodes::prefetch() const {
-  using berthline::prefetch;
-  prefetch(gpus_.data(), gpus_.size() * sizeof(int32_t));
-  prefetch(at_least_.data(), at_least_.size() * sizeof(uint64_t));
-  prefetch(exactly_.data());
-  prefetch(fit_.data());
-  prefetch(unfit_.data());
 }
 
 void Nodes::set_gpus(int32_t node, int32_t gpus) {

@@ -57,8 +57,6 @@ class Nodes {
     if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
     return layout_->one_class ? sizes & ~unfit_[0] : sizes;
   }
-  // Asks for its memory.
-  void prefetch() const;
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.

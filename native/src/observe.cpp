@@ -32,7 +32,7 @@ constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::k
 
 }  // namespace
 
-Observer::Observer(const ObservationRules& rules, Agent& agent)
+Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* like)
     : agent_(agent),
       sim_(agent.simulation()),
       job_width_(rules.jobs.size()),
@@ -47,31 +47,43 @@ Observer::Observer(const ObservationRules& rules, Agent& agent)
   size_ = seat.window * job_width_ + num_nodes * node_width_ +
           seat.running_window * running_width_ + global_width_ +
           static_cast<size_t>(look_ahead_size_);
-  for (size_t c = 0; c < job_width_; ++c) {
-    (is_fixed_for_jobs(rules.jobs[c]) ? fixed_jobs_ : jobs_).add(rules.jobs[c], c);
+  if (like != nullptr) {
+    programs_ = like->programs_;
+  } else {
+    make_programs(rules);
   }
-  ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
-  for (size_t c = 0; c < node_width_; ++c) {
-    (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : nodes_).add(rules.nodes[c], c);
-    for (size_t word = 0; word < static_cast<size_t>(Word::kNow); ++word) {
-      if (!rules.nodes[c].words()[word]) continue;
-      about_job_.push_back(c);
-      break;
-    }
-  }
-  for (size_t c = 0; c < running_width_; ++c) running_.add(rules.running[c], c);
-  for (size_t c = 0; c < global_width_; ++c) globals_.add(rules.globals[c], c);
-  ids_.resize(num_nodes);
-  std::iota(ids_.begin(), ids_.end(), 0);
-  node_rows_.assign(num_nodes * node_width_, 0.0F);
-  NodeWords words(sim_, sim_.nodes_, 0);
-  fixed_nodes.run(words, ids_.data(), static_cast<int>(num_nodes), node_rows_.data(), node_width_);
   if (look_ahead_ == LookAhead::kPerGpu) {
     gpu_begin_.push_back(0);
     for (const int32_t gpus : sim_.inputs_.cluster.gpus) {
       gpu_begin_.push_back(gpu_begin_.back() + gpus);
     }
   }
+}
+
+void Observer::make_programs(const ObservationRules& rules) {
+  programs_ = std::make_shared<ObservationPrograms>();
+  ObservationPrograms& made = *programs_;
+  for (size_t c = 0; c < job_width_; ++c) {
+    (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
+  }
+  ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
+  for (size_t c = 0; c < node_width_; ++c) {
+    (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : made.nodes).add(rules.nodes[c], c);
+    for (size_t word = 0; word < static_cast<size_t>(Word::kNow); ++word) {
+      if (!rules.nodes[c].words()[word]) continue;
+      made.about_job.push_back(c);
+      break;
+    }
+  }
+  for (size_t c = 0; c < running_width_; ++c) made.running.add(rules.running[c], c);
+  for (size_t c = 0; c < global_width_; ++c) made.globals.add(rules.globals[c], c);
+  const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
+  made.ids.resize(num_nodes);
+  std::iota(made.ids.begin(), made.ids.end(), 0);
+  made.node_rows.assign(num_nodes * node_width_, 0.0F);
+  NodeWords words(sim_, sim_.nodes_, 0);
+  fixed_nodes.run(words, made.ids.data(), static_cast<int>(num_nodes), made.node_rows.data(),
+                  node_width_);
 }
 
 bool Observer::is_fixed_for_nodes(const Formula& formula) {
@@ -101,34 +113,35 @@ void Observer::begin() {
     gpu_users_.assign(gpu_begin_.back(), 0);
     first_share_.assign(sim_.inputs_.jobs.count, 0);
   }
-  if (fixed_jobs_.empty()) return;
+  if (programs_->fixed_jobs.empty()) return;
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
-  if (ids_.size() < count) {
-    ids_.resize(count);
-    std::iota(ids_.begin(), ids_.end(), 0);
+  if (programs_->ids.size() < count) {
+    programs_->ids.resize(count);
+    std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
   }
   job_rows_.resize(count * job_width_);
-  fixed_jobs_.run(sim_, ids_.data(), static_cast<int>(count), job_rows_.data(), job_width_);
+  programs_->fixed_jobs.run(sim_, programs_->ids.data(), static_cast<int>(count), job_rows_.data(),
+                            job_width_);
 }
 
-void Observer::write(float* out) {
+void Observer::write(float* out, bool is_same) {
   const SeatRules& seat = agent_.rules();
-  if (job_width_ > 0) write_jobs(out);
+  if (job_width_ > 0) write_jobs(out, is_same);
   out += seat.window * job_width_;
   if (node_width_ > 0) write_nodes(out);
   out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
   if (running_width_ > 0) write_running(out);
   out += seat.running_window * running_width_;
   const int32_t none = 0;
-  globals_.run(sim_, &none, 1, out, global_width_);
+  programs_->globals.run(sim_, &none, 1, out, global_width_);
   out += global_width_;
   if (look_ahead_size_ > 0) write_look_ahead(out);
 }
 
-void Observer::write_jobs(float* out) {
+void Observer::write_jobs(float* out, bool is_same) {
   const std::vector<int32_t>& rows = agent_.rows();
   const size_t used = rows.size() * job_width_;
-  if (!fixed_jobs_.empty()) {
+  if (!programs_->fixed_jobs.empty()) {
     float* to = out;
     for (const int32_t job : rows) {
       std::memcpy(to, &job_rows_[job * job_width_], job_width_ * sizeof(float));
@@ -136,17 +149,20 @@ void Observer::write_jobs(float* out) {
     }
   }
   RowWords words(agent_, sim_);
-  jobs_.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_);
-  const size_t all = static_cast<size_t>(agent_.rules().window) * job_width_;
-  std::memset(out + used, 0, (all - used) * sizeof(float));
+  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_);
+  // Queues are mostly short: rows that were empty before are so already.
+  const auto window = static_cast<size_t>(agent_.rules().window);
+  const size_t end = (is_same ? std::max(rows_written_, rows.size()) : window) * job_width_;
+  std::memset(out + used, 0, (end - used) * sizeof(float));
+  if (is_same) rows_written_ = rows.size();
 }
 
 void Observer::write_nodes(float* out) {
-  std::memcpy(out, node_rows_.data(), node_rows_.size() * sizeof(float));
+  std::memcpy(out, programs_->node_rows.data(), programs_->node_rows.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
-  nodes_.run(words, ids_.data(), sim_.layout_.num_nodes, out, node_width_);
+  programs_->nodes.run(words, programs_->ids.data(), sim_.layout_.num_nodes, out, node_width_);
   if (agent_.job_at_hand() != Agent::kNoJob) return;
-  for (const size_t column : about_job_) {
+  for (const size_t column : programs_->about_job) {
     for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
       out[static_cast<size_t>(node) * node_width_ + column] = 0;
     }
@@ -156,7 +172,7 @@ void Observer::write_nodes(float* out) {
 void Observer::write_running(float* out) {
   const std::vector<int32_t>& rows = agent_.running();
   const size_t used = rows.size() * running_width_;
-  running_.run(sim_, rows.data(), static_cast<int>(rows.size()), out, running_width_);
+  programs_->running.run(sim_, rows.data(), static_cast<int>(rows.size()), out, running_width_);
   const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
   std::memset(out + used, 0, (all - used) * sizeof(float));
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "agent.h"
@@ -26,20 +27,35 @@ struct ObservationRules {
   double look_ahead_seconds = 1;  // what counts as 1
 };
 
+// The formulas of an observation, ready to run, and what they give for every environment alike.
+// Environments that are stepped by one thread share them, so that they stay in its cache.
+struct ObservationPrograms {
+  // What may change at any step, and what stays the same during an episode.
+  ColumnProgram jobs{ColumnProgram::Rows::kJobs}, fixed_jobs{ColumnProgram::Rows::kJobs};
+  ColumnProgram nodes{ColumnProgram::Rows::kNodes};
+  ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
+  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::vector<float> node_rows;   // [node][column], of the columns that stay the same
+  std::vector<int32_t> ids;       // 0, 1, 2, ...
+};
+
 class Observer {
  public:
   // Larger values, and infinity, are cut off here; what is not a number becomes 0.
   static constexpr double kLimit = 1e6;
 
-  Observer(const ObservationRules& rules, Agent& agent);
+  // `like` is an observer by the same rules whose programs it shares; null = it has its own.
+  Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
 
   size_t size() const { return size_; }
   // Works out what stays the same during an episode.
   void begin();
-  void write(float* out);
+  // `is_same` says that `out` still holds what was last written to it in this way.
+  void write(float* out, bool is_same);
 
  private:
-  void write_jobs(float* out);
+  void make_programs(const ObservationRules& rules);
+  void write_jobs(float* out, bool is_same);
   void write_nodes(float* out);
   void write_running(float* out);
   void write_look_ahead(float* out);
@@ -48,20 +64,15 @@ class Observer {
 
   Agent& agent_;
   Simulation& sim_;
-  // What may change at any step, and what stays the same during an episode.
-  ColumnProgram jobs_{ColumnProgram::Rows::kJobs}, fixed_jobs_{ColumnProgram::Rows::kJobs};
-  ColumnProgram nodes_{ColumnProgram::Rows::kNodes};
-  ColumnProgram running_{ColumnProgram::Rows::kJobs}, globals_{ColumnProgram::Rows::kJobs};
+  std::shared_ptr<ObservationPrograms> programs_;
   size_t job_width_, node_width_, running_width_, global_width_;
   LookAhead look_ahead_;
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
+  size_t rows_written_ = 0;  // where it goes to the same place every time
 
-  std::vector<float> job_rows_;    // [job][column], of the columns that stay the same
-  std::vector<size_t> about_job_;  // columns of nodes that ask about the job at hand
-  std::vector<float> node_rows_;   // [node][column], likewise
-  std::vector<int32_t> ids_;       // 0, 1, 2, ...
+  std::vector<float> job_rows_;  // [job][column], of the columns that stay the same
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -120,23 +120,25 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
   return scores;
 }
 
-Rewards::Rewards(const RewardRules& rules, Simulation& simulation)
-    : rules_(rules.terms),
+Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like)
+    : terms_(like != nullptr ? like->terms_ : std::make_shared<std::vector<Term>>()),
       idle_w_(rules.idle_w),
       peak_w_(rules.peak_w),
       sleep_w_(rules.sleep_w),
       sim_(simulation) {
-  for (const RewardTerm& term : rules_) {
+  for (const RewardTerm& term : rules.terms) {
     words_ |= term.formula.words();
     has_[static_cast<size_t>(term.occasion)] = true;
-    moves_.push_back(std::any_of(std::begin(kMoving), std::end(kMoving),
-                                 [&](Word word) { return term.formula.uses(word); }));
+    if (like != nullptr) continue;
+    const bool moves = std::any_of(std::begin(kMoving), std::end(kMoving),
+                                   [&](Word word) { return term.formula.uses(word); });
+    terms_->push_back({term, moves});
   }
   if (asks_baseline(words_) && rules.baseline) {
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
-  sums_.assign(rules_.size(), 0.0);
+  sums_.assign(rules.terms.size(), 0.0);
 }
 
 void Rewards::begin(double horizon) {
@@ -204,15 +206,16 @@ void Rewards::pass_time(double until) {
 void Rewards::integrate(double from, double until) {
   const int32_t none = 0;
   asleep_at_ = from;
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    if (rules_[i].occasion != Occasion::kSecond) continue;
+  for (size_t i = 0; i < terms_->size(); ++i) {
+    Term& term = (*terms_)[i];
+    if (term.occasion != Occasion::kSecond) continue;
     double first = 0, last = 0;
     sim_.now_ = from;
-    rules_[i].formula.evaluate(*this, &none, 1, &first);
+    term.formula.evaluate(*this, &none, 1, &first);
     last = first;
-    if (moves_[i]) {
+    if (term.moves) {
       sim_.now_ = until;
-      rules_[i].formula.evaluate(*this, &none, 1, &last);
+      term.formula.evaluate(*this, &none, 1, &last);
     }
     const double add = (until - from) * (first + last) / 2;
     sums_[i] += add;
@@ -257,10 +260,11 @@ void Rewards::finish_episode(bool is_done) {
 
 void Rewards::evaluate(Occasion occasion, int32_t job) {
   asleep_at_ = sim_.now_;
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    if (rules_[i].occasion != occasion) continue;
+  for (size_t i = 0; i < terms_->size(); ++i) {
+    Term& term = (*terms_)[i];
+    if (term.occasion != occasion) continue;
     double value;
-    rules_[i].formula.evaluate(*this, &job, 1, &value);
+    term.formula.evaluate(*this, &job, 1, &value);
     sums_[i] += value;
     total_ += value;
   }

@@ -49,7 +49,8 @@ struct Scores {
 
 class Rewards : public WordSource {
  public:
-  Rewards(const RewardRules& rules, Simulation& simulation);
+  // `like` has the same rules, and formulas that can be shared; null = it has its own.
+  Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like);
 
   void begin(double horizon);
   // A decision was made; what follows until the next adds to its reward.
@@ -72,8 +73,10 @@ class Rewards : public WordSource {
   double falls_asleep(int32_t node) const;  // infinity = never: it is in use, or down
   double backlog() const;
 
-  std::vector<RewardTerm> rules_;
-  std::vector<uint8_t> moves_;  // whether a term's value changes while nothing happens
+  struct Term : RewardTerm {
+    bool moves;  // whether its value changes while nothing happens
+  };
+  std::shared_ptr<std::vector<Term>> terms_;
   std::vector<double> idle_w_, peak_w_;
   double sleep_w_;
   bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "prefetch.h"
 #include "random.h"
 
 namespace berthline {
@@ -42,33 +41,6 @@ Simulation::Simulation(Inputs inputs)
       trial_(&layout_) {
   find_needs();
   begin();
-}
-
-void Simulation::prefetch() const {
-  using berthline::prefetch;
-  const Jobs& jobs = inputs_.jobs;
-  if (arrived_ < jobs.count) {
-    prefetch(jobs.submit + arrived_);
-    prefetch(jobs.gpus + arrived_);
-    prefetch(jobs.gpu_milli + arrived_);
-    prefetch(jobs.run + arrived_);
-    prefetch(jobs.estimate + arrived_);
-    prefetch(jobs.user + arrived_);
-    prefetch(first_share_.data() + arrived_);
-  }
-  if (log_.count > 0) {
-    prefetch(log_.time.data() + log_.count);
-    prefetch(log_.kind.data() + log_.count);
-    prefetch(log_.job.data() + log_.count);
-    prefetch(log_.detail.data() + log_.count);
-  }
-  prefetch(log_.shares.data() + log_.shares.size());
-  if (!finishes_.empty()) {
-    prefetch(&finishes_.top(), 256);
-    prefetch(first_share_.data() + finishes_.top().job());
-  }
-  if (!sorted_.empty()) prefetch(&sorted_[0]);
-  nodes_.prefetch();
 }
 
 void Simulation::begin_again(const Jobs& jobs) {

@@ -95,8 +95,6 @@ class Simulation : public LineSource {
   // The same instant by instant, for an agent that decides (agent.h).
   bool next_instant();
   bool end_instant();
-  // Asks for the memory that the next instant will need.
-  void prefetch() const;
   // Begins another run with other jobs, in the memory of the last one.
   void begin_again(const Jobs& jobs);
   Log& log() { return log_; }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.plan import Plan, make_plan
-from berthline.env.spaces import action_space, observation_space
+from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -46,13 +46,16 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self._envs = NativeEnvs(self.plan, 1, 1, same_step=False)
         self._flat = self.plan.options.observation == "flat"
         self._has_pairs = seat == "pickplace"
-        self._row = self._envs.observation[0]
-        self._parts = []
-        begin = 0
-        for name, shape in self.plan.table_shapes().items():
-            end = begin + int(np.prod(shape))
-            self._parts.append((name, begin, end, shape))
-            begin = end
+        # Views of what the native core writes, made once: a step takes a few microseconds.
+        self._row: npt.NDArray[np.float32] = self._envs.observation[0]
+        self._mask: npt.NDArray[np.bool_] = self._envs.mask[0]
+        self._values: npt.NDArray[np.float64] = self._envs.terms[0]
+        self._tables: dict[str, npt.NDArray[Any]] = {
+            **views(self.plan, self._row),
+            "action_mask": self._mask.view(np.int8),
+        }
+        if self._has_pairs:
+            self._tables["pair_mask"] = self._envs.pair_mask[0].view(np.int8)
         self._terms = [term.name for term in self.plan.reward.terms]
         self._is_seeded = False
         self._is_over = True
@@ -69,7 +72,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self._is_over = False
         number = self._envs.episode(0)
         return self._observation(), {
-            "action_mask": self._envs.mask[0].copy(),
+            "action_mask": self.action_masks(),
             "episode_key": np.array(number),
         }
 
@@ -79,27 +82,22 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
             raise SimulationError(
                 "a step without an episode", where="env.step", expected="env.reset() before it"
             )
-        envs = self._envs
-        if self._has_pairs:
-            envs.step_single(int(action[0]), int(action[1]))
-        else:
-            envs.step_single(int(action), 0)
-        terminated, truncated = bool(envs.terminated[0]), bool(envs.truncated[0])
+        job, node = action if self._has_pairs else (action, 0)
+        reward, terminated, truncated, illegal = self._envs.step_single(int(job), int(node))
         info: dict[str, Any] = {
-            "action_mask": envs.mask[0].copy(),
-            "reward_terms": envs.terms[0].copy(),
+            "action_mask": self._mask.copy(),
+            "reward_terms": self._values.copy(),
         }
-        if envs.illegal[0]:
+        if illegal:
             info["illegal"] = True
         if terminated or truncated:
             self._is_over = True
-            info["sched"] = dict(zip(SCORES, envs.scores[0].tolist(), strict=True))
-        return self._observation(), envs.reward.item(), terminated, truncated, info
+            info["sched"] = dict(zip(SCORES, self._envs.scores[0].tolist(), strict=True))
+        return self._observation(), reward, terminated, truncated, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
-        mask: npt.NDArray[np.bool_] = self._envs.mask[0].copy()
-        return mask
+        return self._mask.copy()
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of all episodes that have not begun: a curriculum calls it."""
@@ -123,13 +121,6 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         return self._envs.workload(0)
 
     def _observation(self) -> Observation:
-        flat: npt.NDArray[np.float32] = self._row.copy()
         if self._flat:
-            return flat
-        observation: dict[str, Any] = {
-            name: flat[begin:end].reshape(shape) for name, begin, end, shape in self._parts
-        }
-        observation["action_mask"] = self._envs.mask[0].view(np.int8).copy()
-        if self._has_pairs:
-            observation["pair_mask"] = self._envs.pair_mask[0].view(np.int8).copy()
-        return observation
+            return self._row.copy()
+        return {name: table.copy() for name, table in self._tables.items()}

@@ -38,7 +38,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         num_threads: threads that step them.
         autoreset_mode: `same_step` or `next_step`.
         copy: whether observations and masks are copies; without, they are overwritten by the next
-            step, which is faster.
+            step, which is faster, and must not be written to.
         options: see `berthline.env.options.Options`.
 
     Example:
