@@ -18,10 +18,21 @@ void Agent::find_open() {
 
 // Allows the rows whose jobs can start now; false = there are none.
 bool Agent::allow_startable() {
+  constexpr int32_t kSizes = 65;
+  constexpr int8_t kUnknown = -1;
+  int8_t known[kSizes];  // by GPUs, where nothing else matters
+  std::fill_n(known, kSizes, kUnknown);
+  const bool by_size = sim_.fits_by_size();
   bool any = false;
   fits_.resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
-    fits_[i] = sim_.fits(sim_.nodes_, rows_[i]);
+    const int32_t gpus = sim_.inputs_.jobs.gpus[rows_[i]];
+    if (!by_size || gpus >= kSizes) {
+      fits_[i] = sim_.fits(sim_.nodes_, rows_[i]);
+    } else {
+      if (known[gpus] == kUnknown) known[gpus] = sim_.fits(sim_.nodes_, rows_[i]);
+      fits_[i] = known[gpus];
+    }
     mask_[i] = fits_[i] && is_open(rows_[i]);
     any |= mask_[i] != 0;
   }
@@ -175,8 +186,9 @@ void Agent::find_rooms(int32_t job, const Nodes& state) {
   left_ = gang_.units();
   nodes_left_ = gang_.nodes_min;
   room_.resize(sim_.layout_.num_nodes);
+  const bool by_size = sim_.fits_by_size();
   for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
-    room_[node] = state.room(gang_, node);
+    room_[node] = by_size ? state.free_gpus(node) : state.room(gang_, node);
   }
   sorted_.clear();
   if (nodes_left_ == 1) return;

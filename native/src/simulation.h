@@ -201,6 +201,11 @@ class Simulation : public LineSource {
   }
   std::span<const Share> allocation(int32_t job) const;
 
+  // Whether jobs with as many GPUs fit alike.
+  bool fits_by_size() const {
+    return layout_.one_class && layout_.only_whole && !layout_.limits && quota_used_.empty();
+  }
+
   // Events (simulation.cpp).
   void find_needs();
   void enter_instant(double time);
