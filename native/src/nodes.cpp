@@ -10,7 +10,6 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
   const Cluster& cluster = *layout->cluster;
   gpus_ = cluster.gpus;
   unfit_.assign(cluster.may_use.size(), 0);
-  fit_.assign(cluster.may_use.size(), 0);
   if (layout->limits) {
     cpus_.assign(cluster.cpus.begin(), cluster.cpus.end());
     memory_mib_ = cluster.memory_mib;
@@ -36,7 +35,11 @@ void Nodes::set_gpus(int32_t node, int32_t gpus) {
   const int32_t before = gpus_[node];
   gpus_[node] = gpus;
   free_total_ += gpus - before;
-  for (uint64_t& outdated : gpus > before ? unfit_ : fit_) outdated = 0;
+  if (gpus > before) {
+    std::fill(unfit_.begin(), unfit_.end(), 0);
+  } else {
+    fit_ = 0;
+  }
   if (!growth_.empty()) forget_growth(node);
   if (!layout_->one_class) {
     for (int32_t i = layout_->class_of_node_begin[node]; i < layout_->class_of_node_begin[node + 1];
@@ -177,23 +180,34 @@ double Nodes::fragmentation(int32_t job_class) const {
   return with_free > 0 ? static_cast<double>(partly) / static_cast<double>(with_free) : 0.0;
 }
 
-bool Nodes::remember(const Gang& gang, bool fit) const {
-  if (!layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < Sizes::kMany) {
-    (fit ? fit_ : unfit_)[gang.job_class] |= uint64_t{1} << gang.gpus;
-  }
-  return fit;
+bool Nodes::remembers(const Gang& gang) const {
+  return !layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < Sizes::kMany;
 }
 
 bool Nodes::fits(const Gang& gang) const {
   if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
-  return known_fit(gang) || (!known_unfit(gang) && remember(gang, find_fit(gang)));
+  if (known_fit(gang)) return true;
+  if (known_unfit(gang)) return false;
+  const bool fit = find_fit(gang);
+  if (remembers(gang)) {
+    const uint64_t bit = uint64_t{1} << gang.gpus;
+    if (!fit) {
+      unfit_[gang.job_class] |= bit;
+    } else if (layout_->one_class) {
+      fit_ |= bit;
+    }
+  }
+  return fit;
 }
 
 bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
   if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
   // What is known of a size is about whole gangs: the rest of one may need more nodes.
   if (gang.rest_of > 0) return find_place(gang, out);
-  return !known_unfit(gang) && remember(gang, find_place(gang, out));
+  if (known_unfit(gang)) return false;
+  if (find_place(gang, out)) return true;
+  if (remembers(gang)) unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
+  return false;
 }
 
 bool Nodes::find_fit(const Gang& gang) const {

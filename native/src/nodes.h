@@ -89,9 +89,9 @@ class Nodes {
     return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
   }
   bool known_fit(const Gang& gang) const {
-    return gang.gpus < Sizes::kMany && (fit_[gang.job_class] >> gang.gpus & 1) != 0;
+    return gang.gpus < Sizes::kMany && (fit_ >> gang.gpus & 1) != 0;
   }
-  bool remember(const Gang& gang, bool fit) const;
+  bool remembers(const Gang& gang) const;
   bool find_fit(const Gang& gang) const;
   bool find_place(const Gang& gang, std::vector<Share>& out);
   void change(const Gang& gang, std::span<const Share> shares, int sign);
@@ -145,7 +145,7 @@ class Nodes {
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
-  mutable std::vector<uint64_t> fit_;    // likewise
+  mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
