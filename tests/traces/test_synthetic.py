@@ -115,6 +115,14 @@ def test_dials_mean_what_they_say():
     assert median == pytest.approx(0.5 * 0.6745, abs=0.02)
 
 
+def test_a_cluster_may_be_given_by_its_text():
+    by_text = generate(cluster="uniform:2x4", jobs=50)
+    by_cluster = generate(cluster=Cluster.parse("uniform:2x4"), jobs=50)
+    np.testing.assert_array_equal(by_text.submit, by_cluster.submit)
+    with pytest.raises(ConfigError, match="unknown cluster"):
+        generate(cluster="unifrom:2x4")
+
+
 def test_jobs_wider_than_the_cluster_are_left_as_drawn():
     tiny = Cluster.uniform(nodes=1, gpus_per_node=2)
     assert generate(cluster=tiny, jobs=200).gpus.max() == 8

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.model.cluster import Cluster
 from berthline.traces import arrivals, lublin
 from berthline.traces import reference_systems as systems
 from berthline.traces.common_workload import COMMON_ESTIMATE_DIAL, common_workload
@@ -28,7 +29,6 @@ from berthline.traces.job_columns import (
 from berthline.traces.run_times import RUN_DIALS, draw_run_times
 
 if TYPE_CHECKING:
-    from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
     from berthline.traces.dials import Settings
     from berthline.traces.draws import Source, Table
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def generate(
     name: str = "synthetic",
     *,
-    cluster: Cluster,
+    cluster: Cluster | str,
     jobs: int | None = None,
     load: float | None = None,
     seed: int = 0,
@@ -52,7 +52,8 @@ def generate(
 
     Args:
         name: a key of `GENERATORS`.
-        cluster: the arrival rate is set so that this cluster is loaded as asked.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`; the arrival rate
+            is set so that it is loaded as asked.
         jobs: how many jobs; None = 1000.
         load: GPU-seconds asked for per GPU-second of the cluster, on average; None = 0.9, or the
             rate of the system that the generator is taken from.
@@ -62,6 +63,8 @@ def generate(
     Raises:
         ConfigError: an unknown generator or dial, or a value out of range.
     """
+    if isinstance(cluster, str):
+        cluster = Cluster.parse(cluster)
     return _generator(name).make(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
 
 
