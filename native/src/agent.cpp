@@ -112,6 +112,7 @@ void Agent::begin(const Episode& episode) {
     }
     horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
                                                 static_cast<double>(sim_.layout_.total_gpus);
+    if (horizon == 0) horizon = kNever;  // jobs without GPUs, all submitted at once
   }
   sim_.inputs_.horizon = horizon;
   sim_.inputs_.outages = episode.outages;

@@ -75,14 +75,17 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
 
 
 def horizon(plan: Plan, workload: Workload) -> float | None:
-    """Return when an episode is truncated: last submission + factor x total work / GPUs."""
+    """Return when an episode is truncated: last submission + factor x total work / GPUs.
+
+    Where that is 0 (jobs without GPUs, all submitted at once) it is never truncated.
+    """
     factor = plan.options.horizon_factor
     if not factor:
         return None
     work = 0.0
     for run, gpus, milli in zip(workload.run, workload.gpus, workload.gpu_milli, strict=True):
         work += float(run) * (int(gpus) * int(milli))
-    return float(workload.submit[-1]) + factor * work / 1000 / plan.cluster.total_gpus
+    return float(workload.submit[-1]) + factor * work / 1000 / plan.cluster.total_gpus or None
 
 
 class ReferenceEpisode(AgentSimulation):
