@@ -169,7 +169,8 @@ class Plan:
             return None
         # Added up one by one, as the native core does.
         work = float(np.cumsum(run * (gpus.astype(np.int64) * gpu_milli))[-1])
-        return float(submit[-1]) + factor * work / WHOLE_GPU / self.cluster.total_gpus
+        # 0: jobs without GPUs, all submitted at once.
+        return float(submit[-1]) + factor * work / WHOLE_GPU / self.cluster.total_gpus or None
 
     def formulas(self, table: str) -> list[Formula]:
         """Return the formulas of a table of the observation."""
