@@ -98,37 +98,18 @@ void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float
   }
 }
 
+void ColumnProgram::compute_number(const Step& step) {
+  number_[step.value] = apply_to_one(step.operation, number_[step.argument[0]],
+                                     number_[step.argument[1]], number_[step.argument[2]]);
+}
+
 // One row alone, without columns: loops over very few rows cost more than what they do.
 void ColumnProgram::run_row(int row, float* out) {
   for (const Lookup& lookup : lookups_) {
     if (is_column(lookup.value)) number_[lookup.value] = column(lookup.value)[row];
   }
-  for (const Step& step : steps_) number_[step.value] = of_numbers(step);
+  for (const Step& step : steps_) compute_number(step);
   for (const Output& output : outputs_) out[output.position] = cut(number_[output.value]);
-}
-
-inline double ColumnProgram::of_numbers(const Step& step) const {
-  const double a = number_[step.argument[0]];
-  const double b = number_[step.argument[1]];
-  switch (step.operation) {
-    case Operation::kAdd:
-      return a + b;
-    case Operation::kSubtract:
-      return a - b;
-    case Operation::kMultiply:
-      return a * b;
-    case Operation::kDivide:
-      return a / b;
-    case Operation::kMin:
-      return b < a ? b : a;
-    case Operation::kMax:
-      return b > a ? b : a;
-    default: {
-      double result = a;
-      apply(step.operation, &result, &b, &number_[step.argument[2]], 1);
-      return result;
-    }
-  }
 }
 
 void ColumnProgram::run_columns(int count, float* out, size_t width) {
@@ -136,7 +117,7 @@ void ColumnProgram::run_columns(int count, float* out, size_t width) {
     if (is_column(step.value)) {
       compute(step, count);
     } else {
-      number_[step.value] = of_numbers(step);
+      compute_number(step);
     }
   }
   for (const Output& output : outputs_) {

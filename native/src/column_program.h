@@ -47,7 +47,7 @@ class ColumnProgram {
   int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
   void run_row(int row, float* out);
   void run_columns(int count, float* out, size_t width);
-  double of_numbers(const Step& step) const;
+  void compute_number(const Step& step);
   void compute(const Step& step, int count);
   bool is_column(int32_t value) const { return column_[value] != kScalar; }
   double* column(int32_t value) {

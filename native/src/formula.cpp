@@ -133,28 +133,9 @@ double Formula::evaluate_one(WordSource& source, int32_t job) {
       case Operation::kWord:
         source.fill(instruction.word, &job, 1, top++);
         break;
-      case Operation::kNegate:
-        top[-1] = -top[-1];
-        break;
-      case Operation::kAdd:
-        --top;
-        top[-1] = top[-1] + top[0];
-        break;
-      case Operation::kSubtract:
-        --top;
-        top[-1] = top[-1] - top[0];
-        break;
-      case Operation::kMultiply:
-        --top;
-        top[-1] = top[-1] * top[0];
-        break;
-      case Operation::kDivide:
-        --top;
-        top[-1] = top[-1] / top[0];
-        break;
       default:
         top -= arity(instruction.operation) - 1;
-        apply(instruction.operation, top - 1, top, top + 1, 1);
+        top[-1] = apply_to_one(instruction.operation, top[-1], top[0], top[1]);
     }
   }
   return *stack_.data();

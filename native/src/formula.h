@@ -245,6 +245,32 @@ struct Instruction {
 int arity(Operation operation);
 // Writes the results for n values over the first of up to three columns.
 void apply(Operation operation, double* a, const double* b, const double* c, int n);
+// The same for one value of each; the commonest operations without a call.
+inline double apply_to_one(Operation operation, double a, double b, double c) {
+  switch (operation) {
+    case Operation::kAdd:
+      return a + b;
+    case Operation::kSubtract:
+      return a - b;
+    case Operation::kMultiply:
+      return a * b;
+    case Operation::kDivide:
+      return a / b;
+    case Operation::kNegate:
+      return -a;
+    case Operation::kLess:
+      return a < b;
+    case Operation::kLessEqual:
+      return a <= b;
+    case Operation::kMin:
+      return b < a ? b : a;
+    case Operation::kMax:
+      return b > a ? b : a;
+    default:
+      apply(operation, &a, &b, &c, 1);
+      return a;
+  }
+}
 
 // Gives the values of a word for a block of jobs.
 class WordSource {

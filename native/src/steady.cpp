@@ -92,27 +92,6 @@ void scale(Line& line, double by) {
   line.growth *= std::fabs(by);
 }
 
-// What Formula::evaluate gives for one job; the commonest operations without a call.
-double apply_to_one(Operation operation, double a, double b, double c) {
-  switch (operation) {
-    case Operation::kAdd:
-      return a + b;
-    case Operation::kSubtract:
-      return a - b;
-    case Operation::kMultiply:
-      return a * b;
-    case Operation::kDivide:
-      return a / b;
-    case Operation::kLess:
-      return a < b;
-    case Operation::kLessEqual:
-      return a <= b;
-    default:
-      apply(operation, &a, &b, &c, 1);
-      return a;
-  }
-}
-
 // Writes the result of an operation on lines over the first of them.
 void combine(Operation operation, int count, Line* operands, double now) {
   Line& a = operands[0];

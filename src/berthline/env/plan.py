@@ -23,7 +23,7 @@ from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn, Workload
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
-from berthline.sim.inputs import Inputs
+from berthline.sim.inputs import Inputs, max_preemptions
 from berthline.sim.native import formula_pair, run_arguments, scheduler_parts
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -97,7 +97,7 @@ class Plan:
     def native_arguments(self) -> dict[str, Any]:
         """Return the arguments of the native core's Batch."""
         inputs = run_arguments(self.inputs)
-        inputs["max_preemptions"] = 100_000 + 1_000 * self.source.jobs
+        inputs["max_preemptions"] = max_preemptions(self.source.jobs)
         inputs["may_fail"] = self.can_fail
         options = self.options
         if self.seat == "preempt":
@@ -163,13 +163,15 @@ class Plan:
     def horizon(
         self, *, submit: FloatColumn, run: FloatColumn, gpus: IntColumn, gpu_milli: IntColumn
     ) -> float | None:
-        """Return when an episode with these jobs is truncated; None = never."""
+        """Return when an episode is truncated: last submission + factor x total work / GPUs.
+
+        None = never, also where that is 0: jobs without GPUs, all submitted at once.
+        """
         factor = self.options.horizon_factor
         if not factor:
             return None
         # Added up one by one, as the native core does.
         work = float(np.cumsum(run * (gpus.astype(np.int64) * gpu_milli))[-1])
-        # 0: jobs without GPUs, all submitted at once.
         return float(submit[-1]) + factor * work / WHOLE_GPU / self.cluster.total_gpus or None
 
     def formulas(self, table: str) -> list[Formula]:

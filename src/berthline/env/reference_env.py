@@ -67,25 +67,16 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
         plan.scheduler,
         knowledge=plan.options.knowledge,
         seed=seed,
-        horizon=horizon(plan, workload),
+        horizon=plan.horizon(
+            submit=workload.submit,
+            run=workload.run,
+            gpus=workload.gpus,
+            gpu_milli=workload.gpu_milli,
+        ),
     )
     return dataclasses.replace(
         inputs, random=uniform_column(stream_key(seed, "order"), len(workload))
     )
-
-
-def horizon(plan: Plan, workload: Workload) -> float | None:
-    """Return when an episode is truncated: last submission + factor x total work / GPUs.
-
-    Where that is 0 (jobs without GPUs, all submitted at once) it is never truncated.
-    """
-    factor = plan.options.horizon_factor
-    if not factor:
-        return None
-    work = 0.0
-    for run, gpus, milli in zip(workload.run, workload.gpus, workload.gpu_milli, strict=True):
-        work += float(run) * (int(gpus) * int(milli))
-    return float(workload.submit[-1]) + factor * work / 1000 / plan.cluster.total_gpus or None
 
 
 class ReferenceEpisode(AgentSimulation):
@@ -237,4 +228,4 @@ def cut(value: float) -> float:
     return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
 
 
-__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "horizon", "seat_rules"]
+__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules"]

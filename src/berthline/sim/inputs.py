@@ -121,7 +121,7 @@ class Inputs:
     @property
     def max_preemptions(self) -> int:
         """With more, the run is going round in circles and is given up."""
-        return 100_000 + 1_000 * len(self.workload)
+        return max_preemptions(len(self.workload))
 
     def uses(self, word: str) -> bool:
         """Whether a formula of the scheduler uses a word."""
@@ -131,6 +131,11 @@ class Inputs:
     def max_priority(self) -> float:
         """The highest priority in the workload, at least 1."""
         return max(1.0, float(self.workload.priority.max()))
+
+
+def max_preemptions(num_jobs: int) -> int:
+    """Return how many preemptions a run may have before it is given up."""
+    return 100_000 + 1_000 * num_jobs
 
 
 def prepare(
