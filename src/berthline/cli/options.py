@@ -306,7 +306,7 @@ def command_line(verb: str, options: msgspec.Struct) -> str:
     written_out = ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("json", "out", "force"):
+        if field.name in ("json", "out", "force") or value is None:
             continue
         if field.name == "workload":
             words.append(value)

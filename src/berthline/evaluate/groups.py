@@ -218,11 +218,17 @@ def pool_groups(table: JobTable, workload: Workload) -> Groups:
 
 def size_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by GPUs: none, part of one, 1, 2, 3 to 4, 5 to 8, ..."""
-    gpus = table.of_counted(workload.gpus)
-    classes = np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64)
-    member = np.where(gpus == 0, 0, 2 + classes)
-    member[table.of_counted(workload.gpu_milli) < WHOLE_GPU] = 1
+    member = size_classes(table.of_counted(workload.gpus), table.of_counted(workload.gpu_milli))
     return _present(SIZES, member)
+
+
+def size_classes(
+    gpus: npt.NDArray[np.int32], gpu_milli: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Return for each job its place in `SIZES`."""
+    member = np.where(gpus == 0, 0, 2 + np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64))
+    member[gpu_milli < WHOLE_GPU] = 1
+    return member
 
 
 def priority_groups(table: JobTable, workload: Workload) -> Groups:

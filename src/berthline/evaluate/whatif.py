@@ -1,0 +1,314 @@
+"""whatif: what other schedulers would have done to a stretch of a log.
+
+Today's scheduler is modelled first: of some candidates, the one whose simulated waits are closest
+to the recorded ones, chosen on other days than those on which it is judged. Alternatives are then
+compared with that model, never with the recorded waits: both sides are the same simulator on the
+same jobs, so what it gets wrong is wrong on both. How wrong it is, is said beside every difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import TraceError
+from berthline.evaluate.fidelity import daily_error, fidelity
+from berthline.evaluate.groups import SIZES, size_classes
+from berthline.evaluate.replay import (
+    Part,
+    Replay,
+    eligible_since,
+    make_replay,
+    nodes_of_pool,
+    parts_of,
+    recorded_starts,
+    run_replay,
+    with_node_types,
+)
+from berthline.evaluate.whatif_models import alternatives_for, models_for
+from berthline.evaluate.whatif_outcome import Judged, outcome, user_error
+from berthline.evaluate.whatif_result import ClusterFacts, ModelFit, Replayed, Split, WhatIf
+from berthline.model.cluster import Cluster
+from berthline.policies.scheduler import Scheduler
+from berthline.traces.infer_cluster import InferredCluster, infer_cluster
+from berthline.traces.usable import NEVER_STARTED
+
+if TYPE_CHECKING:
+    from berthline.evaluate.replay import Run
+    from berthline.model.cluster import NodeGroup
+    from berthline.model.workload import Workload
+
+Progress = Callable[[int, int, str], None]
+
+DAY = 86_400.0
+LEAD = 7 * DAY
+"""Up to so much of the log before the period is used to choose the model, and so much after it
+takes part, because later jobs may overtake those of the period."""
+
+FEWEST_JOBS = 20
+"""Fewer jobs with a recorded start say nothing."""
+
+FEWEST_TO_CHOOSE = 50
+SHORTEST_TO_CHOOSE = 2 * DAY
+
+GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
+"""How the pools of a cluster were found."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Setting:
+    """A cluster with the replay on it."""
+
+    name: str
+    inferred: InferredCluster | None
+    cluster: Cluster
+    replay: Replay
+    parts: list[Part]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Days:
+    """Which jobs the model is chosen on, judged on, and alternatives are measured on."""
+
+    chosen: npt.NDArray[np.bool_]
+    judged: npt.NDArray[np.bool_]
+    measured: npt.NDArray[np.bool_]
+    day: npt.NDArray[np.int64]
+    how: str
+
+
+def whatif(
+    workload: Workload,
+    *,
+    begin: float,
+    end: float,
+    cluster: Cluster | None = None,
+    today: str | None = None,
+    schedulers: Sequence[str] | None = None,
+    knowledge: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> WhatIf:
+    """Return what schedulers would have done to the jobs of a log between two times.
+
+    Args:
+        workload: the jobs of the log, with their history.
+        begin: start of the period, in seconds of the log's clock.
+        end: its end.
+        cluster: the nodes there were; None = infer them from the log.
+        today: the scheduler in use; None = the candidate that models the waits best.
+        schedulers: the alternatives; None = a list that fits what is known.
+        knowledge: what schedulers know of run times; None = limits where the log has them.
+        seed: for whatever is random in a scheduler, and for the intervals.
+        progress: called after each run with (done, total, label).
+
+    Raises:
+        ConfigError: a scheduler needs run times that nobody knew.
+        TraceError: the log has no recorded starts, or too few jobs in the period.
+    """
+    known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
+    candidates = {today: "as given"} if today else models_for(workload, known)
+    alternatives = list(schedulers) if schedulers else alternatives_for(known)
+    replay_begin = _begin_of_replay(workload, begin)
+    settings = _settings(workload, cluster, replay_begin, end + LEAD)
+    days = _days(settings[0].replay, begin, end)
+    total = len(settings) * len(candidates) + len(set(alternatives) - candidates.keys())
+    runs: dict[tuple[str, str], Run] = {}
+
+    def run(setting: _Setting, scheduler: str) -> Run:
+        if (setting.name, scheduler) not in runs:
+            if progress is not None:
+                progress(len(runs), total, scheduler)
+            runs[setting.name, scheduler] = run_replay(
+                setting.replay,
+                setting.parts,
+                scheduler,
+                knowledge=known,
+                seed=seed,
+                span=(begin, end),
+            )
+        return runs[setting.name, scheduler]
+
+    fits: list[tuple[ModelFit, _Setting, Run]] = []
+    for setting in settings:
+        for scheduler, meaning in candidates.items():
+            found = run(setting, scheduler)
+            _check_enough(setting, days, found)
+            rows = days.chosen & ~found.rejected
+            fit = fidelity(found.wait[rows], setting.replay.recorded[rows])
+            model = ModelFit(scheduler=scheduler, meaning=meaning, pools=setting.name, fidelity=fit)
+            fits.append((model, setting, found))
+    fits.sort(key=lambda each: each[0].fidelity.error_factor)
+    model, setting, modelled = fits[0]
+    measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
+    basis = _basis(setting, days, modelled, begin, end, seed)
+    outcomes = [outcome(model.scheduler, modelled, modelled, basis)]
+    outcomes += [
+        outcome(scheduler, run(setting, scheduler), modelled, basis)
+        for scheduler in alternatives
+        if str(Scheduler.parse(scheduler)) != str(Scheduler.parse(model.scheduler))
+    ]
+    replay = setting.replay
+    return WhatIf(
+        log=workload.name,
+        begin=begin,
+        end=end,
+        knowledge=known,
+        cluster=ClusterFacts(
+            name=setting.cluster.name,
+            nodes=setting.cluster.num_nodes,
+            gpus=setting.cluster.total_gpus,
+            pools=list(setting.cluster.pool_names),
+            findings=setting.inferred.findings if setting.inferred else [],
+        ),
+        replay=_replayed(workload, replay, measured, days.measured & modelled.rejected),
+        split=Split(
+            how=days.how, chosen_jobs=int(days.chosen.sum()), judged_jobs=int(judged.sum())
+        ),
+        models=[fit for fit, _, _ in fits],
+        today=model.scheduler,
+        today_given=today is not None,
+        fidelity=fidelity(modelled.wait[judged], replay.recorded[judged]),
+        fidelity_by_size={
+            label: fidelity(modelled.wait[rows], replay.recorded[rows])
+            for label, rows in _by_size(replay, judged).items()
+        },
+        error_seconds=basis.error,
+        user_error_seconds=user_error(modelled, basis, np.flatnonzero(judged)),
+        outcomes=outcomes,
+        seed=seed,
+    )
+
+
+def cluster_of(workload: Workload, found: WhatIf) -> tuple[NodeGroup, ...]:
+    """Return the groups of nodes that an answer inferred; empty = the cluster was given."""
+    if not found.cluster.findings:
+        return ()
+    return infer_cluster(workload, apart=found.models[0].pools == APART).groups
+
+
+def _begin_of_replay(workload: Workload, begin: float) -> float:
+    """Return where the replay begins: some days before the period, if the log has them."""
+    since, start = eligible_since(workload), recorded_starts(workload)
+    earliest = max(begin - LEAD, float(since.min()))
+    before = np.isfinite(start) & (since >= earliest) & (since < begin)
+    enough = begin - earliest >= SHORTEST_TO_CHOOSE and int(before.sum()) >= FEWEST_TO_CHOOSE
+    return earliest if enough else begin
+
+
+def _settings(
+    workload: Workload, cluster: Cluster | None, begin: float, end: float
+) -> list[_Setting]:
+    """Return the clusters there may have been: the one given, or those that the log allows for."""
+    found: list[_Setting] = []
+    if cluster is not None:
+        # Pools bind only if the cluster has all that the jobs name.
+        has_pools = bool(workload.pool_names) and set(workload.pool_names) <= set(
+            cluster.pool_names
+        )
+        pool = workload.pool if has_pools else np.full(len(workload), -1, np.int32)
+        names = workload.pool_names if has_pools else ()
+        replay = make_replay(workload, pool, names, begin=begin, end=end)
+        same_speed = cluster.with_conditions({"gpu_speeds": 0})
+        return [_Setting(GIVEN, None, same_speed, replay, parts_of(replay, [same_speed]))]
+    inferred = infer_cluster(workload)
+    names_of = {WHOLE: inferred}
+    has_nodes = workload.history is not None and workload.history.nodes is not None
+    if not has_nodes and len(workload.pool_names) > 1:
+        names_of[APART] = infer_cluster(workload, apart=True)
+    for name, each in names_of.items():
+        pools = each.cluster.pool_names
+        replay = make_replay(workload, each.pool, pools, each.nodes, begin=begin, end=end)
+        nodes = with_node_types(each.cluster)
+        of_pool = [nodes_of_pool(nodes, index) for index in range(len(pools))]
+        parts = parts_of(replay, of_pool or [nodes])
+        found.append(_Setting(name, each, each.cluster, replay, parts))
+    return found
+
+
+def _days(replay: Replay, begin: float, end: float) -> _Days:
+    """Return the split: earlier days to choose on; else every other day of the period."""
+    since = replay.since
+    fresh = np.arange(len(since)) >= replay.running + replay.queued
+    measured = fresh & (since >= begin) & (since < end)
+    before = fresh & (since < begin)
+    day = np.floor((since - begin) / DAY).astype(np.int64)
+    if before.any():
+        days = (begin - replay.begin) / DAY
+        return _Days(before, measured, measured, day, f"the {days:.2g} days before the period")
+    odd, even = measured & (day % 2 == 0), measured & (day % 2 == 1)
+    if min(odd.sum(), even.sum()) >= FEWEST_JOBS:
+        return _Days(odd, even, measured, day, "every other day of the period")
+    return _Days(
+        measured, measured, measured, day, "the same jobs it is judged on: there are no other days"
+    )
+
+
+def _check_enough(setting: _Setting, days: _Days, run: Run) -> None:
+    """Raise unless there are jobs to choose a model on, and to judge it by."""
+    for mask in (days.chosen, days.judged):
+        jobs, fit = int(mask.sum()), int((mask & ~run.rejected).sum())
+        if fit < FEWEST_JOBS:
+            raise TraceError(
+                f"only {fit} of {jobs} jobs of the period can be used",
+                where=setting.replay.workload.name,
+                expected=f"{FEWEST_JOBS} or more with a recorded start, which the cluster can run",
+                hint="give a larger cluster" if jobs >= FEWEST_JOBS else "choose a longer period",
+            )
+
+
+def _basis(
+    setting: _Setting, days: _Days, modelled: Run, begin: float, end: float, seed: int
+) -> Judged:
+    replay = setting.replay
+    measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
+    wait, recorded = modelled.wait, replay.recorded
+    return Judged(
+        replay=replay,
+        rows=np.flatnonzero(measured),
+        day=days.day[measured],
+        begin=begin,
+        end=end,
+        gpus=setting.cluster.total_gpus,
+        error=daily_error(wait[judged], recorded[judged], days.day[judged]),
+        error_by_size={
+            label: daily_error(wait[rows], recorded[rows], days.day[rows])
+            for label, rows in _by_size(replay, judged).items()
+        },
+        seed=seed,
+    )
+
+
+def _by_size(replay: Replay, mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the rows of each size class."""
+    size = size_classes(replay.workload.gpus, replay.workload.gpu_milli)
+    return {
+        SIZES[each]: np.flatnonzero(mask & (size == each))
+        for each in np.unique(size[mask]).tolist()
+    }
+
+
+def _replayed(
+    workload: Workload,
+    replay: Replay,
+    measured: npt.NDArray[np.bool_],
+    too_large: npt.NDArray[np.bool_],
+) -> Replayed:
+    history = workload.history
+    running = history.running if history is not None else None
+    return Replayed(
+        jobs=int(measured.sum()),
+        users=len(np.unique(replay.workload.user[measured])),
+        running_at_begin=replay.running,
+        queued_at_begin=replay.queued,
+        others=len(measured) - replay.running - replay.queued - int(measured.sum()),
+        start_unknown=int(np.isnan(recorded_starts(workload)).sum()),
+        eligible_later=int((eligible_since(workload) > workload.submit).sum()),
+        too_large=int(too_large.sum()),
+        still_running=0 if running is None else int(running.sum()),
+        never_started=int((workload.provenance.get("dropped") or {}).get(NEVER_STARTED, 0)),
+    )
