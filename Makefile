@@ -17,7 +17,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
-RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement
+RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
+  whatif_fidelity
 RESULTS_ARGS ?=
 
 VENV := .venv

@@ -14,8 +14,9 @@ from berthline.errors import TraceError
 from berthline.evaluate.compare import TRADE
 from berthline.evaluate.replay import HEAD, eligible_since, make_replay
 from berthline.evaluate.statistics import Ratio
-from berthline.evaluate.whatif import DAY, LEAD, whatif
-from berthline.evaluate.whatif_models import MODELS, models_for
+from berthline.evaluate.whatif import whatif
+from berthline.evaluate.whatif_days import DAY, LEAD
+from berthline.evaluate.whatif_models import MODELS, models_for, with_placement
 from berthline.evaluate.whatif_outcome import DOUBT, _verdict
 from berthline.model.history import History
 
@@ -61,7 +62,9 @@ def last_week(workload: bl.Workload) -> tuple[float, float]:
     return end - 7 * DAY, end
 
 
-@pytest.mark.parametrize("scheduler", ["fcfs+easy", "fcfs+skip", "fcfs", "sjf+easy"])
+@pytest.mark.parametrize(
+    "scheduler", ["fcfs+easy", "fcfs+skip", "fcfs", "sjf+easy", "fcfs+easy@worst-fit"]
+)
 def test_the_scheduler_and_the_cluster_of_a_simulated_log_are_found(tmp_path, scheduler):
     """From the middle of the log, where jobs run and wait, and on days it was not chosen on."""
     workload = log(tmp_path, sacct_text(result(scheduler)))
@@ -96,6 +99,20 @@ def test_alternatives_are_what_a_simulation_gives(tmp_path):
     assert shorter.against_today.jct.high < 1
     assert shorter.against_today.verdict.startswith("better by")
     assert shorter.against_today.could_explain == 0
+
+
+def test_alternatives_place_jobs_as_today(tmp_path):
+    """What is compared is the order and the discipline, unless an alternative says otherwise."""
+    workload = log(tmp_path, sacct_text(result("fcfs+easy@worst-fit")))
+    begin, end = last_week(workload)
+    asked = ["sjf+easy", "sjf+easy@first-fit"]
+    found = whatif(workload, begin=begin, end=end, schedulers=asked)
+    assert [each.scheduler for each in found.outcomes[1:]] == [
+        "sjf+easy@worst-fit",
+        "sjf+easy@first-fit",
+    ]
+    assert found.outcomes[1].wait != found.outcomes[2].wait
+    assert with_placement("[wait@x]+easy!srpt", "best-fit") == "[wait@x]+easy@best-fit!srpt"
 
 
 def test_groups_add_up_to_the_whole(tmp_path):

@@ -59,8 +59,8 @@ def show(
     _show_inputs(found)
     _show_fidelity(found)
     print(
-        f"\nWhat each would have done to these jobs; the first is {found.today} as modelled,\n"
-        f"not as recorded. Times in hours; {BEST} best\n"
+        "\nWhat each would have done to these jobs; the first is today's scheduler as\n"
+        f"modelled, not as recorded. Times in hours; {BEST} best\n"
     )
     print_table(_values(found.outcomes))
     print("\nAgainst it, in mean JCT, with 95 % intervals over days:\n")
@@ -128,14 +128,14 @@ def _show_inputs(found: WhatIf) -> None:
     begins = f"{replay.running_at_begin:,} jobs ran and {replay.queued_at_begin:,} waited"
     _fact("begins", f"with what was there: {begins}; none of them is measured")
     for count, text in (
-        (replay.eligible_later, "could start only after their submission: waits count from then"),
-        (replay.start_unknown, "have no recorded start and are left out"),
-        (replay.too_large, "do not fit the cluster and are left out"),
-        (replay.still_running, "still ran when the log was taken; they end there"),
-        (replay.never_started, "had not started when the log was taken and are left out"),
+        (replay.eligible_later, "became eligible after submission; waits count from then on"),
+        (replay.start_unknown, "without a recorded start: left out"),
+        (replay.too_large, "too large for the cluster: left out"),
+        (replay.still_running, "still running when the log was taken: taken to end there"),
+        (replay.never_started, "not started when the log was taken: left out"),
     ):
         if count:
-            _fact("", f"{counted(count, 'job')}: {text}")
+            _fact("", f"{counted(count, 'job')} {text}")
 
 
 def _show_fidelity(found: WhatIf) -> None:
@@ -150,14 +150,14 @@ def _show_fidelity(found: WhatIf) -> None:
             f"{found.today}: {best.meaning}. The closest of {len(found.models)} models on "
             f"{found.split.how} ({counted(found.split.chosen_jobs, 'job')}).",
         )
+        error = best.fidelity.error_factor
         others = [
             f"{model.scheduler} ({model.fidelity.error_factor:.2f})" for model in found.models[1:4]
         ]
-        _fact(
-            "",
-            f"A wait is off by a factor of {best.fidelity.error_factor:.2f} there; next: "
-            f"{', '.join(others)}.",
-        )
+        _fact("", f"A wait is off by a factor of {error:.2f} there; next: {', '.join(others)}.")
+        equal = sum(model.fidelity.error_factor == error for model in found.models[1:])
+        if equal:
+            _fact("", f"{counted(equal, 'other')} as close: which it is cannot be told.")
     _fact("fidelity", f"{grade(found.fidelity)}, as follows")
     print(
         f"\nRecorded and modelled waits of {counted(found.split.judged_jobs, 'job')} "
@@ -178,6 +178,14 @@ def _show_fidelity(found: WhatIf) -> None:
     for label, each in [("all", found.fidelity), *(rows if len(rows) > 1 else [])]:
         table.add_row(_short(label), number(each.jobs), *_waits(each))
     print_table(table)
+    if found.idle_wait_share is not None:
+        print()
+        _fact(
+            "of waits",
+            f"{100 * found.idle_wait_share:.0f} % of the recorded waiting time passed while the "
+            "job's GPUs were free: kept for larger jobs, or withheld by limits, reservations or "
+            "packing, which a log does not tell.",
+        )
 
 
 def _waits(each: Fidelity) -> tuple[str, ...]:
@@ -295,6 +303,11 @@ def _show_doubts(found: WhatIf) -> None:
             "users",
             "ordered by the change times their jobs. For a single user the model is off by "
             f"{_hours(found.user_error_seconds)} h (median): less than that means nothing.",
+        )
+    if found.left_out:
+        _fact(
+            "left out",
+            f"{', '.join(found.left_out)}, which takes long on a log of this size: --schedulers.",
         )
     _fact(
         "error",

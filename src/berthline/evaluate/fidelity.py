@@ -79,12 +79,11 @@ def grade(found: Fidelity) -> str:
     """Return how far a model can be trusted, in a word.
 
     good: the mean is within a quarter and four waits of five are close. fair: the mean is within a
-    factor of 2 and half of the waits are close. poor: less.
+    factor of 2 and half of the waits are close. poor: less. All with a minute added.
     """
-    ratio = found.mean_ratio
+    ratio = (found.simulated_mean + FLOOR_SECONDS) / (found.recorded_mean + FLOOR_SECONDS)
     for word, factor, share in (("good", 1.25, 0.8), ("fair", 2.0, 0.5)):
-        near = ratio is None or 1 / factor <= ratio <= factor
-        if near and found.within_2x >= share:
+        if 1 / factor <= ratio <= factor and found.within_2x >= share:
             return word
     return "poor"
 

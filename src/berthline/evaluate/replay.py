@@ -46,6 +46,7 @@ class Replay:
         running: how many of them, the first ones, ran when the stretch began.
         queued: how many, the next ones, waited then.
         begin: time of the log at which the stretch begins.
+        rows: which job of the log each is.
     """
 
     workload: Workload
@@ -54,6 +55,7 @@ class Replay:
     running: int
     queued: int
     begin: float
+    rows: npt.NDArray[np.int64]  # (num_jobs,)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,7 +184,7 @@ def make_replay(
         name=workload.name,
         rebase=False,
     )
-    return Replay(replayed, since[rows], (start - since)[rows], first, len(queued), begin)
+    return Replay(replayed, since[rows], (start - since)[rows], first, len(queued), begin, rows)
 
 
 def with_node_types(cluster: Cluster) -> Cluster:

@@ -18,9 +18,11 @@ import numpy.typing as npt
 from berthline.errors import TraceError
 from berthline.evaluate.fidelity import daily_error, fidelity
 from berthline.evaluate.groups import SIZES, size_classes
+from berthline.evaluate.idle_waits import idle_wait_share
 from berthline.evaluate.replay import (
     Part,
     Replay,
+    Run,
     eligible_since,
     make_replay,
     nodes_of_pool,
@@ -29,7 +31,15 @@ from berthline.evaluate.replay import (
     run_replay,
     with_node_types,
 )
-from berthline.evaluate.whatif_models import alternatives_for, models_for
+from berthline.evaluate.whatif_days import FEWEST_JOBS, LEAD, begin_of_replay, days_of
+from berthline.evaluate.whatif_models import (
+    PLACEMENTS,
+    SLOW,
+    alternatives_for,
+    models_for,
+    too_slow,
+    with_placement,
+)
 from berthline.evaluate.whatif_outcome import Judged, outcome, user_error
 from berthline.evaluate.whatif_result import ClusterFacts, ModelFit, Replayed, Split, WhatIf
 from berthline.model.cluster import Cluster
@@ -38,22 +48,15 @@ from berthline.traces.infer_cluster import InferredCluster, infer_cluster
 from berthline.traces.usable import NEVER_STARTED
 
 if TYPE_CHECKING:
-    from berthline.evaluate.replay import Run
+    from berthline.evaluate.whatif_days import Days
     from berthline.model.cluster import NodeGroup
     from berthline.model.workload import Workload
 
 Progress = Callable[[int, int, str], None]
 
-DAY = 86_400.0
-LEAD = 7 * DAY
-"""Up to so much of the log before the period is used to choose the model, and so much after it
-takes part, because later jobs may overtake those of the period."""
-
-FEWEST_JOBS = 20
-"""Fewer jobs with a recorded start say nothing."""
-
-FEWEST_TO_CHOOSE = 50
-SHORTEST_TO_CHOOSE = 2 * DAY
+CLOSEST = 3
+"""A slow model, and any model on a large log, is tried with other placements only if it is among so
+many of the closest."""
 
 GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
 """How the pools of a cluster were found."""
@@ -71,14 +74,15 @@ class _Setting:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Days:
-    """Which jobs the model is chosen on, judged on, and alternatives are measured on."""
+class _Fit:
+    """A candidate for today's scheduler, where, and what it gave."""
 
-    chosen: npt.NDArray[np.bool_]
-    judged: npt.NDArray[np.bool_]
-    measured: npt.NDArray[np.bool_]
-    day: npt.NDArray[np.int64]
-    how: str
+    model: ModelFit
+    setting: _Setting
+    run: Run
+
+    def error(self) -> float:
+        return self.model.fidelity.error_factor
 
 
 def whatif(
@@ -111,12 +115,18 @@ def whatif(
         TraceError: the log has no recorded starts, or too few jobs in the period.
     """
     known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
-    candidates = {today: "as given"} if today else models_for(workload, known)
-    alternatives = list(schedulers) if schedulers else alternatives_for(known)
-    replay_begin = _begin_of_replay(workload, begin)
-    settings = _settings(workload, cluster, replay_begin, end + LEAD)
-    days = _days(settings[0].replay, begin, end)
+    settings = _settings(workload, cluster, begin_of_replay(workload, begin), end + LEAD)
+    size = len(settings[0].replay.workload) * settings[0].cluster.num_nodes
+    left_out = too_slow(size)
+    candidates = models_for(workload, known)
+    candidates = {text: candidates[text] for text in candidates if text not in left_out}
+    candidates = {today: "as given"} if today else candidates
+    alternatives = [text for text in alternatives_for(known) if text not in left_out]
+    alternatives = list(schedulers) if schedulers else alternatives
+    days = days_of(settings[0].replay, begin, end)
     total = len(settings) * len(candidates) + len(set(alternatives) - candidates.keys())
+    places = not today and settings[0].cluster.num_nodes > 1
+    total += (CLOSEST if left_out else len(candidates)) * len(PLACEMENTS) if places else 0
     runs: dict[tuple[str, str], Run] = {}
 
     def run(setting: _Setting, scheduler: str) -> Run:
@@ -133,17 +143,32 @@ def whatif(
             )
         return runs[setting.name, scheduler]
 
-    fits: list[tuple[ModelFit, _Setting, Run]] = []
-    for setting in settings:
-        for scheduler, meaning in candidates.items():
-            found = run(setting, scheduler)
-            _check_enough(setting, days, found)
-            rows = days.chosen & ~found.rejected
-            fit = fidelity(found.wait[rows], setting.replay.recorded[rows])
-            model = ModelFit(scheduler=scheduler, meaning=meaning, pools=setting.name, fidelity=fit)
-            fits.append((model, setting, found))
-    fits.sort(key=lambda each: each[0].fidelity.error_factor)
-    model, setting, modelled = fits[0]
+    def fit(setting: _Setting, scheduler: str, meaning: str) -> _Fit:
+        found = run(setting, scheduler)
+        _check_enough(setting, days, found)
+        rows = days.chosen & ~found.rejected
+        close = fidelity(found.wait[rows], setting.replay.recorded[rows])
+        return _Fit(
+            ModelFit(scheduler=scheduler, meaning=meaning, pools=setting.name, fidelity=close),
+            setting,
+            found,
+        )
+
+    fits = [fit(s, text, meaning) for s in settings for text, meaning in candidates.items()]
+    fits.sort(key=_Fit.error)
+    if places:
+        fits += [
+            fit(each.setting, with_placement(each.model.scheduler, placement), each.model.meaning)
+            for rank, each in enumerate(fits)
+            if rank < CLOSEST or not (left_out or each.model.scheduler in SLOW)
+            for placement in PLACEMENTS
+        ]
+        fits.sort(key=_Fit.error)
+    model, setting, modelled = fits[0].model, fits[0].setting, fits[0].run
+    # What is compared is the order and the discipline: all place jobs as today's scheduler does.
+    placement = Scheduler.parse(model.scheduler).placement
+    if placement in PLACEMENTS:
+        alternatives = [with_placement(text, placement) for text in alternatives]
     measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
     basis = _basis(setting, days, modelled, begin, end, seed)
     outcomes = [outcome(model.scheduler, modelled, modelled, basis)]
@@ -169,7 +194,7 @@ def whatif(
         split=Split(
             how=days.how, chosen_jobs=int(days.chosen.sum()), judged_jobs=int(judged.sum())
         ),
-        models=[fit for fit, _, _ in fits],
+        models=[each.model for each in fits],
         today=model.scheduler,
         today_given=today is not None,
         fidelity=fidelity(modelled.wait[judged], replay.recorded[judged]),
@@ -179,7 +204,9 @@ def whatif(
         },
         error_seconds=basis.error,
         user_error_seconds=user_error(modelled, basis, np.flatnonzero(judged)),
+        idle_wait_share=_idle_waits(workload, setting, np.flatnonzero(judged)),
         outcomes=outcomes,
+        left_out=[text for text in left_out if text not in alternatives],
         seed=seed,
     )
 
@@ -189,15 +216,6 @@ def cluster_of(workload: Workload, found: WhatIf) -> tuple[NodeGroup, ...]:
     if not found.cluster.findings:
         return ()
     return infer_cluster(workload, apart=found.models[0].pools == APART).groups
-
-
-def _begin_of_replay(workload: Workload, begin: float) -> float:
-    """Return where the replay begins: some days before the period, if the log has them."""
-    since, start = eligible_since(workload), recorded_starts(workload)
-    earliest = max(begin - LEAD, float(since.min()))
-    before = np.isfinite(start) & (since >= earliest) & (since < begin)
-    enough = begin - earliest >= SHORTEST_TO_CHOOSE and int(before.sum()) >= FEWEST_TO_CHOOSE
-    return earliest if enough else begin
 
 
 def _settings(
@@ -230,25 +248,7 @@ def _settings(
     return found
 
 
-def _days(replay: Replay, begin: float, end: float) -> _Days:
-    """Return the split: earlier days to choose on; else every other day of the period."""
-    since = replay.since
-    fresh = np.arange(len(since)) >= replay.running + replay.queued
-    measured = fresh & (since >= begin) & (since < end)
-    before = fresh & (since < begin)
-    day = np.floor((since - begin) / DAY).astype(np.int64)
-    if before.any():
-        days = (begin - replay.begin) / DAY
-        return _Days(before, measured, measured, day, f"the {days:.2g} days before the period")
-    odd, even = measured & (day % 2 == 0), measured & (day % 2 == 1)
-    if min(odd.sum(), even.sum()) >= FEWEST_JOBS:
-        return _Days(odd, even, measured, day, "every other day of the period")
-    return _Days(
-        measured, measured, measured, day, "the same jobs it is judged on: there are no other days"
-    )
-
-
-def _check_enough(setting: _Setting, days: _Days, run: Run) -> None:
+def _check_enough(setting: _Setting, days: Days, run: Run) -> None:
     """Raise unless there are jobs to choose a model on, and to judge it by."""
     for mask in (days.chosen, days.judged):
         jobs, fit = int(mask.sum()), int((mask & ~run.rejected).sum())
@@ -262,7 +262,7 @@ def _check_enough(setting: _Setting, days: _Days, run: Run) -> None:
 
 
 def _basis(
-    setting: _Setting, days: _Days, modelled: Run, begin: float, end: float, seed: int
+    setting: _Setting, days: Days, modelled: Run, begin: float, end: float, seed: int
 ) -> Judged:
     replay = setting.replay
     measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
@@ -290,6 +290,27 @@ def _by_size(replay: Replay, mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArr
         SIZES[each]: np.flatnonzero(mask & (size == each))
         for each in np.unique(size[mask]).tolist()
     }
+
+
+def _idle_waits(
+    workload: Workload, setting: _Setting, judged: npt.NDArray[np.int64]
+) -> float | None:
+    """Return the share of recorded waits beside enough free GPUs, of some jobs of the replay."""
+    cluster, start = setting.cluster, recorded_starts(workload)
+    pool = np.zeros(len(workload), np.int32)
+    capacity = [float(cluster.total_gpus)]
+    if setting.inferred is not None and cluster.pool_names:
+        pool = setting.inferred.pool
+        capacity = np.bincount(cluster.pool, cluster.gpus).tolist()
+    return idle_wait_share(
+        eligible_since(workload),
+        start,
+        start + workload.run,
+        workload.gpu_amount,
+        pool,
+        capacity,
+        setting.replay.rows[judged],
+    )
 
 
 def _replayed(

@@ -6,6 +6,7 @@ them can be had from Slurm or LSF by settings or by a priority that a plugin or 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,14 @@ PRIORITY_MODELS: dict[str, str] = {
     "static-priority+skip": "by the recorded priority; whoever fits starts",
 }
 """More candidates where the log has priorities."""
+
+SLOW = ("fcfs+conservative",)
+SLOW_FROM = 200_000
+"""Jobs times nodes from which on slow schedulers are run only if they are asked for: reservations
+for all jobs on all nodes then take minutes."""
+
+PLACEMENTS = ("best-fit", "worst-fit")
+"""Placements that are tried beside first-fit, where the log tells on which nodes jobs ran."""
 
 ALTERNATIVES = (
     "fcfs+easy",
@@ -71,6 +80,26 @@ def models_for(workload: Workload, knowledge: str) -> dict[str, str]:
         for text, meaning in candidates.items()
         if knowledge != "none" or not Scheduler.parse(text).needs_run_times
     }
+
+
+def too_slow(size: int) -> list[str]:
+    """Return what is not run unless it is asked for, on a log of so many jobs times nodes."""
+    return list(SLOW) if size >= SLOW_FROM else []
+
+
+def with_placement(text: str, placement: str) -> str:
+    """Return a scheduler's text with a placement, unless it names one itself.
+
+    Example:
+        >>> with_placement("sjf+easy?express-lane", "worst-fit")
+        'sjf+easy@worst-fit?express-lane'
+        >>> with_placement("sjf@best-fit", "worst-fit")
+        'sjf@best-fit'
+    """
+    if re.search(r"@(?![^\[]*\])", text):
+        return text
+    order, *rules = re.split(r"(?=[?!](?![^\[]*\]))", text)
+    return f"{order}@{placement}" + "".join(rules)
 
 
 def alternatives_for(knowledge: str) -> list[str]:

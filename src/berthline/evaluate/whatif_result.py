@@ -154,7 +154,10 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         error_seconds: by how much the mean wait of a day is off.
         user_error_seconds: by how much the mean wait of a user with five jobs or more is off, the
             median over such users; None = there are none.
+        idle_wait_share: of the recorded waiting time, the share during which as many GPUs as the
+            job wanted were free: limits, reservations or packing, which no model here knows.
         outcomes: today's scheduler as modelled, then the alternatives.
+        left_out: schedulers that were not run, because they take long on a log of this size.
         seed: the seed.
     """
 
@@ -172,5 +175,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     fidelity_by_size: dict[str, Fidelity]
     error_seconds: float
     user_error_seconds: float | None
+    idle_wait_share: float | None
     outcomes: list[Outcome]
+    left_out: list[str]
     seed: int
