@@ -292,7 +292,7 @@ def least_mean_busy_times(submit: FloatColumn, size: FloatColumn) -> float:
 
     Example:
         >>> least_mean_busy_times(np.array([0.0, 1.0]), np.array([3.0, 1.0]))
-        3.3333333333333335
+        3.6666666666666665
     """
     if not len(submit):
         return 0.0
