@@ -112,8 +112,9 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Compare, argv, verb="compare")
-    from berthline.evaluate.compare import comparison_of, with_baseline
+    from berthline.evaluate.compare import with_baseline
     from berthline.evaluate.grid import Grid
+    from berthline.evaluate.judge import comparison_of
     from berthline.evaluate.run_record import RunSettings
     from berthline.sim.inputs import KNOWLEDGE
 
