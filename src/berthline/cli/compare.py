@@ -54,6 +54,7 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.run_tables import tables_of
 from berthline.cli.traces_file import Map, format_options
 from berthline.errors import ConfigError
 
@@ -109,7 +110,9 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Compare, argv, verb="compare")
-    from berthline.evaluate.compare import compare
+    from berthline.evaluate.compare import cell_of, comparison_of, with_baseline
+    from berthline.evaluate.grid import Grid, run_grid
+    from berthline.evaluate.run_record import RunSettings
     from berthline.policies.scheduler import Scheduler, split_schedulers
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.traces.cluster_argument import resolve_cluster
@@ -131,19 +134,18 @@ def main(argv: list[str]) -> int:
     directory = open_directory(options.out, verb="compare", force=options.force)
     workloads, cuts = windows_of(options, cluster)
     rate = read_energy_rate(options.energy_rate, options.energy_period, workloads[0])
+    names, reference = with_baseline(schedulers, options.baseline)
+    grid = Grid(
+        [cell_of(workloads, cluster, windows=cuts, load=options.load, energy_rate=rate)],
+        names,
+        [options.seed],
+        RunSettings(
+            knowledge=options.knowledge, by=tuple(groupings), keeps_jobs=directory is not None
+        ),
+    )
     with progress("comparing") as report:
-        comparison = compare(
-            workloads,
-            cluster,
-            schedulers,
-            baseline=options.baseline,
-            knowledge=options.knowledge,
-            seed=options.seed,
-            windows=cuts,
-            energy_rate=rate,
-            by=groupings,
-            progress=report,
-        )
+        results = run_grid(grid, progress=report)
+    comparison = comparison_of(results, 0, reference)
     summary = {
         **msgspec.structs.asdict(comparison),
         "conditions": json_of(comparison.conditions),
@@ -162,8 +164,9 @@ def main(argv: list[str]) -> int:
             },
             seed=options.seed,
             summary=summary,
-            metrics=comparison.schedulers,
+            metrics=results.lines(),
             workload=workloads[0],
+            files=tables_of(results),
         )
     if options.json:
         note_dropped_rows(workloads[0])

@@ -14,6 +14,7 @@ from berthline.cli.compare import Compare, show, windows_of
 from berthline.cli.options import Json, Seed, parse_options
 from berthline.cli.output import print_facts, print_json, progress
 from berthline.cli.run_directory import RunDirectory
+from berthline.cli.run_tables import tables_of
 
 if TYPE_CHECKING:
     from berthline.evaluate.comparison import Comparison
@@ -59,7 +60,9 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Demo, argv, verb="demo")
-    from berthline.evaluate.compare import compare
+    from berthline.evaluate.compare import cell_of, comparison_of
+    from berthline.evaluate.grid import Grid, run_grid
+    from berthline.evaluate.run_record import RunSettings
     from berthline.model.cluster import Cluster
 
     started = time.monotonic()
@@ -82,23 +85,23 @@ def main(argv: list[str]) -> int:
             "estimates, which\nare too long (twice at the median), as real ones are.\n"
         )
     workloads, _ = windows_of(settings, cluster)
+    grid = Grid(
+        [cell_of(workloads, cluster, load=LOAD)],
+        SCHEDULERS,
+        [options.seed],
+        RunSettings(knowledge=settings.knowledge, keeps_jobs=True),
+    )
     with progress("demo") as report:
-        comparison = compare(
-            workloads,
-            cluster,
-            SCHEDULERS,
-            baseline=BASELINE,
-            knowledge=settings.knowledge,
-            seed=options.seed,
-            progress=report,
-        )
+        results = run_grid(grid, progress=report)
+    comparison = comparison_of(results, 0, SCHEDULERS.index(BASELINE))
     directory.write(
         command=shlex.join(["berthline", "demo", *argv]),
         config={**msgspec.structs.asdict(settings), "out": options.out, "json": options.json},
         seed=options.seed,
         summary=comparison,
-        metrics=comparison.schedulers,
+        metrics=results.lines(),
         workload=workloads[0],
+        files=tables_of(results),
     )
     if options.json:
         print_json(comparison)

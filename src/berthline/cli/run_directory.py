@@ -1,10 +1,15 @@
 """Run directories: what a run was, and what it gave, in files that outlive the program.
 
-    config.toml     every option, resolved
-    meta.json       version, command, seed, machine, when; the workload and what was left out of it
-    events.parquet  the schedule log, where there is one run
-    metrics.jsonl   one line for each run
-    summary.json    the object that `--json` prints
+    config.toml       every option, resolved
+    meta.json         version, command, seed, machine, when; the workload and what was left out
+    metrics.jsonl     one line for each run
+    summary.json      the object that `--json` prints
+    events.parquet    the schedule log; of a comparison, those of the first window (run_tables.py)
+    jobs.parquet      of a comparison: one row for each run and job
+    cluster.toml      of a comparison: the cluster of the first window
+    workload.parquet  of a comparison: the jobs of the first window
+    figures/          what `berthline report` has drawn
+    report.html       likewise
 
 The files are written into a staging directory beside the target, which takes the target's name
 when all of them are complete: a directory of that name is a whole run. What exists is replaced
@@ -19,7 +24,7 @@ import math
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +38,16 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 FILES = ("config.toml", "meta.json", "events.parquet", "metrics.jsonl", "summary.json")
+"""What every run of one scheduler leaves behind."""
+
+TABLES = ("jobs.parquet", "cluster.toml", "workload.parquet")
+"""What a comparison leaves behind beside them."""
+
+REPORT = ("figures", "report.html")
+"""What is added to a run afterwards."""
+
+FileWriter = Callable[[Path], object]
+"""Writes a file of this path."""
 
 
 class WriteError(BerthlineError):
@@ -70,6 +85,7 @@ class RunDirectory:
         metrics: Iterable[object],
         log: Schedule | None = None,
         workload: Workload | None = None,
+        files: Mapping[str, FileWriter] | None = None,
     ) -> None:
         """Write all files, or none.
 
@@ -81,6 +97,7 @@ class RunDirectory:
             metrics: one row for each run.
             log: the schedule log of a single run.
             workload: for its name and provenance.
+            files: names of further files (`TABLES`) and what writes each.
 
         Raises:
             WriteError: the disk is full, or the directory cannot be written.
@@ -96,6 +113,8 @@ class RunDirectory:
             (staging / "summary.json").write_bytes(_pretty(summary))
             if log is not None:
                 log.frame().write_parquet(staging / "events.parquet")
+            for name, write_file in (files or {}).items():
+                write_file(staging / name)
         except OSError as error:
             shutil.rmtree(staging, ignore_errors=True)
             raise WriteError(
@@ -138,7 +157,7 @@ class RunDirectory:
                 expected="a new or an empty directory, or one that such a run has written",
                 hint="choose another directory",
             )
-        foreign = [name for name in present if name not in FILES]
+        foreign = [name for name in present if name not in (*FILES, *TABLES, *REPORT)]
         if foreign:
             raise ConfigError(
                 f"--out also holds {foreign[0]!r}, which is no part of the earlier run",

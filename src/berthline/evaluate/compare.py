@@ -7,7 +7,6 @@ for in JCT is named as that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -22,21 +21,21 @@ from berthline.evaluate.comparison import (
 )
 from berthline.evaluate.distribution import Distribution
 from berthline.evaluate.fairness import Fairness
+from berthline.evaluate.grid import Cell, Grid, GridResults, Progress, run_grid
 from berthline.evaluate.groups import averaged, check_grouping
 from berthline.evaluate.job_table import JobCounts
 from berthline.evaluate.queue_length import QueueLength
+from berthline.evaluate.run_record import RunRecord, RunSettings
 from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
 from berthline.evaluate.utilization import Utilization
 from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from berthline.evaluate.energy_rate import EnergyRate
-    from berthline.evaluate.groups import GroupMetrics
     from berthline.evaluate.metrics import Metrics
     from berthline.model.cluster import Cluster
-
-Progress = Callable[[int, int, str], None]
-"""Called after each run with (runs done, runs in all, what has just run)."""
 
 JCT_TOLERANCE = 1.02
 """A scheduler whose mean JCT is worse by more than this ratio does not win on slowdown."""
@@ -84,67 +83,37 @@ def compare(
         BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
     """
     from berthline.model.cluster import Cluster
-    from berthline.sim.simulate import simulate
 
     workloads = [workload] if isinstance(workload, Workload) else list(workload)
-    _check_windows(workloads, windows)
-    names, reference = _with_baseline(schedulers, baseline)
+    names, reference = with_baseline(schedulers, baseline)
     if isinstance(cluster, str):
         cluster = Cluster.parse(cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
-
     for grouping in by:
         check_grouping(grouping)
-    measured: list[list[Metrics]] = [[] for _ in names]
-    costs: list[list[float]] = [[] for _ in names]
-    groups: list[dict[str, list[list[GroupMetrics]]]] = [{g: [] for g in by} for _ in names]
-    wall_seconds = [0.0] * len(names)
-    window_jobs: list[int] = []
-    total = len(workloads) * windows * len(names)
-    for window, begins in _cut(workloads, windows):
-        window_jobs.append(len(window))
-        for index, name in enumerate(names):
-            result = simulate(
-                window, cluster, name, knowledge=knowledge, seed=seed, simulator=simulator
-            )
-            measured[index].append(result.metrics())
-            if energy_rate is not None:
-                costs[index].append(result.energy_cost(energy_rate.shifted(begins)))
-            for grouping in by:
-                groups[index][grouping].append(result.by(grouping))
-            wall_seconds[index] += result.wall_seconds
-            if progress is not None:
-                progress(sum(map(len, measured)), total, f"{name} on {window.name}")
-
-    results = [
-        msgspec.structs.replace(
-            _summarise(
-                name, runs, measured[reference], seconds, seed=seed, is_baseline=i == reference
-            ),
-            energy_cost=_mean(costs[i]) if costs[i] else None,
-            **{
-                f"by_{grouping}": {row.group: row for row in averaged(tables)}
-                for grouping, tables in groups[i].items()
-            },
-        )
-        for i, (name, runs, seconds) in enumerate(zip(names, measured, wall_seconds, strict=True))
-    ]
-    return Comparison(
-        workload=workloads[0].name,
-        cluster=cluster.name,
-        conditions=cluster.conditions.changed(),
-        knowledge=knowledge,
-        seed=seed,
-        windows=len(window_jobs),
-        window_jobs=window_jobs,
-        baseline=names[reference],
-        schedulers=results,
-        best=_best(results),
+    grid = Grid(
+        [cell_of(workloads, cluster, windows=windows, energy_rate=energy_rate)],
+        names,
+        [seed],
+        RunSettings(knowledge=knowledge, simulator=simulator, by=tuple(by)),
     )
+    return comparison_of(run_grid(grid, progress=progress), 0, reference)
 
 
-def _check_windows(workloads: list[Workload], windows: int) -> None:
+def cell_of(
+    workloads: Sequence[Workload],
+    cluster: Cluster,
+    *,
+    windows: int = 1,
+    load: float | None = None,
+    energy_rate: EnergyRate | None = None,
+) -> Cell:
+    """Return the cell whose windows are these workloads, each cut into so many.
+
+    Raises:
+        ConfigError: no workload, or more windows than jobs.
+    """
     if not workloads:
         raise ConfigError("no workload to compare on", expected="one workload or more")
     fewest = min(map(len, workloads))
@@ -153,22 +122,63 @@ def _check_windows(workloads: list[Workload], windows: int) -> None:
             f"--windows is {windows}", expected=f"1 to {fewest}: every window needs a job"
         )
 
-
-def _cut(workloads: list[Workload], windows: int) -> Iterator[tuple[Workload, float]]:
-    """Yield the windows and their zeros, one at a time, so that only one is in memory."""
-    for workload in workloads:
+    def window(number: int) -> tuple[Workload, float]:
+        workload, part = workloads[number // windows], number % windows
         if windows == 1:
-            yield workload, 0.0
-            continue
-        for index in range(windows):
-            first, last = (len(workload) * i // windows for i in (index, index + 1))
-            yield workload.window(first, last), float(workload.submit[first])
+            return workload, 0.0
+        first, last = (len(workload) * i // windows for i in (part, part + 1))
+        return workload.window(first, last), float(workload.submit[first])
+
+    return Cell(
+        workload=workloads[0].name,
+        cluster=cluster,
+        load=load,
+        windows=len(workloads) * windows,
+        window=window,
+        energy_rate=energy_rate,
+    )
 
 
-def _with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
+def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
+    """Return what the runs of a cell say.
+
+    Args:
+        results: all runs.
+        cell: which cell.
+        baseline: which scheduler the others are compared with.
+    """
+    grid = results.grid
+    place = grid.cells[cell]
+    runs = [results.of(cell, number) for number in range(len(grid.schedulers))]
+    measured = [_per_window(windows) for windows in runs]
+    found = [
+        _summarise(name, runs[i], measured[i], measured[baseline], grid, is_baseline=i == baseline)
+        for i, name in enumerate(grid.schedulers)
+    ]
+    return Comparison(
+        workload=place.workload,
+        cluster=place.cluster.name,
+        conditions=place.cluster.conditions.changed(),
+        load=place.load,
+        knowledge=grid.settings.knowledge,
+        seed=grid.seeds[0],
+        seeds=len(grid.seeds),
+        windows=place.windows,
+        window_jobs=[results.window_jobs[cell, window] for window in range(place.windows)],
+        baseline=grid.schedulers[baseline],
+        schedulers=found,
+        best=_best(found),
+    )
+
+
+def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
     """Return the schedulers to run and which of them is the baseline.
 
     Two texts are the same scheduler when they are written out alike, as `sjf` and `sjf+strict`.
+
+    Raises:
+        ConfigError: there is none, or one is there twice.
+        PolicyError: one is none.
     """
     from berthline.policies.scheduler import Scheduler
 
@@ -197,14 +207,16 @@ def _with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[lis
 
 def _summarise(
     name: str,
-    runs: list[Metrics],
-    baseline_runs: list[Metrics],
-    wall_seconds: float,
+    windows: list[list[RunRecord]],
+    per_window: PerMetric[list[float]],
+    of_baseline: PerMetric[list[float]],
+    grid: Grid,
     *,
-    seed: int,
     is_baseline: bool,
 ) -> SchedulerResult:
-    per_window = _per_window(runs)
+    records = [record for runs in windows for record in runs]
+    runs = [record.metrics for record in records]
+    costs = [record.energy_cost for record in records if record.energy_cost is not None]
     return SchedulerResult(
         scheduler=name,
         jobs=JobCounts(
@@ -216,21 +228,33 @@ def _summarise(
         metrics=_average(runs),
         per_window=per_window,
         against_baseline=_judge(
-            per_window, _per_window(baseline_runs), seed=seed, is_baseline=is_baseline
+            per_window, of_baseline, seed=grid.seeds[0], is_baseline=is_baseline
         ),
         log_sha256=[run.log_sha256 for run in runs],
-        wall_seconds=wall_seconds,
+        wall_seconds=sum(record.wall_seconds for record in records),
+        energy_cost=_mean(costs) if costs else None,
+        **{
+            f"by_{grouping}": {
+                row.group: row for row in averaged([record.groups[grouping] for record in records])
+            }
+            for grouping in grid.settings.by
+        },
     )
 
 
-def _per_window(runs: list[Metrics]) -> PerMetric[list[float]]:
+def _per_window(windows: list[list[RunRecord]]) -> PerMetric[list[float]]:
+    """Return a value for each window; the mean over its seeds, which are no samples of windows."""
+
+    def of(read: Callable[[Metrics], float]) -> list[float]:
+        return [_mean([read(record.metrics) for record in runs]) for runs in windows]
+
     return PerMetric(
-        jct_mean=[run.jct.mean for run in runs],
-        jct_p99=[run.jct.p99 for run in runs],
-        bounded_slowdown_mean=[run.bounded_slowdown.mean for run in runs],
-        wait_mean=[run.wait.mean for run in runs],
-        makespan=[run.makespan for run in runs],
-        utilization=[run.utilization.gpu for run in runs],
+        jct_mean=of(lambda run: run.jct.mean),
+        jct_p99=of(lambda run: run.jct.p99),
+        bounded_slowdown_mean=of(lambda run: run.bounded_slowdown.mean),
+        wait_mean=of(lambda run: run.wait.mean),
+        makespan=of(lambda run: run.makespan),
+        utilization=of(lambda run: run.utilization.gpu),
     )
 
 

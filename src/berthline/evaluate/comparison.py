@@ -58,13 +58,13 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     Attributes:
         scheduler: its text, as it was given.
-        jobs: counts summed over windows.
-        metrics: means over windows.
+        jobs: counts summed over runs.
+        metrics: means over runs.
         per_window: one value per window, in order.
         against_baseline: paired ratios; below 1 = smaller than the baseline's.
-        log_sha256: of each window's log.
-        wall_seconds: simulation time of all windows together.
-        energy_cost: at the energy rate, if one was given; the mean over windows.
+        log_sha256: of each run's log: windows in order, and in each its seeds.
+        wall_seconds: simulation time of all runs together.
+        energy_cost: at the energy rate, if one was given; the mean over runs.
         by_user, by_pool, by_size, by_priority: the groupings asked for; see `groups.averaged`.
     """
 
@@ -89,8 +89,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         workload: name of the workload (of the first, when there are several).
         cluster: name of the cluster.
         conditions: how jobs ran there, as far as it differs from the defaults.
+        load: the offered load asked for; None = as the workload is, or its default.
         knowledge: what all schedulers knew about run times.
-        seed: of all runs and of the intervals.
+        seed: of all runs (the first, when there are several) and of the intervals.
+        seeds: how many seeds each window was run with; a window's values are means over them.
         windows: how many windows each scheduler ran.
         window_jobs: jobs in each of them.
         baseline: the scheduler that the others are compared with.
@@ -102,8 +104,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     cluster: str
     conditions: dict[str, float]
+    load: float | None
     knowledge: str
     seed: int
+    seeds: int
     windows: int
     window_jobs: list[int]
     baseline: str
