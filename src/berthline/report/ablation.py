@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.errors import BerthlineError
 from berthline.evaluate.statistics import paired_ratio, verdict
 from berthline.report.axes import in_style, new_figure, ratio_axis
-from berthline.report.run_results import METRICS, NotShown
+from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,8 +73,8 @@ def seats_of(scheduler: str) -> dict[str, str] | None:
     """Return the parts of a scheduler, all of them written out; None if it is none of ours.
 
     Example:
-        >>> seats_of("sjf+easy")
-        {'order': 'sjf', 'discipline': 'easy', 'placement': 'first-fit', 'gate': '', 'preemption': ''}
+        >>> list(seats_of("sjf+easy").values())
+        ['sjf', 'easy', 'first-fit', '', '']
     """
     from berthline.policies.scheduler import Scheduler
 
@@ -127,6 +127,8 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
             ends += [value for value in (ratio, low, high) if value is not None]
         ratio_axis(axes, min(ends), max(ends))
         axes.set_title(METRICS[metric], fontsize=9.5)
+        worse = "left" if metric in HIGHER_IS_BETTER else "right"
+        axes.set_xlabel("← worse" if worse == "left" else "worse →", fontsize=8.5, loc=worse)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="x", labelsize=8)
     panels[0].set_yticks(range(len(order)), labels)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.report.figures import GREY, STYLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from berthline.report.lineup import Lineup, Look
 
@@ -25,11 +25,27 @@ DURATIONS = (
 )
 """Where a logarithmic axis of time has its marks."""
 
+FINE_DURATIONS = tuple(
+    (count * unit, f"{count} {name}")
+    for unit, name, counts in (
+        (1.0, "s", (1, 2, 5, 10, 20, 30)),
+        (60.0, "min", (1, 2, 5, 10, 20, 30)),
+        (3600.0, "h", (1, 2, 3, 6, 12)),
+        (86_400.0, "d", (1, 2, 4)),
+        (604_800.0, "wk", (1, 2, 4, 10, 20)),
+    )
+    for count in counts
+)
+"""The same for an axis that covers little."""
+
 _RATIOS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 _NEAR = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
 _NEARER = tuple(tick / 100 for tick in range(80, 126, 5))
 _NEAREST = tuple(tick / 200 for tick in range(180, 222))
 _MOST_TICKS = 6
+_FEWEST_TICKS = 4
+_APART = 0.09
+"""Of the length of an axis: marks closer than this would overlap."""
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -65,10 +81,19 @@ def duration(seconds: float) -> str:
 def duration_axis(axis: Any, low: float, high: float) -> None:
     """Make an axis logarithmic, with marks at durations people know."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
-    ticks = [(at, text) for at, text in DURATIONS if low <= at * 1.001 and at <= high * 1.001]
-    if len(ticks) < 2:  # a short axis: marks within it
-        marks = [low * (high / low) ** share for share in (0.05, 0.5, 0.95)]
-        ticks = [(mark, duration(mark)) for mark in marks]
+    ticks: list[tuple[float, str]] = []
+    for marks in (DURATIONS, FINE_DURATIONS):
+        ticks = []
+        for at, text in marks:
+            if not low <= at * 1.001 <= high * 1.002:
+                continue
+            if not ticks or math.log(at / ticks[-1][0]) >= _APART * math.log(high / low):
+                ticks.append((at, text))
+        if len(ticks) >= _FEWEST_TICKS:
+            break
+    if len(ticks) < 2:  # too short an axis even for those
+        within = [low * (high / low) ** share for share in (0.05, 0.5, 0.95)]
+        ticks = [(mark, duration(mark)) for mark in within]
     axis.set_ticks([at for at, _ in ticks], labels=[text for _, text in ticks])
     axis.set_minor_locator(_no_ticks())
 
@@ -102,7 +127,7 @@ def legend_below(figure: Any, lineup: Lineup, *, markers: bool = False) -> None:
             [],
             [],
             color=look.colour,
-            linestyle=look.line,
+            linestyle=look.line,  # type: ignore[arg-type]
             linewidth=look.width,
             marker=look.marker if markers else None,
             markersize=5,
@@ -124,7 +149,7 @@ def columns_for(lineup: Lineup) -> int:
     return 2 if longest > 30 else 3 if longest > 20 else 4
 
 
-def plain_line(axes: Any, x: Sequence[float], y: Sequence[float], look: Look, **more: Any) -> None:
+def plain_line(axes: Any, x: Any, y: Any, look: Look, **more: Any) -> None:
     """Draw a scheduler's line the way it looks everywhere."""
     axes.plot(
         x,
@@ -191,13 +216,9 @@ def hours(seconds: float) -> float:
 
 
 def _digits(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if abs(value) >= 100
-        else f"{value:.3g}"
-        if abs(value) < 10
-        else f"{value:.1f}"
-    )
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2g}"
 
 
 def _no_ticks() -> Any:

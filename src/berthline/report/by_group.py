@@ -11,6 +11,7 @@ from berthline.report.axes import (
     DURATIONS,
     duration_axis,
     in_style,
+    legend_below,
     new_figure,
     plain_line,
     significant,
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 8
 """Of users and priorities, those with the most jobs are shown."""
-DIVERGING = "PuOr_r"
-"""Purple to orange: told apart with any kind of colour vision, white in the middle."""
+GAPS = "Oranges"
 
 
 def size_data(run: RunResults) -> pl.DataFrame:
@@ -55,7 +55,8 @@ def pool_data(run: RunResults) -> pl.DataFrame:
 def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> pl.DataFrame:
     """Return means over the jobs of every group, all windows of the first cell together.
 
-    Formula: arithmetic means over jobs; change = mean JCT / the baseline's for the same group - 1.
+    Formula: arithmetic means over jobs; change = mean JCT / the baseline's for the same group - 1;
+    above_best = mean JCT / the smallest of any scheduler for that group - 1.
 
     Args:
         run: the results.
@@ -63,7 +64,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
         most: how many groups at most, those with most jobs; None = all.
 
     Returns:
-        Columns scheduler, group, jobs, jct, wait, bounded_slowdown, change.
+        Columns scheduler, group, jobs, jct, wait, bounded_slowdown, change, above_best.
 
     Raises:
         NotShown: the jobs are all of one group.
@@ -101,6 +102,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
         frame.join(theirs, on=by)
         .with_columns(
             (pl.col("jct") / pl.col("baseline") - 1).alias("change"),
+            (pl.col("jct") / pl.col("jct").min().over(by) - 1).alias("above_best"),
             pl.col("scheduler").replace_strict(order, return_dtype=pl.Int64).alias("_order"),
             pl.col(by).replace_strict(rank, return_dtype=pl.Int64).alias("_rank"),
         )
@@ -113,6 +115,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
             "wait",
             "bounded_slowdown",
             "change",
+            "above_best",
         )
     )
 
@@ -148,14 +151,15 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     groups = _in_order(frame["group"].to_list())
     others = len(lineup.schedulers) > 1
     rows = len(lineup.schedulers) - 1
-    height = max(3.4, 1.5 + 0.27 * rows)
+    height = max(4.0, 2.0 + 0.25 * rows)
     figure = new_figure(11.0 if others else 6.0, height)
     panels = figure.subplots(
         1, 2 if others else 1, squeeze=False, width_ratios=(1.0, 1.25) if others else None
     )[0]
     _draw_means(panels[0], frame, lineup, groups)
     if others:
-        _draw_changes(panels[1], frame, lineup, groups)
+        _draw_gaps(panels[1], frame, lineup, groups)
+    legend_below(figure, lineup, markers=True)
     return figure
 
 
@@ -164,7 +168,7 @@ def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence
         look = lineup.looks[name]
         values = _values(frame, name, groups, "jct")
         more = {"marker": look.marker, "markersize": 4.5} if look.stands_out else {}
-        plain_line(axes, range(len(groups)), values, look, label=lineup.names[name], **more)
+        plain_line(axes, range(len(groups)), values, look, **more)
     times = frame["jct"].to_numpy()
     low, high = float(np.nanmin(times)), float(np.nanmax(times))
     duration_axis(axes.yaxis, max(low / 1.3, 0.1), high * 1.3)
@@ -173,40 +177,26 @@ def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence
         axes.tick_params(axis="x", rotation=30)
     axes.set_xlim(-0.3, len(groups) - 0.7)
     axes.set_title("Mean JCT")
-    handles = [line for line in axes.get_lines() if line.get_label() in _highlighted_names(lineup)][
-        ::-1
-    ]
-    axes.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.45, -0.16),
-        ncols=2 if len(handles) > 1 else 1,
-        fontsize=8,
-    )
 
 
-def _highlighted_names(lineup: Lineup) -> list[str]:
-    return [lineup.names[name] for name in lineup.highlighted]
-
-
-def _draw_changes(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
-    """Draw the changes as a table: the number, and its colour."""
-    names = [name for name in lineup.leaders if name in set(frame["scheduler"])]
-    table = np.array([_values(frame, name, groups, "change") for name in names])
-    logs = np.log2(1 + np.clip(table, -0.999, None))
-    bound = float(np.clip(np.nanmax(np.abs(logs)), 0.05, 2.0))
-    axes.imshow(logs, cmap=DIVERGING, vmin=-bound, vmax=bound, aspect="auto")
+def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
+    """Draw how far each scheduler is from the best of each group: the number, and its colour."""
+    names = [*lineup.leaders, lineup.baseline]
+    table = np.array([_values(frame, name, groups, "above_best") for name in names])
+    logs = np.log2(1 + table)
+    bound = float(np.clip(np.nanquantile(logs, 0.9), 0.1, 2.0))
+    axes.imshow(logs, cmap=GAPS, vmin=0, vmax=bound, aspect="auto")
     for row, values in enumerate(table):
         for column, value in enumerate(values):
-            dark = abs(logs[row, column]) > 0.75 * bound
             axes.text(
                 column,
                 row,
-                change_text(value),
+                "best" if value == 0 else change_text(value),
                 ha="center",
                 va="center",
                 fontsize=8,
-                color="white" if dark else "black",
+                fontweight="bold" if value == 0 else "normal",
+                color="white" if logs[row, column] > 0.7 * bound else "black",
             )
     axes.set_xticks(range(len(groups)), [_folded(group) for group in groups], fontsize=8)
     if max(map(len, groups)) * len(groups) > 60:
@@ -214,9 +204,7 @@ def _draw_changes(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequen
     axes.set_yticks(range(len(names)), [lineup.names[name] for name in names], fontsize=8.5)
     axes.grid(visible=False)
     axes.tick_params(length=0)
-    axes.set_title(
-        f"Mean JCT against {lineup.names[lineup.baseline]}, % (orange: longer)", fontsize=9.5
-    )
+    axes.set_title("Mean JCT above the best of each column, %", fontsize=9.5)
 
 
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:

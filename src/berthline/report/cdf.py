@@ -84,7 +84,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         for name in lineup.by_weight:
             seconds, share = curve(frame, name, metric)
             look = lineup.looks[name]
-            plain_line(axes, np.maximum(seconds, lowest), 100 * share, look)
+            plain_line(axes, np.maximum(seconds, lowest), 100 * share, look, drawstyle="steps-post")
         duration_axis(axes.xaxis, lowest, highest)
         axes.set_ylim(0, 101)
         axes.set_title(f"Jobs with a {title} up to, %")

@@ -12,6 +12,7 @@ from berthline.evaluate.stretches import stretches
 from berthline.model.schedule import WHOLE_GPUS
 from berthline.model.workload import WHOLE_GPU
 from berthline.report.axes import DURATIONS, duration, in_style, new_figure, twin_layout
+from berthline.report.lineup import short_names
 from berthline.report.timeline import jobs_waiting, time_edges
 
 if TYPE_CHECKING:
@@ -188,19 +189,19 @@ def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:  # noqa: ARG001 - as all kinds
     """Return the figure: a panel for each scheduler, a row for each GPU, white where it idles."""
-    return in_style(lambda: _draw(frame, lineup))
+    return in_style(lambda: _draw(frame))
 
 
-def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+def _draw(frame: pl.DataFrame) -> Any:
     import polars as pl
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
     names = list(dict.fromkeys(frame["scheduler"].to_list()))
     first, total = gpu_rows(frame)
-    tall = min(max(1.6, 0.03 * total + 0.6), 3.2)
+    tall = min(max(1.6, 0.03 * total + 0.6), 2.7)
     figure = new_figure(11.0, 0.8 + tall * len(names))
     panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     longest = max(float(frame["wait"].max() or 0.0), 3600.0)  # type: ignore[arg-type]
@@ -217,7 +218,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         axes.set_yticks([row for _, row in marks], [f"node {node}" for node, _ in marks])
         axes.tick_params(axis="y", labelsize=8)
         axes.grid(visible=False)
-        axes.set_title(lineup.names[name])
+        axes.set_title(short_names([name], 100)[name])
     panels[-1].set_xlabel("hours since the start of the window; one row for each GPU, white = idle")
     bar = figure.colorbar(colours, ax=list(panels), pad=0.01, aspect=40, shrink=0.9)
     marks_of_time = [(at, text) for at, text in DURATIONS if 60.0 <= at <= longest]

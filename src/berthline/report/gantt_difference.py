@@ -11,7 +11,6 @@ from berthline.evaluate.job_table import job_table
 from berthline.evaluate.stretches import shares, stretches
 from berthline.model.schedule import FINISH
 from berthline.report.axes import in_style, new_figure
-from berthline.report.by_group import DIVERGING
 from berthline.report.figures import BLUE
 from berthline.report.run_results import NotShown
 from berthline.report.timeline import ramp, time_edges
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 BINS = 160
+DIVERGING = "PuOr_r"
+"""Purple to orange: told apart with any kind of colour vision, white in the middle."""
 MOST_ROWS = 64
 """With more nodes than this, neighbours share a row."""
 
@@ -95,7 +96,7 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     best, baseline = (lineup.names[frame[key][0]] for key in ("scheduler", "baseline"))
-    rows = int(frame["row"].max() or 0) + 1  # type: ignore[call-overload]
+    rows = frame["row"].n_unique()
     hours = frame["hours"].to_numpy()[:BINS]
     share = (frame["held"] - frame["held_by_baseline"]).to_numpy() / frame["gpus"].to_numpy()
     figure = new_figure(11.0, 2.6 + min(max(0.14 * rows, 1.2), 4.0))

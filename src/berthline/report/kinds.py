@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from berthline.report import (
@@ -25,7 +23,8 @@ from berthline.report.run_results import NotShown
 from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     import polars as pl
 
@@ -91,7 +90,8 @@ KINDS: dict[str, Kind] = {
     ),
     "sizes": Kind(
         "JCT by size of job",
-        "GPUs a job asks for. On the right every scheduler against the baseline: orange is longer.",
+        "GPUs a job asks for. On the right how far every scheduler is from the best for such jobs: "
+        "where it loses.",
         by_group.size_data,
         by_group.draw,
         by_group.interactive,
@@ -199,7 +199,7 @@ def draw_all(
     formats = tuple(formats)
     for name in names:
         kind = KINDS[name]
-        paths = tuple(directory / f"{name}.{format}" for format in formats)
+        paths = tuple(directory / f"{name}.{suffix}" for suffix in formats)
         for path in paths:
             check_figure_file(path, needed_for="a figure")
         try:

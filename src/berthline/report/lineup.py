@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from berthline.report.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
 """Of schedulers other than the baseline, which is black."""
 BLACK, PALE = "#111111", "#B5B5B5"
 LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)))
 MARKERS = "osD^vP"
-LONGEST_NAME = 34
+LONGEST_NAME = 40
 
 
 class Look(NamedTuple):
@@ -80,8 +80,8 @@ def short_names(schedulers: Sequence[str], longest: int = LONGEST_NAME) -> dict[
     """Return a name for each scheduler that fits into a figure, all of them different.
 
     Example:
-        >>> short_names(["sjf", "[estimate * sqrt(gpus) + 3 * wait]+easy@best-fit"], 30)
-        {'sjf': 'sjf', '[estimate * sqrt(gpus) + 3 * wait]+easy@best-fit': '[estimate * …]+easy@best-fit'}
+        >>> list(short_names(["sjf", "[estimate * sqrt(gpus) + 3 * wait]+easy"], 30).values())
+        ['sjf', '[estimate * sqrt(gpus …]+easy']
     """
     names: dict[str, str] = {}
     for text in schedulers:
@@ -106,8 +106,3 @@ def _shorter(text: str, longest: int) -> str:
             text,
         )
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def subset(names: Mapping[str, str], chosen: Sequence[str]) -> list[str]:
-    """Return the names of the chosen schedulers."""
-    return [names[name] for name in chosen]

@@ -77,9 +77,9 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     for place, (value, oracle, gap) in enumerate(
         zip(values, frame["gap_to_oracle"], frame["gap_to_bound"], strict=True)
     ):
-        words = "the oracle" if place == 0 else f"+{100 * oracle:.3g} % on the oracle"
+        words = "the oracle" if place == 0 else f"{_above(oracle)} the oracle"
         if gap is not None:
-            words += f", +{100 * gap:.3g} % on the bound"
+            words += f", {_above(gap)} the bound"
         axes.text(value, place, f"  {words}", va="center", fontsize=8)
     axes.axvline(values[0], color=BLUE, linewidth=1.0, linestyle="--")
     if bound is not None:
@@ -99,3 +99,8 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     axes.set_xlabel("mean JCT, hours")
     axes.set_title("Mean JCT, and what it is above the best in hindsight")
     return figure
+
+
+def _above(gap: float) -> str:
+    """Return how far something is above something else, in words."""
+    return f"{100 * gap:.2g} % above" if gap < 0.995 else f"{1 + gap:.2g} times"

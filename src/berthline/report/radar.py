@@ -45,16 +45,20 @@ def data(run: RunResults) -> pl.DataFrame:
 
 def _axes(run: RunResults) -> list[tuple[str, str, Cell]]:
     if len(run.cells) < FEWEST_CELLS:
-        return [(name, metric, run.first) for metric, name in METRICS.items()]
+        # Waits can be next to nothing under one scheduler; beside it all others score 0.
+        return [
+            (name, metric, run.first) for metric, name in METRICS.items() if metric != "wait_mean"
+        ]
     return [(cell_name(cell, run.cells), "jct_mean", cell) for cell in run.cells[:MOST_AXES]]
 
 
 def cell_name(cell: Cell, cells: list[Cell]) -> str:
     """Return what tells a cell from the others, in words."""
-    words = []
-    for key in ("workload", "cluster", "load", "knowledge"):
-        if len({str(other.get(key)) for other in cells}) > 1 and cell.get(key) is not None:
-            words.append(f"load {cell[key]:g}" if key == "load" else str(cell[key]))
+    words = [
+        f"load {cell[key]:g}" if key == "load" else str(cell[key])
+        for key in ("workload", "cluster", "load", "knowledge")
+        if len({str(other.get(key)) for other in cells}) > 1 and cell.get(key) is not None
+    ]
     return ", ".join(words) or str(cell.get("workload", ""))
 
 
@@ -70,7 +74,6 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     angles = [2 * math.pi * place / len(names) for place in range(len(names))]
     figure = new_figure(7.5, 6.2)
     axes = figure.add_subplot(projection="polar")
-    shown = lineup._replace(looks={k: v for k, v in lineup.looks.items() if v.stands_out})
     for name in reversed(lineup.highlighted):
         mine = frame.filter(pl.col("scheduler") == name)
         score = dict(zip(mine["axis"].to_list(), mine["score"].to_list(), strict=True))
@@ -88,12 +91,14 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     axes.set_xticks(angles, [_folded(name) for name in names])
-    axes.tick_params(axis="x", pad=12)
+    for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
+        side = math.sin(angle)
+        label.set_ha("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "half as good", "", "best"], fontsize=8)
     axes.set_rlabel_position(180 / len(names))
-    axes.set_title("Share of the best scheduler's result (outside is better)", pad=22)
-    legend_below(figure, shown._replace(schedulers=tuple(lineup.highlighted)), markers=True)
+    axes.set_title("Share of the best scheduler's result (outside is better)", pad=16)
+    legend_below(figure, lineup._replace(schedulers=tuple(lineup.highlighted)), markers=True)
     return figure
 
 

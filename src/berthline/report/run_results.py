@@ -204,14 +204,7 @@ def read_run_results(directory: str | Path) -> RunResults:
         meta = json.loads((path / "meta.json").read_bytes())
         summary = json.loads((path / "summary.json").read_bytes())
         config = (path / "config.toml").read_text(encoding="utf-8")
-        if not isinstance(summary, dict) or not isinstance(meta, dict):
-            raise TypeError("it is no object")
-        if "scheduler" in summary:
-            summary = _as_comparison(summary)
-        cells = summary["cells"] if "cells" in summary else [summary]
-        for cell in cells:
-            if not cell["schedulers"] or not cell["baseline"]:
-                raise ValueError("a cell without schedulers")
+        cells, overall = _cells_of(summary)
     except FileNotFoundError as error:
         missing = Path(error.filename or path).name
         raise ConfigError(
@@ -226,7 +219,18 @@ def read_run_results(directory: str | Path) -> RunResults:
             where=str(path),
             expected="a run directory of berthline compare, eval, demo or sim, as it was written",
         ) from None
-    return RunResults(path, meta, config, list(cells), dict(summary.get("overall") or {}))
+    return RunResults(path, meta, config, cells, overall)
+
+
+def _cells_of(summary: Any) -> tuple[list[Cell], dict[str, Any]]:
+    """Return the cells of a summary, and what it says over all of them."""
+    if "scheduler" in summary:
+        summary = _as_comparison(summary)
+    cells = list(summary.get("cells", [summary]))
+    for cell in cells:
+        if not cell["schedulers"] or not cell["baseline"]:
+            raise ValueError("a cell has no schedulers")
+    return cells, dict(summary.get("overall") or {})
 
 
 def mean(values: list[float]) -> float:

@@ -113,8 +113,11 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         plain_line(lower, mine["hours"].to_numpy(), mine["queue"].to_numpy(), thin)
     upper.set_ylim(0, 103)
     upper.set_title("GPUs in use, %")
-    lower.set_ylim(0)
-    lower.set_title("Jobs waiting")
+    if _one_towers(frame):
+        lower.set_yscale("symlog", linthresh=10)
+        lower.set_yticks([0, 10, 100, 1000, 10_000], ["0", "10", "100", "1,000", "10,000"])
+    lower.set_ylim(0, 1.05 * float(frame["queue"].max() or 1.0))  # type: ignore[arg-type]
+    lower.set_title("Jobs waiting" + (" (logarithmic above 10)" if _one_towers(frame) else ""))
     lower.set_xlabel("hours since the start of the window")
     lower.set_xlim(0, float(frame["hours"].max() or 1.0))  # type: ignore[arg-type]
     legend_below(figure, lineup._replace(looks=_solid(lineup)))
@@ -154,6 +157,14 @@ def _each(frame: pl.DataFrame, lineup: Lineup) -> list[tuple[str, pl.DataFrame]]
 
     found = [(name, frame.filter(pl.col("scheduler") == name)) for name in lineup.by_weight]
     return [(name, mine) for name, mine in found if len(mine)]
+
+
+def _one_towers(frame: pl.DataFrame) -> bool:
+    """Whether one queue is so long that all others would lie flat at the bottom."""
+    import polars as pl
+
+    peaks = frame.group_by("scheduler").agg(pl.col("queue").max())["queue"].to_numpy()
+    return bool(peaks.max() > 10 * max(float(np.median(peaks)), 1.0))
 
 
 def _solid(lineup: Lineup) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,10 +117,7 @@ def _curve_names(files: list[Path]) -> list[str]:
     stems = [file.stem for file in files]
     if len(set(stems)) < len(stems):
         stems = ["/".join(file.with_suffix("").parts[-2:]) for file in files]
-    bare = [
-        stem.rstrip("0123456789").rstrip("-_ .").removesuffix("seed").rstrip("-_ .")
-        for stem in stems
-    ]
+    bare = [re.sub(r"[-_ .]*(seed)?[-_ .]*\d+$", "", stem) for stem in stems]
     return [
         name if name and bare.count(name) > 1 else stem
         for name, stem in zip(bare, stems, strict=True)
@@ -148,7 +146,7 @@ def _draw(frame: pl.DataFrame) -> Any:
     for curve, look in reversed(looks.items()):
         mine = _of(frame, curve)
         x = mine["x"].to_numpy()
-        if look.stands_out and int(mine["seeds"].max() or 1) > 1:  # type: ignore[call-overload]
+        if look.stands_out and (mine["seeds"] > 1).any():
             axes.fill_between(
                 x,
                 mine["low"].to_numpy(),
@@ -162,7 +160,7 @@ def _draw(frame: pl.DataFrame) -> Any:
             ends.append((float(mine["mean"][-1]), names[curve], look.colour))
     axes.set_xlabel(frame["x_name"][0].replace("$", r"\$"))
     axes.set_title(frame["y_name"][0].replace("$", r"\$"))
-    seeds = int(frame["seeds"].max() or 1)  # type: ignore[call-overload]
+    seeds = max(frame["seeds"].to_list())
     if seeds > 1:
         axes.set_title(f"mean of {seeds} seeds; band: all of them", loc="right", fontsize=8.5)
     axes.margins(x=0)
