@@ -188,7 +188,13 @@ def twin_layout(**more: Any) -> dict[str, Any]:
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1a1a1a"},
         "margin": {"l": 60, "r": 20, "t": 36, "b": 50},
         "hoverlabel": {"namelength": -1},
-        "legend": {"orientation": "h", "y": -0.2, "x": 0, "font": {"size": 12}},
+        "legend": {
+            "orientation": "h",
+            "y": -0.22,
+            "x": 0,
+            "font": {"size": 12},
+            "traceorder": "reversed",
+        },
         **more,
     }
 

@@ -164,10 +164,15 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
+    ordered = all(group in SIZES or _is_number(group) for group in groups)
     for name in lineup.by_weight:
         look = lineup.looks[name]
         values = _values(frame, name, groups, "jct")
-        more = {"marker": look.marker, "markersize": 4.5} if look.stands_out else {}
+        if not ordered:  # a line from one user to the next would mean nothing
+            look = look._replace(line="")
+        more = {"marker": look.marker, "markersize": 4.5 if look.stands_out else 2.5}
+        if ordered and not look.stands_out:
+            more = {}
         plain_line(axes, range(len(groups)), values, look, **more)
     times = frame["jct"].to_numpy()
     low, high = float(np.nanmin(times)), float(np.nanmax(times))
@@ -258,15 +263,22 @@ def _values(frame: pl.DataFrame, scheduler: str, groups: Sequence[str], column: 
     return [found.get(group, float("nan")) for group in groups]
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _in_order(values: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
 def _folded(group: str) -> str:
-    """Return the name of a group for below an axis: short, and never a formula of matplotlib's."""
+    """Return the name of a group as short as it must be below an axis."""
     text = group.removesuffix(" GPUs").removesuffix(" GPU").replace(" to ", "-")
     if group in SIZES and text not in ("no", "part of a"):
         return text
     text = {"no": "none", "part of a": "part"}.get(text, text) if group in SIZES else group
-    text = text if len(text) <= 12 else text[:11] + "…"
-    return text.replace("$", r"\$")
+    return text if len(text) <= 12 else text[:11] + "…"

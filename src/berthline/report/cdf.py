@@ -27,6 +27,9 @@ METRICS = {"jct": "JCT", "wait": "wait"}
 SHORTEST = 1.0
 """Seconds; less than this, no wait among it, is drawn there: a logarithmic axis has no zero."""
 
+TAIL = 0.8
+"""The tail begins at this share of the jobs."""
+
 LEVELS = np.concatenate(
     [
         np.linspace(0.0, 0.9, 91),
@@ -92,7 +95,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     lowest = highest
     for name in lineup.by_weight:
         seconds, share = curve(frame, name, "jct")
-        within = share >= 0.8
+        within = share >= TAIL
         lowest = min(lowest, float(seconds[within].min()))
         # The last point is the longest job, at a share of 0, which the axis does not have.
         plain_line(tail, seconds[within][:-1], 100 * (1 - share[within][:-1]), lineup.looks[name])
@@ -108,29 +111,50 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
-    """Return the figure for plotly: JCT and wait."""
+    """Return the figure for plotly: the same three panels."""
     traces = []
-    for place, metric in enumerate(METRICS, start=1):
-        lowest = _lowest(frame, metric)
-        for name in lineup.by_weight:
+    for name in lineup.by_weight:
+        look = lineup.looks[name]
+        for place, metric in enumerate(METRICS):
             seconds, share = curve(frame, name, metric)
-            traces.append(
-                twin_line(
-                    lineup.names[name],
-                    np.maximum(seconds, lowest),
-                    100 * share,
-                    lineup.looks[name],
-                    xaxis=f"x{place}",
-                    showlegend=place == 1,
-                    hovertemplate="%{y:.1f} % within %{x:,.0f} s",
-                )
+            trace = twin_line(
+                lineup.names[name],
+                np.maximum(seconds, _lowest(frame, metric)),
+                100 * share,
+                look,
+                xaxis=f"x{place + 1}",
+                showlegend=place == 0,
+                hovertemplate="%{y:.1f} % within %{x:,.0f} s",
             )
+            trace["line"]["shape"] = "hv"
+            traces.append(trace)
+        seconds, share = curve(frame, name, "jct")
+        within = share >= TAIL
+        traces.append(
+            twin_line(
+                lineup.names[name],
+                seconds[within][:-1],
+                100 * (1 - share[within][:-1]),
+                look,
+                xaxis="x3",
+                yaxis="y3",
+                showlegend=False,
+                hovertemplate="%{y:.3g} % longer than %{x:,.0f} s",
+            )
+        )
     return {
         "data": traces,
         "layout": twin_layout(
-            xaxis=twin_duration_axis("JCT", domain=[0, 0.48]),
-            xaxis2=twin_duration_axis("wait", domain=[0.52, 1]),
+            xaxis=twin_duration_axis("JCT up to", domain=[0, 0.3]),
+            xaxis2=twin_duration_axis("wait up to", domain=[0.34, 0.64]),
+            xaxis3=twin_duration_axis("JCT longer than", domain=[0.71, 1], anchor="y3"),
             yaxis={"title": {"text": "jobs, %"}, "range": [0, 101], "gridcolor": "#E3E3E3"},
+            yaxis3={
+                "type": "log",
+                "anchor": "x3",
+                "tickvals": [10, 1, 0.1, 0.01],
+                "domain": [0, 1],
+            },
         ),
     }
 

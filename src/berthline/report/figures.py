@@ -29,6 +29,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "grid.color": "#E3E3E3",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "legend.frameon": False,
     "legend.fontsize": 8.5,
 }

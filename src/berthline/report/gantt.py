@@ -337,7 +337,10 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
         "layout": twin_layout(
             showlegend=False,
             barmode="overlay",
-            xaxis={"title": {"text": "hours since the start of the window"}},
+            xaxis={
+                "title": {"text": "hours since the start of the window"},
+                "range": [min(frame["begin"]) / 3600, max(frame["stop"]) / 3600],
+            },
             yaxis={
                 "range": [total, 0],
                 "tickvals": list(first.values()),

@@ -103,5 +103,5 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _folded(text: str) -> str:
-    words = text.replace("$", r"\$").split(", ")
+    words = text.split(", ")
     return "\n".join(words)

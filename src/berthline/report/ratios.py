@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SHOWN = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 """Slowdown never without the others beside it."""
 FEWEST_FOR_A_BOX = 5
+_FRAME = "#C9C9C9"
 
 
 def data(run: RunResults) -> pl.DataFrame:
@@ -75,8 +76,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     panels = figure.subplots(1, len(SHOWN), sharey=True)
     for axes, metric in zip(panels, SHOWN, strict=True):
         mine = frame.filter(pl.col("metric") == metric)
-        for place, name in enumerate(order):
-            _row(axes, mine.filter(pl.col("scheduler") == name), place, lineup.looks[name].colour)
+        _draw_rows(axes, mine, order, lineup)
         if len(mine):
             ends = [mine[column].drop_nulls() for column in ("ratio", "low", "high")]
             ratio_axis(
@@ -101,35 +101,45 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     return figure
 
 
-def _row(axes: Any, mine: pl.DataFrame, place: int, colour: str) -> None:
-    """Draw one scheduler's windows, and the interval over them."""
-    if not len(mine):
-        return
-    ratios = mine["ratio"].to_numpy()
-    if len(ratios) >= FEWEST_FOR_A_BOX:
-        axes.boxplot(
-            ratios,
-            positions=[place],
-            orientation="horizontal",
-            widths=0.62,
-            whis=(0, 100),
-            showfliers=False,
-            showcaps=False,
-            medianprops={"linewidth": 0},
-            boxprops={"color": "#C9C9C9", "linewidth": 0.8},
-            whiskerprops={"color": "#C9C9C9", "linewidth": 0.8},
-            manage_ticks=False,
-            zorder=2,
-        )
-    # Dots spread a little, always the same way, so that equal ones do not hide each other.
-    spread = [place + 0.22 * ((7 * k) % 5 - 2) / 2 for k in range(len(ratios))]
-    axes.plot(ratios, spread, ".", color=GREY, markersize=2.6, alpha=0.55, zorder=3)
-    mean, low, high = mine["mean"][0], mine["low"][0], mine["high"][0]
-    if mean is None:
-        return
-    if low is not None and high is not None:
-        axes.plot([low, high], [place, place], color=colour, linewidth=3.4, zorder=4)
-    axes.plot([mean], [place], "o", color=colour, markeredgecolor="white", markersize=6, zorder=5)
+def _draw_rows(axes: Any, mine: pl.DataFrame, order: list[str], lineup: Lineup) -> None:
+    """Draw the windows of all schedulers, and the intervals over them; few calls, for speed."""
+    import polars as pl
+
+    ratio = pl.col("ratio")
+    rank = {name: place for place, name in enumerate(order)}
+    rows = mine.with_columns(
+        pl.col("scheduler").replace_strict(rank, return_dtype=pl.Int64).alias("place"),
+        # Dots spread a little, always the same way, so that equal ones do not hide each other.
+        (0.11 * ((7 * pl.col("window")) % 5 - 2)).alias("aside"),
+    )
+    each = rows.group_by("place", "scheduler").agg(
+        ratio.min().alias("least"),
+        ratio.quantile(0.25).alias("lower"),
+        ratio.quantile(0.75).alias("upper"),
+        ratio.max().alias("most"),
+        pl.len().alias("windows"),
+        pl.col("mean", "low", "high").first(),
+    )
+    boxes = each.filter(pl.col("windows") >= FEWEST_FOR_A_BOX)
+    axes.hlines(boxes["place"], boxes["least"], boxes["most"], color=_FRAME, linewidth=0.8)
+    axes.barh(
+        boxes["place"],
+        boxes["upper"] - boxes["lower"],
+        left=boxes["lower"],
+        height=0.62,
+        facecolor="white",
+        edgecolor=_FRAME,
+        linewidth=0.8,
+        zorder=2,
+    )
+    axes.plot(
+        rows["ratio"], rows["place"] + rows["aside"], ".", color=GREY, markersize=2.6, alpha=0.55
+    )
+    known = each.drop_nulls("mean")
+    colours = [lineup.looks[name].colour for name in known["scheduler"]]
+    ends = [known[column].fill_null(known["mean"]) for column in ("low", "high")]
+    axes.hlines(known["place"], *ends, color=colours, linewidth=3.4, zorder=4)
+    axes.scatter(known["mean"], known["place"], s=36, color=colours, edgecolors="white", zorder=5)
 
 
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:

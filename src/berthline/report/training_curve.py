@@ -158,8 +158,8 @@ def _draw(frame: pl.DataFrame) -> Any:
         axes.plot(x, mine["mean"].to_numpy(), color=look.colour, linewidth=look.width)
         if look.stands_out:
             ends.append((float(mine["mean"][-1]), names[curve], look.colour))
-    axes.set_xlabel(frame["x_name"][0].replace("$", r"\$"))
-    axes.set_title(frame["y_name"][0].replace("$", r"\$"))
+    axes.set_xlabel(frame["x_name"][0])
+    axes.set_title(frame["y_name"][0])
     seeds = max(frame["seeds"].to_list())
     if seeds > 1:
         axes.set_title(f"mean of {seeds} seeds; band: all of them", loc="right", fontsize=8.5)
@@ -176,7 +176,7 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
     for value, name, colour in sorted(ends):
         at = max(value, at + height)
         axes.annotate(
-            name.replace("$", r"\$"),
+            name,
             (1.0, at),
             xycoords=("axes fraction", "data"),
             xytext=(5, 0),
