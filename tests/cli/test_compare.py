@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from berthline.cli.compare import window_seeds
+from berthline.cli.compare_cells import window_seeds
 from berthline.cli.run_directory import FILES, TABLES
 
 COMPARE = ("compare", "synthetic", "--jobs", "120", "--load", "1.5")

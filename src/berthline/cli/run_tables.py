@@ -16,8 +16,6 @@ def tables_of(results: GridResults) -> dict[str, FileWriter]:
     from berthline.traces.parquet import write_parquet
 
     first = results.first_window
-    if first is None:
-        return {}
     cluster = results.grid.cells[0].cluster
     names = results.grid.schedulers
     logs = {name: results.logs[number] for number, name in enumerate(names)}

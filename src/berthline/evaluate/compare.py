@@ -58,6 +58,7 @@ def compare(
     simulator: str = "native",
     energy_rate: EnergyRate | None = None,
     by: Sequence[str] = (),
+    workers: int | None = 1,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every scheduler on the same windows and compare each with the baseline.
@@ -76,6 +77,8 @@ def compare(
         energy_rate: price or carbon per kWh over time, on the clock of each workload; windows cut
             from one keep their time in it.
         by: also compare groups of jobs: `user`, `pool`, `size`, `priority`.
+        workers: how many processes make the runs; 1 = this one alone, None = as many as pay. The
+            results are the same.
         progress: called after each run with (done, total, label).
 
     Raises:
@@ -98,7 +101,7 @@ def compare(
         [seed],
         RunSettings(knowledge=knowledge, simulator=simulator, by=tuple(by)),
     )
-    return comparison_of(run_grid(grid, progress=progress), 0, reference)
+    return comparison_of(run_grid(grid, workers=workers, progress=progress), 0, reference)
 
 
 def cell_of(
@@ -131,6 +134,7 @@ def cell_of(
 
     return Cell(
         workload=workloads[0].name,
+        source=workloads[0],
         cluster=cluster,
         load=load,
         windows=len(workloads) * windows,
@@ -164,7 +168,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
         seed=grid.seeds[0],
         seeds=len(grid.seeds),
         windows=place.windows,
-        window_jobs=[results.window_jobs[cell, window] for window in range(place.windows)],
+        window_jobs=[results.windows[cell, window].jobs for window in range(place.windows)],
         baseline=grid.schedulers[baseline],
         schedulers=found,
         best=_best(found),

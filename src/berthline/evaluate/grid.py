@@ -7,12 +7,14 @@ runs finish decides nothing: results are kept under their place in the grid.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from berthline.evaluate.energy_rate import EnergyRate
 from berthline.evaluate.job_outcomes import JobOutcomes
+from berthline.evaluate.kept_runs import KeptRuns
 from berthline.evaluate.run_record import FinishedRun, RunRecord, RunSettings, make_run
 from berthline.evaluate.run_tables import RunJobs, WindowColumns
 from berthline.model.cluster import Cluster
@@ -21,6 +23,11 @@ from berthline.model.workload import Workload
 
 Progress = Callable[[int, int, str], None]
 """Called after each run with (runs done, runs in all, what has just run)."""
+
+
+_FEW_JOBS = 200_000
+"""Jobs of all runs together: in about half a second one process has run so many, or another has
+started."""
 
 
 class Place(NamedTuple):
@@ -38,6 +45,7 @@ class Cell:
 
     Attributes:
         workload: its name.
+        source: the workload that windows are cut from, or the first of those generated.
         cluster: the nodes.
         load: the offered load asked for; None = as the workload is.
         windows: how many windows there are.
@@ -46,6 +54,7 @@ class Cell:
     """
 
     workload: str
+    source: Workload
     cluster: Cluster
     load: float | None = None
     windows: int
@@ -92,6 +101,13 @@ class Grid:
         return self.settings.keeps_jobs and place[:3] == (0, 0, 0)
 
 
+class WindowNote(NamedTuple):
+    """What a window was."""
+
+    name: str
+    jobs: int
+
+
 @dataclasses.dataclass(eq=False)
 class GridResults:
     """What came of a grid.
@@ -99,30 +115,50 @@ class GridResults:
     Attributes:
         grid: what was run.
         records: the figures of each run.
-        window_jobs: how many jobs each window has, under (cell, window).
+        kept: finished runs of an earlier attempt, to which those of this one are added.
+        windows: what each window was, under (cell, window).
         columns: the jobs of each window, where jobs are kept.
         jobs: what became of them, of runs with the first seed.
         logs: of each scheduler on the first window.
-        first_window: that window.
     """
 
     grid: Grid
+    kept: KeptRuns | None = None
     records: dict[Place, RunRecord] = dataclasses.field(default_factory=dict)
-    window_jobs: dict[tuple[int, int], int] = dataclasses.field(default_factory=dict)
+    windows: dict[tuple[int, int], WindowNote] = dataclasses.field(default_factory=dict)
     columns: dict[tuple[int, int], WindowColumns] = dataclasses.field(default_factory=dict)
     jobs: dict[Place, JobOutcomes] = dataclasses.field(default_factory=dict)
     logs: dict[int, Schedule] = dataclasses.field(default_factory=dict)
-    first_window: Workload | None = None
+    _first: tuple[Workload, float] | None = None
 
     def open_window(self, cell: int, window: int) -> tuple[Workload, float]:
-        """Make a window, note what the tables need of it, and return it with its zero."""
-        workload, begins = self.grid.cells[cell].window(window)
-        self.window_jobs[cell, window] = len(workload)
-        if self.first_window is None:
-            self.first_window = workload
-        if self.grid.settings.keeps_jobs:
-            self.columns[cell, window] = WindowColumns.of(workload)
+        """Make a window, note what is needed of it, and return it with its zero.
+
+        Runs on it that were kept from an earlier attempt are added.
+        """
+        if (cell, window) == (0, 0) and self._first is not None:
+            workload, begins = self._first
+        else:
+            workload, begins = self.grid.cells[cell].window(window)
+        if (cell, window) == (0, 0):
+            self._first = workload, begins
+        if (cell, window) not in self.windows:
+            self.windows[cell, window] = WindowNote(workload.name, len(workload))
+            if self.grid.settings.keeps_jobs:
+                self.columns[cell, window] = WindowColumns.of(workload)
+            if self.kept is not None:
+                for place, run in self.kept.runs_on(self.grid, cell, window, workload):
+                    self.add(place, run)
         return workload, begins
+
+    @property
+    def first_window(self) -> Workload:
+        """The first window of the first cell."""
+        return self.open_window(0, 0)[0]
+
+    def missing(self, cell: int, window: int) -> list[Place]:
+        """Return the runs of a window that are still to be made, in order."""
+        return [place for place in self.grid.runs_of(cell, window) if place not in self.records]
 
     def add(self, place: Place, run: FinishedRun) -> None:
         """Keep what a run gave."""
@@ -173,28 +209,70 @@ class GridResults:
             }
 
 
-def run_grid(grid: Grid, *, progress: Progress | None = None) -> GridResults:
-    """Make all runs of a grid, one after another.
+def run_grid(
+    grid: Grid,
+    *,
+    workers: int | None = 1,
+    kept: KeptRuns | None = None,
+    progress: Progress | None = None,
+) -> GridResults:
+    """Make all runs of a grid. The results are the same bits for any number of workers.
+
+    Args:
+        grid: the runs.
+        workers: how many processes; 1 = this one alone; None = as many as there are cores, or
+            this one where the runs would be over before others have started.
+        kept: finished runs of an earlier attempt, to which those of this one are added.
+        progress: called after each run.
 
     Raises:
-        BerthlineError: a scheduler does not go with a workload, cluster or knowledge.
+        BerthlineError: a scheduler does not go with a workload, cluster or knowledge; or a
+            worker process ended.
     """
-    results = GridResults(grid)
+    results = GridResults(grid, kept)
+    if workers is None:
+        workers = _worthwhile_workers(results)
+    workers = min(workers, len(grid))
+    if workers > 1:
+        from berthline.evaluate.workers import run_in_workers
+
+        runs = run_in_workers(results, workers)
+    else:
+        runs = _run_here(results)
+    with contextlib.closing(runs):
+        for place, run in runs:
+            results.add(place, run)
+            if kept is not None:
+                kept.add(place, run)
+            if progress is not None:
+                label = f"{grid.schedulers[place.scheduler]} on {results.windows[place[:2]].name}"
+                progress(len(results.records), len(grid), label)
+    return results
+
+
+def _run_here(results: GridResults) -> Generator[tuple[Place, FinishedRun]]:
+    grid = results.grid
     for cell, window in grid.windows():
         workload, begins = results.open_window(cell, window)
         rate = grid.cells[cell].energy_rate
-        for place in grid.runs_of(cell, window):
-            name = grid.schedulers[place.scheduler]
+        for place in results.missing(cell, window):
             run = make_run(
                 workload,
                 grid.cells[cell].cluster,
-                name,
+                grid.schedulers[place.scheduler],
                 grid.settings,
                 seed=grid.seeds[place.seed],
                 energy_rate=None if rate is None else rate.shifted(begins),
                 keeps_log=grid.keeps_log(place),
             )
-            results.add(place, run)
-            if progress is not None:
-                progress(len(results.records), len(grid), f"{name} on {workload.name}")
-    return results
+            yield place, run
+
+
+def _worthwhile_workers(results: GridResults) -> int:
+    """Return how many processes pay: a few runs are over before other processes have started."""
+    from berthline.evaluate.workers import usable_cores
+
+    grid = results.grid
+    is_slow = grid.settings.simulator != "native" or any("@milp" in s for s in grid.schedulers)
+    jobs = len(results.first_window) * len(grid)
+    return usable_cores() if is_slow or jobs >= _FEW_JOBS else 1
