@@ -144,7 +144,7 @@ def test_compare__json__reads_back(fake_simulate: list[tuple[str, str]]):
         "utilization",
     ]
     judgement = content["schedulers"][1]["against_baseline"]["jct_mean"]
-    assert list(judgement) == ["ratio", "low", "high", "windows", "verdict"]
+    assert list(judgement) == ["ratio", "low", "high", "windows", "p_value", "verdict"]
 
 
 def test_compare__same_arguments__same_bits(fake_simulate: list[tuple[str, str]]):
