@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import BerthlineError
-from berthline.evaluate.statistics import paired_ratio, verdict
+from berthline.evaluate.statistics import verdict
 from berthline.report.axes import in_style, new_figure, ratio_axis
 from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
 
@@ -55,9 +55,7 @@ def data(run: RunResults) -> pl.DataFrame:
     for other, seat in variants[whole]:
         theirs = (seats[other] or {})[seat] or "none"
         for metric in SHOWN:
-            found = paired_ratio(
-                run.values(other, metric), run.values(whole, metric), seed=int(run.first["seed"])
-            )
+            found = run.ratio(other, whole, metric)
             words = verdict(found, higher_is_better=metric == "utilization")
             rows.append(
                 (whole, other, seat, theirs, metric, found.ratio, found.low, found.high, words)

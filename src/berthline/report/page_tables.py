@@ -10,7 +10,7 @@ from berthline.report.axes import duration
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.radar import cell_name
 from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
-from berthline.report.verdict import equals_of, in_words, ratio_of
+from berthline.report.verdict import equals_of, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +88,7 @@ def _value(run: RunResults, name: str, metric: str, *, is_best: bool) -> Entry:
     value = mean(run.values(name, metric))
     text = written(metric, value)
     if name != run.baseline:
-        ratio = ratio_of(run, name, run.baseline, metric)
+        ratio = run.ratio(name, run.baseline, metric)
         if ratio.ratio is not None:
             better = (ratio.ratio > 1) == (metric in HIGHER_IS_BETTER)
             sure = ratio.low is not None and ratio.high is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berthline.evaluate.statistics import paired_ratio
 from berthline.report.axes import in_style, new_figure, ratio_axis
 from berthline.report.figures import GREY
 from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
@@ -42,7 +41,7 @@ def data(run: RunResults) -> pl.DataFrame:
             if name == run.baseline:
                 continue
             ours = run.values(name, metric)
-            found = paired_ratio(ours, theirs, seed=int(run.first["seed"]))
+            found = run.ratio(name, run.baseline, metric)
             for window, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
                 if mine > 0 and other > 0:
                     rows.append(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError
+from berthline.evaluate.statistics import Ratio, paired_ratio
 from berthline.report.lineup import Lineup, line_up
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class RunResults:
     config: str
     cells: list[Cell]
     overall: dict[str, Any]
+    _ratios: dict[tuple[str, str, str], Ratio] = dataclasses.field(default_factory=dict)
 
     @property
     def first(self) -> Cell:
@@ -102,6 +104,17 @@ class RunResults:
     def values(self, scheduler: str, metric: str, cell: Cell | None = None) -> list[float]:
         """Return a metric of a scheduler, one value for each window."""
         return [float(v) for v in self.result(scheduler, cell)["per_window"][metric]]
+
+    def ratio(self, scheduler: str, other: str, metric: str) -> Ratio:
+        """Return the paired ratio of two schedulers over the windows of the first cell."""
+        key = (scheduler, other, metric)
+        if key not in self._ratios:
+            self._ratios[key] = paired_ratio(
+                self.values(scheduler, metric),
+                self.values(other, metric),
+                seed=int(self.first["seed"]),
+            )
+        return self._ratios[key]
 
     def result(self, scheduler: str, cell: Cell | None = None) -> dict[str, Any]:
         """Return what a cell, by default the first, holds of a scheduler."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.evaluate.compare import JCT_TOLERANCE, TRADE
-from berthline.evaluate.statistics import FEW_WINDOWS, paired_ratio, verdict
+from berthline.evaluate.multiple_comparisons import LEVEL, corrected_verdicts, holm
+from berthline.evaluate.power import power, power_in_words
+from berthline.evaluate.statistics import FEW_WINDOWS
 from berthline.report.axes import duration
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
@@ -13,7 +15,6 @@ from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from berthline.evaluate.statistics import Ratio
     from berthline.report.run_results import RunResults
 
 BESIDE = ("jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
@@ -21,26 +22,22 @@ BESIDE = ("jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 MOST_NAMED = 6
 
 
-def ratio_of(run: RunResults, scheduler: str, other: str, metric: str) -> Ratio:
-    """Return the paired ratio of two schedulers over the windows of the first cell."""
-    return paired_ratio(
-        run.values(scheduler, metric), run.values(other, metric), seed=int(run.first["seed"])
-    )
-
-
 def in_words(run: RunResults, scheduler: str, other: str, metric: str) -> str:
-    """Return how a scheduler compares with another, in words."""
+    """Return how a scheduler compares with another, in words, as one of all such comparisons."""
     if metric == "bounded_slowdown_mean" and trades(run, scheduler, other):
         return TRADE
-    return verdict(
-        ratio_of(run, scheduler, other, metric), higher_is_better=metric in HIGHER_IS_BETTER
+    names = [name for name in run.schedulers if name != other]
+    words = corrected_verdicts(
+        [run.ratio(name, other, metric) for name in names],
+        higher_is_better=metric in HIGHER_IS_BETTER,
     )
+    return words[names.index(scheduler)] or ""
 
 
 def trades(run: RunResults, scheduler: str, other: str) -> bool:
     """Whether slowdown is better beyond chance but mean JCT is worse by more than a tolerance."""
-    jct = ratio_of(run, scheduler, other, "jct_mean").ratio
-    slowdown = ratio_of(run, scheduler, other, "bounded_slowdown_mean")
+    jct = run.ratio(scheduler, other, "jct_mean").ratio
+    slowdown = run.ratio(scheduler, other, "bounded_slowdown_mean")
     if jct is None or slowdown.ratio is None:
         return False
     return (slowdown.high or slowdown.ratio) < 1 and jct > JCT_TOLERANCE
@@ -48,14 +45,16 @@ def trades(run: RunResults, scheduler: str, other: str) -> bool:
 
 def equals_of(run: RunResults, scheduler: str, metric: str) -> list[str]:
     """Return the schedulers that cannot be told from this one; none with a single window."""
-    found = []
-    for other in run.ranked(metric):
-        if other == scheduler:
-            continue
-        ratio = ratio_of(run, other, scheduler, metric)
-        if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
-            found.append(other)
-    return found
+    others = [name for name in run.ranked(metric) if name != scheduler]
+    ratios = [run.ratio(other, scheduler, metric) for other in others]
+    adjusted = holm([ratio.p_value for ratio in ratios])
+    return [
+        other
+        for other, ratio, p in zip(others, ratios, adjusted, strict=True)
+        if ratio.low is not None
+        and ratio.high is not None
+        and (ratio.low <= 1 <= ratio.high or (p is not None and p > LEVEL))
+    ]
 
 
 def sentences(run: RunResults) -> list[str]:
@@ -67,14 +66,17 @@ def sentences(run: RunResults) -> list[str]:
     told = [_lead(run, best, time)]
     alike = equals_of(run, best, "jct_mean")
     if alike:
-        told.append(f"Not distinguishable from it in mean JCT: {_listed(alike)}.")
+        told.append(
+            f"Not distinguishable from it in mean JCT: {_listed(alike)}."
+            f"{_about_power(run, alike[0], best)}"
+        )
     elif run.windows > 1:
-        told.append("It is better than every other scheduler here, each difference beyond chance.")
+        told.append("It is better than every other scheduler here, each beyond chance.")
     if best != run.baseline:
         beside = [
             f"{METRICS[metric]} {in_words(run, best, run.baseline, metric)}" for metric in BESIDE
         ]
-        told.append(f"Against {run.baseline} its other figures are: {'; '.join(beside)}.")
+        told.append(f"What else it has against {run.baseline}: {'; '.join(beside)}.")
     told += _about_slowdown(run, best)
     told += _about_tails(run, best)
     bound = mean_bound(run)
@@ -96,7 +98,13 @@ def _lead(run: RunResults, best: str, time: str) -> str:
             f"{words}."
         )
     words = in_words(run, best, run.baseline, "jct_mean")
-    return f"{best} has the lowest mean JCT, {time}: {words} against {run.baseline}."
+    return f"{best} has the lowest mean JCT, {time}. Against {run.baseline}: {words}."
+
+
+def _about_power(run: RunResults, other: str, best: str) -> str:
+    """Return how many windows would tell the best from the next, in a sentence."""
+    found = power(run.values(other, "jct_mean"), run.values(best, "jct_mean"))
+    return "" if found is None else f" For {other}: {power_in_words(found)}."
 
 
 def _about_slowdown(run: RunResults, best: str) -> list[str]:
@@ -106,7 +114,7 @@ def _about_slowdown(run: RunResults, best: str) -> list[str]:
         words = in_words(run, least, best, "bounded_slowdown_mean")
         jct = in_words(run, least, best, "jct_mean")
         told.append(
-            f"The lowest bounded slowdown is that of {least}: {words} against {best}, with mean "
+            f"The lowest bounded slowdown is that of {least}. Against {best}: {words}, with mean "
             f"JCT {jct}."
         )
     traders = [name for name in run.schedulers if trades(run, name, run.baseline)]
@@ -123,7 +131,7 @@ def _about_tails(run: RunResults, best: str) -> list[str]:
     if shortest == best:
         return []
     words = in_words(run, shortest, best, "jct_p99")
-    return [f"The shortest p99 JCT is that of {shortest}: {words} against {best}."]
+    return [f"The shortest p99 JCT is that of {shortest}. Against {best}: {words}."]
 
 
 def cautions(run: RunResults) -> list[str]:
