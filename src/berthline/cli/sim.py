@@ -53,6 +53,7 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.run_tables import tables_of_run
 from berthline.cli.traces_file import Map, format_options
 from berthline.errors import PolicyError
 from berthline.model.schedule import FALLBACK, FALLBACK_REASONS, PREEMPT, REJECT, REJECT_REASONS
@@ -170,6 +171,7 @@ def main(argv: list[str]) -> int:
             metrics=[summary],
             log=result.log,
             workload=workload,
+            files=tables_of_run(result),
         )
     if options.json:
         note_dropped_rows(workload)

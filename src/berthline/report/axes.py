@@ -131,7 +131,8 @@ def legend_below(figure: Any, lineup: Lineup, *, markers: bool = False) -> None:
             linewidth=look.width,
             marker=look.marker if markers else None,
             markersize=5,
-            label=lineup.names[name] + (" (baseline)" if name == lineup.baseline else ""),
+            label=lineup.names[name]
+            + (" (baseline)" if name == lineup.baseline and len(lineup.schedulers) > 1 else ""),
         )
         for name in lineup.highlighted
         for look in (lineup.looks[name],)

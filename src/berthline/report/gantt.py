@@ -13,7 +13,7 @@ from berthline.model.schedule import WHOLE_GPUS
 from berthline.model.workload import WHOLE_GPU
 from berthline.report.axes import DURATIONS, duration, in_style, new_figure, twin_layout
 from berthline.report.lineup import short_names
-from berthline.report.timeline import jobs_waiting, time_edges
+from berthline.report.timeline import gpus_held, jobs_waiting, time_edges
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +59,9 @@ def busiest_time(run: RunResults, scheduler: str) -> tuple[float, float]:
     """Return a time around the longest queue, short enough that single jobs can be seen."""
     log = run.logs[scheduler]
     edges = time_edges(run)
-    peak = int(np.argmax(jobs_waiting(log, edges)))
+    # Where nobody waits, the time when most GPUs are in use.
+    used = gpus_held(log, run.workload, edges) / run.cluster.total_gpus
+    peak = int(np.argmax(jobs_waiting(log, edges) + used))
     middle = float(edges[peak] + edges[peak + 1]) / 2
     ran = stretches(log, job_table(log, run.workload))
     last = float(edges[-1])

@@ -65,7 +65,7 @@ def line_up(schedulers: Sequence[str], baseline: str, leaders: Sequence[str]) ->
         baseline: one of them.
         leaders: all others, those first that must stand out.
     """
-    others = [name for name in leaders if name != baseline]
+    others = [name for name in dict.fromkeys(leaders) if name != baseline]
     looks = {baseline: Look(BLACK, "-", "o", 2.2, stands_out=True)}
     for place, name in enumerate(others):
         looks[name] = (

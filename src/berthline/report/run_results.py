@@ -135,12 +135,12 @@ class RunResults:
 
         path = self.path / "jobs.parquet"
         if not path.is_file():
-            return self._jobs_from_logs()
-        frame = pl.scan_parquet(path).filter(pl.col("state") != "rejected")
-        if "cell" in frame.collect_schema():
+            raise NotShown("the run directory has no jobs.parquet")
+        frame = _read_table(path).filter(pl.col("state") != "rejected")
+        if "cell" in frame.columns:
             frame = frame.filter(pl.col("cell") == 0)
         order = pl.Enum(self.schedulers)
-        return frame.with_columns(pl.col("scheduler").cast(pl.String).cast(order)).collect()
+        return frame.with_columns(pl.col("scheduler").cast(pl.String).cast(order))
 
     @cached_property
     def logs(self) -> dict[str, Schedule]:
@@ -149,14 +149,12 @@ class RunResults:
         Raises:
             NotShown: the run kept no logs, or not what they are about.
         """
-        import polars as pl
-
         from berthline.model.schedule import Schedule
 
         path = self.path / "events.parquet"
         if not path.is_file():
             raise NotShown("the run directory has no events.parquet")
-        frame = pl.read_parquet(path)
+        frame = _read_table(path)
         if "scheduler" not in frame.columns:
             return {self.baseline: Schedule.read(self.path)}
         parts = frame.partition_by("scheduler", as_dict=True, include_key=False)
@@ -190,21 +188,6 @@ class RunResults:
             raise NotShown("the run directory has no cluster.toml")
         return Cluster.from_toml(path)
 
-    def _jobs_from_logs(self) -> pl.DataFrame:
-        """Return the job table that the logs of the first window give."""
-        import polars as pl
-
-        from berthline.report.job_rows import job_rows
-
-        parts = [
-            job_rows(log, self.workload).with_columns(
-                pl.lit(name).alias("scheduler").cast(pl.Enum(self.schedulers)),
-                pl.lit(0, dtype=pl.UInt16).alias("window"),
-            )
-            for name, log in self.logs.items()
-        ]
-        return pl.concat(parts)
-
 
 def read_run_results(directory: str | Path) -> RunResults:
     """Return the results in a run directory.
@@ -235,14 +218,35 @@ def read_run_results(directory: str | Path) -> RunResults:
     return RunResults(path, meta, config, cells, overall)
 
 
+def _read_table(path: Path) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise ConfigError(
+            f"the table cannot be read: {reason}",
+            where=str(path),
+            expected="a file of a run directory, as it was written",
+        ) from None
+
+
 def _cells_of(summary: Any) -> tuple[list[Cell], dict[str, Any]]:
     """Return the cells of a summary, and what it says over all of them."""
     if "scheduler" in summary:
         summary = _as_comparison(summary)
     cells = list(summary.get("cells", [summary]))
+    if not cells:
+        raise ValueError("summary.json has no cells")
     for cell in cells:
-        if not cell["schedulers"] or not cell["baseline"]:
-            raise ValueError("a cell has no schedulers")
+        names = [result["scheduler"] for result in cell["schedulers"]]
+        if cell["baseline"] not in names:
+            raise ValueError("the baseline is none of the schedulers")
+        for result in cell["schedulers"]:
+            for metric in METRICS:
+                if len(result["per_window"][metric]) != int(cell["windows"]):
+                    raise ValueError(f"{metric} has no value for each window")
     return cells, dict(summary.get("overall") or {})
 
 

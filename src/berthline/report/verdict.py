@@ -110,7 +110,7 @@ def _about_power(run: RunResults, other: str, best: str) -> str:
 def _about_slowdown(run: RunResults, best: str) -> list[str]:
     told = []
     least = run.ranked("bounded_slowdown_mean")[0]
-    if least != best:
+    if run.values(least, "bounded_slowdown_mean") != run.values(best, "bounded_slowdown_mean"):
         words = in_words(run, least, best, "bounded_slowdown_mean")
         jct = in_words(run, least, best, "jct_mean")
         told.append(
@@ -128,7 +128,7 @@ def _about_slowdown(run: RunResults, best: str) -> list[str]:
 
 def _about_tails(run: RunResults, best: str) -> list[str]:
     shortest = run.ranked("jct_p99")[0]
-    if shortest == best:
+    if run.values(shortest, "jct_p99") == run.values(best, "jct_p99"):
         return []
     words = in_words(run, shortest, best, "jct_p99")
     return [f"The shortest p99 JCT is that of {shortest}. Against {best}: {words}."]
