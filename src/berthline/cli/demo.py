@@ -65,8 +65,8 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Demo, argv, verb="demo")
-    from berthline.evaluate.compare import comparison_of
     from berthline.evaluate.grid import Grid, run_grid
+    from berthline.evaluate.judge import comparison_of
     from berthline.evaluate.run_record import RunSettings
 
     started = time.monotonic()

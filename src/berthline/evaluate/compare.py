@@ -1,48 +1,28 @@
 """compare: several schedulers on the same windows of jobs, against one of them as the baseline.
 
 Every scheduler runs every window from an empty cluster, with the same knowledge and seed, so that
-differences are the schedulers' own. No metric is judged alone: a gain in slowdown that is paid
-for in JCT is named as that.
+differences are the schedulers' own. Windows that start empty flatter schedulers that hold GPUs
+back; a continuous run has no such windows, and is judged in blocks of its jobs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError
-from berthline.evaluate.comparison import (
-    AverageMetrics,
-    Comparison,
-    Judgement,
-    PerMetric,
-    SchedulerResult,
-)
-from berthline.evaluate.distribution import Distribution
-from berthline.evaluate.fairness import Fairness
-from berthline.evaluate.grid import Cell, Grid, GridResults, Progress, run_grid
-from berthline.evaluate.groups import averaged, check_grouping
-from berthline.evaluate.job_table import JobCounts
-from berthline.evaluate.queue_length import QueueLength
-from berthline.evaluate.run_record import RunRecord, RunSettings
-from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
-from berthline.evaluate.utilization import Utilization
+from berthline.evaluate.blocks import BLOCKS
+from berthline.evaluate.grid import Cell, Grid, Progress, run_grid
+from berthline.evaluate.groups import check_grouping
+from berthline.evaluate.judge import comparison_of
+from berthline.evaluate.run_record import RunSettings
 from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from berthline.evaluate.comparison import Comparison
     from berthline.evaluate.energy_rate import EnergyRate
-    from berthline.evaluate.metrics import Metrics
     from berthline.model.cluster import Cluster
-
-JCT_TOLERANCE = 1.02
-"""A scheduler whose mean JCT is worse by more than this ratio does not win on slowdown."""
-
-TRADE = "trades JCT for slowdown"
-
-_Record = TypeVar("_Record", Distribution, QueueLength, Utilization)
 
 
 def compare(
@@ -54,6 +34,8 @@ def compare(
     knowledge: str = "estimate",
     seed: int = 0,
     windows: int = 1,
+    continuous: bool = False,
+    blocks: int = BLOCKS,
     conditions: Mapping[str, float] | None = None,
     simulator: str = "native",
     energy_rate: EnergyRate | None = None,
@@ -72,6 +54,8 @@ def compare(
         seed: for whatever is random in a scheduler, and for the intervals.
         windows: cut each workload into this many consecutive windows of equally many jobs (one
             more or less where it does not divide), each on an empty cluster from time 0.
+        continuous: one run over the whole workload, judged in blocks of jobs.
+        blocks: into how many.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` or `reference`.
         energy_rate: price or carbon per kWh over time, on the clock of each workload; windows cut
@@ -82,7 +66,8 @@ def compare(
         progress: called after each run with (done, total, label).
 
     Raises:
-        ConfigError: no or duplicate schedulers, more windows than jobs, or no such grouping.
+        ConfigError: no or duplicate schedulers, more windows or blocks than jobs, several windows
+            in a continuous run, or no such grouping.
         BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
     """
     from berthline.model.cluster import Cluster
@@ -99,7 +84,9 @@ def compare(
         [cell_of(workloads, cluster, windows=windows, energy_rate=energy_rate)],
         names,
         [seed],
-        RunSettings(knowledge=knowledge, simulator=simulator, by=tuple(by)),
+        RunSettings(knowledge=knowledge, simulator=simulator, by=tuple(by), keeps_jobs=continuous),
+        continuous=continuous,
+        blocks=blocks,
     )
     return comparison_of(run_grid(grid, workers=workers, progress=progress), 0, reference)
 
@@ -143,38 +130,6 @@ def cell_of(
     )
 
 
-def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
-    """Return what the runs of a cell say.
-
-    Args:
-        results: all runs.
-        cell: which cell.
-        baseline: which scheduler the others are compared with.
-    """
-    grid = results.grid
-    place = grid.cells[cell]
-    runs = [results.of(cell, number) for number in range(len(grid.schedulers))]
-    measured = [_per_window(windows) for windows in runs]
-    found = [
-        _summarise(name, runs[i], measured[i], measured[baseline], grid, is_baseline=i == baseline)
-        for i, name in enumerate(grid.schedulers)
-    ]
-    return Comparison(
-        workload=place.workload,
-        cluster=place.cluster.name,
-        conditions=place.cluster.conditions.changed(),
-        load=place.load,
-        knowledge=grid.settings.knowledge,
-        seed=grid.seeds[0],
-        seeds=len(grid.seeds),
-        windows=place.windows,
-        window_jobs=[results.windows[cell, window].jobs for window in range(place.windows)],
-        baseline=grid.schedulers[baseline],
-        schedulers=found,
-        best=_best(found),
-    )
-
-
 def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
     """Return the schedulers to run and which of them is the baseline.
 
@@ -207,134 +162,3 @@ def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list
     if wanted in in_full:
         return names, in_full.index(wanted)
     return [baseline, *names], 0
-
-
-def _summarise(
-    name: str,
-    windows: list[list[RunRecord]],
-    per_window: PerMetric[list[float]],
-    of_baseline: PerMetric[list[float]],
-    grid: Grid,
-    *,
-    is_baseline: bool,
-) -> SchedulerResult:
-    records = [record for runs in windows for record in runs]
-    runs = [record.metrics for record in records]
-    costs = [record.energy_cost for record in records if record.energy_cost is not None]
-    return SchedulerResult(
-        scheduler=name,
-        jobs=JobCounts(
-            submitted=sum(run.jobs.submitted for run in runs),
-            completed=sum(run.jobs.completed for run in runs),
-            rejected=sum(run.jobs.rejected for run in runs),
-            unfinished=sum(run.jobs.unfinished for run in runs),
-        ),
-        metrics=_average(runs),
-        per_window=per_window,
-        against_baseline=_judge(
-            per_window, of_baseline, seed=grid.seeds[0], is_baseline=is_baseline
-        ),
-        log_sha256=[run.log_sha256 for run in runs],
-        wall_seconds=sum(record.wall_seconds for record in records),
-        energy_cost=_mean(costs) if costs else None,
-        **{
-            f"by_{grouping}": {
-                row.group: row for row in averaged([record.groups[grouping] for record in records])
-            }
-            for grouping in grid.settings.by
-        },
-    )
-
-
-def _per_window(windows: list[list[RunRecord]]) -> PerMetric[list[float]]:
-    """Return a value for each window; the mean over its seeds, which are no samples of windows."""
-
-    def of(read: Callable[[Metrics], float]) -> list[float]:
-        return [_mean([read(record.metrics) for record in runs]) for runs in windows]
-
-    return PerMetric(
-        jct_mean=of(lambda run: run.jct.mean),
-        jct_p99=of(lambda run: run.jct.p99),
-        bounded_slowdown_mean=of(lambda run: run.bounded_slowdown.mean),
-        wait_mean=of(lambda run: run.wait.mean),
-        makespan=of(lambda run: run.makespan),
-        utilization=of(lambda run: run.utilization.gpu),
-    )
-
-
-def _average(runs: list[Metrics]) -> AverageMetrics:
-    rates = [run.deadline_miss_rate for run in runs if run.deadline_miss_rate is not None]
-    return AverageMetrics(
-        jct=_average_record([run.jct for run in runs]),
-        wait=_average_record([run.wait for run in runs]),
-        slowdown=_average_record([run.slowdown for run in runs]),
-        bounded_slowdown=_average_record([run.bounded_slowdown for run in runs]),
-        makespan=_mean([run.makespan for run in runs]),
-        utilization=_average_record([run.utilization for run in runs]),
-        energy_kwh=_mean([run.energy_kwh for run in runs]),
-        energy_per_job_kwh=_mean([run.energy_per_job_kwh for run in runs]),
-        fairness=Fairness(
-            jain=_mean([run.fairness.jain for run in runs]),
-            rho=_average_record([run.fairness.rho for run in runs]),
-        ),
-        queue=_average_record([run.queue for run in runs]),
-        preemptions=_mean([run.preemptions for run in runs]),
-        lost_gpu_hours=_mean([run.lost_gpu_hours for run in runs]),
-        deadline_miss_rate=_mean(rates) if rates else None,
-        load_imbalance=_mean([run.load_imbalance for run in runs]),
-    )
-
-
-def _average_record(records: list[_Record]) -> _Record:
-    kind = type(records[0])
-    return kind(
-        **{field: _mean([getattr(r, field) for r in records]) for field in kind.__struct_fields__}
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _judge(
-    ours: PerMetric[list[float]],
-    baseline: PerMetric[list[float]],
-    *,
-    seed: int,
-    is_baseline: bool,
-) -> PerMetric[Judgement]:
-    ratios = {
-        metric: paired_ratio(getattr(ours, metric), getattr(baseline, metric), seed=seed)
-        for metric in PerMetric.__struct_fields__
-    }
-    words = {
-        metric: "the baseline"
-        if is_baseline
-        else verdict(ratio, higher_is_better=metric == "utilization")
-        for metric, ratio in ratios.items()
-    }
-    if _trades_jct(ratios["jct_mean"], ratios["bounded_slowdown_mean"]):
-        words["bounded_slowdown_mean"] = TRADE
-    return PerMetric(
-        **{
-            metric: Judgement(**msgspec.structs.asdict(ratio), verdict=words[metric])
-            for metric, ratio in ratios.items()
-        }
-    )
-
-
-def _trades_jct(jct: Ratio, slowdown: Ratio) -> bool:
-    """Whether slowdown is better (beyond its interval, if there is one) and mean JCT is worse."""
-    if jct.ratio is None or slowdown.ratio is None:
-        return False
-    return (slowdown.high or slowdown.ratio) < 1 and jct.ratio > JCT_TOLERANCE
-
-
-def _best(results: list[SchedulerResult]) -> PerMetric[str]:
-    best = {}
-    for metric in PerMetric.__struct_fields__:
-        choose = max if metric == "utilization" else min
-        best[metric] = choose(
-            results, key=lambda result: _mean(getattr(result.per_window, metric))
-        ).scheduler
-    return PerMetric(**best)

@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 
+from berthline.errors import ConfigError
+from berthline.evaluate.blocks import BLOCKS
 from berthline.evaluate.energy_rate import EnergyRate
 from berthline.evaluate.job_outcomes import JobOutcomes
 from berthline.evaluate.kept_runs import KeptRuns
@@ -51,6 +53,7 @@ class Cell:
         windows: how many windows there are.
         window: returns a window of that number, and its zero on the workload's clock.
         energy_rate: on the workload's clock.
+        part: which part of the protocol it belongs to, where there is one: `VAL`, `REPORT`.
     """
 
     workload: str
@@ -60,6 +63,7 @@ class Cell:
     windows: int
     window: Callable[[int], tuple[Workload, float]]
     energy_rate: EnergyRate | None = None
+    part: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,12 +75,24 @@ class Grid:
         schedulers: their texts.
         seeds: each window is run with each of them.
         settings: of all runs.
+        continuous: every cell is one run, judged in blocks of its jobs.
+        blocks: how many.
     """
 
     cells: Sequence[Cell]
     schedulers: Sequence[str]
     seeds: Sequence[int]
     settings: RunSettings
+    continuous: bool = False
+    blocks: int = BLOCKS
+
+    def __post_init__(self) -> None:
+        if self.continuous and (len(self.seeds) > 1 or any(c.windows > 1 for c in self.cells)):
+            raise ConfigError(
+                "a continuous run has no windows and one seed",
+                expected="--continuous without --windows and --seeds",
+                hint="--blocks says into how many parts it is cut to judge it",
+            )
 
     def __len__(self) -> int:
         windows = sum(cell.windows for cell in self.cells)
@@ -99,6 +115,10 @@ class Grid:
     def keeps_log(self, place: Place) -> bool:
         """Whether the log of this run is kept: those of the first window, with the first seed."""
         return self.settings.keeps_jobs and place[:3] == (0, 0, 0)
+
+    def bounds(self, place: Place) -> bool:
+        """Whether this run works out the bound of its window: the first one of a window does."""
+        return (place.seed, place.scheduler) == (0, 0)
 
 
 class WindowNote(NamedTuple):
@@ -264,6 +284,7 @@ def _run_here(results: GridResults) -> Generator[tuple[Place, FinishedRun]]:
                 seed=grid.seeds[place.seed],
                 energy_rate=None if rate is None else rate.shifted(begins),
                 keeps_log=grid.keeps_log(place),
+                bounds=grid.bounds(place),
             )
             yield place, run
 

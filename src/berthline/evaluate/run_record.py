@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from berthline.evaluate.bounds import Bound, jct_lower_bound
 from berthline.evaluate.groups import GroupMetrics
 from berthline.evaluate.job_outcomes import JobOutcomes, job_outcomes
+from berthline.evaluate.job_table import job_table
 from berthline.evaluate.metrics import Metrics
 from berthline.model.schedule import Schedule
 
@@ -49,12 +51,14 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         wall_seconds: what the simulation took.
         energy_cost: at the energy rate, if one was given.
         groups: the metrics of groups of jobs, under the name of the grouping.
+        bound: what no scheduler can beat on these jobs; worked out by one run of each window.
     """
 
     metrics: Metrics
     wall_seconds: float
     energy_cost: float | None = None
     groups: dict[str, list[GroupMetrics]] = {}
+    bound: Bound | None = None
 
     def line(self) -> dict[str, Any]:
         """Return the figures as a line of `metrics.jsonl`, under the names of `sim --json`."""
@@ -86,6 +90,7 @@ def make_run(
     seed: int,
     energy_rate: EnergyRate | None = None,
     keeps_log: bool = False,
+    bounds: bool = False,
 ) -> FinishedRun:
     """Simulate and measure.
 
@@ -97,6 +102,7 @@ def make_run(
         seed: of this run.
         energy_rate: on the clock of this workload.
         keeps_log: whether the log is wanted.
+        bounds: whether the bound of these jobs is wanted.
 
     Raises:
         BerthlineError: the inputs do not go together.
@@ -116,6 +122,9 @@ def make_run(
         wall_seconds=result.wall_seconds,
         energy_cost=None if energy_rate is None else result.energy_cost(energy_rate),
         groups={grouping: result.by(grouping) for grouping in settings.by},
+        bound=jct_lower_bound(workload, cluster, counted=job_table(result.log, workload).counted)
+        if bounds
+        else None,
     )
     return FinishedRun(
         record,

@@ -45,8 +45,8 @@ class Batch:
 
     workload: Workload | None
     energy_rate: EnergyRate | None
-    runs: tuple[tuple[Place, bool], ...]
-    """Each with whether its log is wanted."""
+    runs: tuple[tuple[Place, bool, bool], ...]
+    """Each with whether its log is wanted, and whether the bound is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,15 +107,16 @@ def main() -> None:
             batch: Batch = receive(messages)
             workload = batch.workload or workload
             assert workload is not None
-            for place, keeps_log in batch.runs:
-                send(answers, _answer(setup, workload, batch, place, keeps_log=keeps_log))
+            for place, keeps_log, bounds in batch.runs:
+                answer = _answer(setup, workload, batch, place, keeps_log=keeps_log, bounds=bounds)
+                send(answers, answer)
             send(answers, None)
     except (EOFError, BrokenPipeError):
         os._exit(0)  # nobody is there any more to whom anything could matter
 
 
 def _answer(
-    setup: Setup, workload: Workload, batch: Batch, place: Place, *, keeps_log: bool
+    setup: Setup, workload: Workload, batch: Batch, place: Place, *, keeps_log: bool, bounds: bool
 ) -> Answer:
     import msgspec
 
@@ -131,6 +132,7 @@ def _answer(
             seed=setup.seeds[place.seed],
             energy_rate=batch.energy_rate,
             keeps_log=keeps_log,
+            bounds=bounds,
         )
     except BerthlineError as error:
         told = (type(error).__name__, error.what, error.where, error.expected, error.hint)

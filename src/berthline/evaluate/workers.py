@@ -120,7 +120,7 @@ class _Batches:
         return Batch(
             workload,
             None if rate is None else rate.shifted(window.begins),
-            tuple((place, grid.keeps_log(place)) for place in places),
+            tuple((place, grid.keeps_log(place), grid.bounds(place)) for place in places),
         )
 
     def _another(self) -> tuple[int, int] | None:
