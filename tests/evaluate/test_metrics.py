@@ -8,10 +8,15 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.evaluate.by_the_second import by_the_second
 from tests.evaluate.schedules import random_case, schedule
 
+from berthline.errors import ConfigError
 from berthline.evaluate import groups, job_table
+from berthline.evaluate.distribution import distribution
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics import Distribution, Metrics, measure
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.schedule import PREEMPT_REASONS, WHOLE_GPUS, Schedule
@@ -227,6 +232,7 @@ def test_metrics__json__has_the_documented_keys_and_reads_back():
         "outages": None,
         "deadline_miss_rate": None,
         "load_imbalance": None,
+        "fragmentation": None,
         "by_priority": ["0", "1.5"],
         "events": None,
         "decisions": None,
@@ -274,6 +280,75 @@ def test_measure__random_schedules__equal_a_count_second_by_second(seed: int):
     theirs = by_the_second(log, workload, cluster)
     assert set(ours) - set(theirs) <= {"by_priority"}
     _assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_measure__window_of_random_schedules__equals_a_count_second_by_second(seed: int):
+    log, workload, cluster = random_case(seed)
+    rng = np.random.default_rng([seed, 1])
+    end = int(job_table.job_table(log, workload).end)
+    begin = int(rng.integers(0, end + 1))
+    stop = float(rng.integers(begin + 1, end + 20)) if rng.random() < 0.8 else math.inf
+    window = MeasurementWindow(float(begin), stop)
+    ours = msgspec.to_builtins(measure(log, workload, cluster, window=window))
+    theirs = by_the_second(log, workload, cluster, window)
+    assert set(ours) - set(theirs) <= {"by_priority"}
+    _assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_measure__window_over_everything__changes_nothing(seed: int):
+    log, workload, cluster = random_case(seed)
+    whole = measure(log, workload, cluster, window=MeasurementWindow())
+    _assert_close(msgspec.to_builtins(whole), msgspec.to_builtins(measure(log, workload, cluster)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_measure__fragmentation_in_chunks__is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch):
+    log, workload, cluster = random_case(seed)
+    whole = measure(log, workload, cluster).fragmentation
+    monkeypatch.setattr("berthline.evaluate.fragmentation._STRETCHES_PER_CHUNK", 3)
+    assert measure(log, workload, cluster).fragmentation == pytest.approx(whole, abs=1e-12)
+
+
+def test_fragmentation__is_the_average_of_the_word():
+    """Two nodes: one partly in use for 10 s of 20, beside one empty; then one full, one empty."""
+    jobs = Workload.from_columns(submit=[0, 10], run=[10, 10], gpus=[1, 2])
+    rows = [
+        (0, "submit", 0),
+        (0, "start", 0, {0: 1}),
+        (10, "finish", 0),
+        (10, "submit", 1),
+        (10, "start", 1, {1: 2}),
+        (20, "finish", 1),
+    ]
+    assert measure(schedule(rows), jobs, CLUSTER).fragmentation == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("10:20", (10, 20)),
+        ("10:", (10, math.inf)),
+        (":20", (0, 20)),
+        ("1e3:2e3", (1000, 2000)),
+    ],
+)
+def test_window__text(text: str, window: tuple[float, float]):
+    assert MeasurementWindow.parse(text) == window
+
+
+@pytest.mark.parametrize("text", ["", "10", "20:10", "10:10", "-5:10", "a:b", "1:2:3", "nan:5"])
+def test_window__wrong_text__is_refused(text: str):
+    with pytest.raises(ConfigError, match="the measurement window is"):
+        MeasurementWindow.parse(text)
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
+def test_distribution__is_numpys_percentiles_bit_for_bit(numbers: list[float]):
+    found = distribution(np.array(numbers))
+    p50, p95, p99 = np.percentile(numbers, (50, 95, 99)).tolist()
+    assert values(found) == (np.mean(numbers), p50, p95, p99, max(numbers))
 
 
 @pytest.mark.bench

@@ -26,7 +26,22 @@ def distribution(values: FloatColumn) -> Distribution:
     if not values.size:
         return Distribution(mean=np.nan, p50=np.nan, p95=np.nan, p99=np.nan, max=np.nan)
     mean = float(values.mean())
-    p50, p95, p99, highest = np.percentile(values, (50, 95, 99, 100), overwrite_input=True)
-    return Distribution(
-        mean=mean, p50=float(p50), p95=float(p95), p99=float(p99), max=float(highest)
+    last = values.size - 1
+    places = [share * last for share in (0.5, 0.95, 0.99)]
+    below = [int(place) for place in places]
+    values.partition(sorted({*below, *(min(k + 1, last) for k in below), last}))
+    p50, p95, p99 = (
+        _between(float(values[k]), float(values[min(k + 1, last)]), place - k)
+        for k, place in zip(below, places, strict=True)
     )
+    return Distribution(mean=mean, p50=p50, p95=p95, p99=p99, max=float(values[last]))
+
+
+def _between(low: float, high: float, part: float) -> float:
+    """Return the value at that part of the way from low to high, as numpy rounds it.
+
+    `np.percentile` gives the same bits, but takes longer than the partition itself.
+    """
+    if part >= 0.5:
+        return high - (high - low) * (1 - part)
+    return low + (high - low) * part

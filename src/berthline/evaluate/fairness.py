@@ -104,8 +104,8 @@ def finish_time_fairness(
 def _mean_active_users(log: Schedule, table: JobTable, workload: Workload) -> FloatColumn:
     """Return for each counted job the mean number of users with unfinished jobs during its stay."""
     is_event = (log.kind == SUBMIT) | (log.kind == FINISH)
-    if not (counted := table.counted).all():
-        is_event &= counted[log.job]
+    if not (admitted := table.admitted).all():
+        is_event &= admitted[log.job]
     rows = np.flatnonzero(is_event)
     job, is_submit = log.job[rows], log.kind[rows] == SUBMIT
     del rows  # 16 MB at a million jobs, and quickly made again
