@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from berthline.cli.compare import window_seeds
+from berthline.cli.compare_cells import window_seeds
+from berthline.cli.run_directory import FILES, TABLES
 
 COMPARE = ("compare", "synthetic", "--jobs", "120", "--load", "1.5")
 
@@ -70,10 +71,17 @@ def test_run_directory(run, tmp_path):
     out = tmp_path / "run"
     outcome = run(*COMPARE, "--schedulers", "fcfs,sjf", "--out", str(out), "--json")
     files = sorted(path.name for path in out.iterdir())
-    assert files == ["config.toml", "meta.json", "metrics.jsonl", "summary.json"]
+    assert files == sorted([*FILES, *TABLES])
     assert json.loads((out / "summary.json").read_text()) == outcome.json
     lines = (out / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["scheduler"] for line in lines] == ["fcfs", "sjf"]
+    runs = [json.loads(line) for line in lines]
+    assert [(run["scheduler"], run["window"], run["seed"]) for run in runs] == [
+        ("fcfs", 0, 0),
+        ("sjf", 0, 0),
+    ]
+    assert [run["log_sha256"] for run in runs] == [
+        result["log_sha256"][0] for result in outcome.json["schedulers"]
+    ]
 
 
 @pytest.mark.parametrize(

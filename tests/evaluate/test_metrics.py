@@ -8,14 +8,11 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.evaluate.by_the_second import by_the_second
 from tests.evaluate.schedules import random_case, schedule
 
 from berthline.errors import ConfigError
 from berthline.evaluate import groups, job_table
-from berthline.evaluate.distribution import distribution
 from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics import Distribution, Metrics, measure
 from berthline.model.cluster import Cluster, NodeGroup
@@ -342,13 +339,6 @@ def test_window__text(text: str, window: tuple[float, float]):
 def test_window__wrong_text__is_refused(text: str):
     with pytest.raises(ConfigError, match="the measurement window is"):
         MeasurementWindow.parse(text)
-
-
-@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
-def test_distribution__is_numpys_percentiles_bit_for_bit(numbers: list[float]):
-    found = distribution(np.array(numbers))
-    p50, p95, p99 = np.percentile(numbers, (50, 95, 99)).tolist()
-    assert values(found) == (np.mean(numbers), p50, p95, p99, max(numbers))
 
 
 @pytest.mark.bench
