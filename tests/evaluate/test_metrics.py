@@ -13,6 +13,8 @@ from tests.evaluate.schedules import random_case, schedule
 
 from berthline.errors import ConfigError
 from berthline.evaluate import groups, job_table
+from berthline.evaluate.energy import energy_cost
+from berthline.evaluate.energy_rate import EnergyRate
 from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics import Distribution, Metrics, measure
 from berthline.model.cluster import Cluster, NodeGroup
@@ -291,6 +293,21 @@ def test_measure__window_of_random_schedules__equals_a_count_second_by_second(se
     theirs = by_the_second(log, workload, cluster, window)
     assert set(ours) - set(theirs) <= {"by_priority"}
     _assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_window__groups_and_energy_cost__are_of_it_too(seed: int):
+    log, workload, cluster = random_case(seed)
+    window = MeasurementWindow(10.0, 40.0)
+    part = measure(log, workload, cluster, window=window)
+    rows = groups.group_table(log, workload, cluster, by="size", window=window)
+    assert sum(row.jobs for row in rows) == part.jobs.submitted - part.jobs.rejected
+    assert sum(row.completed for row in rows) == part.jobs.completed
+    mean = sum(row.jobs * row.jct.mean for row in rows) / max(1, sum(row.jobs for row in rows))
+    assert mean == pytest.approx(0.0 if math.isnan(part.jct.mean) else part.jct.mean)
+    one = EnergyRate(times=[0], values=[1.0])
+    cost = energy_cost(log, workload, cluster, one, window=window)
+    assert cost == pytest.approx(part.energy_kwh)
 
 
 @pytest.mark.parametrize("seed", range(40))

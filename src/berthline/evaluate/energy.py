@@ -24,6 +24,7 @@ from berthline.evaluate.utilization import busy_gpu_seconds, of_node
 
 if TYPE_CHECKING:
     from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.evaluate.stretches import Clock, Stretches
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
@@ -107,7 +108,14 @@ def job_energy_kwh(
     return joules / JOULES_PER_KWH
 
 
-def energy_cost(log: Schedule, workload: Workload, cluster: Cluster, rate: EnergyRate) -> float:
+def energy_cost(
+    log: Schedule,
+    workload: Workload,
+    cluster: Cluster,
+    rate: EnergyRate,
+    *,
+    window: MeasurementWindow | None = None,
+) -> float:
     """Return what the energy of a run cost, or the carbon it stands for, in the unit of the rate.
 
     Formula: integral over [0, end] of power(t) x rate(t), exact over the steps of the rate.
@@ -117,8 +125,13 @@ def energy_cost(log: Schedule, workload: Workload, cluster: Cluster, rate: Energ
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         rate: price or carbon per kWh over time.
+        window: only what is used in it; None = over [0, end].
     """
     table = job_table(log, workload)
     ran = stretches(log, table)
-    counted = node_seconds(log, workload, cluster, ran, table.end, rate.integral)
+
+    def clock(time: FloatColumn) -> FloatColumn:
+        return rate.integral(time if window is None else window.clock(time))
+
+    counted = node_seconds(log, workload, cluster, ran, table.end, clock)
     return energy_kwh(counted, cluster)

@@ -57,6 +57,16 @@ class MeasurementWindow(NamedTuple):
             )
         return cls(float(begin), float(stop))
 
+    def in_words(self) -> str:
+        """Return what the window counts.
+
+        Example:
+            >>> MeasurementWindow(86400, 172800).in_words()
+            'jobs submitted from 86,400 s to 172,800 s; time averages likewise'
+        """
+        until = f"to {self.stop:,.10g} s" if self.stop < math.inf else "on"
+        return f"jobs submitted from {self.begin:,.10g} s {until}; time averages likewise"
+
     def has(self, time: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """Return which of some times are in the window."""
         inside: npt.NDArray[np.bool_] = (time >= self.begin) & (time < self.stop)
