@@ -24,6 +24,7 @@ from berthline.evaluate.utilization import busy_gpu_seconds, of_node
 
 if TYPE_CHECKING:
     from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.job_table import JobCounts
     from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.evaluate.stretches import Clock, Stretches
     from berthline.model.cluster import Cluster
@@ -76,8 +77,9 @@ def node_seconds(
 def energy_kwh(seconds: NodeSeconds, cluster: Cluster) -> float:
     """Return the energy the GPUs took over [0, end], in kWh.
 
-    Formula: sum over nodes of peak_w x busy GPU-seconds + idle_w x GPU-seconds up, awake and not
-    held + sleep_w x seconds asleep, with the node's GPU type. Jobs count as in `busy_gpu_seconds`.
+    Formula: sum over nodes of (peak_w x busy GPU-seconds + idle_w x GPU-seconds up, awake and not
+    held + sleep_w x seconds asleep) / 3.6e6, with the watts of the node's GPU type. Jobs hold GPUs
+    until their finish, unfinished ones until the end; rejected ones hold none.
     """
     idle_w = of_node(cluster, [kind.idle_w for kind in cluster.types])
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
@@ -91,6 +93,19 @@ def held_kwh(busy: FloatColumn, cluster: Cluster) -> float:
     """Return the energy of all jobs together, in kWh: what `job_energy_kwh` adds up to."""
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
     return float(peak_w @ busy) / JOULES_PER_KWH
+
+
+def energy_per_job_kwh(of_jobs: float, counts: JobCounts) -> float:
+    """Return the energy of the jobs per counted job, in kWh.
+
+    Formula: sum over jobs of peak_w x GPUs held x seconds / 3.6e6 / counted jobs. Unfinished jobs:
+    what they held so far. Rejected jobs: left out. What GPUs draw while free is not in it.
+
+    Args:
+        of_jobs: energy of all counted jobs: `held_kwh`, or a sum of `job_energy_kwh`.
+        counts: from `job_counts`.
+    """
+    return of_jobs / max(counts.submitted - counts.rejected, 1)
 
 
 def job_energy_kwh(

@@ -59,9 +59,10 @@ def jain_index(values: FloatColumn) -> float:
 
 
 def starvation(table: JobTable, workload: Workload) -> Starvation | None:
-    """Return the longest wait and whose it was; None when no job is counted.
+    """Return the longest wait in seconds, and whose it was; None when no job is counted.
 
-    A job not started by the end has waited until there.
+    Formula: max of `waits`; of equals the first job, by its row and its name. A job not started by
+    the end has waited until there. Rejected jobs: left out.
     """
     waited = waits(table, workload)
     if not waited.size:

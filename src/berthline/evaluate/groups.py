@@ -235,8 +235,9 @@ def size_groups(table: JobTable, workload: Workload) -> Groups:
 def priority_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by priority, lowest first.
 
-    Up to `MAX_PRIORITIES` distinct priorities are a group each. More are cut at their quantiles
-    into at most `PRIORITY_GROUPS` ranges of about equally many jobs; labels are then ranges.
+    Formula: `jobs`, `jct`, `wait` and `bounded_slowdown` over the jobs of each. Up to 16 distinct
+    priorities (`MAX_PRIORITIES`) are a group each. More are cut at their quantiles into at most 8
+    ranges (`PRIORITY_GROUPS`) of about equally many jobs; labels are then ranges.
     """
     priority = table.of_counted(workload.priority)
     if priority.size and priority.min() == priority.max():

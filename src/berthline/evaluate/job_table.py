@@ -123,7 +123,8 @@ def job_counts(table: JobTable) -> JobCounts:
     """Return how many jobs were submitted, completed, rejected and left unfinished.
 
     Formula: numbers of jobs by their last event; submitted is the sum of the other three. Jobs
-    with no event in the log (submitted after the horizon) are in none of them.
+    with no event in the log (submitted after the horizon) are in none of them. Rejected jobs are
+    in no other metric.
     """
     status = table.status if table.measured is None else table.status[table.measured]
     count = np.bincount(status, minlength=len(STATUSES))
@@ -178,9 +179,10 @@ def bounded_slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
 def makespan(table: JobTable, begin: float = 0.0) -> float:
     """Return the last finish, in seconds from the zero of the workload's clock.
 
-    That zero is the first submission of a trace, and the start of the generator for a generated
-    workload; the first submission is not subtracted. With unfinished jobs: the end of the log,
-    which is a lower bound. Rejected jobs: no effect. 0 when no job is counted.
+    Formula: last finish - 0. That zero is the first submission of a trace, and the start of the
+    generator for a generated workload; the first submission is not subtracted. With unfinished
+    jobs: the end of the log, which is a lower bound. Rejected jobs: no effect. 0 when no job is
+    counted.
 
     Args:
         table: from `job_table`.

@@ -17,7 +17,19 @@ import numpy as np
 from berthline.evaluate.deadlines import deadline_miss_rate
 from berthline.evaluate.distribution import Distribution as Distribution
 from berthline.evaluate.distribution import distribution
-from berthline.evaluate.energy import energy_kwh, held_kwh, job_energy_kwh, node_seconds
+from berthline.evaluate.energy import (
+    energy_kwh,
+    energy_per_job_kwh,
+    held_kwh,
+    job_energy_kwh,
+    node_seconds,
+)
+from berthline.evaluate.event_counts import (
+    outages,
+    preemptions,
+    preemptions_by_reason,
+    refusals,
+)
 from berthline.evaluate.fairness import (
     Fairness,
     Starvation,
@@ -49,9 +61,10 @@ from berthline.evaluate.utilization import (
     gpu_utilization,
     load_imbalance,
 )
-from berthline.model.schedule import NODE_DOWN, PREEMPT, PREEMPT_REASONS, REFUSE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
@@ -134,8 +147,6 @@ def measure(
     del ran
     if window is not None:
         lost = lost[table.counted]
-    happened = slice(None) if window is None else window.has(log.time)
-    kind, detail = log.kind[happened], log.detail[happened]
     groups = priority_groups(table, workload)
     # One per-job column at a time: at a million jobs each is 8 MB.
     jct, jct_by = distributions(completion_times(table, workload), groups)
@@ -143,8 +154,6 @@ def measure(
     bounded, bounded_by = distributions(bounded_slowdowns(table, workload), groups)
     slowdown = distribution(slowdowns(table, workload))
     sizes = np.bincount(groups.member, minlength=len(groups.labels))
-    counted_jobs = counts.submitted - counts.rejected
-    reasons = np.bincount(detail[kind == PREEMPT], minlength=len(PREEMPT_REASONS))
     return Metrics(
         jobs=counts,
         jct=jct,
@@ -158,7 +167,7 @@ def measure(
             available=available_share(seconds.down, cluster, seconds.whole),
         ),
         energy_kwh=energy_kwh(seconds, cluster),
-        energy_per_job_kwh=of_jobs_kwh / max(counted_jobs, 1),
+        energy_per_job_kwh=energy_per_job_kwh(of_jobs_kwh, counts),
         fairness=Fairness(
             jain=jain_index(user_slowdowns(table, workload)),
             rho=slowdown
@@ -170,11 +179,11 @@ def measure(
             mean=mean_queue_length(table, workload, waited_again, window),
             max=max_queue_length(log, window),
         ),
-        preemptions=int(reasons.sum()),
-        preemptions_by_reason=dict(zip(PREEMPT_REASONS, reasons.tolist(), strict=True)),
+        preemptions=preemptions(log, window),
+        preemptions_by_reason=preemptions_by_reason(log, window),
         lost_gpu_hours=float(lost.sum()) / 3600,
-        refusals=int(np.count_nonzero(kind == REFUSE)),
-        outages=int(np.count_nonzero(kind == NODE_DOWN)),
+        refusals=refusals(log, window),
+        outages=outages(log, window),
         deadline_miss_rate=deadline_miss_rate(table, workload),
         load_imbalance=load_imbalance(seconds.busy, cluster, seconds.whole),
         fragmentation=fragmentation,
@@ -189,3 +198,34 @@ def measure(
         fallbacks=log.fallbacks,
         log_sha256=log.sha256(),
     )
+
+
+DEFINITIONS: dict[str, Callable[..., object]] = {
+    "jobs": job_counts,
+    "jct": completion_times,
+    "wait": waits,
+    "slowdown": slowdowns,
+    "bounded_slowdown": bounded_slowdowns,
+    "makespan": makespan,
+    "utilization.gpu": gpu_utilization,
+    "utilization.flops": flops_utilization,
+    "utilization.available": available_share,
+    "energy_kwh": energy_kwh,
+    "energy_per_job_kwh": energy_per_job_kwh,
+    "fairness.jain": jain_index,
+    "fairness.rho": finish_time_fairness,
+    "starvation": starvation,
+    "queue.mean": mean_queue_length,
+    "queue.max": max_queue_length,
+    "preemptions": preemptions,
+    "preemptions_by_reason": preemptions_by_reason,
+    "lost_gpu_hours": lost_gpu_seconds,
+    "refusals": refusals,
+    "outages": outages,
+    "deadline_miss_rate": deadline_miss_rate,
+    "load_imbalance": load_imbalance,
+    "fragmentation": mean_fragmentation,
+    "by_priority": priority_groups,
+}
+"""Where the metrics are defined: key of `berthline sim --json` to the function whose docstring has
+the formula and the unit. The reference page is written from them."""

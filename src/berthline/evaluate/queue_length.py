@@ -56,7 +56,8 @@ def mean_queue_length(
 def max_queue_length(log: Schedule, window: MeasurementWindow | None = None) -> int:
     """Return the largest number of jobs left waiting after the starts of any instant.
 
-    A job that starts at the instant of its submission or preemption never counts, nor does a
+    Formula: max over instants of submissions + preemptions - starts - rejections so far. A job
+    that starts at the instant of its submission or preemption never counts, nor does a
     rejected one.
 
     Args:
