@@ -74,11 +74,13 @@ def test_seeds_are_averaged_in_each_window(run, tmp_path):
 
 
 def test_printed(run):
-    outcome = run("compare", "synthetic", *SMALL, "--loads", "0.7,1.1")
-    assert outcome.out.count("mean JCT") == 2
-    assert "at load 0.7" in outcome.out
-    assert "at load 1.1" in outcome.out
-    assert "--loads 0.7,1.1" in outcome.out
+    outcome = run("compare", "synthetic", *SMALL, "--loads", "1.2,2")
+    assert outcome.out.count("against fcfs:") == 2
+    assert "all 2 together, 2 windows: changes against fcfs" in outcome.out
+    assert max(map(len, outcome.out.rsplit("again", 1)[0].splitlines())) <= 80
+    assert "at load 1.2" in outcome.out
+    assert "at load 2" in outcome.out
+    assert "--loads 1.2,2" in outcome.out
 
 
 @pytest.mark.parametrize(

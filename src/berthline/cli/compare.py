@@ -10,7 +10,7 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.compare_cells import cells_of
-from berthline.cli.compare_show import show
+from berthline.cli.compare_show import show, show_overall
 from berthline.cli.conditions import ConditionOption, json_of
 from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy_rate
 from berthline.cli.groups import By, read_groupings, show_compared_groups
@@ -49,6 +49,7 @@ from berthline.errors import BerthlineError, ConfigError
 if TYPE_CHECKING:
     from berthline.evaluate.comparison import Comparison
     from berthline.evaluate.grid import Grid, GridResults
+    from berthline.evaluate.overall import Overall
 
 SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
 """What is compared when nothing is said."""
@@ -63,6 +64,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
+      berthline compare trace.swf --cluster my.toml --continuous
       berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8 --out runs/sweep
       berthline compare synthetic --by size --energy-rate tariff.csv
     """
@@ -84,6 +86,11 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The scheduler that the others are compared with."""
     windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
     """How many independent runs: a generator makes that many workloads, a file is cut up."""
+    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    """One run over the whole workload in place of windows, which start on an empty cluster and so
+    flatter schedulers that hold GPUs back; judged in blocks of jobs."""
+    blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
+    """Into how many blocks a continuous run is cut, in the order of submission."""
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
     jobs: Jobs = None
@@ -115,6 +122,7 @@ def main(argv: list[str]) -> int:
     from berthline.evaluate.compare import with_baseline
     from berthline.evaluate.grid import Grid
     from berthline.evaluate.judge import comparison_of
+    from berthline.evaluate.overall import overall_of
     from berthline.evaluate.run_record import RunSettings
     from berthline.sim.inputs import KNOWLEDGE
 
@@ -127,9 +135,18 @@ def main(argv: list[str]) -> int:
         options.out, verb="compare", force=options.force, resume=options.resume
     )
     settings = RunSettings(
-        knowledge=options.knowledge, by=tuple(groupings), keeps_jobs=directory is not None
+        knowledge=options.knowledge,
+        by=tuple(groupings),
+        keeps_jobs=directory is not None or options.continuous,
     )
-    grid = Grid(cells_of(options), names, run_seeds(options.seed, options.seeds), settings)
+    grid = Grid(
+        cells_of(options),
+        names,
+        run_seeds(options.seed, options.seeds),
+        settings,
+        continuous=options.continuous,
+        blocks=options.blocks,
+    )
     config = {
         **msgspec.structs.asdict(options),
         "schedulers": names,
@@ -141,7 +158,8 @@ def main(argv: list[str]) -> int:
     }
     results = run(grid, directory, config, workers=options.workers)
     comparisons = [comparison_of(results, cell, baseline) for cell in range(len(grid.cells))]
-    summary = summary_of(comparisons)
+    overall = overall_of(comparisons) if len(comparisons) > 1 else None
+    summary = summary_of(comparisons, overall)
     if directory is not None:
         directory.write(
             command=shlex.join(["berthline", "compare", *argv]),
@@ -170,6 +188,9 @@ def main(argv: list[str]) -> int:
                 comparison.windows,
             )
     print()
+    if overall is not None:
+        show_overall(overall)
+        print()
     for source in sources:
         print_facts(trace_facts(source))
     print_facts(
@@ -252,10 +273,10 @@ _NO_MATTER = ("out", "force", "resume", "json", "workers")
 """Options that decide no result."""
 
 
-def summary_of(comparisons: list[Comparison]) -> dict[str, Any]:
+def summary_of(comparisons: list[Comparison], overall: Overall | None) -> dict[str, Any]:
     """Return the object that `--json` prints: a comparison, or several and what all say."""
     cells = [
         {**msgspec.structs.asdict(each), "conditions": json_of(each.conditions)}
         for each in comparisons
     ]
-    return cells[0] if len(cells) == 1 else {"cells": cells}
+    return cells[0] if overall is None else {"cells": cells, "overall": overall}

@@ -7,6 +7,7 @@ windows. Everything here is deterministic in (values, seed).
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -171,6 +172,9 @@ def _bootstrap_means(
     logs: npt.NDArray[np.float64], seed: int, resamples: int
 ) -> npt.NDArray[np.float64]:
     """Return the mean of each resample of `logs`, drawn in chunks to bound memory."""
+    if resamples * logs.size <= _DRAWS_PER_CHUNK:
+        few: npt.NDArray[np.float64] = logs[_draws(seed, resamples, logs.size)].mean(axis=1)
+        return few
     generator = np.random.Generator(np.random.Philox(seed))
     means = np.empty(resamples)
     chunk = max(1, _DRAWS_PER_CHUNK // logs.size)
@@ -178,6 +182,13 @@ def _bootstrap_means(
         part = means[begin : begin + chunk]
         logs[generator.integers(0, logs.size, (len(part), logs.size))].mean(axis=1, out=part)
     return means
+
+
+@functools.lru_cache(maxsize=1)
+def _draws(seed: int, resamples: int, windows: int) -> npt.NDArray[np.int64]:
+    """Return the windows of each resample. A comparison asks for the same ones again and again."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    return generator.integers(0, windows, (resamples, windows))
 
 
 def _tail(windows: int) -> float:
