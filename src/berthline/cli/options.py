@@ -130,6 +130,15 @@ Load = Annotated[
         help_behavior_hint="(default: 0.9, or the file as it is)",
     ),
 ]
+Measure = Annotated[
+    str | None,
+    arg(
+        metavar="FROM:TO",
+        help="Leave out a warm-up and a cool-down: count the jobs submitted between these seconds,"
+        " and average over time between them.",
+        help_behavior_hint="(default: the whole run)",
+    ),
+]
 Seed = Annotated[
     int,
     msgspec.Meta(ge=0),

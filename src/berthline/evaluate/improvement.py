@@ -30,7 +30,7 @@ def probability_of_improvement(
 
     Formula: mean over windows of (pairs of runs in which ours is better + half the ties) / pairs,
     which is Mann and Whitney's U / (runs x baseline runs); between 0 and 1. The interval resamples
-    the runs of each window on both sides; where there is one run on either side, the windows.
+    the runs of each window on both sides; where both sides have a single run, the windows.
 
     Args:
         scores: runs x windows; a list of values is one run.

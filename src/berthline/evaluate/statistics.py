@@ -60,10 +60,11 @@ def paired_ratio(
 ) -> Ratio:
     """Return the ratio of `values` to `baseline`, with a paired bootstrap interval.
 
-    The interval is the percentile one over `resamples` draws of windows with replacement, on
-    log-ratios. Its percentiles are moved outwards by what a t interval adds to a normal one at
-    this number of windows, because the plain ones cover too rarely with few windows ("expanded
-    percentile": Hesterberg, The American Statistician 69(4), 2015).
+    Formula: exp(mean over windows of ln(value / baseline value)). The interval is the percentile
+    one over `resamples` draws of windows with replacement, on log-ratios. Its percentiles are moved
+    outwards by what a t interval adds to a normal one at this number of windows, because the plain
+    ones cover too rarely with few windows ("expanded percentile": Hesterberg, The American
+    Statistician 69(4), 2015).
 
     Args:
         values: one value per window, 0 or more.
