@@ -74,7 +74,14 @@ def test_out_is_a_run_directory(run, log, tmp_path):
     done = run("whatif", str(log), "--schedulers", "sjf+easy", "--out", str(tmp_path / "run"))
     assert done.code == 0
     names = {entry.name for entry in (tmp_path / "run").iterdir()}
-    assert {"config.toml", "meta.json", "metrics.jsonl", "summary.json"} <= names
+    assert names == {
+        "config.toml",
+        "meta.json",
+        "metrics.jsonl",
+        "summary.json",
+        "cluster.toml",
+    }
+    assert bl.Cluster.parse(str(tmp_path / "run" / "cluster.toml")).total_gpus == 32
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["today"] == "fcfs+easy"
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2

@@ -11,13 +11,14 @@ from tests.evaluate.sacct_text import sacct_text, whole_seconds
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.compare import TRADE
+from berthline.evaluate.judge import TRADE
 from berthline.evaluate.replay import HEAD, eligible_since, make_replay
-from berthline.evaluate.statistics import Ratio
-from berthline.evaluate.whatif import whatif
+from berthline.evaluate.statistics import Ratio, verdict
+from berthline.evaluate.whatif import cluster_of, whatif
 from berthline.evaluate.whatif_days import DAY, LEAD
 from berthline.evaluate.whatif_models import MODELS, models_for, with_placement
-from berthline.evaluate.whatif_outcome import DOUBT, _verdict
+from berthline.evaluate.whatif_outcome import DOUBT, said
+from berthline.evaluate.whatif_result import AgainstToday
 from berthline.model.history import History
 
 if TYPE_CHECKING:
@@ -241,4 +242,35 @@ def test_verdict__jct_decides_and_doubt_is_told(jct, slowdown, share, text):
         Ratio(ratio=value, low=value - 0.01, high=value + 0.01, windows=7)
         for value in (jct, slowdown)
     ]
-    assert _verdict(*ratios, share) == text
+    against = AgainstToday(
+        wait_change=0.0 if share is None else -10.0,
+        could_explain=share,
+        jct=ratios[0],
+        bounded_slowdown=ratios[1],
+        verdict="",
+        users_longer=0,
+        users_shorter=0,
+    )
+    assert said(against, verdict(ratios[0])) == text
+
+
+def test_a_corrected_file_of_the_inferred_cluster_gives_the_same_answer(tmp_path):
+    """Its pools and nodes are those of the log, whatever partitions are called."""
+    text = sacct_text(result("fcfs+easy"))
+    rows = text.splitlines()
+    rows[1:] = [
+        line.replace("|gpu|", "|short|" if number % 2 else "|long|", 1)
+        for number, line in enumerate(rows[1:])
+    ]
+    other = sacct_text(bl.simulate(jobs(5), CLUSTER, "fcfs+easy"), node_name=lambda n: f"b{n}")
+    rows += [line.replace("|gpu|", "|b|", 1) for line in other.splitlines()[1:]]
+    workload = log(tmp_path, "\n".join(rows) + "\n")
+    begin, end = last_week(workload)
+    span = {"begin": begin, "end": end, "today": "fcfs+skip", "schedulers": ["sjf+skip"]}
+    inferred = whatif(workload, **span)
+    cluster = cluster_of(workload, inferred)
+    assert cluster.pool_names == ("b", "long+short")
+    given = whatif(workload, cluster=cluster, **span)
+    assert given.cluster.findings == []
+    assert cluster_of(workload, given) is None
+    assert [each.wait for each in given.outcomes] == [each.wait for each in inferred.outcomes]

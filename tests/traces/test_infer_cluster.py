@@ -5,7 +5,8 @@ import pytest
 
 import berthline as bl
 from berthline.model.history import History
-from berthline.traces.infer_cluster import cluster_toml, infer_cluster
+from berthline.model.write_cluster_file import cluster_text
+from berthline.traces.infer_cluster import infer_cluster
 from berthline.traces.infer_nodes import peak_use
 
 
@@ -80,7 +81,7 @@ def test_without_nodes__the_peak_of_all_or_of_each_partition():
 def test_the_file_of_a_cluster_gives_the_same_cluster(tmp_path):
     rows = [(0, 10, 4, 'a"b', "n1", "a100"), (0, 10, 8, "c", "m[1-2]", "no-such-gpu")]
     found = infer_cluster(log(rows))
-    (tmp_path / "c.toml").write_text(cluster_toml(found.groups))
+    (tmp_path / "c.toml").write_text(cluster_text(found.cluster))
     read = bl.Cluster.from_toml(tmp_path / "c.toml")
     assert read.gpus.tolist() == found.cluster.gpus.tolist()
     assert read.pool_names == found.cluster.pool_names

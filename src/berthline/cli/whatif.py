@@ -97,9 +97,9 @@ def main(argv: list[str]) -> int:
     from berthline.cli.whatif_output import show
     from berthline.evaluate.replay import eligible_since
     from berthline.evaluate.whatif import cluster_of, whatif
+    from berthline.model.write_cluster_file import cluster_text, write_cluster_file
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.traces.cluster_argument import resolve_cluster
-    from berthline.traces.infer_cluster import cluster_toml
 
     if options.knowledge is not None:
         check_choice("--knowledge", options.knowledge, KNOWLEDGE)
@@ -128,12 +128,13 @@ def main(argv: list[str]) -> int:
             seed=options.seed,
             progress=report,
         )
-    groups = cluster_of(workload, found)
+    inferred = cluster_of(workload, found)
+    used = inferred if inferred is not None else cluster
     summary = {
         "from": clock.show(begin),
         "to": clock.show(end),
         **msgspec.structs.asdict(found),
-        "cluster_toml": cluster_toml(groups) if groups else None,
+        "cluster_toml": None if inferred is None else cluster_text(inferred),
     }
     if directory is not None:
         directory.write(
@@ -147,6 +148,7 @@ def main(argv: list[str]) -> int:
             summary=summary,
             metrics=found.outcomes,
             workload=workload,
+            files={"cluster.toml": lambda path: used and write_cluster_file(used, path)},
         )
     if options.json:
         note_dropped_rows(workload)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from berthline.evaluate.whatif_result import GroupOutcome, Outcome, WhatIf
     from berthline.model.workload import Workload
 
+NOT_CORRECTED = "but not after correction"
+"""In a verdict that holds for a single comparison only."""
+
 MOST_SIZES = 7
 MOST_USERS = 3
 """Users shown on either side; `--json` has all."""
@@ -106,8 +109,8 @@ def best_alternative(found: WhatIf) -> Outcome | None:
         for each in found.outcomes
         if each.against_today is not None
         and each.against_today.jct.ratio is not None
-        and each.against_today.jct.high is not None
-        and each.against_today.jct.high < 1
+        and each.against_today.verdict.startswith("better")
+        and NOT_CORRECTED not in each.against_today.verdict
     ]
     return min(better, key=lambda item: item[0])[1] if better else None
 

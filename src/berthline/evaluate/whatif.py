@@ -40,7 +40,7 @@ from berthline.evaluate.whatif_models import (
     too_slow,
     with_placement,
 )
-from berthline.evaluate.whatif_outcome import Judged, outcome, user_error
+from berthline.evaluate.whatif_outcome import Judged, outcome, user_error, with_verdicts
 from berthline.evaluate.whatif_result import ClusterFacts, ModelFit, Replayed, Split, WhatIf
 from berthline.model.cluster import Cluster
 from berthline.policies.scheduler import Scheduler
@@ -49,7 +49,6 @@ from berthline.traces.usable import NEVER_STARTED
 
 if TYPE_CHECKING:
     from berthline.evaluate.whatif_days import Days
-    from berthline.model.cluster import NodeGroup
     from berthline.model.workload import Workload
 
 Progress = Callable[[int, int, str], None]
@@ -205,40 +204,31 @@ def whatif(
         error_seconds=basis.error,
         user_error_seconds=user_error(modelled, basis, np.flatnonzero(judged)),
         idle_wait_share=_idle_waits(workload, setting, np.flatnonzero(judged)),
-        outcomes=outcomes,
+        outcomes=with_verdicts(outcomes),
         left_out=[text for text in left_out if text not in alternatives],
         seed=seed,
     )
 
 
-def cluster_of(workload: Workload, found: WhatIf) -> tuple[NodeGroup, ...]:
-    """Return the groups of nodes that an answer inferred; empty = the cluster was given."""
+def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
+    """Return the cluster that an answer inferred; None = it was given."""
     if not found.cluster.findings:
-        return ()
-    return infer_cluster(workload, apart=found.models[0].pools == APART).groups
+        return None
+    return infer_cluster(workload, apart=found.models[0].pools == APART).cluster
 
 
 def _settings(
     workload: Workload, cluster: Cluster | None, begin: float, end: float
 ) -> list[_Setting]:
     """Return the clusters there may have been: the one given, or those that the log allows for."""
-    found: list[_Setting] = []
-    if cluster is not None:
-        # Pools bind only if the cluster has all that the jobs name.
-        has_pools = bool(workload.pool_names) and set(workload.pool_names) <= set(
-            cluster.pool_names
-        )
-        pool = workload.pool if has_pools else np.full(len(workload), -1, np.int32)
-        names = workload.pool_names if has_pools else ()
-        replay = make_replay(workload, pool, names, begin=begin, end=end)
-        same_speed = cluster.with_conditions({"gpu_speeds": 0})
-        return [_Setting(GIVEN, None, same_speed, replay, parts_of(replay, [same_speed]))]
     inferred = infer_cluster(workload)
-    names_of = {WHOLE: inferred}
-    has_nodes = workload.history is not None and workload.history.nodes is not None
-    if not has_nodes and len(workload.pool_names) > 1:
-        names_of[APART] = infer_cluster(workload, apart=True)
-    for name, each in names_of.items():
+    if cluster is not None:
+        return [_given(workload, cluster, inferred, begin, end)]
+    may_be = {WHOLE: inferred}
+    if not inferred.nodes and len(workload.pool_names) > 1:
+        may_be[APART] = infer_cluster(workload, apart=True)
+    found = []
+    for name, each in may_be.items():
         pools = each.cluster.pool_names
         replay = make_replay(workload, each.pool, pools, each.nodes, begin=begin, end=end)
         nodes = with_node_types(each.cluster)
@@ -246,6 +236,34 @@ def _settings(
         parts = parts_of(replay, of_pool or [nodes])
         found.append(_Setting(name, each, each.cluster, replay, parts))
     return found
+
+
+def _given(
+    workload: Workload, cluster: Cluster, inferred: InferredCluster, begin: float, end: float
+) -> _Setting:
+    """Return a cluster that was given, with the pools of jobs as far as it has them.
+
+    Jobs are bound to their partitions, or else to the pools that the log tells, as a corrected file
+    of an inferred cluster has them. Where the nodes are those of the log, jobs that run at the
+    begin are held on theirs.
+    """
+    same_speed = cluster.with_conditions({"gpu_speeds": 0})
+    pool = np.full(len(workload), -1, np.int32)
+    names: tuple[str, ...] = ()
+    for of_jobs, known in (
+        (workload.pool, workload.pool_names),
+        (inferred.pool, inferred.cluster.pool_names),
+    ):
+        if known and set(known) <= set(cluster.pool_names):
+            pool, names = of_jobs, known
+            break
+    same_nodes = cluster.num_nodes == inferred.cluster.num_nodes and bool(
+        (cluster.gpus >= inferred.cluster.gpus).all()
+    )
+    nodes = inferred.nodes if same_nodes else []
+    replay = make_replay(workload, pool, names, nodes, begin=begin, end=end)
+    used = with_node_types(same_speed) if nodes else same_speed
+    return _Setting(GIVEN, None, same_speed, replay, parts_of(replay, [used]))
 
 
 def _check_enough(setting: _Setting, days: Days, run: Run) -> None:

@@ -6,15 +6,17 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from berthline.evaluate.compare import JCT_TOLERANCE, TRADE
 from berthline.evaluate.distribution import distribution
 from berthline.evaluate.groups import SIZES, size_classes
 from berthline.evaluate.job_table import BOUND_SECONDS
+from berthline.evaluate.judge import JCT_TOLERANCE, TRADE
+from berthline.evaluate.multiple_comparisons import corrected_verdicts
 from berthline.evaluate.replay import Replay
-from berthline.evaluate.statistics import Ratio, paired_ratio, verdict
+from berthline.evaluate.statistics import Ratio, paired_ratio
 from berthline.evaluate.whatif_result import AgainstToday, GroupOutcome, Outcome
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def _against(
         could_explain=share,
         jct=jct,
         bounded_slowdown=slowdown,
-        verdict=_verdict(jct, slowdown, share),
+        verdict="",  # which depends on how many are compared
         users_longer=longer,
         users_shorter=shorter,
     )
@@ -122,16 +124,31 @@ def _noticed(group: GroupOutcome) -> int:
     return 1 if group.wait_change > 0 else -1
 
 
-def _verdict(jct: Ratio, slowdown: Ratio, share: float | None) -> str:
-    """Return what the comparison says; JCT decides, and a doubt about the model is told."""
+def with_verdicts(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return the outcomes with what they say, given that there are so many of them."""
+    against = [each.against_today for each in outcomes]
+    words = corrected_verdicts([None if each is None else each.jct for each in against])
+    return [
+        each
+        if each.against_today is None
+        else msgspec.structs.replace(
+            each,
+            against_today=msgspec.structs.replace(
+                each.against_today, verdict=said(each.against_today, text or "")
+            ),
+        )
+        for each, text in zip(outcomes, words, strict=True)
+    ]
+
+
+def said(against: AgainstToday, jct: str) -> str:
+    """Return what a comparison says; JCT decides, and a doubt about the model is told."""
+    share, slowdown, ratio = against.could_explain, against.bounded_slowdown, against.jct.ratio
     if share is None:
         return "no change"
-    lost = jct.ratio is not None and jct.ratio > JCT_TOLERANCE
-    won = slowdown.ratio is not None and slowdown.ratio < 1
-    text = TRADE if lost and won else verdict(jct)
-    if share >= DOUBTFUL:
-        return text + DOUBT
-    return text
+    won = slowdown.ratio is not None and (slowdown.high or slowdown.ratio) < 1
+    text = TRADE if won and ratio is not None and ratio > JCT_TOLERANCE else jct
+    return text + DOUBT if share >= DOUBTFUL else text
 
 
 def _daily(values: FloatColumn, baseline: FloatColumn, judged: Judged) -> Ratio:

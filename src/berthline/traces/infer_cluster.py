@@ -60,7 +60,6 @@ class InferredCluster:
 
     Attributes:
         cluster: its nodes; all GPUs are equally fast, so that recorded run times hold.
-        groups: the same as groups of equal nodes.
         pool: for each job, an index into the cluster's pools; -1 = there are none.
         findings: what it rests on.
         nodes: for each list of nodes in the history, the nodes of the cluster; empty = the log has
@@ -68,7 +67,6 @@ class InferredCluster:
     """
 
     cluster: Cluster
-    groups: tuple[NodeGroup, ...]
     pool: npt.NDArray[np.int32]  # (num_jobs,)
     findings: list[Finding]
     nodes: list[npt.NDArray[np.int64]]
@@ -87,18 +85,6 @@ def infer_cluster(workload: Workload, *, apart: bool = False) -> InferredCluster
     if history.nodes is not None and (history.nodes[known] != NOT_RECORDED).any():
         return _from_nodes(workload, history)
     return _from_use(workload, history, apart=apart and len(workload.pool_names) > 1)
-
-
-def cluster_toml(groups: tuple[NodeGroup, ...]) -> str:
-    """Return a cluster file with these groups, which may be corrected and given as `--cluster`."""
-    lines = [f'name = "{NAME}"\n\n[conditions]\ngpu_speeds = 0\n']
-    for group in groups:
-        pool = f"pool = {msgspec.json.encode(group.pool).decode()}\n" if group.pool else ""
-        lines.append(
-            f"\n[[nodes]]\ncount = {group.count}\ngpus = {group.gpus}\n"
-            f'gpu_type = "{group.gpu_type}"\n{pool}'
-        )
-    return "".join(lines)
 
 
 def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredCluster:
@@ -192,11 +178,7 @@ def _from_nodes(workload: Workload, history: History) -> InferredCluster:
             gpu_type=spelled(kinds[index]),
             pool=labels[pool_of_node[index]] if several else "",
         )
-        last = groups[-1] if groups else None
-        if last is not None and msgspec.structs.replace(last, count=1) == group:
-            groups[-1] = msgspec.structs.replace(last, count=last.count + 1)
-        else:
-            groups.append(group)
+        groups.append(group)
     pool_names = list(dict.fromkeys(group.pool for group in groups)) if several else []
     # A class that was never seen on a node goes where most jobs went.
     largest = Counter(owner[of_job[rows]].tolist()).most_common(1)[0][0]
@@ -276,4 +258,4 @@ def _cluster(
     nodes: list[npt.NDArray[np.int64]],
 ) -> InferredCluster:
     cluster = Cluster.from_groups(groups, name=NAME).with_conditions({"gpu_speeds": 0})
-    return InferredCluster(cluster, tuple(groups), pool, findings, nodes)
+    return InferredCluster(cluster, pool, findings, nodes)
