@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from berthline.evaluate.fidelity import daily_error, fidelity, grade, rank_correlation
+from berthline.evaluate.fidelity import (
+    daily_error,
+    fidelity,
+    grade,
+    group_error_factor,
+    rank_correlation,
+)
 
 
 def test_fidelity__by_hand():
@@ -45,6 +51,14 @@ def test_rank_correlation__equal_values_share_their_rank():
     # Ranks 1.5 1.5 3 4 and 1 2 3 4: covariance 4.5, squares 4.5 and 5.
     assert rank_correlation(a, b) == pytest.approx(4.5 / np.sqrt(4.5 * 5))
     assert rank_correlation(a, -b) == pytest.approx(-4.5 / np.sqrt(4.5 * 5))
+
+
+def test_group_error_factor__few_large_jobs_count_as_much_as_many_small_ones():
+    size = np.array([1] * 98 + [8] * 2)
+    recorded = np.where(size == 1, 60.0, 540.0)
+    simulated = np.where(size == 1, 60.0, 9540.0)  # 600 and 9600 with the minute
+    assert group_error_factor(simulated, recorded, size) == pytest.approx(4)
+    assert fidelity(simulated, recorded).error_factor < 1.06
 
 
 def test_daily_error__days_do_not_cancel():

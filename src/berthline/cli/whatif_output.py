@@ -88,6 +88,12 @@ def _show_summary(found: WhatIf) -> None:
     best = best_alternative(found)
     if best is None or best.against_today is None:
         text = "no alternative is better than today's scheduler beyond chance, in mean JCT."
+        today, nearest = found.outcomes[0], min(found.outcomes, key=lambda each: each.jct.mean)
+        if nearest.jct.mean < today.jct.mean:
+            text += (
+                f" The lowest is that of {nearest.scheduler}: {_hours(nearest.jct.mean)} h, "
+                f"against {_hours(today.jct.mean)} h; a longer period may tell."
+            )
     else:
         against = best.against_today
         text = (
@@ -154,11 +160,13 @@ def _show_fidelity(found: WhatIf) -> None:
             f"{found.split.how} ({counted(found.split.chosen_jobs, 'job')}).",
         )
         error = best.fidelity.error_factor
-        others = [
-            f"{model.scheduler} ({model.fidelity.error_factor:.2f})" for model in found.models[1:4]
-        ]
-        _fact("", f"A wait is off by a factor of {error:.2f} there; next: {', '.join(others)}.")
-        equal = sum(model.fidelity.error_factor == error for model in found.models[1:])
+        others = [f"{model.scheduler} ({model.distance:.2f})" for model in found.models[1:4]]
+        _fact(
+            "",
+            f"Off by a factor of {error:.2f} in single waits and of {best.size_error_factor:.2f} "
+            f"in means of sizes ({best.distance:.2f}); next: {', '.join(others)}.",
+        )
+        equal = sum(model.distance == best.distance for model in found.models[1:])
         if equal:
             _fact("", f"{counted(equal, 'other')} as close: which it is cannot be told.")
     _fact("fidelity", f"{grade(found.fidelity)}, as follows")

@@ -9,6 +9,7 @@ same jobs, so what it gets wrong is wrong on both. How wrong it is, is said besi
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,20 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
-from berthline.evaluate.fidelity import daily_error, fidelity
+from berthline.evaluate.fidelity import daily_error, fidelity, group_error_factor
 from berthline.evaluate.groups import SIZES, size_classes
 from berthline.evaluate.idle_waits import idle_wait_share
 from berthline.evaluate.replay import (
-    Part,
     Replay,
     Run,
     eligible_since,
-    make_replay,
-    nodes_of_pool,
-    parts_of,
     recorded_starts,
     run_replay,
-    with_node_types,
 )
 from berthline.evaluate.whatif_days import FEWEST_JOBS, LEAD, begin_of_replay, days_of
 from berthline.evaluate.whatif_models import (
@@ -42,13 +38,14 @@ from berthline.evaluate.whatif_models import (
 )
 from berthline.evaluate.whatif_outcome import Judged, outcome, user_error, with_verdicts
 from berthline.evaluate.whatif_result import ClusterFacts, ModelFit, Replayed, Split, WhatIf
-from berthline.model.cluster import Cluster
+from berthline.evaluate.whatif_settings import APART, Setting, settings_of
 from berthline.policies.scheduler import Scheduler
-from berthline.traces.infer_cluster import InferredCluster, infer_cluster
+from berthline.traces.infer_cluster import infer_cluster
 from berthline.traces.usable import NEVER_STARTED
 
 if TYPE_CHECKING:
     from berthline.evaluate.whatif_days import Days
+    from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
 
 Progress = Callable[[int, int, str], None]
@@ -57,31 +54,17 @@ CLOSEST = 3
 """A slow model, and any model on a large log, is tried with other placements only if it is among so
 many of the closest."""
 
-GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
-"""How the pools of a cluster were found."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Setting:
-    """A cluster with the replay on it."""
-
-    name: str
-    inferred: InferredCluster | None
-    cluster: Cluster
-    replay: Replay
-    parts: list[Part]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Fit:
     """A candidate for today's scheduler, where, and what it gave."""
 
     model: ModelFit
-    setting: _Setting
+    setting: Setting
     run: Run
 
-    def error(self) -> float:
-        return self.model.fidelity.error_factor
+    def distance(self) -> float:
+        return self.model.distance
 
 
 def whatif(
@@ -114,7 +97,7 @@ def whatif(
         TraceError: the log has no recorded starts, or too few jobs in the period.
     """
     known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
-    settings = _settings(workload, cluster, begin_of_replay(workload, begin), end + LEAD)
+    settings = settings_of(workload, cluster, begin_of_replay(workload, begin), end + LEAD)
     size = len(settings[0].replay.workload) * settings[0].cluster.num_nodes
     left_out = too_slow(size)
     candidates = models_for(workload, known)
@@ -128,7 +111,7 @@ def whatif(
     total += (CLOSEST if left_out else len(candidates)) * len(PLACEMENTS) if places else 0
     runs: dict[tuple[str, str], Run] = {}
 
-    def run(setting: _Setting, scheduler: str) -> Run:
+    def run(setting: Setting, scheduler: str) -> Run:
         if (setting.name, scheduler) not in runs:
             if progress is not None:
                 progress(len(runs), total, scheduler)
@@ -142,19 +125,28 @@ def whatif(
             )
         return runs[setting.name, scheduler]
 
-    def fit(setting: _Setting, scheduler: str, meaning: str) -> _Fit:
+    def fit(setting: Setting, scheduler: str, meaning: str) -> _Fit:
         found = run(setting, scheduler)
         _check_enough(setting, days, found)
         rows = days.chosen & ~found.rejected
-        close = fidelity(found.wait[rows], setting.replay.recorded[rows])
+        waits = found.wait[rows], setting.replay.recorded[rows]
+        close, jobs = fidelity(*waits), setting.replay.workload
+        sizes = group_error_factor(*waits, size_classes(jobs.gpus, jobs.gpu_milli)[rows])
         return _Fit(
-            ModelFit(scheduler=scheduler, meaning=meaning, pools=setting.name, fidelity=close),
+            ModelFit(
+                scheduler=scheduler,
+                meaning=meaning,
+                pools=setting.name,
+                fidelity=close,
+                size_error_factor=sizes,
+                distance=math.sqrt(close.error_factor * sizes),
+            ),
             setting,
             found,
         )
 
     fits = [fit(s, text, meaning) for s in settings for text, meaning in candidates.items()]
-    fits.sort(key=_Fit.error)
+    fits.sort(key=_Fit.distance)
     if places:
         fits += [
             fit(each.setting, with_placement(each.model.scheduler, placement), each.model.meaning)
@@ -162,7 +154,7 @@ def whatif(
             if rank < CLOSEST or not (left_out or each.model.scheduler in SLOW)
             for placement in PLACEMENTS
         ]
-        fits.sort(key=_Fit.error)
+        fits.sort(key=_Fit.distance)
     model, setting, modelled = fits[0].model, fits[0].setting, fits[0].run
     # What is compared is the order and the discipline: all place jobs as today's scheduler does.
     placement = Scheduler.parse(model.scheduler).placement
@@ -217,56 +209,7 @@ def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
     return infer_cluster(workload, apart=found.models[0].pools == APART).cluster
 
 
-def _settings(
-    workload: Workload, cluster: Cluster | None, begin: float, end: float
-) -> list[_Setting]:
-    """Return the clusters there may have been: the one given, or those that the log allows for."""
-    inferred = infer_cluster(workload)
-    if cluster is not None:
-        return [_given(workload, cluster, inferred, begin, end)]
-    may_be = {WHOLE: inferred}
-    if not inferred.nodes and len(workload.pool_names) > 1:
-        may_be[APART] = infer_cluster(workload, apart=True)
-    found = []
-    for name, each in may_be.items():
-        pools = each.cluster.pool_names
-        replay = make_replay(workload, each.pool, pools, each.nodes, begin=begin, end=end)
-        nodes = with_node_types(each.cluster)
-        of_pool = [nodes_of_pool(nodes, index) for index in range(len(pools))]
-        parts = parts_of(replay, of_pool or [nodes])
-        found.append(_Setting(name, each, each.cluster, replay, parts))
-    return found
-
-
-def _given(
-    workload: Workload, cluster: Cluster, inferred: InferredCluster, begin: float, end: float
-) -> _Setting:
-    """Return a cluster that was given, with the pools of jobs as far as it has them.
-
-    Jobs are bound to their partitions, or else to the pools that the log tells, as a corrected file
-    of an inferred cluster has them. Where the nodes are those of the log, jobs that run at the
-    begin are held on theirs.
-    """
-    same_speed = cluster.with_conditions({"gpu_speeds": 0})
-    pool = np.full(len(workload), -1, np.int32)
-    names: tuple[str, ...] = ()
-    for of_jobs, known in (
-        (workload.pool, workload.pool_names),
-        (inferred.pool, inferred.cluster.pool_names),
-    ):
-        if known and set(known) <= set(cluster.pool_names):
-            pool, names = of_jobs, known
-            break
-    same_nodes = cluster.num_nodes == inferred.cluster.num_nodes and bool(
-        (cluster.gpus >= inferred.cluster.gpus).all()
-    )
-    nodes = inferred.nodes if same_nodes else []
-    replay = make_replay(workload, pool, names, nodes, begin=begin, end=end)
-    used = with_node_types(same_speed) if nodes else same_speed
-    return _Setting(GIVEN, None, same_speed, replay, parts_of(replay, [used]))
-
-
-def _check_enough(setting: _Setting, days: Days, run: Run) -> None:
+def _check_enough(setting: Setting, days: Days, run: Run) -> None:
     """Raise unless there are jobs to choose a model on, and to judge it by."""
     for mask in (days.chosen, days.judged):
         jobs, fit = int(mask.sum()), int((mask & ~run.rejected).sum())
@@ -280,7 +223,7 @@ def _check_enough(setting: _Setting, days: Days, run: Run) -> None:
 
 
 def _basis(
-    setting: _Setting, days: Days, modelled: Run, begin: float, end: float, seed: int
+    setting: Setting, days: Days, modelled: Run, begin: float, end: float, seed: int
 ) -> Judged:
     replay = setting.replay
     measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
@@ -311,7 +254,7 @@ def _by_size(replay: Replay, mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArr
 
 
 def _idle_waits(
-    workload: Workload, setting: _Setting, judged: npt.NDArray[np.int64]
+    workload: Workload, setting: Setting, judged: npt.NDArray[np.int64]
 ) -> float | None:
     """Return the share of recorded waits beside enough free GPUs, of some jobs of the replay."""
     cluster, start = setting.cluster, recorded_starts(workload)

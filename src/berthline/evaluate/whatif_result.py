@@ -58,12 +58,24 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate for today's scheduler, on the jobs that the choice is made on."""
+    """A candidate for today's scheduler, on the jobs that the choice is made on.
+
+    Attributes:
+        scheduler: its text.
+        meaning: what it stands for.
+        pools: which cluster it ran on, where several are possible.
+        fidelity: its waits against the recorded ones.
+        size_error_factor: by which factor mean waits of size classes are off.
+        distance: geometric mean of both error factors, by which models are ranked: single waits
+            alone would let a model win that starves the few large jobs.
+    """
 
     scheduler: str
     meaning: str
     pools: str
     fidelity: Fidelity
+    size_error_factor: float
+    distance: float
 
 
 class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
