@@ -14,6 +14,8 @@ from berthline.learn.layout import Layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from berthline.model.workload import Workload
+
 
 class Environments:
     """Environments that step together, for learning.
@@ -76,6 +78,10 @@ class Environments:
     def scores(self, envs: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
         """Return what became of episodes that ended in the last step."""
         return dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
+
+    def workload(self, env: int) -> Workload:
+        """Return the jobs of the episode that an environment is in."""
+        return self._envs.workload(env)
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of episodes that have not begun; see `SchedulingVectorEnv.set_load`."""

@@ -1,0 +1,316 @@
+"""Trainer: the loop around an algorithm, with validation, checkpoints and an end.
+
+The policy that counts is the one with the highest mean return on VAL; a run that began from another
+policy (a warm start) keeps that one until it is beaten there, so it never ends below it on VAL.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+
+from berthline.errors import ConfigError
+from berthline.evaluate.statistics import paired_ratio, verdict
+from berthline.learn import checkpoint
+from berthline.learn.algorithms import config_of, make_algorithm
+from berthline.learn.environments import Environments
+from berthline.learn.layout import Layout
+from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.run_files import RunFiles
+from berthline.learn.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from berthline.learn.algorithm import Algorithm
+
+
+class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A training run.
+
+    Attributes:
+        algorithm: its name.
+        seat: of the environments.
+        options: of the environments.
+        settings: of the algorithm; what is not given has its default.
+        network: shape of the networks.
+        num_envs: environments that step together.
+        steps: environment steps in all.
+        seed: of the run: weights, draws and episodes.
+        validate_every: steps between validations.
+        val_episodes: episodes of VAL.
+        report_episodes: episodes of REPORT.
+        patience: validations without a better one after which the run ends; 0 = never.
+        least_gain: how much better, as a share of the best return's size, counts.
+        threads: of torch and of the environments.
+    """
+
+    algorithm: str
+    seat: str
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    network: NetworkConfig = NetworkConfig()
+    num_envs: int = 256
+    steps: int = 1_000_000
+    seed: int = 0
+    validate_every: int = 100_000
+    val_episodes: int = 64
+    report_episodes: int = 128
+    patience: int = 0
+    least_gain: float = 0.0
+    threads: int = 1
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is at, for those who watch.
+
+    Attributes:
+        step: environment steps done.
+        steps: in all.
+        seconds: since this process began to train.
+        steps_per_second: since then.
+        log: of the last iteration.
+        val: mean return of the last validation; None = there was none yet.
+        best: of the best.
+        against: verdict on mean JCT against the best heuristic on VAL.
+    """
+
+    step: int
+    steps: int
+    seconds: float
+    steps_per_second: float
+    log: dict[str, float]
+    val: float | None
+    best: float | None
+    against: str
+
+
+class Trainer:
+    """A run in a directory, from its beginning or from its last checkpoint.
+
+    Args:
+        config: what to do.
+        path: the run's directory, which exists.
+        resume: go on from its last checkpoint.
+        init_from: run directory or checkpoint whose policy is begun from.
+
+    Raises:
+        ConfigError: there is no checkpoint to go on from, or it is of other observations.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        path: Path,
+        *,
+        resume: bool = False,
+        init_from: Path | None = None,
+    ) -> None:
+        if not 0 <= config.seed < MOST_RUNS:
+            raise ConfigError(f"the seed is {config.seed}", expected=f"0 to {MOST_RUNS - 1}")
+        torch.set_num_threads(config.threads)
+        self.config, self.path = config, path
+        envs = Environments(
+            config.seat,
+            num=config.num_envs,
+            seed=config.seed * TRAIN_SEEDS,
+            options=config.options,
+            num_threads=config.threads,
+        )
+        self.layout = envs.layout
+        settings = config_of(config.algorithm, config.settings)
+        self.algorithm: Algorithm = make_algorithm(
+            config.algorithm, envs, config.network, settings, seed=config.seed
+        )
+        self._val = Validation(
+            config.seat, config.options, part="val", episodes=config.val_episodes
+        )
+        self._best: float | None = None
+        self._last_val: float | None = None
+        self._without_gain = 0
+        self._next_validation = 0
+        self._against = ""
+        if resume:
+            self._resume(path / "checkpoints")
+        elif init_from is not None:
+            self.algorithm.policy.load_state_dict(_policy_tensors(init_from, self.layout))
+        self.files = RunFiles(path, step=self.algorithm.steps)
+        self._heuristics = self._val.heuristics()
+
+    def run(
+        self,
+        report: Callable[[Progress], None] = lambda _: None,
+        must_stop: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any] | None:
+        """Train, and return the summary; None = it was stopped, and can be resumed.
+
+        Args:
+            report: called after every iteration.
+            must_stop: asked after every iteration.
+        """
+        config, algorithm = self.config, self.algorithm
+        began, first = time.monotonic(), algorithm.steps
+        if self._best is None:
+            self._validate()
+        while algorithm.steps < config.steps and not self._has_ended():
+            log = algorithm.iterate(algorithm.steps / config.steps)
+            seconds = time.monotonic() - began
+            speed = (algorithm.steps - first) / seconds
+            self.files.log(algorithm.steps, {**log, "charts/SPS": speed})
+            if algorithm.steps >= self._next_validation or algorithm.steps >= config.steps:
+                self._validate()
+            report(
+                Progress(
+                    step=algorithm.steps,
+                    steps=config.steps,
+                    seconds=seconds,
+                    steps_per_second=speed,
+                    log=log,
+                    val=self._last_val,
+                    best=self._best,
+                    against=self._against,
+                )
+            )
+            if must_stop():
+                self._save("last")
+                self.files.close()
+                return None
+        self._save("last")
+        summary = self._summary()
+        self.files.write_json("summary.json", summary)
+        self.files.close()
+        return summary
+
+    def _has_ended(self) -> bool:
+        return 0 < self.config.patience <= self._without_gain
+
+    def _validate(self) -> None:
+        step = self.algorithm.steps
+        scores = self._val.policy(self.config.algorithm, self.algorithm.policy)
+        value = sum(scores.episode_return) / len(scores.episode_return)
+        self._last_val = value
+        rival = best_of(self._heuristics, "mean_jct")
+        ratio = paired_ratio(scores.metrics["mean_jct"], rival.metrics["mean_jct"])
+        self._against = f"mean JCT {verdict(ratio)} against {rival.name}"
+        values = {
+            "val/return": value,
+            **{f"val/{metric}": scores.mean(metric) for metric in scores.metrics},
+            "val/jct_against_best_heuristic": ratio.ratio or 0.0,
+        }
+        self.files.log(step, values)
+        self.files.add_to_curve(step, {k.removeprefix("val/"): v for k, v in values.items()})
+        self._next_validation = step + self.config.validate_every
+        needed = (
+            None if self._best is None else self._best + self.config.least_gain * abs(self._best)
+        )
+        if needed is None or value > needed:
+            self._best, self._without_gain = value, 0
+            self._save("best")
+        else:
+            self._without_gain += 1
+        self._save("last")
+
+    def _save(self, kind: str) -> None:
+        facts = {
+            "algorithm": self.config.algorithm,
+            "config": msgspec.to_builtins(self.config),
+            "layout": msgspec.to_builtins(self.layout),
+            "layout_sha256": self.layout.sha256,
+            "state": self.algorithm.state(),
+            "trainer": {
+                "best": self._best,
+                "last_val": self._last_val,
+                "without_gain": self._without_gain,
+                "next_validation": self._next_validation,
+                "against": self._against,
+            },
+        }
+        checkpoint.save(
+            self.path / "checkpoints", kind, self.algorithm.steps, self.algorithm.tensors(), facts
+        )
+
+    def _resume(self, directory: Path) -> None:
+        found = checkpoint.find(directory, "last")
+        if found is None:
+            raise ConfigError(
+                "there is no checkpoint to go on from",
+                where=str(directory),
+                hint="leave --resume away to begin a new run",
+            )
+        loaded = checkpoint.load(found)
+        msgspec.convert(loaded.facts["layout"], Layout).check_same(self.layout, where=str(found))
+        self.algorithm.restore(loaded)
+        trainer = loaded.facts["trainer"]
+        self._best, self._last_val = trainer["best"], trainer["last_val"]
+        self._without_gain = trainer["without_gain"]
+        self._next_validation = trainer["next_validation"]
+        self._against = trainer["against"]
+
+    def _summary(self) -> dict[str, Any]:
+        """Measure the best policy on REPORT, once."""
+        config = self.config
+        path = checkpoint.find(self.path / "checkpoints", "best")
+        if path is None:
+            raise ConfigError("the best checkpoint has gone", where=str(self.path))
+        best = Network(self.layout, config.network, outputs=self.algorithm.policy.outputs)
+        best.load_state_dict(checkpoint.load(path).part("policy"))
+        report = Validation(
+            config.seat, config.options, part="report", episodes=config.report_episodes
+        )
+        ours = report.policy(config.algorithm, best)
+        # The rival is chosen on VAL as the policy was, and both are measured here.
+        chosen = best_of(self._heuristics, "mean_jct").name
+        others = [report.random(), *report.heuristics([h.name for h in self._heuristics])]
+        return {
+            "algorithm": config.algorithm,
+            "seat": config.seat,
+            "seed": config.seed,
+            "steps": self.algorithm.steps,
+            "best_checkpoint": path.name,
+            "val_return": self._best,
+            "layout_sha256": self.layout.sha256,
+            "best_heuristic": chosen,
+            "report": {
+                "episodes": config.report_episodes,
+                "policy": {metric: ours.mean(metric) for metric in ours.metrics},
+                "against": {other.name: against(ours, other) for other in others},
+            },
+        }
+
+
+def best_of(scores: list[Scores], metric: str) -> Scores:
+    """Return who has the lowest mean of a metric."""
+    return min(scores, key=lambda one: one.mean(metric))
+
+
+def against(ours: Scores, theirs: Scores) -> dict[str, Any]:
+    """Return paired ratios on the same episodes, and what they say."""
+    found: dict[str, Any] = {}
+    for metric, values in ours.metrics.items():
+        ratio = paired_ratio(values, theirs.metrics[metric])
+        found[metric] = {
+            "mean": theirs.mean(metric),
+            **msgspec.to_builtins(ratio),
+            "verdict": verdict(ratio, higher_is_better=metric == "utilization"),
+        }
+    return found
+
+
+def _policy_tensors(path: Path, layout: Layout) -> dict[str, Any]:
+    """Return the policy of a checkpoint, or of a run's best one.
+
+    Raises:
+        ConfigError: there is none, or it was trained on other observations.
+    """
+    found = path if (path / "checkpoint.json").is_file() else None
+    for kind in ("best", "last"):
+        found = found or checkpoint.find(path / "checkpoints", kind)
+    if found is None:
+        raise ConfigError("no checkpoint to begin from", where=str(path))
+    loaded = checkpoint.load(found)
+    msgspec.convert(loaded.facts["layout"], Layout).check_same(layout, where=str(found))
+    return loaded.part("policy")

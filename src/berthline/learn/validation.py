@@ -1,0 +1,164 @@
+"""Validation: what a policy is worth on episodes that it has not learned from.
+
+There are two sets of episodes: VAL, on which checkpoints are compared with each other, and REPORT,
+on which the chosen one is measured once. They share no seed with each other or with training; of a
+trace, VAL is cut from its validation part and REPORT from its test part. Every policy and heuristic
+gets the same episodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import torch
+
+from berthline.learn.environments import Environments
+from berthline.learn.masked import MaskedCategorical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from berthline.learn.networks import Network
+    from berthline.model.workload import Workload
+
+TRAIN_SEEDS, VAL_SEED, REPORT_SEED = 1_000_000, 900_000_000, 950_000_000
+"""Training run s has the seeds s * TRAIN_SEEDS, + 1, ...; those of VAL and REPORT are the same for
+all runs, so that runs can be compared with each other."""
+
+MOST_RUNS = VAL_SEED // TRAIN_SEEDS
+
+HEURISTICS = (
+    "random+skip",
+    "fcfs",
+    "fcfs+easy",
+    "sjf+easy",
+    "smallest-first+easy",
+    "smallest-area+easy",
+    "wfp3+easy",
+    "f1+easy",
+)
+BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "lcfs+skip")
+"""Those that need no run times."""
+
+METRICS = ("mean_jct", "mean_wait", "mean_bounded_slowdown", "utilization", "makespan")
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a set of episodes, one number each.
+
+    Attributes:
+        name: of the policy or scheduler.
+        episode_return: sum of rewards; empty where a scheduler ran outside of the environment.
+        metrics: by name, see METRICS.
+    """
+
+    name: str
+    episode_return: list[float]
+    metrics: dict[str, list[float]]
+
+    def mean(self, metric: str) -> float:
+        """Return the mean over episodes."""
+        return float(np.mean(self.metrics[metric]))
+
+
+class Validation:
+    """One of the two sets of episodes.
+
+    Args:
+        seat: of the environments.
+        options: of the environments.
+        part: `val` or `report`.
+        episodes: how many.
+    """
+
+    def __init__(self, seat: str, options: Mapping[str, Any], *, part: str, episodes: int) -> None:
+        given = dict(options)
+        if given.get("split") is not None:
+            given["split"] = "validation" if part == "val" else "test"
+        self._seat, self._options, self.episodes = seat, given, episodes
+        self._seed = VAL_SEED if part == "val" else REPORT_SEED
+
+    def _environments(self) -> Environments:
+        return Environments(self._seat, num=self.episodes, seed=self._seed, options=self._options)
+
+    def run(self, name: str, choose: Callable[[Environments], npt.NDArray[np.int64]]) -> Scores:
+        """Let somebody decide in every episode, to its end."""
+        envs = self._environments()
+        left = np.ones(self.episodes, np.bool_)
+        returns: npt.NDArray[np.float64] = np.zeros(self.episodes)
+        metrics = {metric: np.zeros(self.episodes) for metric in METRICS}
+        while left.any():
+            _, terminated, truncated = envs.step(choose(envs))
+            over = np.flatnonzero((terminated | truncated) & left)
+            if not over.size:
+                continue
+            left[over] = False
+            scores = envs.scores(over)
+            returns[over] = scores["return"]
+            for metric, values in metrics.items():
+                values[over] = scores[metric]
+        return Scores(
+            name=name,
+            episode_return=returns.tolist(),
+            metrics={metric: values.tolist() for metric, values in metrics.items()},
+        )
+
+    def policy(self, name: str, network: Network) -> Scores:
+        """Return the scores of a policy that takes the best-scored action."""
+
+        @torch.no_grad()
+        def choose(envs: Environments) -> npt.NDArray[np.int64]:
+            scores, _ = network(torch.from_numpy(envs.observations))
+            mask = torch.from_numpy(envs.masks)
+            chosen: npt.NDArray[np.int64] = MaskedCategorical(scores[..., 0], mask).mode().numpy()
+            return chosen
+
+        return self.run(name, choose)
+
+    def random(self) -> Scores:
+        """Return the scores of somebody who takes any allowed action."""
+        draws = np.random.Generator(np.random.Philox(self._seed))
+
+        def choose(envs: Environments) -> npt.NDArray[np.int64]:
+            noise = draws.random(envs.masks.shape)
+            chosen: npt.NDArray[np.int64] = np.where(envs.masks, noise, -1.0).argmax(axis=1)
+            return chosen
+
+        return self.run("random action", choose)
+
+    def workloads(self) -> list[Workload]:
+        """Return the jobs of every episode."""
+        envs = self._environments()
+        return [envs.workload(env) for env in range(self.episodes)]
+
+    def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
+        """Return the scores of schedulers on the same episodes, with the same knowledge."""
+        from berthline.sim.simulate import simulate
+
+        plan = self._environments().plan
+        if schedulers is None:
+            known = plan.options.knowledge != "none"
+            schedulers = HEURISTICS if known else BLIND_HEURISTICS
+        workloads = self.workloads()
+        found = []
+        for scheduler in schedulers:
+            metrics: dict[str, list[float]] = {metric: [] for metric in METRICS}
+            for workload in workloads:
+                run = simulate(
+                    workload, plan.cluster, scheduler, knowledge=plan.options.knowledge
+                ).metrics()
+                values = (
+                    run.jct.mean,
+                    run.wait.mean,
+                    run.bounded_slowdown.mean,
+                    run.utilization.gpu,
+                    run.makespan,
+                )
+                for metric, value in zip(METRICS, values, strict=True):
+                    metrics[metric].append(value)
+            found.append(Scores(name=scheduler, episode_return=[], metrics=metrics))
+        return found
