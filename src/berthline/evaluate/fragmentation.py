@@ -80,7 +80,8 @@ def mean_fragmentation(
         parts = partly + changes[1].cumsum(dtype=np.int32)
         values = np.divide(parts, frees, out=np.zeros(len(parts)), where=frees > 0)
         times = count(time)
-        area += value * float(times[0] - since) + float(values[:-1] @ np.diff(times))
+        # Not a dot product: those of libraries sum in an order that depends on the number of cores.
+        area += value * float(times[0] - since) + float((values[:-1] * np.diff(times)).sum())
         partly, with_free = int(parts[-1]), int(frees[-1])
         value, since = float(values[-1]), float(times[-1])
     area += value * (last - since)
