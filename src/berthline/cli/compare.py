@@ -66,7 +66,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
       berthline compare trace.swf --cluster my.toml --continuous
-      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8 --out runs/sweep
+      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
       berthline compare synthetic --by size --energy-rate tariff.csv
     """
 

@@ -47,7 +47,8 @@ SETTINGS = ("estimate_error=1",)
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compare eleven schedulers on the same synthetic jobs and say which does best.
 
-    Takes a few seconds, and needs no files, network or GPU.
+    Takes less than a minute, and needs no files, network or GPU. It ends with a report: a page
+    with verdict, tables and figures, which any browser opens.
 
     Example:
       berthline demo
@@ -57,6 +58,8 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     json: Json = False
     out: Annotated[str, arg(metavar="DIR")] = "runs/demo"
     """Where the results go; an earlier demo there is replaced."""
+    tables_only: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Leave out the report."""
 
 
 def main(argv: list[str]) -> int:
@@ -102,6 +105,7 @@ def main(argv: list[str]) -> int:
         workload=grid.cells[0].source,
         files=tables_of(results),
     )
+    page = "" if options.tables_only else report_of(directory)
     if options.json:
         print_json(comparison)
         return 0
@@ -111,12 +115,24 @@ def main(argv: list[str]) -> int:
         {
             "took": f"{time.monotonic() - started:.1f} s",
             "results": str(directory.path),
+            "report": f"{page} (open it in a browser)" if page else "",
             "next": "berthline sim synthetic --scheduler sjf+easy",
             " ": "berthline compare TRACE.swf --cluster uniform:16x8:V100 --windows 8",
             "  ": "berthline policies",
         }
     )
     return 0
+
+
+def report_of(directory: RunDirectory) -> str:
+    """Write the report about the results, and return where it is."""
+    from berthline.cli.report import note_lacking
+    from berthline.report.write_report import write_report
+
+    with progress("report") as shown:
+        report = write_report(directory.path, progress=shown)
+    note_lacking(report.lacking)
+    return str(report.page)
 
 
 def verdict_sentence(comparison: Comparison) -> str:

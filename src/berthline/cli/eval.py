@@ -69,7 +69,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Examples:
       berthline eval sjf+easy --windows 20 --window-jobs 1000
       berthline eval runs/compare --against fcfs+easy,wfp3+easy --out runs/eval
-      berthline eval sjf+easy --workload trace.swf --cluster my.toml --gap 5m --windows 3
+      berthline eval sjf+easy --workload trace.swf --gap 5m --windows 3
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN")]

@@ -5,9 +5,9 @@
     metrics.jsonl     one line for each run
     summary.json      the object that `--json` prints
     events.parquet    the schedule log; of a comparison, those of the first window (run_tables.py)
-    jobs.parquet      of a comparison: one row for each run and job
-    cluster.toml      of a comparison: the cluster of the first window
-    workload.parquet  of a comparison: the jobs of the first window
+    jobs.parquet      one row for each run and job
+    cluster.toml      the cluster, of a comparison that of the first window
+    workload.parquet  the jobs, of a comparison those of the first window
     figures/          what `berthline report` has drawn
     report.html       likewise
     runs.partial      of an unfinished comparison: the runs that are done (kept_runs.py)
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 FILES = ("config.toml", "meta.json", "events.parquet", "metrics.jsonl", "summary.json")
-"""What every run of one scheduler leaves behind."""
+"""What every run leaves behind."""
 
 TABLES = ("jobs.parquet", "cluster.toml", "workload.parquet")
-"""What a comparison leaves behind beside them."""
+"""What sim, compare, eval and demo leave behind beside them."""
 
 REPORT = ("figures", "report.html")
 """What is added to a run afterwards."""

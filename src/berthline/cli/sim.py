@@ -54,6 +54,7 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.run_tables import tables_of_run
 from berthline.cli.sim_facts import (
     disturbances,
     rejected_by_reason,
@@ -179,6 +180,7 @@ def main(argv: list[str]) -> int:
             metrics=[summary],
             log=result.log,
             workload=workload,
+            files=tables_of_run(result),
         )
     if options.json:
         note_dropped_rows(workload)
