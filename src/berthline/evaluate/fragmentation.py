@@ -96,10 +96,9 @@ def _changes(
     In chunks of time, to bound memory.
     """
     stops = np.argsort(ran.stop, kind="stable").astype(np.int32)
-    stop_times = ran.stop[stops]
     cuts = np.append(ran.begin[_STRETCHES_PER_CHUNK::_STRETCHES_PER_CHUNK], np.inf)
     start_cuts = np.append(0, np.searchsorted(ran.begin, cuts))
-    stop_cuts = np.append(0, np.searchsorted(stop_times, cuts))
+    stop_cuts = np.append(0, np.searchsorted(ran.stop, cuts, sorter=stops))
     bounds = np.append(-np.inf, cuts)
     for k in range(len(cuts)):
         starting = np.arange(start_cuts[k], start_cuts[k + 1])
