@@ -120,6 +120,23 @@ def test_a_trace_is_split_by_time(run, long_trace, tmp_path):
     assert "caution    RUN was the best of a comparison" in shown
 
 
+def test_continuous(run, long_trace):
+    argv = ("--workload", str(long_trace), "--cluster", "uniform:2x8", "--continuous")
+    outcome = run("eval", "sjf+easy", *argv, "--blocks", "8")
+    assert (outcome.code, outcome.err) == (0, "")
+    text = " ".join(outcome.out.split())
+    assert "a VAL run, and a REPORT run of" in text
+    assert "on 8 blocks of the REPORT run: mean JCT" in text
+    refused = run("eval", "sjf+easy", *argv, "--windows", "3")
+    assert refused.code == 2
+    assert "a continuous run has no windows" in refused.err
+
+
+def test_idle_clusters_are_cautioned(run):
+    argv = ("--windows", "6", "--window-jobs", "30", "--load", "0.05", "--against", "fcfs")
+    assert "caution    no job ever waited" in run("eval", "sjf", *argv).out
+
+
 def test_without_run_times(run):
     argv = ("eval", "lcfs", "--windows", "2", "--window-jobs", "40", "--knowledge", "none")
     outcome = run(*argv, "--json")

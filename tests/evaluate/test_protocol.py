@@ -108,6 +108,18 @@ def test_parts_of_a_trace_are_apart_in_time() -> None:
     assert val.window(1)[1] > 0  # on the clock of the part
 
 
+def test_continuous_runs_are_judged_in_blocks() -> None:
+    cells = generated_cells(make, CLUSTER, seed=0, windows=1, load=1.1)
+    names = ["sjf+easy", "fcfs", "fcfs+easy"]
+    settings = RunSettings(keeps_jobs=True)
+    found = evaluation_of(run_grid(Grid(cells, names, [0], settings, continuous=True, blocks=6)))
+    judged = found.against_rival.jct_mean
+    among = found.report.schedulers[0].against_baseline.jct_mean
+    assert judged.windows == 6
+    assert (judged.ratio, judged.low, judged.high) == (among.ratio, among.low, among.high)
+    assert judged.p_adjusted == judged.p_value
+
+
 @pytest.mark.parametrize(
     ("jobs", "windows", "window_jobs", "expected"),
     [

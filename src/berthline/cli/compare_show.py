@@ -54,7 +54,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     )
     print_table(values_table(comparison))
     if len(comparison.schedulers) > 1:
-        parts = _parts(comparison)
+        parts = parts_of(comparison)
         interval = ", with 95 % intervals" if parts > 1 else ""
         over = f" over {parts} blocks of jobs" if comparison.continuous else ""
         print(f"\nagainst {comparison.baseline}{interval}{over}:\n")
@@ -66,11 +66,11 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     counts = comparison.schedulers[0].jobs
     print_facts(
         {
-            "caution": _wrapped(_caution(comparison)),
+            "caution": wrapped(caution_of(comparison)),
             "correction": _correction(comparison),
-            "power": _wrapped(_power(comparison)),
+            "power": wrapped(_power(comparison)),
             "bound": bound_in_words(comparison),
-            "oracle": _wrapped(_oracle(comparison)),
+            "oracle": wrapped(_oracle(comparison)),
             "jobs": job_counts(counts),
             "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
         }
@@ -194,7 +194,7 @@ def _words(judgement: Judgement) -> Text:
     return Text(text, style)
 
 
-def _parts(comparison: Comparison) -> int:
+def parts_of(comparison: Comparison) -> int:
     """Return how many windows, or blocks, the differences are over."""
     return comparison.schedulers[0].against_baseline.jct_mean.windows
 
@@ -245,7 +245,7 @@ def _oracle(comparison: Comparison) -> str:
     )
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
     """Return the text of a fact in lines that fit, as `print_facts` indents them."""
     return textwrap.fill(
         text,
@@ -257,11 +257,11 @@ def _wrapped(text: str) -> str:
     ).lstrip()
 
 
-def _caution(comparison: Comparison) -> str:
-    """Return how far the comparison can be trusted; empty when it can."""
+def caution_of(comparison: Comparison) -> str:
+    """Return how far a comparison can be trusted; empty when it can."""
     from berthline.evaluate.statistics import FEW_WINDOWS
 
-    parts, what = _parts(comparison), "blocks" if comparison.continuous else "windows"
+    parts, what = parts_of(comparison), "blocks" if comparison.continuous else "windows"
     if all(result.metrics.wait.max == 0 for result in comparison.schedulers):
         return (
             "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from tyro.conf import Positional, arg
 
 from berthline.cli.compare import make_runs, read_schedulers
-from berthline.cli.compare_show import bound_in_words, change_in_words, values_table
-from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
+from berthline.cli.conditions import ConditionOption, json_of, with_conditions
 from berthline.cli.eval_run import JudgedRun, read_run
+from berthline.cli.eval_show import sentence, show
 from berthline.cli.options import (
     Force,
     Format,
@@ -30,17 +29,10 @@ from berthline.cli.options import (
     whole,
 )
 from berthline.cli.output import (
-    BEST,
-    NARROWEST,
-    counted,
-    fold_scheduler,
-    new_table,
     note,
     note_dropped_rows,
     print_facts,
     print_json,
-    print_table,
-    seconds,
     trace_facts,
 )
 from berthline.cli.run_directory import open_directory
@@ -57,6 +49,8 @@ if TYPE_CHECKING:
 
 WORKLOAD, CLUSTER, KNOWLEDGE = "synthetic", "uniform:8x8:V100", "estimate"
 """What is used when neither the options nor the run say anything."""
+
+WINDOWS = 20
 
 
 class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +82,11 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         arg(metavar="CLUSTER", help_behavior_hint=f"(default: that of the run, or {CLUSTER})"),
     ] = None
     """uniform:NODESxGPUS[:TYPE], a preset, a TOML file, or a publisher's node list."""
-    windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 20
+    windows: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--windows", lowest=1),
+        arg(help_behavior_hint=f"(default: {WINDOWS})"),
+    ] = None
     """How many VAL windows, and as many REPORT windows."""
     window_jobs: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
@@ -96,6 +94,11 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         arg(help_behavior_hint="(default: 1000, or all that the trace has)"),
     ] = None
     """Jobs in each window; those of a trace are spread over its parts."""
+    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    """One VAL run and one REPORT run in place of windows, which start on an empty cluster; judged
+    in blocks of jobs. A generator's has --window-jobs jobs."""
+    blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
+    """Into how many blocks a continuous run is cut, in the order of submission."""
     gap: Annotated[str, arg(metavar="TIME")] = "1d"
     """Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0."""
     knowledge: Annotated[
@@ -142,7 +145,12 @@ def main(argv: list[str]) -> int:
         cells,
         names,
         [options.seed],
-        RunSettings(knowledge=resolved["knowledge"], keeps_jobs=directory is not None),
+        RunSettings(
+            knowledge=resolved["knowledge"],
+            keeps_jobs=directory is not None or options.continuous,
+        ),
+        continuous=options.continuous,
+        blocks=options.blocks,
     )
     config = {
         **msgspec.structs.asdict(options),
@@ -225,6 +233,7 @@ def cells_of(options: Eval, resolved: dict[str, Any]) -> list[Cell]:
     from berthline.traces.workload_argument import is_generator, resolve_workload
 
     gap_seconds = duration("--gap", options.gap)
+    windows = options.windows or (1 if options.continuous else WINDOWS)
     cluster: Cluster = resolve_cluster(resolved["cluster"], note)
     if resolved.get("conditions"):
         cluster = cluster.with_conditions(resolved["conditions"])
@@ -251,14 +260,14 @@ def cells_of(options: Eval, resolved: dict[str, Any]) -> list[Cell]:
             lambda seed: make(seed, resolved["window_jobs"]),
             cluster,
             seed=options.seed,
-            windows=options.windows,
+            windows=windows,
             load=load,
         )
     trace = make(options.seed, None)
     return trace_cells(
         trace if load is None else scale_to_load(trace, cluster, load),
         cluster,
-        windows=options.windows,
+        windows=windows,
         window_jobs=resolved["window_jobs"],
         gap_seconds=gap_seconds,
         load=load,
@@ -293,69 +302,3 @@ def caution(judged: JudgedRun, workload: str) -> str:
     if judged.verb not in ("compare", "demo") or is_generator(workload):
         return ""
     return "RUN was the best of a comparison; if that was on this trace, it has seen REPORT"
-
-
-def sentence(evaluation: Evaluation) -> str:
-    """Return the verdict in a sentence, with all that a gain must not be paid for with."""
-    against, report = evaluation.against_rival, evaluation.report
-    others = ", ".join(
-        f"{name} {change_in_words(ratio)} %"
-        for name, ratio in (
-            ("JCT p99", against.jct_p99),
-            ("bounded slowdown", against.bounded_slowdown_mean),
-            ("makespan", against.makespan),
-            ("GPU use", against.utilization),
-        )
-    )
-    trade = "; it trades JCT for slowdown" if evaluation.trades else ""
-    return (
-        f"{evaluation.run} against {evaluation.rival}, the best of "
-        f"{counted(len(evaluation.candidates), 'rival')} on VAL, on "
-        f"{counted(report.windows, 'REPORT window')}: mean JCT {against.jct_mean.verdict}; "
-        f"{others}{trade}"
-    )
-
-
-def show(evaluation: Evaluation, cluster: Cluster) -> None:
-    """Print an evaluation for people."""
-    report = evaluation.report
-    few, many = min(report.window_jobs), max(report.window_jobs)
-    print(
-        f"{report.workload} on {report.cluster} ({counted(cluster.total_gpus, 'GPU')})"
-        f"{'' if report.load is None else f', at load {report.load:g}'}\n"
-        f"{counted(report.windows, 'VAL window')} and as many REPORT windows of "
-        f"{'' if few == many else f'{few:,} to '}{counted(many, 'job')}\n"
-        f"knowledge {report.knowledge}, seed {report.seed}; times in seconds, "
-        f"means over windows; {BEST} best\n"
-        f"{header_of(report.conditions)}"
-    )
-    table = new_table("rivals on VAL", "mean JCT")
-    for candidate in evaluation.candidates:
-        mark = BEST if candidate.scheduler == evaluation.rival else ""
-        table.add_row(fold_scheduler(candidate.scheduler), mark + seconds(candidate.jct_mean))
-    print_table(table)
-    print("\nall on REPORT, where nothing is chosen:\n")
-    print_table(values_table(report))
-    text = textwrap.fill(
-        f"Verdict: {sentence(evaluation)}.",
-        NARROWEST - 1,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    print(f"\n{text}\n")
-    hindsight = report.oracle.jct_mean.overall
-    print_facts(
-        {
-            "power": power_of(evaluation),
-            "bound": bound_in_words(report),
-            "oracle": f"best in hindsight by mean JCT on REPORT: {hindsight}",
-        }
-    )
-
-
-def power_of(evaluation: Evaluation) -> str:
-    """Return how many windows would tell the two apart; empty where they are told apart."""
-    from berthline.evaluate.power import power_in_words
-
-    is_open = evaluation.against_rival.jct_mean.verdict.startswith("not distinguishable")
-    return power_in_words(evaluation.power) if is_open and evaluation.power is not None else ""

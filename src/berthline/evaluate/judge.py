@@ -69,10 +69,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
     names = grid.schedulers
     runs = [results.of(cell, number) for number in range(len(names))]
     measured = [_per_window(windows) for windows in runs]
-    if grid.continuous:
-        ratios = _ratios_of_blocks(results, cell, measured, baseline)
-    else:
-        ratios = [_ratios_of_windows(ours, measured[baseline], grid.seeds[0]) for ours in measured]
+    ratios = _ratios(results, cell, measured, baseline)
     judged = _judge(ratios, baseline)
     bounds = [window[0].bound for window in runs[0] if window[0].bound is not None]
     found = [
@@ -114,6 +111,34 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
         best=PerMetric(**{metric: each.overall for metric, each in hindsight.items()}),
         oracle=PerMetric(**hindsight),
     )
+
+
+def judge_pair(
+    results: GridResults, cell: int, ours: int, theirs: int
+) -> tuple[PerMetric[Judgement], bool]:
+    """Return what the comparison of two schedulers says by itself, and whether one trades JCT.
+
+    Args:
+        results: all runs.
+        cell: which cell.
+        ours: the scheduler that is judged.
+        theirs: the one it is compared with.
+    """
+    count = len(results.grid.schedulers)
+    measured = [_per_window(results.of(cell, number)) for number in range(count)]
+    ratios = _ratios(results, cell, measured, theirs)
+    pair = [ratios[theirs], ratios[ours]]
+    return _judge(pair, 0)[1], _trades_jct(ratios[ours])
+
+
+def _ratios(
+    results: GridResults, cell: int, measured: list[_Values], baseline: int
+) -> list[dict[str, Ratio]]:
+    """Return each scheduler's ratios to the baseline, over windows or over blocks."""
+    if results.grid.continuous:
+        return _ratios_of_blocks(results, cell, measured, baseline)
+    seed = results.grid.seeds[0]
+    return [_ratios_of_windows(ours, measured[baseline], seed) for ours in measured]
 
 
 def _ratios_of_windows(ours: _Values, baseline: _Values, seed: int) -> dict[str, Ratio]:
@@ -174,12 +199,6 @@ def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judg
                 verdict=text,
             )
     return [PerMetric(**each) for each in judged]
-
-
-def judge_pair(ours: _Values, theirs: _Values, *, seed: int) -> tuple[PerMetric[Judgement], bool]:
-    """Return what one comparison says by itself, and whether JCT is traded for slowdown."""
-    ratios = [_ratios_of_windows(each, theirs, seed) for each in (theirs, ours)]
-    return _judge(ratios, 0)[1], _trades_jct(ratios[1])
 
 
 def _trades_jct(ratios: dict[str, Ratio]) -> bool:

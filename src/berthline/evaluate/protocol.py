@@ -96,8 +96,8 @@ def evaluation_of(results: GridResults) -> Evaluation:
     ]
     rival = 1 + int(np.argmin(on_val[1:]))
     cells = [comparison_of(results, cell, rival) for cell in (0, 1)]
-    ours, theirs = cells[1].schedulers[0], cells[1].schedulers[rival]
-    judged, trades = judge_pair(ours.per_window, theirs.per_window, seed=results.grid.seeds[0])
+    ours = cells[1].schedulers[0]
+    judged, trades = judge_pair(results, 1, 0, rival)
     return Evaluation(
         run=names[0],
         rival=names[rival],
