@@ -9,15 +9,14 @@ import json
 import shutil
 
 import pytest
+from tests.report import chromium
+from tests.report.compared_runs import HOSTILE, SCHEDULERS, compare
 
 from berthline.report import write_report as writing
 from berthline.report.page import page
 from berthline.report.run_results import read_run_results
 from berthline.report.verdict import cautions, sentences
 from berthline.report.write_report import write_report
-
-from . import chromium
-from .conftest import HOSTILE, SCHEDULERS, compare
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 pytest.importorskip("plotly", reason="the extra 'report' is not installed")

@@ -6,10 +6,11 @@ import html
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.report.axes import duration
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.radar import cell_name
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
+from berthline.report.run_results import METRICS, mean
 from berthline.report.verdict import equals_of, in_words
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 MOST_LOSSES = 6
+OVERALL = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 
 
 class Entry(NamedTuple):
@@ -163,6 +165,37 @@ def cells_table(run: RunResults) -> str:
         ]
         rows.append(("", entries))
     return table("Every workload, cluster and load on its own.", heads, rows)
+
+
+def overall_table(run: RunResults) -> str:
+    """Return what all cells say together; empty where the run does not say."""
+    rows = []
+    for result in run.overall.get("schedulers") or []:
+        name = str(result["scheduler"])
+        entries = [Entry(f"<code>{html.escape(name)}</code>", name)]
+        entries += [_interval(result["ratio"].get(metric), "ratio") for metric in OVERALL]
+        entries.append(_interval(result["improvement"].get("jct_mean"), "share"))
+        rows.append(("baseline" if name == run.baseline else "", entries))
+    if not rows:
+        return ""
+    heads = ["scheduler", *(f"{METRICS[metric]}, change" for metric in OVERALL)]
+    note = (
+        f"All {run.overall['cells']} cells, {run.overall['windows']} windows: interquartile mean "
+        f"of the ratios to {html.escape(run.baseline)}, and how often mean JCT is better, with "
+        "95 % intervals."
+    )
+    return table(note, [*heads, "better in"], rows)
+
+
+def _interval(found: dict[str, Any] | None, kind: str) -> Entry:
+    if not found or found.get("value") is None:
+        return Entry("-")
+    write = (lambda x: f"{100 * x:.0f}") if kind == "share" else _change
+    text = f"{write(found['value'])} %"
+    if found.get("low") is not None and found.get("high") is not None:
+        ends = f"[{write(found['low'])}, {write(found['high'])}]"
+        text += f'<br><span class="interval">{ends}</span>'
+    return Entry(text, float(found["value"]))
 
 
 def losses_table(run: RunResults, losses: pl.DataFrame) -> str:
