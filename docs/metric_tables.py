@@ -104,4 +104,55 @@ def formula_of(function: Callable[..., object]) -> str:
     return " ".join(found[1].split()).removesuffix(".")
 
 
-PARTS = {"metrics": metrics, "judging": judging}
+def comparison() -> str:
+    """Return the keys of a comparison, as the docstrings of its records have them."""
+    from berthline.evaluate.bounds import Bound
+    from berthline.evaluate.comparison import Comparison, Judgement, SchedulerResult
+    from berthline.evaluate.oracle import Oracle
+    from berthline.evaluate.power import Power
+    from berthline.evaluate.statistics import Ratio
+
+    records = {
+        "": (Comparison,),
+        "schedulers[].": (SchedulerResult,),
+        "schedulers[].against_baseline.METRIC.": (Ratio, Judgement),
+        "schedulers[].power.METRIC.": (Power,),
+        "bounds[].": (Bound,),
+        "oracle.METRIC.": (Oracle,),
+    }
+    return keys_table(records)
+
+
+def evaluation() -> str:
+    """Return the keys of what `eval` found."""
+    from berthline.evaluate.protocol import Evaluation
+
+    return keys_table({"": (Evaluation,)})
+
+
+def keys_table(records: dict[str, tuple[type, ...]]) -> str:
+    """Return a table of keys and meanings, each key after the prefix of its record."""
+    return table(
+        ("key", "meaning"),
+        (
+            (", ".join(code(prefix + name) for name in names.split(", ")), meaning)
+            for prefix, kinds in records.items()
+            for kind in kinds
+            for names, meaning in attributes(kind).items()
+        ),
+    )
+
+
+def attributes(of: type) -> dict[str, str]:
+    """Return the attributes that a class's docstring describes, each on one line."""
+    _, _, text = (inspect.getdoc(of) or "").partition("Attributes:\n")
+    found = re.findall(r"^ {4}(\w[\w, ]*): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {names: " ".join(meaning.split()).removesuffix(".") for names, meaning in found}
+
+
+PARTS = {
+    "metrics": metrics,
+    "judging": judging,
+    "comparison": comparison,
+    "evaluation": evaluation,
+}

@@ -58,14 +58,15 @@ SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
 class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Run the same jobs under several schedulers, and compare them with one of them.
 
-    With --windows 8 or more, differences come with 95 % intervals. Several workloads, clusters or
-    loads are compared each by itself, and then all together.
+    With --windows 8 or more, differences come with 95 % intervals.
+
+    Several workloads, clusters or loads are compared one by one, and then together.
 
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
       berthline compare trace.swf --cluster my.toml --continuous
-      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8 --out runs/sweep
+      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
       berthline compare synthetic --by size --energy-rate tariff.csv
     """
 
@@ -156,7 +157,7 @@ def main(argv: list[str]) -> int:
         "condition": None,
         "conditions": grid.cells[0].cluster.conditions.changed(),
     }
-    results = run(grid, directory, config, workers=options.workers)
+    results = make_runs(grid, directory, config, workers=options.workers)
     comparisons = [comparison_of(results, cell, baseline) for cell in range(len(grid.cells))]
     overall = overall_of(comparisons) if len(comparisons) > 1 else None
     summary = summary_of(comparisons, overall)
@@ -202,8 +203,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def read_schedulers(text: str) -> list[str]:
-    """Return the schedulers of a list with commas.
+def read_schedulers(text: str, flag: str = "--schedulers") -> list[str]:
+    """Return the schedulers of a list with commas, which an option gives.
 
     Raises:
         ConfigError: the list is empty, or has an empty entry.
@@ -212,10 +213,10 @@ def read_schedulers(text: str) -> list[str]:
 
     schedulers = split_schedulers(text)
     if not schedulers:
-        raise ConfigError("--schedulers is empty", expected=f"a list such as {SCHEDULERS}")
+        raise ConfigError(f"{flag} is empty", expected=f"a list such as {SCHEDULERS}")
     if re.search(r"^\s*,|,\s*,|,\s*$", re.sub(r"\[[^\]]*\]", "[]", text)):
         raise ConfigError(
-            f"--schedulers has an empty entry: {text!r}",
+            f"{flag} has an empty entry: {text!r}",
             expected=f"one comma between two schedulers, such as {','.join(schedulers)}",
         )
     return schedulers
@@ -230,7 +231,7 @@ def run_seeds(seed: int, count: int) -> list[int]:
     return [seed, *(int(word) for word in derived)]
 
 
-def run(
+def make_runs(
     grid: Grid, directory: RunDirectory | None, config: dict[str, Any], *, workers: int | None
 ) -> GridResults:
     """Make the runs of a grid; with a directory, what is finished survives an interruption.

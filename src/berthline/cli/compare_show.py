@@ -52,7 +52,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
         f"{means}{BEST} best\n"
         f"{header_of(comparison.conditions)}"
     )
-    print_table(_values(comparison))
+    print_table(values_table(comparison))
     if len(comparison.schedulers) > 1:
         parts = _parts(comparison)
         interval = ", with 95 % intervals" if parts > 1 else ""
@@ -69,7 +69,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
             "caution": _wrapped(_caution(comparison)),
             "correction": _correction(comparison),
             "power": _wrapped(_power(comparison)),
-            "bound": _bound(comparison),
+            "bound": bound_in_words(comparison),
             "oracle": _wrapped(_oracle(comparison)),
             "jobs": job_counts(counts),
             "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
@@ -77,7 +77,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     )
 
 
-def _values(comparison: Comparison) -> Table:
+def values_table(comparison: Comparison) -> Table:
     """Return the table of values, with the best of each column marked."""
     from rich.text import Text
 
@@ -155,11 +155,11 @@ def _further_differences(comparison: Comparison) -> Table:
         if result.scheduler != comparison.baseline:
             against = result.against_baseline
             metrics = (against.jct_p99, against.makespan, against.utilization)
-            table.add_row(fold_scheduler(result.scheduler, 22), *map(_change, metrics))
+            table.add_row(fold_scheduler(result.scheduler, 22), *map(change_in_words, metrics))
     return table
 
 
-def _change(ratio: Ratio) -> str:
+def change_in_words(ratio: Ratio) -> str:
     """Return by how many per cent a value differs from the baseline's, with its interval."""
     if ratio.ratio is None:
         return "-"
@@ -226,7 +226,7 @@ def _power(comparison: Comparison) -> str:
     return f"mean JCT of {name}: {power_in_words(found)}"
 
 
-def _bound(comparison: Comparison) -> str:
+def bound_in_words(comparison: Comparison) -> str:
     """Return what no scheduler can beat; empty where there is no job."""
     means = [bound.mean for bound in comparison.bounds if bound.jobs]
     if not means:

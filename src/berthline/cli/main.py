@@ -13,6 +13,7 @@ VERBS: dict[str, str] = {
     "demo": "compare eleven schedulers on a bundled workload (start here)",
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
+    "eval": "judge a scheduler on windows that nobody has chosen anything on",
     "report": "write a page with verdict, tables and figures about a run",
     "traces": "list, fetch, look at, check, convert and split traces",
     "policies": "list what schedulers are made of, and the conditions of clusters",

@@ -333,9 +333,9 @@ def command_line(verb: str, options: msgspec.Struct) -> str:
         value = getattr(options, field.name)
         if field.name in ("json", "out", "force", "resume", "workers"):
             continue
-        if field.name == "workload":
+        if field.name in ("workload", "run") and field.required:
             words += [value] if isinstance(value, str) else value
-        elif value != field.default or field.name in written_out:
+        elif value != field.default or (field.name in written_out and value is not None):
             flag = f"--{field.encode_name.replace('_', '-')}"
             if isinstance(value, bool):
                 words += [flag] if value else []

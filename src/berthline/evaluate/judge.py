@@ -176,6 +176,12 @@ def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judg
     return [PerMetric(**each) for each in judged]
 
 
+def judge_pair(ours: _Values, theirs: _Values, *, seed: int) -> tuple[PerMetric[Judgement], bool]:
+    """Return what one comparison says by itself, and whether JCT is traded for slowdown."""
+    ratios = [_ratios_of_windows(each, theirs, seed) for each in (theirs, ours)]
+    return _judge(ratios, 0)[1], _trades_jct(ratios[1])
+
+
 def _trades_jct(ratios: dict[str, Ratio]) -> bool:
     """Whether slowdown is better (beyond its interval, if there is one) and mean JCT is worse."""
     jct, slowdown = ratios["jct_mean"], ratios["bounded_slowdown_mean"]
