@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
-RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement
+RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement common_workload
 RESULTS_ARGS ?=
 
 VENV := .venv
@@ -79,7 +79,7 @@ bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
 .PHONY: results
-results: $(STAMPS)/package ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
+results: $(STAMPS)/package $(STAMPS)/report ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
 	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done
 
 .PHONY: docs

@@ -31,8 +31,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     curve FILE.csv ... draws training curves. Both have a --help.
 
     Examples:
-      berthline report runs/demo
-      berthline report figures runs/demo --only cdf,gantt --format pdf
+      berthline report runs/compare
+      berthline report figures runs/compare --only cdf,gantt --format pdf
       berthline report curve ppo-1.csv ppo-2.csv --y jct_mean --out curve.png
     """
 

@@ -23,8 +23,8 @@ class ReportFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fairness, oracle, profile, load, gpus, radar, ablation.
 
     Examples:
-      berthline report figures runs/demo
-      berthline report figures runs/demo --only cdf,gantt --format pdf --out paper
+      berthline report figures runs/compare --only cdf,sizes
+      berthline report figures runs/compare --only cdf,gantt --format pdf --out paper
     """
 
     directory: RunPath

@@ -24,6 +24,7 @@ MOST_GROUPS = 32
 TOLERANCE = 1.02
 """With one window there is no interval: a ratio below this is not named."""
 RESAMPLES = 2000
+_HIGHER = [METRICS[metric] for metric in HIGHER_IS_BETTER]
 
 
 def data(run: RunResults) -> pl.DataFrame:
@@ -131,3 +132,11 @@ def _if_worse(found: Ratio) -> tuple[float, float | None, float | None] | None:
         return None
     worse = found.ratio > TOLERANCE if found.low is None else found.low > 1
     return (found.ratio, found.low, found.high) if worse else None
+
+
+def as_seen(row: dict[str, Any]) -> tuple[float, float | None, float | None]:
+    """Return ratio, low and high of a loss as people see it: of utilisation, below 1."""
+    ratio, low, high = row["ratio"], row["low"], row["high"]
+    if row["kind"] != "metric" or row["where"] not in _HIGHER:
+        return ratio, low, high
+    return 1 / ratio, None if high is None else 1 / high, None if low is None else 1 / low

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.report.axes import duration
+from berthline.report.losses import as_seen
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.radar import cell_name
 from berthline.report.run_results import METRICS, mean
@@ -246,11 +247,10 @@ def _loss(row: dict[str, Any]) -> str:
         "user": f"JCT of user {where}",
         "pool": f"JCT in pool {where}",
     }[row["kind"]]
-    ends = ""
-    if row["low"] is not None and row["high"] is not None:
-        ends = f" [{_change(row['low'])}, {_change(row['high'])}]"
+    ratio, low, high = as_seen(row)
+    ends = "" if low is None or high is None else f" [{_change(low)}, {_change(high)}]"
     jobs = f", {row['jobs']:,} jobs" if row["jobs"] else ""
-    return f"{subject} {_percent(row['ratio'])}{ends}{jobs}"
+    return f"{subject} {_percent(ratio)}{ends}{jobs}"
 
 
 def _percent(ratio: float) -> str:
