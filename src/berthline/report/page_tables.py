@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 MOST_LOSSES = 6
+FACTOR = 3
+"""From this ratio on, a factor says more than a percentage."""
 OVERALL = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 
 
@@ -38,8 +40,12 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence
 
     Entries hold HTML: whoever makes one escapes what comes from outside.
     """
+    rows = list(rows)
+    kinds = [entry.kind for entry in rows[0][1]]
     lines = [f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>']
-    lines += [f'<th scope="col"><button type="button">{head}</button></th>' for head in heads]
+    for head, kind in zip(heads, kinds, strict=True):
+        words = ' class="words"' if kind == "words" else ""
+        lines.append(f'<th scope="col"{words}><button type="button">{head}</button></th>')
     lines.append("</tr></thead><tbody>")
     for row_class, entries in rows:
         lines.append(f'<tr class="{row_class}">' if row_class else "<tr>")
@@ -248,10 +254,11 @@ def _loss(row: dict[str, Any]) -> str:
         "pool": f"JCT in pool {where}",
     }[row["kind"]]
     ratio, low, high = as_seen(row)
-    ends = "" if low is None or high is None else f" [{_change(low)}, {_change(high)}]"
+    write = _change if ratio < FACTOR else (lambda end: f"{end:.3g}")
+    ends = "" if low is None or high is None else f" [{write(low)}, {write(high)}]"
     jobs = f", {row['jobs']:,} jobs" if row["jobs"] else ""
     return f"{subject} {_percent(ratio)}{ends}{jobs}"
 
 
 def _percent(ratio: float) -> str:
-    return f"x {ratio:.3g}" if ratio >= 3 else f"{_change(ratio)} %"
+    return f"x {ratio:.3g}" if ratio >= FACTOR else f"{_change(ratio)} %"
