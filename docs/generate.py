@@ -365,6 +365,16 @@ def verbs_of_traces() -> str:
     )
 
 
+def figures() -> str:
+    """Return the kinds of figures that a report can have."""
+    from berthline.report.kinds import KINDS
+
+    return table(
+        ("name", "shows", "how to read it"),
+        ((code(name), kind.title, kind.reading) for name, kind in KINDS.items()),
+    )
+
+
 def demo() -> str:
     """Return the demo's values and verdict; what is left out is marked by dots."""
     with tempfile.TemporaryDirectory() as folder:
@@ -403,6 +413,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "presets": presets,
     "GPU types": gpu_types,
     "demo": demo,
+    "figures": figures,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,

@@ -115,6 +115,31 @@ def test_cautions(tmp_path):
     assert any("One window has no interval" in text for text in cautions(read_run_results(out)))
 
 
+@pytest.mark.parametrize("names", [("sjf+easy", "fcfs"), ("fcfs",), ("fcfs", "fcfs+skip")])
+def test_whoever_is_best(tmp_path, names):
+    """Also the baseline itself, nobody else, or all alike."""
+    out = compare(
+        tmp_path / "run", "--jobs", "60", "--windows", "3", "--load", "0.3", schedulers=names
+    )
+    run = read_run_results(out)
+    text = page(run, [])
+    Reader(text)
+    if len(names) == 1:
+        assert sentences(run)[0].startswith("One scheduler ran, fcfs")
+    elif run.ranked("jct_mean")[0] == names[0]:
+        assert sentences(run)[0].startswith(f"The baseline itself, {names[0]}")
+
+
+def test_several_cells_have_a_table(swept):
+    run = read_run_results(swept)
+    read = Reader(page(run, []))
+    ids = [attributes["id"] for tag, attributes in read.elements if tag == "section"]
+    assert ids[2] == "cells"
+    words = " ".join(read.words)
+    assert "uniform:2x8:V100, load 0.9" in words
+    assert "All 4 cells, 12 windows" in words
+
+
 def test_hostile_texts_are_texts(hostile_page):
     text = hostile_page.read_text(encoding="utf-8")
     assert "<script>window" not in text

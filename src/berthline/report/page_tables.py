@@ -208,16 +208,14 @@ def _interval(found: dict[str, Any] | None, kind: str) -> Entry:
 def losses_table(run: RunResults, losses: pl.DataFrame) -> str:
     """Return, for every scheduler, where it is worse than the baseline and than the best."""
     best = run.ranked("jct_mean")[0]
+    roles = {best: "best mean JCT", run.baseline: "baseline"}
+    others = list(dict.fromkeys((run.baseline, best)))
     heads = ["scheduler"]
-    heads += [
-        f"against <code>{html.escape(other)}</code> ({role})"
-        for other, role in ((run.baseline, "baseline"), (best, "best mean JCT"))
-        if other == run.baseline or best != run.baseline
-    ]
+    heads += [f"against <code>{html.escape(other)}</code> ({roles[other]})" for other in others]
     rows = []
     for name in run.ranked("jct_mean"):
         entries = [Entry(f"<code>{html.escape(name)}</code>", name)]
-        for other in dict.fromkeys((run.baseline, best)):
+        for other in others:
             words = "" if name == other else _losses_to(run, losses, name, other)
             entries.append(Entry(words or "-", words, "words"))
         rows.append(("baseline" if name == run.baseline else "", entries))

@@ -22,6 +22,7 @@ import numpy as np
 from berthline.errors import ConfigError
 from berthline.evaluate.blocks import block_ratio
 from berthline.evaluate.comparison import HIGHER_IS_BETTER
+from berthline.evaluate.groups import ANY_POOL
 from berthline.evaluate.statistics import Ratio, paired_ratio
 from berthline.report.lineup import Lineup, line_up
 
@@ -181,6 +182,8 @@ class RunResults:
         frame = _read_table(path).filter(pl.col("state") != "rejected")
         if "cell" in frame.columns:
             frame = frame.filter(pl.col("cell") == 0)
+        if "pool" in frame.columns:
+            frame = frame.with_columns(pl.col("pool").cast(pl.String).fill_null(ANY_POOL))
         order = pl.Enum(self.schedulers)
         return frame.with_columns(pl.col("scheduler").cast(pl.String).cast(order))
 
