@@ -176,21 +176,36 @@ def test_files_of_others_are_no_runs(run, tmp_path):
     assert "not a file of finished runs" in outcome.err
 
 
-def test_killed_in_the_middle(run, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_in_the_middle(run, tmp_path, how):
     out = tmp_path / "run"
     argv = ("compare", "synthetic", "--jobs", "3000", "--windows", "20", "--out", str(out))
     argv += ("--workers", "2", "--schedulers", "fcfs,sjf")
-    process = subprocess.Popen([sys.executable, "-m", "berthline", *argv])
+    command = [sys.executable, "-m", "berthline", *argv]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     kept = out / UNFINISHED
     while process.poll() is None and not (kept.is_file() and kept.stat().st_size > 200_000):
         time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    os.kill(process.pid, how)
+    _, told = process.communicate()
     assert kept.is_file()
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert told.decode().splitlines() == [
+            "note: finished runs are kept: the same command with --resume goes on",
+            "interrupted",
+        ]
     outcome = run(*argv, "--resume")
     assert outcome.code == 0
     assert run(*argv[:-5], str(tmp_path / "whole"), "--schedulers", "fcfs,sjf").code == 0
     assert results(out) == results(tmp_path / "whole")
+
+
+def test_a_directory_that_cannot_be_written(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    outcome = run(*COMPARE, "--out", str(tmp_path / "file" / "run"))
+    assert outcome.code == 1
+    assert "cannot keep a finished run: Not a directory" in outcome.err
 
 
 def test_the_header_tells_what_was_asked(run, stop_after, tmp_path):

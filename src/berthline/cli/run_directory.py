@@ -93,7 +93,8 @@ class RunDirectory:
 
     def forget_unfinished(self) -> None:
         """Remove that file, and the directory if it was made for it."""
-        self.unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(NotADirectoryError):  # found out again when something is kept
+            self.unfinished.unlink(missing_ok=True)
         if not self._was_there:
             with contextlib.suppress(OSError):
                 self.path.rmdir()

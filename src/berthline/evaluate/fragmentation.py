@@ -80,7 +80,8 @@ def mean_fragmentation(
         parts = partly + changes[1].cumsum(dtype=np.int32)
         values = np.divide(parts, frees, out=np.zeros(len(parts)), where=frees > 0)
         times = count(time)
-        area += value * float(times[0] - since) + float(values[:-1] @ np.diff(times))
+        # Not a dot product: those of libraries sum in an order that depends on the number of cores.
+        area += value * float(times[0] - since) + float((values[:-1] * np.diff(times)).sum())
         partly, with_free = int(parts[-1]), int(frees[-1])
         value, since = float(values[-1]), float(times[-1])
     area += value * (last - since)
@@ -95,10 +96,9 @@ def _changes(
     In chunks of time, to bound memory.
     """
     stops = np.argsort(ran.stop, kind="stable").astype(np.int32)
-    stop_times = ran.stop[stops]
     cuts = np.append(ran.begin[_STRETCHES_PER_CHUNK::_STRETCHES_PER_CHUNK], np.inf)
     start_cuts = np.append(0, np.searchsorted(ran.begin, cuts))
-    stop_cuts = np.append(0, np.searchsorted(stop_times, cuts))
+    stop_cuts = np.append(0, np.searchsorted(ran.stop, cuts, sorter=stops))
     bounds = np.append(-np.inf, cuts)
     for k in range(len(cuts)):
         starting = np.arange(start_cuts[k], start_cuts[k + 1])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 from berthline.evaluate.job_outcomes import JobOutcomes
 from berthline.evaluate.run_record import FinishedRun, RunRecord
 
@@ -83,17 +83,26 @@ class KeptRuns:
                 yield place, FinishedRun(record, jobs)
 
     def add(self, place: Place, run: FinishedRun) -> None:
-        """Append a run that has just finished."""
+        """Append a run that has just finished.
+
+        Raises:
+            SimulationError: the disk is full, or the directory cannot be written.
+        """
         kept = _Kept(
             self._keys[place],
             msgspec.msgpack.encode(run.record),
             None if run.jobs is None else run.jobs.to_bytes(),
         )
         content = msgspec.msgpack.encode(kept)
-        if self._file is None:
-            self._open()
-        self._file.write(_HEAD.pack(len(content), zlib.crc32(content)) + content)
-        self._file.flush()
+        try:
+            if self._file is None:
+                self._open()
+            self._file.write(_HEAD.pack(len(content), zlib.crc32(content)) + content)
+            self._file.flush()
+        except OSError as error:
+            raise SimulationError(
+                f"cannot keep a finished run: {error.strerror or error}", where=str(self.path)
+            ) from None
 
     def close(self) -> None:
         """Close the file, which stays."""

@@ -58,11 +58,14 @@ def lost_gpu_seconds(
         ran: from `stretches`.
     """
     delay = _delays(log, cluster, ran)
+    throws_away = np.flatnonzero(log.kind == PREEMPT)
+    throws_away = throws_away[log.detail[throws_away] != END_OF_ROUND]
+    if not (delay.any() or throws_away.size):
+        return np.zeros(len(workload))
     seconds = np.bincount(
         ran.job, np.minimum(delay, ran.stop - ran.begin), minlength=len(workload)
     ).astype(np.float64)
-    throws_away = (log.kind == PREEMPT) & (log.detail != END_OF_ROUND)
-    if cluster.conditions.checkpoint > 0 and throws_away.any():
+    if cluster.conditions.checkpoint > 0 and throws_away.size:
         losers = np.zeros(len(workload), dtype=np.bool_)
         losers[log.job[throws_away]] = True
         for job, thrown_away in _thrown_away(log, workload, cluster, ran, delay, losers):

@@ -134,7 +134,7 @@ def measure(
     counts = job_counts(table)
     ran = stretches(log, table, clock)
     seconds = node_seconds(log, workload, cluster, ran, table.end, clock)
-    lost = lost_gpu_seconds(log, workload, cluster, ran)
+    lost = float(table.of_counted(lost_gpu_seconds(log, workload, cluster, ran)).sum())
     fragmentation = mean_fragmentation(
         log, workload, cluster, ran, down_times(log, table.end), table.end, clock
     )
@@ -145,8 +145,6 @@ def measure(
     )
     waited_again = ran.waited_again
     del ran
-    if window is not None:
-        lost = lost[table.counted]
     groups = priority_groups(table, workload)
     # One per-job column at a time: at a million jobs each is 8 MB.
     jct, jct_by = distributions(completion_times(table, workload), groups)
@@ -181,7 +179,7 @@ def measure(
         ),
         preemptions=preemptions(log, window),
         preemptions_by_reason=preemptions_by_reason(log, window),
-        lost_gpu_hours=float(lost.sum()) / 3600,
+        lost_gpu_hours=lost / 3600,
         refusals=refusals(log, window),
         outages=outages(log, window),
         deadline_miss_rate=deadline_miss_rate(table, workload),

@@ -6,6 +6,7 @@ Which one it is follows from how much the log-ratios scatter between windows.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ def power_in_words(found: Power) -> str:
     return f"{told}; {100 * found.difference:.2g} % would take about {about}"
 
 
+@functools.lru_cache(maxsize=1024)  # all schedulers of a comparison have the same windows
 def _quantiles(windows: int) -> float:
     degrees = windows - 1
     return t_quantile(1 - _LEVEL / 2, degrees) + t_quantile(POWER, degrees)
