@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.agreement.random_model_runs import random_model_run
@@ -12,8 +12,12 @@ from berthline.errors import BerthlineError
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, prepare
 from berthline.sim.reference import Simulation
-from berthline.sim.reference_state import State
+from berthline.sim.reference_words import WORDS
 from berthline.sim.replay import Replay
+
+if TYPE_CHECKING:
+    from berthline.model.schedule import Schedule
+    from berthline.sim.reference_state import State
 
 KEPT = (
     "free",
@@ -82,7 +86,24 @@ def check(run: Run) -> int:
         found: dict[str, Any] = snapshot(replay)
         assert found == seen, f"at {time}"
     assert replay.row == len(log)
+    check_skipping(run, log, watched.seen)
     return len(watched.seen)
+
+
+def check_skipping(run: Run, log: Schedule, seen: dict[float, dict[str, str]]) -> None:
+    """Compare what later instants have in common whether or not the past is gone through."""
+    since = [*seen][len(seen) // 2]
+    whole, skipping = Replay(inputs_of(run), log), Replay(inputs_of(run), log, since=since)
+    words = [word for word in WORDS if inputs_of(run).uses(word)]
+    for time in [*seen][len(seen) // 2 :]:
+        whole.advance(time)
+        skipping.advance(time)
+        for name in ("free", "up", "queue", "away", "running", "quota_used", "arrived"):
+            assert repr(getattr(whole, name)) == repr(getattr(skipping, name)), name
+        for job in (*whole.queue, *whole.running):
+            for word in words:
+                found = repr(WORDS[word](skipping, job))
+                assert found == repr(WORDS[word](whole, job)), (job, word)
 
 
 @pytest.mark.parametrize("block", range(4))

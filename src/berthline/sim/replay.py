@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from berthline.model.schedule import (
     FINISH,
@@ -24,17 +27,24 @@ from berthline.model.schedule import (
     START,
     SUBMIT,
 )
+from berthline.model.workload import WHOLE_GPU
 from berthline.sim.multiples import next_multiple
 from berthline.sim.reference import RETURN, Simulation
 from berthline.sim.reference_place import never_fits
 from berthline.sim.reference_state import Share, State, Usage
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from berthline.model.schedule import Schedule
     from berthline.sim.inputs import Inputs
 
 _DUE = frozenset({FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT})
 """Rows that happen before the decision of an instant; preemptions by a node's failure do too."""
+
+
+_HISTORY = ("user_usage", "user_share", "gittins", "predicted")
+"""Words that remember jobs which have finished."""
 
 
 class Replay(Simulation):
@@ -43,30 +53,46 @@ class Replay(Simulation):
     Args:
         inputs: of the run.
         log: its log.
+        since: the first instant whose state is asked for. Jobs that are over before then are left
+            out where nothing remembers them, which saves time.
     """
 
-    def __init__(self, inputs: Inputs, log: Schedule) -> None:
+    def __init__(self, inputs: Inputs, log: Schedule, *, since: float = 0.0) -> None:
         State.__init__(self, inputs)
         self.clock = 0.0
         self.row = 0
         self.returns: list[tuple[float, int]] = []  # when jobs come back that must stay away
-        self._times: list[float] = log.time.tolist()
-        self._kinds: list[int] = log.kind.tolist()
-        self._jobs: list[int] = log.job.tolist()
-        self._details: list[int] = log.detail.tolist()
-        self._shares = [
-            Share(*share)
-            for share in zip(
-                log.alloc_node.tolist(),
-                log.alloc_gpus.tolist(),
-                log.alloc_slot.tolist(),
-                strict=True,
-            )
-        ]
-        self._firsts: list[int] = [*log.detail[log.is_start].tolist(), len(self._shares)]
-        self._starts = 0
+        self._predicts = inputs.predicts
+        self._shares_gpus = bool((inputs.workload.gpu_milli < WHOLE_GPU).any())
+        rows = self._rows(log, since)
+        firsts = log.detail[log.is_start]
+        last = np.zeros(len(log), np.int64)  # allocation row after the last of a start
+        last[log.is_start] = np.append(firsts[1:], len(log.alloc_node))
+        self._times: list[float] = log.time[rows].tolist()
+        self._kinds: list[int] = log.kind[rows].tolist()
+        self._jobs: list[int] = log.job[rows].tolist()
+        self._details: list[int] = log.detail[rows].tolist()
+        self._lasts: list[int] = last[rows].tolist()
+        columns = (log.alloc_node, log.alloc_gpus, log.alloc_slot)
+        self._shares = [Share(*share) for share in zip(*(c.tolist() for c in columns), strict=True)]
         self._fewest: dict[tuple[int, ...], dict[int, int]] = {}
         self._touched: set[int] = set()
+
+    def _rows(self, log: Schedule, since: float) -> npt.NDArray[np.bool_]:
+        """Return which rows matter to the state from an instant on."""
+        inputs, past = self.inputs, log.time < since
+        remembers = inputs.predicts or any(inputs.uses(word) for word in _HISTORY)
+        # Jobs that are over have slowed down others, or kept nodes awake.
+        has_effects = self._shares_gpus or math.isfinite(self.conditions.sleep_after)
+        if remembers or has_effects:
+            return np.ones(len(log), np.bool_)
+        over = np.zeros(len(inputs.workload) + 1, np.bool_)  # the last stands for NO_JOB
+        over[log.job[past & ((log.kind == FINISH) | (log.kind == REJECT))]] = True
+        for user in np.unique(inputs.workload.user[over[:-1]]).tolist():
+            self.user_usage[user] = Usage()
+        self.arrived = int(np.count_nonzero(past & (log.kind == SUBMIT)))
+        kept: npt.NDArray[np.bool_] = ~(past & over[log.job])
+        return kept
 
     @property
     def now(self) -> float:
@@ -107,8 +133,9 @@ class Replay(Simulation):
         """Let happen what the log says was decided at this instant."""
         while self.row < len(self._times) and self._times[self.row] == self.clock:
             self._apply()
-        self.update_rates(self._touched)
-        self._touched = set()
+        if self._shares_gpus:
+            self.update_rates(self._touched)
+            self._touched = set()
 
     def _until_decision(self, time: float) -> None:
         self.clock = time
@@ -132,11 +159,9 @@ class Replay(Simulation):
         elif kind == REJECT:
             self.leave_queue(job)
         elif kind in (START, RESUME):
-            last = self._firsts[self._starts + 1]
-            self._starts += 1
             self.leave_queue(job)
             self.attempts[job] += 1
-            self._touched |= self.take(job, self._shares[detail:last])
+            self._touched |= self.take(job, self._shares[detail : self._lasts[row]])
         elif kind == FINISH:
             self._touched |= self.finish(job)
         elif kind == PREEMPT:
@@ -157,9 +182,9 @@ class Replay(Simulation):
 
     def arrive(self, job: int) -> None:
         """A job is submitted; if it is rejected, the log says so next."""
-        self.arrived += 1
+        self.arrived = max(self.arrived, job + 1)  # some may have been left out
         self.user_usage.setdefault(self.user[job], Usage(since=self.now))
-        if self.inputs.predicts:
+        if self._predicts:
             self.predicted[job] = self.predict(self.user[job])
         if self.inputs.knowledge == "predicted":
             self.estimate[job] = self.predicted[job]
