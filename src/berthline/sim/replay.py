@@ -176,6 +176,10 @@ class Replay(Simulation):
             self.outages_left -= 1
             self.up[detail] = False  # the log has its own rows for the jobs on it
 
+    def last_row_of(self, job: int) -> int:
+        """Return the kind of the last row about a job so far."""
+        return next(self._kinds[r] for r in reversed(range(self.row)) if self._jobs[r] == job)
+
     def leave_queue(self, job: int) -> None:
         """A job no longer waits."""
         del self.queue[bisect.bisect_left(self.queue, job)]
