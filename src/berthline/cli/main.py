@@ -13,6 +13,8 @@ VERBS: dict[str, str] = {
     "demo": "compare eleven schedulers on a bundled workload (start here)",
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
+    "explain": "say why a job waited, and what would have helped",
+    "export": "write a run for Perfetto, Batsim or as SWF",
     "traces": "list, fetch, look at, check, convert and split traces",
     "policies": "list what schedulers are made of, and the conditions of clusters",
     "bench": "measure how many jobs per second the simulator does here",
