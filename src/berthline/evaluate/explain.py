@@ -186,7 +186,7 @@ def explain(
             looks.append(look)
         if time == moment_at:
             moment = _moment(sim, order, job, look, top)
-            done = {other: progress_now(sim, other) for other in _unfinished(sim)}
+            done = {other: _done(sim, other) for other in (*sim.running, *sim.queue, *sim.away)}
     outlook: Forecast | None = None
     if replications and moment is not None:
         outlook = forecast(
@@ -218,8 +218,9 @@ def explain(
     )
 
 
-def _unfinished(sim: Replay) -> list[int]:
-    return [*sim.running, *sim.queue, *sim.away]
+def _done(sim: Replay, job: int) -> float:
+    """Return how far a job has come, though a preemption may have thrown it back."""
+    return max(progress_now(sim, job), sim.reached.get(job, 0.0))
 
 
 def _points(sim: Replay, times: FloatColumn, waits: list[Wait]) -> list[float]:

@@ -28,14 +28,14 @@ import numpy.typing as npt
 from berthline.evaluate.workload_rows import workload_of_rows
 from berthline.model.schedule import FINISH
 from berthline.model.workload import FloatColumn
-from berthline.sim.inputs import prepare
 from berthline.sim.native import run
 from berthline.sim.outages import Outages
-from berthline.sim.random import stream_key
+from berthline.sim.random import stream_key, uniform_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
     from berthline.sim.simulate import Result
 
@@ -50,6 +50,9 @@ is thought to come."""
 AHEAD = 8.0
 """Jobs come for so many times as long as the job would wait if none came; what has not started by
 then starts later than can be said."""
+
+MOST_TURNS = 50
+"""The past comes again at most so often."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +109,7 @@ def forecast(
         inputs: of that run.
         job: a job that waits then.
         time: the instant of a decision that did not start it.
-        done: seconds of run time made by each job that runs or waits then.
+        done: seconds of run time that each job which runs or waits then has come through.
         replications: how many.
         progress: called with the replications done and their number.
 
@@ -119,7 +122,10 @@ def forecast(
     first = _one(result, inputs, past, job, rng, span=0.0, horizon=np.inf)
     if first is None:
         return None
-    span = AHEAD * max(first - time, 1.0) if past.jobs >= FEWEST_JOBS else 0.0
+    span = 0.0
+    if past.jobs >= FEWEST_JOBS and np.isfinite(first):
+        length = time - float(result.workload.submit[0])
+        span = min(AHEAD * max(first - time, 1.0), MOST_TURNS * length)
     until = time + span if span else np.inf
     starts: list[float] = []
     streams = rng.spawn(replications)
@@ -198,24 +204,7 @@ def _one(
         run=run_times,
         deadline=workload.deadline[rows] + np.concatenate([np.zeros(past.jobs), moved]),
     )
-    prepared = prepare(
-        drawn,
-        result.cluster,
-        result.scheduler,
-        knowledge=result.knowledge,
-        seed=result.seed,
-        horizon=None,
-    )
-    is_stated = inputs.knowledge == "estimate"
-    prepared = dataclasses.replace(
-        prepared,
-        # What stands for a missing estimate, and the mix of jobs, stay those of the run.
-        estimate=inputs.estimate[rows] if is_stated else prepared.estimate,
-        typical=inputs.typical,
-        outages=_foreseen(inputs.outages, past.time),
-        horizon=horizon,
-    )
-    found = run(prepared)
+    found = run(_inputs(inputs, drawn, rows, past.time, result.seed, horizon))
     same = int(np.searchsorted(log.time, past.time, side="right"))
     is_same = np.searchsorted(found.time, past.time, side="right") == same and all(
         np.array_equal(getattr(found, name)[:same], getattr(log, name)[:same])
@@ -225,6 +214,37 @@ def _one(
         return None
     starts = np.flatnonzero(found.is_start[same:] & (found.job[same:] == job))
     return float(found.time[same + starts[0]]) if len(starts) else np.inf
+
+
+def _inputs(
+    inputs: Inputs,
+    workload: Workload,
+    rows: npt.NDArray[np.intp],
+    time: float,
+    seed: int,
+    horizon: float,
+) -> Inputs:
+    """Return the inputs of a run with rows of its jobs; what they all share stays as it was.
+
+    So the mix of jobs, classes of nodes, and what stands for a missing estimate do not change.
+    """
+    size = len(rows) if len(inputs.random) else 0
+    changed = dataclasses.replace(
+        inputs,
+        workload=workload,
+        estimate=inputs.estimate[rows] if inputs.knowledge == "estimate" else workload.run,
+        job_class=inputs.job_class[rows],
+        reference_speed=inputs.reference_speed[rows],
+        quotas=dataclasses.replace(inputs.quotas, job_set=inputs.quotas.job_set[rows]),
+        outages=_foreseen(inputs.outages, time),
+        random=uniform_column(stream_key(seed, "order"), size),
+        horizon=horizon,
+    )
+    if inputs.plan is None:
+        return changed
+    from berthline.sim.milp_plan import milp_plan
+
+    return dataclasses.replace(changed, plan=milp_plan(changed))
 
 
 def _to_come(
