@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from berthline.cli.output import (
+    NARROWEST,
     clock,
     counted,
     new_table,
@@ -99,7 +101,9 @@ def _show_reasons(explanation: Explanation) -> None:
 def _show_timeline(workload: Workload, explanation: Explanation, *, most: int) -> None:
     table = new_table("from", "lasted", "place", "reason", title="\nTimeline")
     table.columns[3].justify = "left"
-    table.add_column("", overflow="fold")
+    table.add_column("as it began", overflow="fold")
+    for column in table.columns:
+        column.vertical = "top"
     waits = {wait.begin: wait for wait in explanation.waits}
     shown = explanation.timeline[:most]
     for interval in shown:
@@ -128,8 +132,14 @@ def _show_timeline(workload: Workload, explanation: Explanation, *, most: int) -
 
 def _place(interval: Interval) -> str:
     """Return the place in the queue, at the beginning and at the end if it has changed."""
-    moved = f" to {interval.last_position}" if interval.last_position != interval.position else ""
-    return f"{interval.position}{moved} of {max(interval.queue, interval.position)}"
+    first = _of(interval.position, interval.queue)
+    last = _of(interval.last_position, interval.last_queue)
+    return first if first == last else f"{first} to {last}"
+
+
+def _of(position: int, queue: int) -> str:
+    # A job that must stay out of the queue has a place in it all the same.
+    return f"{position}/{max(queue, position)}"
 
 
 def sentence(workload: Workload, job: int, interval: Interval) -> str:
@@ -142,11 +152,11 @@ def sentence(workload: Workload, job: int, interval: Interval) -> str:
     )
     named = "" if interval.blocker is None else f"job {job_name(workload, interval.blocker)}"
     others = f" and {counted(interval.blockers - 1, 'other')}" if interval.blockers > 1 else ""
-    free = f"{interval.free_gpus:g} of the {need:g} GPUs it needs free"
     if reason in (Reason.WAITING_FOR_GPUS, Reason.POOL_FULL, Reason.GPU_TYPE_FULL):
-        return f"{free}, {short} short"
+        gpus = "GPU" if need == 1 else "GPUs"
+        return f"{interval.free_gpus:g} of {need:g} {gpus} free, {short.split()[0]} short"
     if reason == Reason.FRAGMENTED:
-        return f"{interval.free_gpus:g} GPUs free, but {interval.detail}"
+        return f"{interval.free_gpus:g} GPUs free, {interval.detail}"
     if reason in (Reason.CPUS_SHORT, Reason.MEMORY_SHORT):
         return f"{short} short where it would go" if short else "no node has room"
     if reason == Reason.BEHIND_IN_ORDER:
@@ -165,32 +175,33 @@ def sentence(workload: Workload, job: int, interval: Interval) -> str:
 
 
 def _show_ahead(moment: Moment) -> None:
-    place = f"place {moment.position} of {max(moment.queue, moment.position)}"
-    print(f"\nAhead at {clock(moment.time)}: {place}, by {moment.order} (smallest first)")
+    place = _of(moment.position, moment.queue)
+    text = f"Ahead at {clock(moment.time)}: place {place}, by {moment.order} (smallest first)"
+    print("\n" + textwrap.fill(text, NARROWEST, subsequent_indent="  "))
     if moment.ahead:
-        _print_values([*moment.ahead, moment.own], own=moment.own.job)
+        _print_values([moment.own, *moment.ahead])
         rest = moment.ahead_in_all - len(moment.ahead)
         if rest > 0:
             print(f"and {counted(rest, 'more job')} between")
     if moment.gate is not None:
         words = ", ".join(f"{word} {_plain(value)}" for word, value in moment.gate.words.items())
         print(f"its gate gives {_plain(moment.gate.value)}: {words}")
-    if moment.expected_start is not None:
-        print(
-            "by the estimates of what ran then, there is room for it, were it alone, at "
-            f"{clock(moment.expected_start)}"
-        )
+    if moment.expected_start is not None and moment.expected_start > moment.time:
+        print(f"were it alone, it could start by the estimates at {clock(moment.expected_start)}")
 
 
-def _print_values(rows: list[Valued], *, own: int) -> None:
-    """Print values of the order's formula with their parts: terms, or words if it adds nothing."""
+def _print_values(rows: list[Valued]) -> None:
+    """Print values of the order's formula with their parts: terms, or words if it adds nothing.
+
+    A column for each job, the one that waits first: texts of terms are long.
+    """
     by_terms = len(rows[0].terms) > 1
-    parts = list(rows[0].terms if by_terms else rows[0].words)
-    table = new_table("job", "value", *parts)
-    for row in rows:
-        values = row.terms if by_terms else row.words
-        name = f"{row.name} (this one)" if row.job == own else row.name
-        table.add_row(name, _plain(row.value), *(_plain(values[part]) for part in parts))
+    table = new_table("job", *(f"{row.name}{'' if n else ' (this)'}" for n, row in enumerate(rows)))
+    for part in rows[0].terms if by_terms else rows[0].words:
+        values = (row.terms if by_terms else row.words for row in rows)
+        table.add_row(part, *(_plain(value[part]) for value in values))
+    if by_terms or len(rows[0].words) > 1 or rows[0].value != next(iter(rows[0].words.values()), 0):
+        table.add_row("value", *(_plain(row.value) for row in rows))
     print_table(table)
 
 
@@ -198,12 +209,14 @@ def _show_overtakers(workload: Workload, explanation: Explanation) -> None:
     if not explanation.overtakers:
         return
     title = (
-        f"\nStarted on its nodes meanwhile: {counted(explanation.started_meanwhile, 'job')}; "
+        f"\nMeanwhile on its nodes: {counted(explanation.started_meanwhile, 'start')}; "
         "these held most"
     )
     table = new_table("job", "started", "GPU-hours", "submitted", "why it came first", title=title)
     table.columns[4].justify = "left"
     table.columns[4].no_wrap = False
+    for column in table.columns:
+        column.vertical = "top"
     for other in explanation.overtakers:
         table.add_row(
             job_name(workload, other.job),
@@ -221,7 +234,7 @@ def _why_first(other: Overtaker) -> str:
         if other.value.value == other.own.value:
             return f"as far ahead ({value}), submitted first"
         return f"ahead in order: {value} against {own}"
-    return f"went past: it fitted; {value} against {own}"
+    return f"went past it; {value} against {own}"
 
 
 def _show_forecast(explanation: Explanation, forecast: Forecast) -> None:

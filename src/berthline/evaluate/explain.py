@@ -258,14 +258,15 @@ def _moment(sim: Replay, order: Order, job: int, look: Look, top: int) -> Moment
     mine = order.key(job)
     ahead = order.of(other for other in sim.queue if order.key(other) < mine)
     knows = sim.inputs.knowledge != "none" and job in sim.queue
-    reservation = reserve(sim, job) if knows else None
+    reservation = reserve(sim, job) if knows and not look.finding.fits else None
+    expected_start = look.time if look.finding.fits else reservation and reservation[0]
     gate = sim.scheduler.gate
     return Moment(
         time=look.time,
         reason=look.finding.reason,
         position=look.position,
         queue=look.queue,
-        expected_start=None if reservation is None else reservation[0],
+        expected_start=expected_start,
         order=order.formula.text,
         own=order.valued(job),
         ahead=[order.valued(other) for other in ahead[:top]],

@@ -63,8 +63,7 @@ def find_shortage(sim: Replay, job: int) -> Finding | None:
             Reason.FRAGMENTED,
             short=_gpus_short(need, together),
             free_gpus=free,
-            detail=f"it needs them on {fewest} node{'' if fewest == 1 else 's'}, where at most "
-            f"{together:g} are free",
+            detail=f"at most {together:g} on {fewest} node{'' if fewest == 1 else 's'}",
         )
     elsewhere = _elsewhere(sim, job)
     return Finding(

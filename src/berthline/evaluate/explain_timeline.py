@@ -23,6 +23,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
         position: the job's place in the order when it began, from 1 on.
         last_position: likewise when it ended.
         queue: jobs that waited when it began.
+        last_queue: likewise when it ended.
         short: by how much which resource was short when it began.
         free_gpus: GPUs that were free on nodes it may use when it began.
         fits: whether it would have fitted there when it began.
@@ -40,6 +41,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     last_position: int
     queue: int
+    last_queue: int
     short: dict[str, float]
     free_gpus: float
     fits: bool
@@ -97,6 +99,7 @@ def _interval(group: list[tuple[Look, float]]) -> Interval:
         position=first.position,
         last_position=last.position,
         queue=first.queue,
+        last_queue=last.queue,
         short=finding.short,
         free_gpus=finding.free_gpus,
         fits=finding.fits,
