@@ -149,7 +149,7 @@ class TestRunDirectories:
 
         workload = resolve_workload("synthetic", cluster=Cluster.parse(CLUSTER), jobs=100, load=1.2)
         logs = []
-        for scheduler in ("fcfs+strict@first-fit", "sjf+easy@first-fit"):
+        for scheduler in ("fcfs", "sjf+easy"):
             frame = simulate(workload, CLUSTER, scheduler).log.frame()
             logs.append(
                 frame.select(pl.lit(scheduler).cast(pl.Categorical).alias("scheduler"), "*")
@@ -161,7 +161,7 @@ class TestRunDirectories:
         out = tmp_path / "out.swf"
         outcome = run("export", "swf", str(tmp_path), "--out", str(out))
         assert outcome.code == 2
-        assert "expected: --scheduler with one of fcfs+strict@first-fit, sjf+easy" in outcome.err
+        assert "expected: --scheduler with one of fcfs, sjf+easy" in outcome.err
         outcome = run(
             "export", "swf", str(tmp_path), "--scheduler", "sjf+easy", "--out", str(out), "--json"
         )

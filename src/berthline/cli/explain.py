@@ -20,7 +20,7 @@ LONGEST = "longest"
 
 
 class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Say why a job waited: reason by reason, who was ahead, and what would have helped.
+    """Say why a job waited: reasons, who was ahead, and what would have helped.
 
     Examples:
       berthline explain longest synthetic --scheduler fcfs+easy --load 1

@@ -34,7 +34,7 @@ WHAT: dict[str, tuple[str, ...]] = {
 
 
 class Export(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write a run for Perfetto (a zoomable picture), for Batsim, or as SWF with its waits.
+    """Write a run for Perfetto (a picture to zoom), for Batsim, or as SWF with waits.
 
     Examples:
       berthline export perfetto synthetic --scheduler sjf+easy --out trace.json.gz

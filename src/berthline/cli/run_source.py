@@ -24,11 +24,12 @@ from berthline.cli.options import (
 )
 from berthline.cli.output import counted, note, progress
 from berthline.cli.traces_file import Map, format_options
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, PolicyError
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
+    from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
 RunName = Annotated[
@@ -118,7 +119,7 @@ def _check_defaults(source: str, options: RunOptions) -> None:
 
 def _simulated(
     config: dict[str, Any],
-    scheduler: Any,
+    scheduler: Scheduler,
     *,
     conditions: tuple[str, ...],
     settings: dict[str, str],
@@ -207,8 +208,10 @@ def _of_comparison(path: Path, scheduler: str, config: dict[str, Any]) -> Result
         names = events["scheduler"].unique(maintain_order=True).cast(pl.String).to_list()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ConfigError(f"events.parquet cannot be read: {error}", where=str(path)) from None
-    wanted = str(Scheduler.parse(scheduler)) if scheduler else ""
-    if wanted not in names:
+    # Names stand there as they were given; one scheduler may be written in several ways.
+    wanted = Scheduler.parse(scheduler) if scheduler else None
+    named = next((name for name in names if wanted is not None and _is(name, wanted)), None)
+    if named is None or wanted is None:
         raise ConfigError(
             f"--scheduler {scheduler!r} is none of the comparison"
             if scheduler
@@ -217,16 +220,24 @@ def _of_comparison(path: Path, scheduler: str, config: dict[str, Any]) -> Result
             expected="--scheduler with one of " + ", ".join(names),
         )
     started = time.perf_counter()
-    rows = events.filter(pl.col("scheduler").cast(pl.String) == wanted).drop("scheduler")
+    rows = events.filter(pl.col("scheduler").cast(pl.String) == named).drop("scheduler")
     return Result(
         log=Schedule.from_frame(rows),
         workload=load_trace(path / "workload.parquet"),
         cluster=Cluster.from_toml(path / "cluster.toml"),
-        scheduler=Scheduler.parse(wanted),
+        scheduler=wanted,
         knowledge=str(config.get("knowledge", "estimate")),
         seed=int(config.get("seed", 0)),
         wall_seconds=time.perf_counter() - started,
     )
+
+
+def _is(name: str, scheduler: Scheduler) -> bool:
+    """Whether a name in a comparison means a scheduler; a checkpoint's does not."""
+    try:
+        return str(type(scheduler).parse(name)) == str(scheduler)
+    except PolicyError:
+        return False
 
 
 def _check_same_jobs(log: Schedule, workload: Workload, name: str) -> None:

@@ -6,7 +6,7 @@ GPUs, the first with the job's particulars. Shared GPUs have a thread for each p
 instants for failures; a flow leads from each preemption to the resume.
 
 Times are whole microseconds since the zero of the workload's clock, and rows come in their order,
-written as they are made: nothing is held in memory but the log.
+written as they are made: only the log and columns of its length are held in memory.
 """
 
 from __future__ import annotations
@@ -167,10 +167,10 @@ def _timed(
         if is_start[row]:
             for event in slices.of(stretch):
                 yield ts, event
-            counters.take(stretch, tracks.numbers, slices.bounds, -1)
+            counters.take(slices, stretch, -1)
             stretch += 1
         elif kind in (FINISH, PREEMPT):
-            counters.take(slices.stretch_of[job], tracks.numbers, slices.bounds, +1)
+            counters.take(slices, slices.stretch_of[job], +1)
         elif kind == REJECT:
             text = f"rejected: job {job_name(workload, job)}"
             why = {"job": job, "reason": REJECT_REASONS[detail]}
@@ -208,6 +208,19 @@ class _Slices:
         self.part: list[int] = numbers.part.tolist()
         self.begin, self.stop = ran.begin.tolist(), ran.stop.tolist()
         self.job: list[int] = ran.job.tolist()
+        workload = result.workload
+        self.columns: dict[str, list[float]] = {
+            "gpus": workload.gpu_amount.tolist(),
+            "submit_s": workload.submit.tolist(),
+            "run_time_s": workload.run.tolist(),
+            "estimate_s": workload.estimate.tolist(),
+            "priority": workload.priority.tolist(),
+            "cpus": workload.cpus.tolist(),
+            "memory_mib": workload.memory_mib.tolist(),
+            "deadline_s": workload.deadline.tolist(),
+        }
+        self.user: list[int] = workload.user.tolist()
+        self.pool: list[int] = workload.pool.tolist()
         self.stretch_of: dict[int, int] = {}  # of running jobs
         last = {job: stretch for stretch, job in enumerate(self.job)}
         self.goes_on = [last[job] > stretch for stretch, job in enumerate(self.job)]
@@ -254,22 +267,12 @@ class _Slices:
 
     def _about(self, job: int, stretch: int) -> dict[str, Any]:
         workload = self.result.workload
-        estimate, deadline = float(workload.estimate[job]), float(workload.deadline[job])
-        about: dict[str, Any] = {
-            "job": job,
-            "user": workload.user_names[workload.user[job]],
-            "gpus": float(workload.gpu_amount[job]),
-            "submit_s": float(workload.submit[job]),
-            "start_s": self.begin[stretch],
-            "run_time_s": float(workload.run[job]),
-            "estimate_s": estimate if np.isfinite(estimate) else None,
-            "priority": float(workload.priority[job]),
-            "cpus": int(workload.cpus[job]),
-            "memory_mib": int(workload.memory_mib[job]),
-            "deadline_s": deadline if np.isfinite(deadline) else None,
-        }
-        if workload.pool[job] >= 0:
-            about["pool"] = workload.pool_names[workload.pool[job]]
+        about: dict[str, Any] = {"job": job, "start_s": self.begin[stretch]}
+        for name, column in self.columns.items():
+            about[name] = column[job]  # JSON has null for what is no number
+        about["user"] = workload.user_names[self.user[job]]
+        if self.pool[job] >= 0:
+            about["pool"] = workload.pool_names[self.pool[job]]
         if self.reasons.get(job) and (self.goes_on[stretch]):
             about["preempted"] = PREEMPT_REASONS[self.reasons[job].pop(0)]
         return about
@@ -282,7 +285,6 @@ class _Counters:
         cluster = result.cluster
         self.queue = 0
         self.milli = result.workload.gpu_milli.tolist()
-        self.jobs = result.log.job[result.log.is_start].tolist()
         self.total: list[int] = (1000 * cluster.gpus.astype(np.int64)).tolist()
         self.free = self.total.copy()
         self.up = [True] * cluster.num_nodes
@@ -291,15 +293,14 @@ class _Counters:
         self.partly = 0
         self.shown: dict[str, float] = {}
 
-    def take(self, stretch: int, numbers: GpuNumbers, bounds: list[int], sign: int) -> None:
+    def take(self, held: _Slices, stretch: int, sign: int) -> None:
         """Give back (+1) or take (-1) what a stretch holds."""
-        rows = slice(bounds[stretch], bounds[stretch + 1])
-        milli = self.milli[self.jobs[stretch]]
-        pairs = zip(numbers.node[rows].tolist(), numbers.gpu[rows].tolist(), strict=True)
-        for node, gpu in pairs:
-            if gpu != NO_GPU:
+        milli = sign * self.milli[held.job[stretch]]
+        for place in range(held.bounds[stretch], held.bounds[stretch + 1]):
+            if held.gpu[place] != NO_GPU:
+                node = held.node[place]
                 self._count(node, -1)
-                self.free[node] += sign * milli
+                self.free[node] += milli
                 self._count(node, +1)
 
     def turn(self, node: int, *, up: bool) -> None:
