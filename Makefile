@@ -17,7 +17,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
-RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement
+RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
+  whatif_fidelity
 RESULTS_ARGS ?=
 
 VENV := .venv
@@ -41,7 +42,7 @@ help: ## List the targets
 	@echo "Berthline: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMPS)/package ## Set up if needed, then compare schedulers on a bundled workload
+demo: $(STAMPS)/package $(STAMPS)/report ## Set up if needed, then compare schedulers; ends with a report
 	@$(BIN)/berthline demo $(DEMO_ARGS)
 
 venv: $(STAMPS)/package $(STAMPS)/dev ## Set up .venv for development: package, native core, dev tools
@@ -143,6 +144,13 @@ $(STAMPS)/dev: $(STAMPS)/core
 	@$(call requirements,['optional-dependencies']['dev']) > $(STAMPS)/dev.txt
 	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/dev.txt
 	@touch $@
+
+# For the figures of the report. Without them (no network, say) the demo still runs, and says so.
+$(STAMPS)/report: $(STAMPS)/core
+	@echo "==> installing what draws figures"
+	@$(call requirements,['optional-dependencies']['report']) > $(STAMPS)/report.txt
+	@if $(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/report.txt; then touch $@; \
+	  else echo "note: not installed; the report will have no figures"; fi
 
 $(STAMPS)/package: $(STAMPS)/core $(NATIVE_FILES)
 	@echo "==> building the native core"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import environment_tables
+import metric_tables
 from markdown_text import code, mark, options, table
 
 from berthline.cli.main import VERBS, main
@@ -409,6 +410,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,
+    **metric_tables.PARTS,
 }
 """Each generated part and what makes it."""
 

@@ -306,8 +306,13 @@ void Agent::sort_if_needed() {
 void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
-  rows_.clear();
   fits_.clear();
+  if (first == kNoJob && (count <= window || rules_.window_policy == Window::kHead)) {
+    rows_.resize(std::min(count, window));
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = sim_.sorted_[i].job();
+    return;
+  }
+  rows_.clear();
   if (first != kNoJob) rows_.push_back(first);
   const auto add = [&](size_t i) {
     if (sim_.sorted_[i].job() != first) rows_.push_back(sim_.sorted_[i].job());

@@ -139,8 +139,8 @@ class Agent {
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();
   void allow_pairs();
-  bool place_and_start(int32_t job);
-  void start(int32_t job);
+  bool place_and_start(int32_t job, size_t row = 0);
+  void start(int32_t job, size_t row = 0);
   bool let_pass(int32_t head);
   void sort_if_needed();
   void adopt(int64_t index);

@@ -17,13 +17,22 @@ class ColumnProgram {
   // What the values of a word belong to, and so whether they differ between rows.
   enum class Rows { kJobs, kNodes };
 
-  explicit ColumnProgram(Rows rows) : rows_(rows) {}
+  // `kept` are words about a row that stay as they are: they are looked up once, by keep_words.
+  // `wait_is_age` says that nobody who waits has run, so that wait is the time since submission.
+  explicit ColumnProgram(Rows rows, const WordSet& kept = {}, bool wait_is_age = false)
+      : rows_(rows), kept_words_(kept), wait_is_age_(wait_is_age) {}
 
   // Makes a formula the column at this position of the table's rows.
   void add(const Formula& formula, size_t position);
-  bool empty() const { return outputs_.empty(); }
-  // Writes the values for each of `count` rows, which are `width` numbers apart.
-  void run(WordSource& source, const int32_t* ids, int count, float* out, size_t width);
+  bool empty() const { return outputs_.empty() && direct_.empty(); }
+  // How many kept values a row has.
+  size_t num_kept() const { return kept_.size(); }
+  // Looks up the kept words of the rows 0, 1, ... in `ids`.
+  void keep_words(WordSource& source, const int32_t* ids, int count, double* kept);
+  // Writes the values for each of `count` rows, which are `width` numbers apart. `kept` is what
+  // keep_words has written, for all rows.
+  void run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
+           const double* kept = nullptr);
 
  private:
   static constexpr int32_t kScalar = -1;
@@ -36,18 +45,36 @@ class ColumnProgram {
     Operation operation;
     int32_t value;
     int32_t argument[3];
+    bool is_share = false;  // a / (a + b) at once: most columns are shares of something
   };
   struct Output {
     int32_t value;
+    size_t position;
+  };
+  // A column that is one operation on kept words, ages and numbers: done at once for all rows.
+  struct Operand {
+    enum { kNumber, kKept, kAge } kind;
+    int32_t index;  // of a number, or among the kept words
+  };
+  struct Direct {
+    Operand a, b;
+    bool is_share;  // a / (a + b), or else a / b
     size_t position;
   };
 
   bool differs_by_row(Word word) const;
   int32_t new_value(double number, bool differs);
   int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
-  void run_row(int row, float* out);
-  void run_columns(int count, float* out, size_t width);
-  void compute_number(const Step& step);
+  int32_t value_of(Word word);
+  int32_t value_of(Step step, int arity);
+  bool find_operand(int32_t value, Operand& operand) const;
+  template <typename Use>
+  void with_operand(const Operand& operand, Use use) const;
+  void run_direct(const Direct& direct, const int32_t* ids, int count, float* out, size_t width,
+                  const double* kept) const;
+  void run_rows(const int32_t* ids, int count, float* out, size_t width, const double* kept);
+  void run_columns(const int32_t* ids, int count, float* out, size_t width, const double* kept);
+  double compute_one(const Step& step) const;
   void compute(const Step& step, int count);
   bool is_column(int32_t value) const { return column_[value] != kScalar; }
   double* column(int32_t value) {
@@ -55,13 +82,18 @@ class ColumnProgram {
   }
 
   Rows rows_;
-  std::vector<double> number_;   // of each value; constants stay as they are
-  std::vector<int32_t> column_;  // of each value, or kScalar
-  std::vector<Lookup> lookups_;
-  std::vector<Step> steps_;  // each after those it needs
+  WordSet kept_words_;
+  bool wait_is_age_;
+  std::vector<double> number_;                   // of each value; constants stay as they are
+  std::vector<int32_t> column_;                  // of each value, or kScalar
+  std::vector<Lookup> scalars_, by_row_, kept_;  // words, each once
+  std::vector<Step> scalar_steps_, steps_;       // each after those it needs
   std::vector<Output> outputs_;
+  std::vector<Direct> direct_;
   int32_t num_columns_ = 0;
-  size_t room_ = 0;  // rows that columns_ has room for
+  int32_t age_ = -1, now_ = -1, submit_ = -1;    // of wait, where it is the time since submission
+  bool needs_age_ = false, needs_kept_ = false;  // for columns that are not direct
+  size_t room_ = 0;                              // rows that columns_ has room for
   std::vector<double> columns_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 // Below this a scan of all nodes is faster than keeping bitmaps; above 64 GPUs a node, updating
 // one bitmap per GPU is slower than scanning.
-constexpr int32_t kMinIndexedNodes = 16;
+constexpr int32_t kMinIndexedNodes = 4;
 constexpr int32_t kMaxIndexedGpus = 64;
 
 struct Demands {

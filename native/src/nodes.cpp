@@ -32,30 +32,16 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
 }
 
 void Nodes::set_gpus(int32_t node, int32_t gpus) {
-  const int32_t before = gpus_[node];
-  gpus_[node] = gpus;
-  free_total_ += gpus - before;
-  if (gpus > before) {
-    std::fill(unfit_.begin(), unfit_.end(), 0);
-  } else {
-    fit_ = 0;
-  }
+  const int32_t by = gpus - gpus_[node];
   if (!growth_.empty()) forget_growth(node);
   if (!layout_->one_class) {
     for (int32_t i = layout_->class_of_node_begin[node]; i < layout_->class_of_node_begin[node + 1];
          ++i) {
-      class_free_[layout_->class_of_node[i]] += gpus - before;
+      class_free_[layout_->class_of_node[i]] += by;
     }
+    if (by > 0) std::fill(unfit_.begin(), unfit_.end(), 0);
   }
-  if (layout_->indexed) {
-    --exactly_[before];
-    ++exactly_[gpus];
-    const uint64_t bit = uint64_t{1} << (node % 64);
-    const int32_t words = layout_->words();
-    uint64_t* word = at_least_.data() + node / 64;
-    for (int32_t f = before + 1; f <= gpus; ++f) word[f * words] |= bit;
-    for (int32_t f = gpus + 1; f <= before; ++f) word[f * words] &= ~bit;
-  }
+  change_whole(node, by);
 }
 
 void Nodes::change_slot(int32_t node, int32_t slot, int32_t milli) {

@@ -57,12 +57,39 @@ class Nodes {
     if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
     return layout_->one_class ? sizes & ~unfit_[0] : sizes;
   }
+  // Which numbers of GPUs are known to find a place, and of which it is known whether they do,
+  // where nothing but the number decides it.
+  struct KnownSizes {
+    uint64_t known, fitting;
+  };
+  KnownSizes known_sizes() const { return {fit_ | unfit_[0], fit_}; }
+  const int32_t* free_by_node() const { return gpus_.data(); }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
   bool place(const Gang& gang, std::vector<Share>& out);
   void take(const Gang& gang, std::span<const Share> shares) { change(gang, shares, -1); }
   void give_back(const Gang& gang, std::span<const Share> shares) { change(gang, shares, +1); }
+  // The same for whole GPUs of one node, where nothing else counts and every job may use it.
+  void change_whole(int32_t node, int32_t by) {
+    const int32_t before = gpus_[node];
+    const int32_t after = before + by;
+    gpus_[node] = after;
+    free_total_ += by;
+    if (by > 0) {
+      unfit_[0] = 0;
+    } else {
+      fit_ = 0;
+    }
+    if (!layout_->indexed) return;
+    --exactly_[before];
+    ++exactly_[after];
+    const uint64_t bit = uint64_t{1} << (node % 64);
+    const int32_t words = layout_->words();
+    uint64_t* word = at_least_.data() + node / 64;
+    for (int32_t f = before + 1; f <= after; ++f) word[f * words] |= bit;
+    for (int32_t f = after + 1; f <= before; ++f) word[f * words] &= ~bit;
+  }
   // Keeps, node by node, what is free in both.
   void shrink_to(const Nodes& other);
   // Lowest number that no shared GPU of the node has.

@@ -16,6 +16,8 @@ class RowWords : public WordSource {
     const std::vector<uint8_t>& fits = agent_.fits();
     if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
       std::copy(fits.begin(), fits.end(), out);
+    } else if (word == Word::kNow) {
+      std::fill_n(out, count, sim_.now());
     } else {
       sim_.fill(word, jobs, count, out);
     }
@@ -61,11 +63,13 @@ Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* 
 }
 
 void Observer::make_programs(const ObservationRules& rules) {
-  programs_ = std::make_shared<ObservationPrograms>();
+  programs_ = std::make_shared<ObservationPrograms>(fixed_words(), !sim_.dynamic_);
   ObservationPrograms& made = *programs_;
   for (size_t c = 0; c < job_width_; ++c) {
     (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
   }
+  made.is_by_node = std::all_of(rules.nodes.begin(), rules.nodes.end(),
+                                [this](const Formula& formula) { return is_by_node(formula); });
   ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
   for (size_t c = 0; c < node_width_; ++c) {
     (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : made.nodes).add(rules.nodes[c], c);
@@ -94,6 +98,19 @@ bool Observer::is_fixed_for_nodes(const Formula& formula) {
   return formula.changes() == Changes::kNever;
 }
 
+// Whether its value for a node changes only with the node's free GPUs.
+bool Observer::is_by_node(const Formula& formula) const {
+  if (!sim_.fits_by_size()) return false;
+  WordSet others = formula.words();
+  for (const Word word :
+       {Word::kNodeId, Word::kNodeFreeGpus, Word::kNodeTotalGpus, Word::kNodeTotalCpus,
+        Word::kNodeTotalMemoryMib, Word::kNodeSpeed, Word::kNodeRack, Word::kTotalGpus,
+        Word::kMaxNodeGpus, Word::kMaxNodeCpus, Word::kMaxNodeMemoryMib}) {
+    others.reset(static_cast<size_t>(word));
+  }
+  return others.none();
+}
+
 bool Observer::is_fixed_for_jobs(const Formula& formula) const {
   if (formula.changes() != Changes::kNever) return false;
   // Predictions are made when a job is submitted.
@@ -106,6 +123,18 @@ bool Observer::is_fixed_for_jobs(const Formula& formula) const {
                                         [&](Word word) { return formula.uses(word); });
 }
 
+// Those of the commonest words that stay the same while a job waits.
+WordSet Observer::fixed_words() const {
+  WordSet words;
+  for (const Word word : {Word::kSubmit, Word::kGpus, Word::kPriority, Word::kDeadline}) {
+    words.set(static_cast<size_t>(word));
+  }
+  for (const Word word : {Word::kEstimate, Word::kWork}) {
+    words.set(static_cast<size_t>(word), !sim_.inputs_.predicted);
+  }
+  return words;
+}
+
 void Observer::begin() {
   read_ = 0;
   if (look_ahead_ == LookAhead::kPerGpu) {
@@ -113,12 +142,16 @@ void Observer::begin() {
     gpu_users_.assign(gpu_begin_.back(), 0);
     first_share_.assign(sim_.inputs_.jobs.count, 0);
   }
-  if (programs_->fixed_jobs.empty()) return;
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
   if (programs_->ids.size() < count) {
     programs_->ids.resize(count);
     std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
   }
+  if (const size_t num_kept = programs_->jobs.num_kept(); num_kept > 0) {
+    kept_.resize(count * num_kept);
+    programs_->jobs.keep_words(sim_, programs_->ids.data(), static_cast<int>(count), kept_.data());
+  }
+  if (programs_->fixed_jobs.empty()) return;
   job_rows_.resize(count * job_width_);
   programs_->fixed_jobs.run(sim_, programs_->ids.data(), static_cast<int>(count), job_rows_.data(),
                             job_width_);
@@ -128,7 +161,7 @@ void Observer::write(float* out, bool is_same) {
   const SeatRules& seat = agent_.rules();
   if (job_width_ > 0) write_jobs(out, is_same);
   out += seat.window * job_width_;
-  if (node_width_ > 0) write_nodes(out);
+  if (node_width_ > 0) write_nodes(out, is_same);
   out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
   if (running_width_ > 0) write_running(out);
   out += seat.running_window * running_width_;
@@ -149,7 +182,8 @@ void Observer::write_jobs(float* out, bool is_same) {
     }
   }
   RowWords words(agent_, sim_);
-  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_);
+  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_,
+                      kept_.data());
   // Queues are mostly short: rows that were empty before are so already.
   const auto window = static_cast<size_t>(agent_.rules().window);
   const size_t end = (is_same ? std::max(rows_written_, rows.size()) : window) * job_width_;
@@ -157,7 +191,23 @@ void Observer::write_jobs(float* out, bool is_same) {
   if (is_same) rows_written_ = rows.size();
 }
 
-void Observer::write_nodes(float* out) {
+void Observer::write_nodes(float* out, bool is_same) {
+  const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
+  const int32_t* const free = sim_.nodes_.free_by_node();
+  if (programs_->is_by_node && is_same && nodes_written_.size() == num_nodes) {
+    changed_.clear();
+    for (size_t node = 0; node < num_nodes; ++node) {
+      if (free[node] != nodes_written_[node]) changed_.push_back(static_cast<int32_t>(node));
+    }
+    NodeWords words(sim_, sim_.nodes_, 0);
+    for (const int32_t node : changed_) {
+      nodes_written_[node] = free[node];
+      programs_->nodes.run(words, &node, 1, out + static_cast<size_t>(node) * node_width_,
+                           node_width_);
+    }
+    return;
+  }
+  if (is_same) nodes_written_.assign(free, free + num_nodes);
   std::memcpy(out, programs_->node_rows.data(), programs_->node_rows.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
   programs_->nodes.run(words, programs_->ids.data(), sim_.layout_.num_nodes, out, node_width_);

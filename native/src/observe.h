@@ -30,12 +30,17 @@ struct ObservationRules {
 // The formulas of an observation, ready to run, and what they give for every environment alike.
 // Environments that are stepped by one thread share them, so that they stay in its cache.
 struct ObservationPrograms {
+  // `kept` are words that stay the same while jobs wait.
+  ObservationPrograms(const WordSet& kept, bool wait_is_age)
+      : jobs(ColumnProgram::Rows::kJobs, kept, wait_is_age) {}
+
   // What may change at any step, and what stays the same during an episode.
-  ColumnProgram jobs{ColumnProgram::Rows::kJobs}, fixed_jobs{ColumnProgram::Rows::kJobs};
+  ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
   std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
   std::vector<float> node_rows;   // [node][column], of the columns that stay the same
+  bool is_by_node = false;        // a node's row changes only with its free GPUs
   std::vector<int32_t> ids;       // 0, 1, 2, ...
 };
 
@@ -56,11 +61,13 @@ class Observer {
  private:
   void make_programs(const ObservationRules& rules);
   void write_jobs(float* out, bool is_same);
-  void write_nodes(float* out);
+  void write_nodes(float* out, bool is_same);
   void write_running(float* out);
   void write_look_ahead(float* out);
   bool is_fixed_for_jobs(const Formula& formula) const;
+  WordSet fixed_words() const;
   static bool is_fixed_for_nodes(const Formula& formula);
+  bool is_by_node(const Formula& formula) const;
 
   Agent& agent_;
   Simulation& sim_;
@@ -70,9 +77,12 @@ class Observer {
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
-  size_t rows_written_ = 0;  // where it goes to the same place every time
+  size_t rows_written_ = 0;             // where it goes to the same place every time
+  std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
+  std::vector<int32_t> changed_;        // scratch: nodes
 
   std::vector<float> job_rows_;  // [job][column], of the columns that stay the same
+  std::vector<double> kept_;     // [job][word], of the words that stay the same, in other columns
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -93,12 +93,12 @@ double Simulation::evaluate_challengers() {
 
 // Finds the running jobs that may yield and whose index is larger.
 void Simulation::find_larger(double than) {
-  larger_.clear();
   larger_than_ = than;
   if (index_is_steady_) {
     find_larger_steady(than);
     return;
   }
+  larger_.clear();
   RunRows& rows = run_rows_;
   inputs_.preemption.index.evaluate(*this, running_list_.data(),
                                     static_cast<int>(running_list_.size()), rows.index.data());
@@ -125,8 +125,10 @@ void Simulation::find_larger_steady(double than) {
     rank(job);
   }
   running_order_.update(steady_index_, *this, now_, by_index_);
-  for (size_t i = by_index_.size(); i-- > 0 && by_index_[i].key() > than;) {
-    larger_.push_back({by_index_[i], stretch_[by_index_[i].job()].position});
+  const std::span<const Keyed> found = by_index_.larger(than);
+  larger_.resize(found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    larger_[i] = {found[i], stretch_[found[i].job()].position};
   }
   larger_sorted_ = larger_.size();
 }

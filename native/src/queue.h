@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace berthline {
@@ -138,6 +139,12 @@ class SortedList {
   template <typename Predicate>
   void erase_if(Predicate predicate) {
     std::erase_if(entries_, predicate);
+  }
+  // Those with a larger key, the largest first.
+  std::span<const Keyed> larger(double than) const {
+    const auto end = std::partition_point(entries_.begin(), entries_.end(),
+                                          [=](const Keyed& entry) { return entry.key() > than; });
+    return {entries_.begin(), end};
   }
   // Replaces everything; `entries` may be in any order.
   void assign(const std::vector<Keyed>& entries) {

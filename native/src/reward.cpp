@@ -132,7 +132,10 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
     if (like != nullptr) continue;
     const bool moves = std::any_of(std::begin(kMoving), std::end(kMoving),
                                    [&](Word word) { return term.formula.uses(word); });
-    terms_->push_back({term, moves});
+    WordSet others = term.formula.words();
+    others.reset(static_cast<size_t>(Word::kJobsInSystem));
+    others.reset(static_cast<size_t>(Word::kNumJobs));
+    terms_->push_back({term, moves, others.none(), {}});
   }
   if (asks_baseline(words_) && rules.baseline) {
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
@@ -204,23 +207,39 @@ void Rewards::pass_time(double until) {
 
 // Values change in a straight line between events, or not at all: the mean of both ends is exact.
 void Rewards::integrate(double from, double until) {
-  const int32_t none = 0;
   asleep_at_ = from;
   for (size_t i = 0; i < terms_->size(); ++i) {
     Term& term = (*terms_)[i];
     if (term.occasion != Occasion::kSecond) continue;
     double first = 0, last = 0;
     sim_.now_ = from;
-    term.formula.evaluate(*this, &none, 1, &first);
-    last = first;
+    first = last = value_now(term);
     if (term.moves) {
       sim_.now_ = until;
-      term.formula.evaluate(*this, &none, 1, &last);
+      last = value_now(term);
     }
     const double add = (until - from) * (first + last) / 2;
     sums_[i] += add;
     total_ += add;
   }
+}
+
+// The value of a term that is not about a job.
+double Rewards::value_now(Term& term) {
+  const int32_t none = 0;
+  double value;
+  if (!term.is_by_count) {
+    term.formula.evaluate(*this, &none, 1, &value);
+    return value;
+  }
+  const int32_t num_jobs = sim_.inputs_.jobs.count;
+  if (term.num_jobs != num_jobs) {
+    term.num_jobs = num_jobs;
+    term.by_count.assign(static_cast<size_t>(num_jobs) + 1, std::nan(""));
+  }
+  double& known = term.by_count[sim_.waiting_count_ + sim_.running_ + sim_.away_];
+  if (std::isnan(known)) term.formula.evaluate(*this, &none, 1, &known);
+  return known;
 }
 
 void Rewards::read_log() {

@@ -74,8 +74,12 @@ class Rewards : public WordSource {
   double backlog() const;
 
   struct Term : RewardTerm {
-    bool moves;  // whether its value changes while nothing happens
+    bool moves;        // whether its value changes while nothing happens
+    bool is_by_count;  // nothing but the number of jobs in the system changes it in an episode,
+    std::vector<double> by_count;  //   so that its values can be kept; NaN = not known yet
+    int32_t num_jobs = -1;         //   for episodes of so many jobs
   };
+  double value_now(Term& term);
   std::shared_ptr<std::vector<Term>> terms_;
   std::vector<double> idle_w_, peak_w_;
   double sleep_w_;

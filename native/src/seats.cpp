@@ -18,37 +18,47 @@ void Agent::find_open() {
 
 // Allows the rows whose jobs can start now; false = there are none.
 bool Agent::allow_startable() {
-  constexpr int32_t kSizes = 65;
-  constexpr int8_t kUnknown = -1;
-  int8_t known[kSizes];  // by GPUs, where nothing else matters
-  std::fill_n(known, kSizes, kUnknown);
-  const bool by_size = sim_.fits_by_size();
-  bool any = false;
-  fits_.resize(rows_.size());
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const int32_t gpus = sim_.inputs_.jobs.gpus[rows_[i]];
-    if (!by_size || gpus >= kSizes) {
-      fits_[i] = sim_.fits(sim_.nodes_, rows_[i]);
-    } else {
-      if (known[gpus] == kUnknown) known[gpus] = sim_.fits(sim_.nodes_, rows_[i]);
-      fits_[i] = known[gpus];
+  const bool by_size = sim_.fits_by_size();  // nothing but its GPUs decides whether a job fits
+  const size_t count = rows_.size();
+  const int32_t* const gpus = sim_.inputs_.jobs.gpus;
+  const int32_t* const rows = rows_.data();
+  fits_.resize(count);
+  uint8_t* const fits = fits_.data();
+  auto [known, fitting] = by_size ? sim_.nodes_.known_sizes() : Nodes::KnownSizes{};
+  for (size_t i = 0; i < count; ++i) {
+    const int32_t size = gpus[rows[i]];
+    if (!by_size || size >= Sizes::kMany) {
+      fits[i] = sim_.fits(sim_.nodes_, rows[i]);
+      continue;
     }
-    mask_[i] = fits_[i] && is_open(rows_[i]);
-    any |= mask_[i] != 0;
+    if ((known >> size & 1) == 0) {
+      known |= uint64_t{1} << size;
+      fitting |= uint64_t{sim_.fits(sim_.nodes_, rows[i])} << size;
+    }
+    fits[i] = fitting >> size & 1;
   }
-  std::fill(mask_.begin() + static_cast<ptrdiff_t>(rows_.size()), mask_.end(), 0);
-  return any;
+  std::copy_n(fits, count, mask_.begin());
+  if (sim_.is_filtered()) {
+    for (size_t i = 0; i < count; ++i) mask_[i] &= open_[rows[i]];
+  }
+  const auto end = mask_.begin() + static_cast<ptrdiff_t>(count);
+  std::fill(end, mask_.end(), 0);
+  return std::find(mask_.begin(), end, 1) != end;
 }
 
-// Starts a job where `placed_` says.
-void Agent::start(int32_t job) {
+// Starts a job where `placed_` says. `row` is where it may be in the queue.
+void Agent::start(int32_t job, size_t row) {
   sim_.start(job);
-  sim_.leave_queue_by_id(job);
+  if (row < sim_.sorted_.size() && sim_.sorted_[row].job() == job) {
+    sim_.leave_queue(row);
+  } else {
+    sim_.leave_queue_by_id(job);
+  }
 }
 
-bool Agent::place_and_start(int32_t job) {
+bool Agent::place_and_start(int32_t job, size_t row) {
   if (!sim_.try_place(sim_.nodes_, job)) return false;
-  start(job);
+  start(job, row);
   return true;
 }
 
@@ -144,7 +154,7 @@ void Agent::answer_pick(int64_t action, int64_t node) {
   }
   const int32_t nodes = sim_.layout_.num_nodes;
   if (rules_.seat == Seat::kPick) {
-    place_and_start(job);
+    place_and_start(job, static_cast<size_t>(action));
     return;
   }
   if (node < 0 || node >= nodes || !pair_mask_[action * nodes + node]) {
@@ -186,9 +196,12 @@ void Agent::find_rooms(int32_t job, const Nodes& state) {
   left_ = gang_.units();
   nodes_left_ = gang_.nodes_min;
   room_.resize(sim_.layout_.num_nodes);
-  const bool by_size = sim_.fits_by_size();
-  for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
-    room_[node] = by_size ? state.free_gpus(node) : state.room(gang_, node);
+  if (sim_.fits_by_size()) {
+    std::copy_n(state.free_by_node(), room_.size(), room_.begin());
+  } else {
+    for (size_t node = 0; node < room_.size(); ++node) {
+      room_[node] = state.room(gang_, static_cast<int32_t>(node));
+    }
   }
   sorted_.clear();
   if (nodes_left_ == 1) return;
@@ -239,8 +252,11 @@ bool Agent::ask_place() {
     std::fill(mask_.begin(), mask_.end(), 1);
     return true;
   }
-  const int64_t least = least_room();
-  for (size_t node = 0; node < room_.size(); ++node) mask_[node] = room_[node] >= least;
+  const auto least = static_cast<int32_t>(least_room());
+  const int32_t* const room = room_.data();
+  uint8_t* const mask = mask_.data();
+  const size_t nodes = room_.size();
+  for (size_t node = 0; node < nodes; ++node) mask[node] = room[node] >= least;
   return true;
 }
 

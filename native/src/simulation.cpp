@@ -201,6 +201,7 @@ void Simulation::begin() {
   sorted_at_ = -1;
   freed_ = true;
   reservation_ = {};
+  is_plain_ = find_plain();
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -212,6 +213,11 @@ std::span<const Share> Simulation::allocation(int32_t job) const {
 
 double Simulation::next_event() {
   const Jobs& jobs = inputs_.jobs;
+  if (is_plain_) {
+    const double arrival = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
+    const double next = finishes_.empty() ? arrival : std::min(arrival, finishes_.top().key());
+    return wake_ > now_ && next < kNever ? std::min(next, wake_) : next;
+  }
   while (dynamic_ && !finishes_.empty() &&
          stretch_[finishes_.top().job()].finish != finishes_.top().key()) {
     finishes_.pop();  // the job was preempted, or its rate has changed
@@ -238,6 +244,7 @@ bool Simulation::next_instant() {
 }
 
 void Simulation::enter_instant(double time) {
+  if (is_plain_) return enter_plain_instant(time);
   const Jobs& jobs = inputs_.jobs;
   now_ = time;
   while (!finishes_.empty() && finishes_.top().key() == now_) {
@@ -390,6 +397,10 @@ double Simulation::single_key(int32_t job) {
 // The caller has put the allocation into `placed_` and takes the job out of the queue. False = the
 // system refused.
 bool Simulation::start(int32_t job) {
+  if (is_plain_) {
+    start_plain(job);
+    return true;
+  }
   const Jobs& jobs = inputs_.jobs;
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;

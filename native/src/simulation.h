@@ -229,6 +229,11 @@ class Simulation : public LineSource {
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
 
+  // The same in plain runs (plain.cpp).
+  bool find_plain() const;
+  void enter_plain_instant(double time);
+  void start_plain(int32_t job);
+
   // Admission (admission.cpp).
   void find_nodes_min();
   int32_t reject_reason(int32_t job);
@@ -344,6 +349,7 @@ class Simulation : public LineSource {
   bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
+  bool is_plain_ = false;         // see plain.cpp
 
   // Jobs.
   const double* estimate_ = nullptr;

@@ -78,12 +78,8 @@ Motion motion(Operation operation, const Motion* operands) {
   }
 }
 
-Line steady(double value) {
-  Line line;
-  line.value = value;
-  line.size = std::fabs(value);
-  line.is_steady = true;
-  return line;
+Line steady(double value, double until = std::numeric_limits<double>::infinity()) {
+  return {.value = value, .size = std::fabs(value), .until = until, .is_steady = true};
 }
 
 void scale(Line& line, double by) {
@@ -92,72 +88,59 @@ void scale(Line& line, double by) {
   line.growth *= std::fabs(by);
 }
 
-// Writes the result of an operation on lines over the first of them.
-void combine(Operation operation, int count, Line* operands, double now) {
-  Line& a = operands[0];
-  const Line& b = operands[1];
-  const Line& c = operands[2];
+// The result of an operation on lines.
+Line combine(Operation operation, int count, const Line& a, const Line& b, const Line& c,
+             double now) {
   if (operation == Operation::kWhere) {
     // Where both branches come to the same, the condition may change.
     const bool same = b.is_steady && c.is_steady &&
                       std::bit_cast<uint64_t>(b.value) == std::bit_cast<uint64_t>(c.value);
     const double until = same ? std::min(b.until, c.until) : a.is_steady ? a.until : now;
-    a = a.value != 0 ? b : c;
-    a.until = same ? until : std::min(a.until, until);
-    return;
+    Line chosen = a.value != 0 ? b : c;
+    chosen.until = same ? until : std::min(chosen.until, until);
+    return chosen;
   }
   const double value = apply_to_one(operation, a.value, b.value, c.value);
-  bool all_steady = a.is_steady;
   double until = a.until;
+  bool all_steady = a.is_steady;
   if (count > 1) {
     all_steady = all_steady && b.is_steady;
     until = std::min(until, b.until);
   }
-  if (all_steady) {
-    a.value = value;
-    a.size = std::fabs(value);
-    a.until = until;
-    return;
-  }
+  if (all_steady) return steady(value, until);
   if (is_comparison(operation)) {
-    until = std::min(until, until_they_meet(a, b, now));
-    a = steady(value);
-    a.until = until;
-    return;
+    return steady(value, std::min(until, until_they_meet(a, b, now)));
   }
+  Line line = a;
   switch (operation) {
     case Operation::kAdd:
     case Operation::kSubtract:
-      a.slope += operation == Operation::kAdd ? b.slope : -b.slope;
-      a.size += b.size;
-      a.growth += b.growth;
+      line.slope += operation == Operation::kAdd ? b.slope : -b.slope;
+      line.size += b.size;
+      line.growth += b.growth;
       break;
     case Operation::kNegate:
-      scale(a, -1);
+      scale(line, -1);
       break;
     case Operation::kMultiply:
-      if (a.is_steady) {
-        const double by = a.value;
-        a = b;
-        scale(a, by);
-      } else {
-        scale(a, b.value);
-      }
+      line = a.is_steady ? b : a;
+      scale(line, a.is_steady ? a.value : b.value);
       break;
     case Operation::kDivide:
-      scale(a, 1 / b.value);
+      scale(line, 1 / b.value);
       break;
     case Operation::kMin:
     case Operation::kMax:
       until = std::min(until, until_they_meet(a, b, now));
-      if (operation == Operation::kMin ? b.value < a.value : b.value > a.value) a = b;
+      if (operation == Operation::kMin ? b.value < a.value : b.value > a.value) line = b;
       break;
     default:
       until = now;
   }
-  a.value = value;
-  a.is_steady = false;
-  a.until = until;
+  line.value = value;
+  line.is_steady = false;
+  line.until = until;
+  return line;
 }
 
 }  // namespace
@@ -175,27 +158,49 @@ double until_they_meet(const Line& a, const Line& b, double now) {
 }
 
 SteadyFormula::SteadyFormula(const Formula& formula) {
+  std::vector<int32_t> stack;
   for (const Instruction& instruction : formula.code()) {
-    const bool is_word = instruction.operation == Operation::kWord;
-    const auto moves = [&](bool running) {
-      return is_word && motion(instruction.word, running) != Motion::kSteady;
-    };
-    code_.push_back({instruction, arity(instruction.operation), moves(false), moves(true)});
+    const int32_t value = value_of(instruction, stack);
+    stack.push_back(value);
   }
-  stack_.resize(code_.size() + 2);  // an operation looks at three
-  steady_waiting_ = find_steady(false);
-  steady_running_ = find_steady(true);
+  steady_waiting_ = find_steady(formula, false);
+  steady_running_ = find_steady(formula, true);
 }
 
-bool SteadyFormula::find_steady(bool running) const {
+// The value that an instruction gives, which may be there already.
+int32_t SteadyFormula::value_of(const Instruction& instruction, std::vector<int32_t>& stack) {
+  const auto next = static_cast<int32_t>(values_.size());
+  if (instruction.operation == Operation::kNumber) {
+    values_.push_back(steady(instruction.number));
+    return next;
+  }
+  if (instruction.operation == Operation::kWord) {
+    for (const Lookup& lookup : lookups_) {
+      if (lookup.word == instruction.word) return lookup.value;
+    }
+    lookups_.push_back({instruction.word, motion(instruction.word, false) != Motion::kSteady,
+                        motion(instruction.word, true) != Motion::kSteady, next});
+  } else {
+    Step step{instruction.operation, arity(instruction.operation), {0, 0, 0}, next};
+    for (int i = step.count - 1; i >= 0; --i) {
+      step.argument[i] = stack.back();
+      stack.pop_back();
+    }
+    steps_.push_back(step);
+  }
+  values_.emplace_back();
+  return next;
+}
+
+bool SteadyFormula::find_steady(const Formula& formula, bool running) {
   std::vector<Motion> stack;
-  for (const auto& [instruction, count, moves_waiting, moves_running] : code_) {
+  for (const Instruction& instruction : formula.code()) {
     if (instruction.operation == Operation::kNumber) {
       stack.push_back(Motion::kSteady);
     } else if (instruction.operation == Operation::kWord) {
       stack.push_back(motion(instruction.word, running));
     } else {
-      const size_t first = stack.size() - static_cast<size_t>(count);
+      const size_t first = stack.size() - static_cast<size_t>(arity(instruction.operation));
       stack[first] = motion(instruction.operation, &stack[first]);
       stack.resize(first + 1);
     }
@@ -205,23 +210,23 @@ bool SteadyFormula::find_steady(bool running) const {
 
 SteadyValue SteadyFormula::evaluate(LineSource& source, int32_t job, double now) {
   const bool running = source.is_running(job);
-  Line* top = stack_.data();  // one past the highest level in use
-  for (const Step& step : code_) {
-    const Instruction& instruction = step.instruction;
-    if (instruction.operation == Operation::kNumber) {
-      *top++ = steady(instruction.number);
-    } else if (instruction.operation != Operation::kWord) {
-      top -= step.count - 1;
-      combine(instruction.operation, step.count, top - 1, now);
-    } else if (running ? step.moves_running : step.moves_waiting) {
-      *top++ = source.line(instruction.word, job);
+  for (const Lookup& lookup : lookups_) {
+    Line& line = values_[lookup.value];
+    if (running ? lookup.moves_running : lookup.moves_waiting) {
+      line = source.line(lookup.word, job);
     } else {
       double value;
-      source.fill(instruction.word, &job, 1, &value);
-      *top++ = steady(value);
+      source.fill(lookup.word, &job, 1, &value);
+      line = steady(value);
     }
   }
-  return {top[-1].value, top[-1].is_steady ? top[-1].until : now};
+  for (const Step& step : steps_) {
+    const auto& [a, b, c] = step.argument;
+    values_[step.value] =
+        combine(step.operation, step.count, values_[a], values_[b], values_[c], now);
+  }
+  const Line& last = values_.back();
+  return {last.value, last.is_steady ? last.until : now};
 }
 
 void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job, double now,

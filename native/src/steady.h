@@ -50,17 +50,25 @@ class SteadyFormula {
   SteadyValue evaluate(LineSource& source, int32_t job, double now);
 
  private:
-  bool find_steady(bool running) const;
+  static bool find_steady(const Formula& formula, bool running);
+  int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
 
-  struct Step {
-    Instruction instruction;
-    int count;                          // of operands
-    bool moves_waiting, moves_running;  // a word that is a line
+  struct Lookup {
+    Word word;
+    bool moves_waiting, moves_running;  // it is a line
+    int32_t value;
   };
-  std::vector<Step> code_;
+  struct Step {
+    Operation operation;
+    int count;  // of arguments
+    int32_t argument[3];
+    int32_t value;
+  };
   bool steady_waiting_ = false;
   bool steady_running_ = false;
-  std::vector<Line> stack_;
+  std::vector<Lookup> lookups_;  // each word once
+  std::vector<Step> steps_;
+  std::vector<Line> values_;  // by number; the last is the formula's, numbers stay as they are
 };
 
 // Keeps jobs sorted by a steady formula, and evaluates it again only when its value may change.

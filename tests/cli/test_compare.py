@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from berthline.cli.compare import window_seeds
+from berthline.cli.compare_cells import window_seeds
+from berthline.cli.run_directory import FILES, TABLES
 
 COMPARE = ("compare", "synthetic", "--jobs", "120", "--load", "1.5")
 
@@ -70,10 +71,17 @@ def test_run_directory(run, tmp_path):
     out = tmp_path / "run"
     outcome = run(*COMPARE, "--schedulers", "fcfs,sjf", "--out", str(out), "--json")
     files = sorted(path.name for path in out.iterdir())
-    assert files == ["config.toml", "meta.json", "metrics.jsonl", "summary.json"]
+    assert files == sorted([*FILES, *TABLES])
     assert json.loads((out / "summary.json").read_text()) == outcome.json
     lines = (out / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["scheduler"] for line in lines] == ["fcfs", "sjf"]
+    runs = [json.loads(line) for line in lines]
+    assert [(run["scheduler"], run["window"], run["seed"]) for run in runs] == [
+        ("fcfs", 0, 0),
+        ("sjf", 0, 0),
+    ]
+    assert [run["log_sha256"] for run in runs] == [
+        result["log_sha256"][0] for result in outcome.json["schedulers"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,3 +151,35 @@ def test_caution__when_no_job_ever_waits(run):
     idle = ("synthetic", "--jobs", "200", "--load", "0.001", "--schedulers", "fcfs,sjf")
     assert "no job ever waited" in run("compare", *idle).out
     assert "no job ever waited" not in run("compare", *idle, "--load", "20").out
+
+
+def test_continuous(run):
+    argv = (*COMPARE, "--schedulers", "fcfs,sjf+easy", "--continuous")
+    found = run(*argv, "--blocks", "8", "--json").json
+    assert found["continuous"] is True
+    assert found["schedulers"][1]["against_baseline"]["jct_mean"]["windows"] == 8
+    shown = run(*argv, "--blocks", "8").out
+    assert "120 jobs in one continuous run" in shown
+    assert "with 95 % intervals over 8 blocks of jobs" in shown
+    assert "caution" not in shown
+    assert "only 3 blocks: intervals are rough; use --blocks 8" in run(*argv, "--blocks", "3").out
+
+
+@pytest.mark.parametrize("option", ["--windows", "--seeds"])
+def test_continuous_runs_have_no_windows(run, option):
+    outcome = run(*COMPARE, "--continuous", option, "3")
+    assert outcome.code == 2
+    assert "a continuous run has no windows and one seed" in outcome.err
+
+
+def test_bound_and_hindsight_are_printed(run):
+    outcome = run(*COMPARE, "--windows", "8")
+    assert "bound      no scheduler can have a mean JCT below" in outcome.out
+    assert "oracle     best in hindsight by mean JCT: " in outcome.out
+    assert "% over" in outcome.out
+
+
+def test_no_verdict_without_the_rest_of_the_picture(run):
+    differences = run(*COMPARE, "--windows", "8").out.partition("against fcfs")[2]
+    for text in ("mean JCT", "bounded slowdown", "JCT p99", "makespan", "GPU use"):
+        assert text in differences

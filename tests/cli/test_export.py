@@ -120,13 +120,24 @@ def test_interval_sets_come_back() -> None:
 
 
 class TestRunDirectories:
-    def test_of_another_workload_is_refused(self, run, trace, tmp_path):
+    def test_the_trace_is_not_needed_any_more(self, run, trace, tmp_path):
         directory = tmp_path / "run"
-        run("sim", str(trace), "--cluster", "uniform:2x8", "--out", str(directory))
-        trace.write_text(trace.read_text().replace("\n5 21 ", "\n5 31 "))
+        run("sim", str(trace), "--cluster", "uniform:1x8", "--out", str(directory))
+        trace.unlink()
         outcome = run("export", "swf", str(directory), "--out", str(tmp_path / "x.swf"))
+        assert (outcome.code, outcome.err) == (0, "")
+
+    def test_files_from_elsewhere_are_refused(self, run, trace, tmp_path):
+        for name, source in (("a", (str(trace),)), ("b", SIM)):
+            run("sim", *source, "--out", str(tmp_path / name))
+        foreign = (tmp_path / "b" / "workload.parquet").read_bytes()
+        (tmp_path / "a" / "workload.parquet").write_bytes(foreign)
+        export = ("export", "swf", str(tmp_path / "a"), "--out", str(tmp_path / "x.swf"))
+        outcome = run(*export)
         assert outcome.code == 2
-        assert "of other jobs than its workload gives now" in outcome.err
+        assert "events.parquet is of other jobs than workload.parquet" in outcome.err
+        (tmp_path / "a" / "workload.parquet").unlink()
+        assert "there is no workload.parquet" in run(*export).err
 
     def test_options_that_it_says_itself_are_refused(self, run, tmp_path):
         directory = tmp_path / "run"

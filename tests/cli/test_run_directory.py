@@ -28,7 +28,7 @@ def test_content_of_a_sim_run(run, tmp_path):
     out = tmp_path / "deep" / "run"
     outcome = run(*SIM, "--set", "users=3", "--out", str(out), "--json")
     assert (outcome.code, outcome.err) == (0, "")
-    assert names(out) == sorted(run_directory.FILES)
+    assert names(out) == sorted((*run_directory.FILES, *run_directory.TABLES))
     assert names(out.parent) == ["run"]  # nothing half-written stays behind
 
     config = tomllib.loads((out / "config.toml").read_text())
@@ -113,7 +113,7 @@ def test_an_empty_directory_is_filled_in_place(run, tmp_path):
     out.mkdir()
     inode = out.stat().st_ino
     assert run(*SIM, "--out", str(out)).code == 0
-    assert names(out) == sorted(run_directory.FILES)
+    assert names(out) == sorted((*run_directory.FILES, *run_directory.TABLES))
     assert out.stat().st_ino == inode
 
 

@@ -16,9 +16,11 @@ KEYS = (
     *("preemptions_by_reason", "lost_gpu_hours", "refusals", "outages", "deadline_miss_rate"),
     *(
         "load_imbalance",
+        "fragmentation",
         "by_priority",
         "fallbacks",
         "wall_seconds",
+        "decision_latency",
         "events",
         "decisions",
         "log_sha256",
@@ -42,6 +44,36 @@ def test_json_has_exactly_the_promised_keys(run):
     assert summary["cluster"] == "uniform:8x8:V100"
     assert summary["knowledge"] == "estimate"
     assert summary["jobs"]["submitted"] == 50
+
+
+def test_measure__leaves_out_a_warm_up(run):
+    argv = ["sim", "synthetic", "--jobs", "400", "--load", "1.2", "--by", "size"]
+    whole, part = run(*argv, "--json"), run(*argv, "--measure", "2000:9000", "--json")
+    assert list(part.json)[6] == "measure"
+    assert part.json["measure"] == [2000, 9000]
+    assert 0 < part.json["jobs"]["submitted"] < whole.json["jobs"]["submitted"] == 400
+    sizes = sum(row["jobs"] for row in part.json["by_size"].values())
+    assert sizes == part.json["jobs"]["submitted"]
+    assert part.json["log_sha256"] == whole.json["log_sha256"]
+    everything = run(*argv, "--measure", "0:", "--json").json
+    assert everything["jct"] == whole.json["jct"]
+    assert "jobs submitted from 2,000 s to 9,000 s" in run(*argv, "--measure", "2000:9000").out
+
+
+def test_measure__no_window__is_refused(run):
+    outcome = run("sim", "synthetic", "--jobs", "10", "--measure", "20:10")
+    assert outcome.code == 2
+    assert "the measurement window is 20:10" in outcome.err
+
+
+def test_decision_latency__is_measured(run):
+    argv = ["sim", "synthetic", "--jobs", "40", "--json"]
+    native, reference = run(*argv).json, run(*argv, "--simulator", "reference").json
+    latency = native["decision_latency"]
+    assert latency["mean"] == pytest.approx(native["wall_seconds"] / native["decisions"])
+    assert (latency["p50"], latency["p99"]) == (None, None)
+    latency = reference["decision_latency"]
+    assert 0 < latency["p50"] <= latency["p99"] <= reference["wall_seconds"]
 
 
 def test_published_numbers(run):

@@ -31,7 +31,7 @@ def small_demo(monkeypatch, tmp_path):
 
 class TestDemo:
     def test_table_and_results(self, run, small_demo):
-        outcome = run("demo")
+        outcome = run("demo", "--tables-only")
         assert (outcome.code, outcome.err) == (0, "")
         assert len(demo.SCHEDULERS) >= 8
         for text in ("against fcfs", "Verdict: ", "runs/demo", "next", "knowledge estimate"):
@@ -41,10 +41,10 @@ class TestDemo:
         assert [result["scheduler"] for result in found["schedulers"]] == list(demo.SCHEDULERS)
 
     def test_again_replaces_its_own_results_only(self, run, small_demo):
-        assert run("demo").code == 0
-        assert run("demo", "--seed", "1").code == 0
+        assert run("demo", "--tables-only").code == 0
+        assert run("demo", "--tables-only", "--seed", "1").code == 0
         (small_demo / "runs" / "demo" / "mine.txt").write_text("")
-        outcome = run("demo")
+        outcome = run("demo", "--tables-only")
         assert outcome.code == 2
         assert "--out also holds 'mine.txt'" in outcome.err
         assert "--force" not in outcome.err  # which demo does not have
@@ -52,13 +52,13 @@ class TestDemo:
     def test_a_foreign_directory_is_left_alone(self, run, small_demo):
         (small_demo / "thesis").mkdir()
         (small_demo / "thesis" / "chapter1.tex").write_text("")
-        outcome = run("demo", "--out", "thesis")
+        outcome = run("demo", "--tables-only", "--out", "thesis")
         assert outcome.code == 2
         assert "--out holds something else than results of berthline demo" in outcome.err
         assert "--force" not in outcome.err
 
     def test_json(self, run, small_demo):
-        outcome = run("demo", "--json", "--out", "elsewhere")
+        outcome = run("demo", "--tables-only", "--json", "--out", "elsewhere")
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.json["baseline"] == "fcfs"
         assert (small_demo / "elsewhere" / "summary.json").exists()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from tests.docs.pages import files
+from tests.evaluate.sacct_text import sacct_text, whole_seconds
 
+import berthline as bl
 from berthline.policies.orders import ORDERS
 
 CLUSTER = """\
@@ -12,6 +16,15 @@ CLUSTER = """\
 count = 2
 gpus = 8
 """
+
+
+@functools.cache
+def accounting() -> str:
+    """Return two weeks of `sacct -P`, simulated on the cluster of the examples."""
+    jobs = bl.generate(
+        "poisson", cluster="uniform:2x8", jobs=500, run_median=6000, run_high=86_400, seed=1
+    )
+    return sacct_text(bl.simulate(whole_seconds(jobs), "uniform:2x8", "fcfs+easy"))
 
 
 @pytest.fixture
@@ -25,6 +38,7 @@ def playground(tmp_path, monkeypatch):
     (tmp_path / "trace.swf").write_text("\n".join(rows) + "\n")
     for name in ("my.toml", "cluster.toml"):
         (tmp_path / name).write_text(CLUSTER)
+    (tmp_path / "week.sacct").write_text(accounting())
     for name, text in files().items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Seconds:
-    """What was so in every second [s, s + 1) before the end, and sums over them."""
+    """What was so in every second [s, s + 1) before the end, and sums over them.
+
+    Where a window is given, only its seconds are in what is not of jobs.
+    """
 
     end: float
     times: dict[str, dict[int, list[float]]]
@@ -37,9 +40,15 @@ class Seconds:
     job_gpu_seconds: dict[int, float]
     job_joules: dict[int, float]
     active_users: list[int]
+    fragmentation: list[float]
 
 
-def second_by_second(log: Schedule, workload: Workload, cluster: Cluster) -> Seconds:
+ALWAYS = (0.0, math.inf)
+
+
+def second_by_second(
+    log: Schedule, workload: Workload, cluster: Cluster, window: tuple[float, float] = ALWAYS
+) -> Seconds:
     """Replay a log whose events, horizon and sleep_after are whole seconds."""
     times: dict[str, dict[int, list[float]]] = {kind: defaultdict(list) for kind in KINDS}
     for row in range(len(log)):
@@ -63,6 +72,7 @@ def second_by_second(log: Schedule, workload: Workload, cluster: Cluster) -> Sec
         0.0,
         defaultdict(float),
         defaultdict(float),
+        [],
         [],
     )
     waiting: set[int] = set()
@@ -94,7 +104,9 @@ def second_by_second(log: Schedule, workload: Workload, cluster: Cluster) -> Sec
                 down.remove(int(log.detail[row]))
                 idle_since[int(log.detail[row])] = second
             row += 1
-        seen.waiting.append(len(waiting))
+        inside = window[0] <= second < window[1]
+        if inside:
+            seen.waiting.append(len(waiting))
         if second == end:
             break
         users = {int(workload.user[job]) for job in (*waiting, *running)}
@@ -104,13 +116,35 @@ def second_by_second(log: Schedule, workload: Workload, cluster: Cluster) -> Sec
             if node in down:
                 assert not any(node == n for held in running.values() for n, _, _ in held)
                 continue
-            seen.up += cluster.gpus[node]
+            seen.up += cluster.gpus[node] * inside
             if node in idle_since and second - idle_since[node] >= cluster.conditions.sleep_after:
                 watts += cluster.conditions.sleep_w
                 continue
-            watts += _node_watts(seen, node, running, workload, cluster)
-        seen.watts.append(watts)
+            watts += _node_watts(seen, node, running, workload, cluster, inside=inside)
+        if inside:
+            seen.watts.append(watts)
+            seen.fragmentation.append(_fragmentation(down, running, workload, cluster))
     return seen
+
+
+def _fragmentation(
+    down: set[int],
+    running: dict[int, list[tuple[int, int, int]]],
+    workload: Workload,
+    cluster: Cluster,
+) -> float:
+    """Nodes partly in use / nodes with something free, of those that are up."""
+    partly = with_free = 0
+    for node in set(range(cluster.num_nodes)) - down:
+        held = sum(
+            1000 * gpus if slot == WHOLE_GPUS else int(workload.gpu_milli[job])
+            for job, rows in running.items()
+            for where, gpus, slot in rows
+            if where == node
+        )
+        with_free += held < 1000 * cluster.gpus[node]
+        partly += 0 < held < 1000 * cluster.gpus[node]
+    return partly / with_free if with_free else 0.0
 
 
 def _node_watts(
@@ -119,6 +153,8 @@ def _node_watts(
     running: dict[int, list[tuple[int, int, int]]],
     workload: Workload,
     cluster: Cluster,
+    *,
+    inside: bool,
 ) -> float:
     """Power of a node that is awake, GPU by GPU; also books what its jobs use."""
     kind = cluster.types[cluster.gpu_type[node]]
@@ -134,7 +170,7 @@ def _node_watts(
             else:
                 shared[slot] += int(workload.gpu_milli[job])
                 share = workload.gpu_milli[job] / 1000
-            seen.busy[node] += share
+            seen.busy[node] += share * inside
             seen.job_gpu_seconds[job] += share
             seen.job_joules[job] += share * kind.peak_w
     free = int(cluster.gpus[node]) - whole - len(shared)
@@ -148,10 +184,20 @@ def _node_watts(
     )
 
 
-def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[str, object]:
+def by_the_second(
+    log: Schedule, workload: Workload, cluster: Cluster, window: tuple[float, float] = ALWAYS
+) -> dict[str, object]:
     """Work the metrics out again by plain loops; all events of the log are at whole seconds."""
-    seen = second_by_second(log, workload, cluster)
-    times, counted, end = seen.times, seen.counted, seen.end
+    seen = second_by_second(log, workload, cluster, window)
+    times, end = seen.times, seen.end
+    within = {job for job, (t,) in times["submit"].items() if window[0] <= t < window[1]}
+    counted = [job for job in seen.counted if job in within]
+    whole = len(seen.watts)
+    assert window != ALWAYS or whole == end
+
+    def happened(kind: str) -> int:
+        return sum(window[0] <= t < window[1] for each in times[kind].values() for t in each)
+
     left = [job for job in counted if job not in times["finish"]]
     jct, wait, slowdown, bounded = {}, {}, {}, {}
     for job in counted:
@@ -159,7 +205,7 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
         wait[job] = times["start"].get(job, [end])[0] - workload.submit[job]
         slowdown[job] = jct[job] / workload.run[job]
         bounded[job] = max(1.0, jct[job] / max(10.0, workload.run[job]))
-    rho = rhos(seen, workload, cluster)
+    rho = {job: value for job, value in rhos(seen, workload, cluster).items() if job in within}
     by_user = defaultdict(list)
     for job in counted:
         by_user[int(workload.user[job])].append(bounded[job])
@@ -168,31 +214,39 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
     missed = [job for job in deadlines if missed_deadline(seen, workload, job)]
     priorities = sorted({float(workload.priority[job]) for job in counted})
     tflops = [cluster.types[kind].tflops for kind in cluster.gpu_type]
-    reasons = [int(log.detail[row]) for row in range(len(log)) if KINDS[log.kind[row]] == "preempt"]
+    reasons = [
+        int(log.detail[row])
+        for row in range(len(log))
+        if KINDS[log.kind[row]] == "preempt" and window[0] <= log.time[row] < window[1]
+    ]
     total_flops = sum(g * f for g, f in zip(cluster.gpus, tflops, strict=True))
     longest = max(counted, key=lambda job: (wait[job], -job), default=None)
     expected: dict[str, object] = {
         "jobs": {
-            "submitted": len(times["submit"]),
-            "completed": len(times["finish"]),
-            "rejected": len(times["reject"]),
+            "submitted": len(within),
+            "completed": len(within & set(times["finish"])),
+            "rejected": len(within & set(times["reject"])),
             "unfinished": len(left),
         },
         "jct": tail(jct.values()),
         "wait": tail(wait.values()),
         "slowdown": tail(slowdown.values()),
         "bounded_slowdown": tail(bounded.values()),
-        "makespan": end if left else max((t for (t,) in times["finish"].values()), default=0.0),
+        "makespan": end - window[0]
+        if left
+        else max((times["finish"][job][0] - window[0] for job in counted), default=0.0),
         "utilization": {
-            "gpu": sum(seen.busy) / (cluster.total_gpus * end) if end else 0.0,
+            "gpu": sum(seen.busy) / (cluster.total_gpus * whole) if whole else 0.0,
             "flops": sum(b * f for b, f in zip(seen.busy, tflops, strict=True))
-            / (total_flops * end)
-            if end
+            / (total_flops * whole)
+            if whole
             else 0.0,
-            "available": seen.up / (cluster.total_gpus * end) if end else 1.0,
+            "available": seen.up / (cluster.total_gpus * whole) if whole else 1.0,
         },
         "energy_kwh": math.fsum(seen.watts) / 3.6e6,
-        "energy_per_job_kwh": sum(seen.job_joules.values()) / 3.6e6 / max(1, len(counted)),
+        "energy_per_job_kwh": sum(seen.job_joules[job] for job in counted)
+        / 3.6e6
+        / max(1, len(counted)),
         "fairness": {
             "jain": sum(means) ** 2 / (len(means) * sum(x * x for x in means))
             if means
@@ -203,22 +257,23 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
         if longest is None
         else {"wait": float(wait[longest]), "job": longest, "name": str(longest)},
         "queue": {
-            "mean": statistics.fmean(seen.waiting[:-1]) if end else 0.0,
+            "mean": statistics.fmean(seen.waiting[:whole]) if whole else 0.0,
             "max": max(seen.waiting),
         },
         "preemptions": len(reasons),
         "preemptions_by_reason": {
             name: reasons.count(code) for code, name in enumerate(PREEMPT_REASONS)
         },
-        "lost_gpu_hours": lost_gpu_seconds(log, seen, workload, cluster) / 3600,
-        "refusals": sum(map(len, times["refuse"].values())),
-        "outages": sum(map(len, times["node down"].values())),
+        "lost_gpu_hours": lost_gpu_seconds(log, seen, workload, cluster, set(counted)) / 3600,
+        "refusals": happened("refuse"),
+        "outages": happened("node down"),
         "deadline_miss_rate": len(missed) / len(deadlines) if deadlines else None,
         "load_imbalance": statistics.pstdev(
-            b / (gpus * end) for b, gpus in zip(seen.busy, cluster.gpus.tolist(), strict=True)
+            b / (gpus * whole) for b, gpus in zip(seen.busy, cluster.gpus.tolist(), strict=True)
         )
-        if end
+        if whole
         else 0.0,
+        "fragmentation": statistics.fmean(seen.fragmentation) if whole else 0.0,
         "events": len(log),
         "decisions": log.decisions,
         "fallbacks": log.fallbacks,
@@ -238,7 +293,9 @@ def by_the_second(log: Schedule, workload: Workload, cluster: Cluster) -> dict[s
     return expected
 
 
-def lost_gpu_seconds(log: Schedule, seen: Seconds, workload: Workload, cluster: Cluster) -> float:
+def lost_gpu_seconds(
+    log: Schedule, seen: Seconds, workload: Workload, cluster: Cluster, counted: set[int]
+) -> float:
     """GPU-seconds held in vain, in runs too short for a checkpoint and without delays at a start.
 
     Whatever a job did before its last preemption but those at the end of a round is lost, and so
@@ -260,6 +317,8 @@ def lost_gpu_seconds(log: Schedule, seen: Seconds, workload: Workload, cluster: 
         stretches[job].append((begin, seen.end, again, False))
     lost = 0.0
     for job, parts in stretches.items():
+        if job not in counted:
+            continue
         last = max((i for i, part in enumerate(parts) if part[3]), default=-1)
         gpus = workload.gpus[job] * workload.gpu_milli[job] / 1000
         ran = sum(stop - begin for begin, stop, _, _ in parts)

@@ -13,8 +13,9 @@ from tests.evaluate.schedules import schedule
 
 import berthline as bl
 from berthline.errors import ConfigError, PolicyError
-from berthline.evaluate.compare import TRADE, compare
+from berthline.evaluate.compare import compare
 from berthline.evaluate.comparison import Comparison
+from berthline.evaluate.judge import TRADE
 from berthline.evaluate.metrics import Metrics, measure
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
@@ -144,7 +145,15 @@ def test_compare__json__reads_back(fake_simulate: list[tuple[str, str]]):
         "utilization",
     ]
     judgement = content["schedulers"][1]["against_baseline"]["jct_mean"]
-    assert list(judgement) == ["ratio", "low", "high", "windows", "verdict"]
+    assert list(judgement) == [
+        "ratio",
+        "low",
+        "high",
+        "windows",
+        "p_value",
+        "p_adjusted",
+        "verdict",
+    ]
 
 
 def test_compare__same_arguments__same_bits(fake_simulate: list[tuple[str, str]]):
@@ -165,14 +174,15 @@ def test_compare__slowdown_bought_with_jct__is_called_that(
 
     def simulate(workload: Workload, cluster: Cluster, scheduler: str, **_: Any) -> FakeResult:
         rows = [(float(job), "submit", job) for job in range(len(workload))]
-        values = measure(schedule(rows, horizon=50), workload, cluster)
+        log = schedule(rows, horizon=50)
+        values = measure(log, workload, cluster)
         jct, slowdown = (100 * jct_factor, 2.0) if scheduler == "sjf" else (100.0, 4.0)
         values = msgspec.structs.replace(
             values,
             jct=msgspec.structs.replace(values.jct, mean=jct),
             bounded_slowdown=msgspec.structs.replace(values.bounded_slowdown, mean=slowdown),
         )
-        return FakeResult(None, values)
+        return FakeResult(log, values)
 
     monkeypatch.setattr("berthline.sim.simulate.simulate", simulate)
     against = compare(jobs, CLUSTER, ["fcfs", "sjf"], windows=windows).schedulers[1]

@@ -11,7 +11,11 @@ import pytest
 from tests.evaluate.by_the_second import by_the_second
 from tests.evaluate.schedules import random_case, schedule
 
+from berthline.errors import ConfigError
 from berthline.evaluate import groups, job_table
+from berthline.evaluate.energy import energy_cost
+from berthline.evaluate.energy_rate import EnergyRate
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics import Distribution, Metrics, measure
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.schedule import PREEMPT_REASONS, WHOLE_GPUS, Schedule
@@ -227,6 +231,7 @@ def test_metrics__json__has_the_documented_keys_and_reads_back():
         "outages": None,
         "deadline_miss_rate": None,
         "load_imbalance": None,
+        "fragmentation": None,
         "by_priority": ["0", "1.5"],
         "events": None,
         "decisions": None,
@@ -274,6 +279,83 @@ def test_measure__random_schedules__equal_a_count_second_by_second(seed: int):
     theirs = by_the_second(log, workload, cluster)
     assert set(ours) - set(theirs) <= {"by_priority"}
     _assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_measure__window_of_random_schedules__equals_a_count_second_by_second(seed: int):
+    log, workload, cluster = random_case(seed)
+    rng = np.random.default_rng([seed, 1])
+    end = int(job_table.job_table(log, workload).end)
+    begin = int(rng.integers(0, end + 1))
+    stop = float(rng.integers(begin + 1, end + 20)) if rng.random() < 0.8 else math.inf
+    window = MeasurementWindow(float(begin), stop)
+    ours = msgspec.to_builtins(measure(log, workload, cluster, window=window))
+    theirs = by_the_second(log, workload, cluster, window)
+    assert set(ours) - set(theirs) <= {"by_priority"}
+    _assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_window__groups_and_energy_cost__are_of_it_too(seed: int):
+    log, workload, cluster = random_case(seed)
+    window = MeasurementWindow(10.0, 40.0)
+    part = measure(log, workload, cluster, window=window)
+    rows = groups.group_table(log, workload, cluster, by="size", window=window)
+    assert sum(row.jobs for row in rows) == part.jobs.submitted - part.jobs.rejected
+    assert sum(row.completed for row in rows) == part.jobs.completed
+    mean = sum(row.jobs * row.jct.mean for row in rows) / max(1, sum(row.jobs for row in rows))
+    assert mean == pytest.approx(0.0 if math.isnan(part.jct.mean) else part.jct.mean)
+    one = EnergyRate(times=[0], values=[1.0])
+    cost = energy_cost(log, workload, cluster, one, window=window)
+    assert cost == pytest.approx(part.energy_kwh)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_measure__window_over_everything__changes_nothing(seed: int):
+    log, workload, cluster = random_case(seed)
+    whole = measure(log, workload, cluster, window=MeasurementWindow())
+    _assert_close(msgspec.to_builtins(whole), msgspec.to_builtins(measure(log, workload, cluster)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_measure__fragmentation_in_chunks__is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch):
+    log, workload, cluster = random_case(seed)
+    whole = measure(log, workload, cluster).fragmentation
+    monkeypatch.setattr("berthline.evaluate.fragmentation._STRETCHES_PER_CHUNK", 3)
+    assert measure(log, workload, cluster).fragmentation == pytest.approx(whole, abs=1e-12)
+
+
+def test_fragmentation__is_the_average_of_the_word():
+    """Two nodes: one partly in use for 10 s of 20, beside one empty; then one full, one empty."""
+    jobs = Workload.from_columns(submit=[0, 10], run=[10, 10], gpus=[1, 2])
+    rows = [
+        (0, "submit", 0),
+        (0, "start", 0, {0: 1}),
+        (10, "finish", 0),
+        (10, "submit", 1),
+        (10, "start", 1, {1: 2}),
+        (20, "finish", 1),
+    ]
+    assert measure(schedule(rows), jobs, CLUSTER).fragmentation == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("10:20", (10, 20)),
+        ("10:", (10, math.inf)),
+        (":20", (0, 20)),
+        ("1e3:2e3", (1000, 2000)),
+    ],
+)
+def test_window__text(text: str, window: tuple[float, float]):
+    assert MeasurementWindow.parse(text) == window
+
+
+@pytest.mark.parametrize("text", ["", "10", "20:10", "10:10", "-5:10", "a:b", "1:2:3", "nan:5"])
+def test_window__wrong_text__is_refused(text: str):
+    with pytest.raises(ConfigError, match="the measurement window is"):
+        MeasurementWindow.parse(text)
 
 
 @pytest.mark.bench

@@ -84,6 +84,7 @@ def test_columns_come_from_the_right_fields(write):
         "dropped": {},
         "origin_unix_time": None,
         "time_zone": None,
+        "origin_local_time": 1_709_279_940.0,  # 2024-03-01 07:59 on the cluster's clock
         "status": {"COMPLETED": 2},
         "gpu_types": {"a100": 1, "h100": 1},
         "repeated_ids": 0,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from tyro.conf import Positional, arg
 
+from berthline.cli.bench_compare import SEED as COMPARE_SEED
+from berthline.cli.bench_compare import CompareReport, measure_compare, show_compare
 from berthline.cli.bench_env import SEED as ENV_SEED
 from berthline.cli.bench_env import (
     EnvSpeed,
@@ -44,7 +46,7 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
 
-WHAT = ("sim", "load", "model", "packing", "episodes", "env")
+WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare")
 PACKING_SEEDS = 10
 
 
@@ -61,14 +63,16 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench packing --seeds 20 --figure packing.png
       berthline bench episodes
       berthline bench env
+      berthline bench compare
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
     """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
-    model; packing, placements; episodes, generated jobs; env, environments."""
+    model; packing, placements; episodes, generated jobs; env, environments; compare, whole
+    comparisons."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders or
-    episodes."""
+    """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders, windows
+    or episodes."""
     jobs: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--jobs", lowest=1),
@@ -163,6 +167,8 @@ def main(argv: list[str]) -> int:
         return _episodes(options, argv, directory, machine)
     if options.what == "env":
         return _env(options, argv, directory, machine)
+    if options.what == "compare":
+        return _compare(options, argv, directory, machine)
     if options.what == "packing":
         return _packing(options, argv, directory, machine)
     # First, while this process is small: a new process inherits its parent's high-water mark.
@@ -258,6 +264,19 @@ def _env(options: Bench, argv: list[str], directory: RunDirectory | None, machin
         show_envs(speeds, threads)
         print_facts({"results": str(directory.path) if directory else ""})
     return 0
+
+
+def _compare(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        speeds, agrees = measure_compare(quick=options.quick, report=report_progress)
+    found = CompareReport(machine=machine, quick=options.quick, speeds=speeds, agrees=agrees)
+    _write(directory, options, argv, COMPARE_SEED, found, speeds)
+    if options.json:
+        print_json(found)
+    else:
+        show_compare(speeds, agrees=agrees)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0 if agrees else 1
 
 
 def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:

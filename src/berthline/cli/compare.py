@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from tyro.conf import arg
 
-from berthline.cli.conditions import ConditionOption, header_of, json_of, with_conditions
-from berthline.cli.energy_rate import (
-    EnergyPeriod,
-    EnergyRateFile,
-    check_energy_rate,
-    cost_of,
-    read_energy_rate,
-)
+from berthline.cli.compare_cells import cells_of
+from berthline.cli.compare_show import show, show_overall
+from berthline.cli.conditions import ConditionOption, json_of
+from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy_rate
 from berthline.cli.groups import By, read_groupings, show_compared_groups
 from berthline.cli.options import (
-    ClusterName,
     Force,
     Format,
     Jobs,
@@ -28,9 +22,11 @@ from berthline.cli.options import (
     Knowledge,
     Load,
     Out,
+    Resume,
     Seed,
     Settings,
-    WorkloadName,
+    Workers,
+    WorkloadNames,
     check_choice,
     command_line,
     parse_options,
@@ -38,32 +34,22 @@ from berthline.cli.options import (
     whole,
 )
 from berthline.cli.output import (
-    BEST,
-    counted,
-    fold_scheduler,
-    job_counts,
-    new_table,
     note,
     note_dropped_rows,
-    number,
     print_facts,
     print_json,
-    print_table,
     progress,
-    seconds,
     trace_facts,
 )
-from berthline.cli.run_directory import open_directory
-from berthline.cli.traces_file import Map, format_options
-from berthline.errors import ConfigError
+from berthline.cli.run_directory import RunDirectory, open_directory
+from berthline.cli.run_tables import tables_of
+from berthline.cli.traces_file import Map
+from berthline.errors import BerthlineError, ConfigError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-    from berthline.evaluate.comparison import AverageMetrics, Comparison, Judgement
-    from berthline.model.cluster import Cluster
-    from berthline.model.workload import Workload
+    from berthline.evaluate.comparison import Comparison
+    from berthline.evaluate.grid import Grid, GridResults
+    from berthline.evaluate.overall import Overall
 
 SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
 """What is compared when nothing is said."""
@@ -74,14 +60,25 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     With --windows 8 or more, differences come with 95 % intervals.
 
+    Several workloads, clusters or loads are compared one by one, and then together.
+
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
       berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
+      berthline compare trace.swf --cluster my.toml --continuous
+      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
       berthline compare synthetic --by size --energy-rate tariff.csv
     """
 
-    workload: WorkloadName
-    cluster: ClusterName = "uniform:8x8:V100"
+    workload: WorkloadNames
+    cluster: Annotated[
+        str,
+        arg(
+            metavar="CLUSTER[,B]",
+            help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML"
+            " file with [[nodes]] groups, or a publisher's node list; several with commas.",
+        ),
+    ] = "uniform:8x8:V100"
     schedulers: Annotated[str, arg(metavar="A,B,C")] = SCHEDULERS
     """Schedulers, with commas between them; berthline policies lists the names."""
     baseline: Annotated[
@@ -90,97 +87,115 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The scheduler that the others are compared with."""
     windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
     """How many independent runs: a generator makes that many workloads, a file is cut up."""
+    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    """One run over the whole workload in place of windows, which start on an empty cluster and so
+    flatter schedulers that hold GPUs back; judged in blocks of jobs."""
+    blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
+    """Into how many blocks a continuous run is cut, in the order of submission."""
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
     jobs: Jobs = None
     load: Load = None
+    loads: Annotated[
+        str | None, arg(metavar="X,Y,Z", help_behavior_hint="(default: only --load)")
+    ] = None
+    """A sweep over loads, with commas between them: each as --load would set it."""
     seed: Seed = 0
+    seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1)] = 1
+    """With how many seeds each window is run, where failures, refused starts or the schedulers are
+    random; a window's values are means over them."""
     set: Settings = ()
     format: Format = None
     map: Map = None
     by: By = ()
     energy_rate: EnergyRateFile = None
     energy_period: EnergyPeriod = None
+    workers: Workers = None
     json: Json = False
     out: Out = None
     force: Force = False
+    resume: Resume = False
 
 
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Compare, argv, verb="compare")
-    from berthline.evaluate.compare import compare
-    from berthline.policies.scheduler import Scheduler, split_schedulers
+    from berthline.evaluate.compare import with_baseline
+    from berthline.evaluate.grid import Grid
+    from berthline.evaluate.judge import comparison_of
+    from berthline.evaluate.overall import overall_of
+    from berthline.evaluate.run_record import RunSettings
     from berthline.sim.inputs import KNOWLEDGE
-    from berthline.traces.cluster_argument import resolve_cluster
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
-    schedulers = split_schedulers(options.schedulers)
-    if not schedulers:
-        raise ConfigError("--schedulers is empty", expected=f"a list such as {SCHEDULERS}")
-    if re.search(r"^\s*,|,\s*,|,\s*$", re.sub(r"\[[^\]]*\]", "[]", options.schedulers)):
-        raise ConfigError(
-            f"--schedulers has an empty entry: {options.schedulers!r}",
-            expected=f"one comma between two schedulers, such as {','.join(schedulers)}",
-        )
-    for text in (*schedulers, *filter(None, [options.baseline])):
-        Scheduler.parse(text)  # before any work: a misspelt name should not cost a minute
+    # Before any work: a misspelt name should not cost a minute.
+    names, baseline = with_baseline(read_schedulers(options.schedulers), options.baseline)
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
-    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
-    directory = open_directory(options.out, verb="compare", force=options.force)
-    workloads, cuts = windows_of(options, cluster)
-    rate = read_energy_rate(options.energy_rate, options.energy_period, workloads[0])
-    with progress("comparing") as report:
-        comparison = compare(
-            workloads,
-            cluster,
-            schedulers,
-            baseline=options.baseline,
-            knowledge=options.knowledge,
-            seed=options.seed,
-            windows=cuts,
-            energy_rate=rate,
-            by=groupings,
-            progress=report,
-        )
-    summary = {
-        **msgspec.structs.asdict(comparison),
-        "conditions": json_of(comparison.conditions),
+    directory = open_directory(
+        options.out, verb="compare", force=options.force, resume=options.resume
+    )
+    settings = RunSettings(
+        knowledge=options.knowledge,
+        by=tuple(groupings),
+        keeps_jobs=directory is not None or options.continuous,
+    )
+    grid = Grid(
+        cells_of(options),
+        names,
+        run_seeds(options.seed, options.seeds),
+        settings,
+        continuous=options.continuous,
+        blocks=options.blocks,
+    )
+    config = {
+        **msgspec.structs.asdict(options),
+        "schedulers": names,
+        "baseline": names[baseline],
+        "set": read_settings(options.set),
+        "by": groupings,
+        "condition": None,
+        "conditions": grid.cells[0].cluster.conditions.changed(),
     }
+    results = make_runs(grid, directory, config, workers=options.workers)
+    comparisons = [comparison_of(results, cell, baseline) for cell in range(len(grid.cells))]
+    overall = overall_of(comparisons) if len(comparisons) > 1 else None
+    summary = summary_of(comparisons, overall)
     if directory is not None:
         directory.write(
             command=shlex.join(["berthline", "compare", *argv]),
-            config={
-                **msgspec.structs.asdict(options),
-                "schedulers": schedulers,
-                "baseline": comparison.baseline,
-                "set": read_settings(options.set),
-                "by": groupings,
-                "condition": None,
-                "conditions": cluster.conditions.changed(),
-            },
+            config=config,
             seed=options.seed,
             summary=summary,
-            metrics=comparison.schedulers,
-            workload=workloads[0],
+            metrics=results.lines(),
+            workload=grid.cells[0].source,
+            files=tables_of(results),
         )
+    sources = {cell.workload: cell.source for cell in grid.cells}.values()
     if options.json:
-        note_dropped_rows(workloads[0])
+        for source in sources:
+            note_dropped_rows(source)
         print_json(summary)
         return 0
-    show(comparison, cluster)
-    for grouping in groupings:
-        print()
-        show_compared_groups(
-            grouping,
-            {each.scheduler: getattr(each, f"by_{grouping}") for each in comparison.schedulers},
-            comparison.windows,
-        )
+    for number, (comparison, cell) in enumerate(zip(comparisons, grid.cells, strict=True)):
+        if number:
+            print()
+        show(comparison, cell.cluster)
+        for grouping in groupings:
+            print()
+            show_compared_groups(
+                grouping,
+                {each.scheduler: getattr(each, f"by_{grouping}") for each in comparison.schedulers},
+                comparison.windows,
+            )
     print()
+    if overall is not None:
+        show_overall(overall)
+        print()
+    for source in sources:
+        print_facts(trace_facts(source))
     print_facts(
         {
-            **trace_facts(workloads[0]),
             "results": str(directory.path) if directory else "",
             "again": command_line("compare", options),
         }
@@ -188,165 +203,81 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def windows_of(options: Compare, cluster: Cluster) -> tuple[list[Workload], int]:
-    """Return the workloads to compare on, and into how many windows to cut each.
+def read_schedulers(text: str, flag: str = "--schedulers") -> list[str]:
+    """Return the schedulers of a list with commas, which an option gives.
 
-    A generator makes a workload for every window, each with a seed of its own; the first is the
-    one `berthline sim` makes. A trace is read once and cut into consecutive windows.
+    Raises:
+        ConfigError: the list is empty, or has an empty entry.
     """
-    from pathlib import Path
+    from berthline.policies.scheduler import split_schedulers
 
-    from berthline.traces.synthetic import GENERATORS
-    from berthline.traces.workload_argument import resolve_workload
-
-    is_generated = options.workload in GENERATORS and not Path(options.workload).is_file()
-    seeds = window_seeds(options.seed, options.windows) if is_generated else [options.seed]
-    settings = format_options(options.map, options.set)
-    workloads = [
-        resolve_workload(
-            options.workload,
-            cluster=cluster,
-            jobs=options.jobs,
-            load=options.load,
-            seed=seed,
-            format=options.format,
-            settings=settings,
+    schedulers = split_schedulers(text)
+    if not schedulers:
+        raise ConfigError(f"{flag} is empty", expected=f"a list such as {SCHEDULERS}")
+    if re.search(r"^\s*,|,\s*,|,\s*$", re.sub(r"\[[^\]]*\]", "[]", text)):
+        raise ConfigError(
+            f"{flag} has an empty entry: {text!r}",
+            expected=f"one comma between two schedulers, such as {','.join(schedulers)}",
         )
-        for seed in seeds
-    ]
-    return workloads, 1 if is_generated else options.windows
+    return schedulers
 
 
-def window_seeds(seed: int, windows: int) -> list[int]:
-    """Return a seed for each window: `seed` itself, then seeds derived from it.
-
-    Neighbouring numbers would make runs with seeds 1 and 2 share all but one of their windows.
-    """
+def run_seeds(seed: int, count: int) -> list[int]:
+    """Return the seeds that each window is run with: `seed` itself, then seeds derived from it."""
     import numpy as np
 
-    derived = np.random.SeedSequence(seed).generate_state(windows - 1, np.uint64)
+    # Not those of window_seeds: a run must not share its randomness with the jobs of a window.
+    derived = np.random.SeedSequence((seed, 1)).generate_state(count - 1, np.uint32)
     return [seed, *(int(word) for word in derived)]
 
 
-def show(comparison: Comparison, cluster: Cluster) -> None:
-    """Print a comparison for people: the values, then the differences to the baseline."""
-    jobs = comparison.window_jobs
-    few = "" if min(jobs) == max(jobs) else f"{min(jobs):,} to "
-    print(
-        f"{comparison.workload}, {few}{counted(max(jobs), 'job')} x "
-        f"{counted(comparison.windows, 'window')}, on {comparison.cluster} "
-        f"({counted(cluster.total_gpus, 'GPU')})\n"
-        f"knowledge {comparison.knowledge}, seed {comparison.seed}; times in seconds, "
-        f"means over windows; {BEST} best\n"
-        f"{header_of(comparison.conditions)}"
-    )
-    print_table(_values(comparison))
-    if len(comparison.schedulers) > 1:
-        interval = ", with 95 % intervals" if comparison.windows > 1 else ""
-        print(f"\nagainst {comparison.baseline}{interval}:\n")
-        print_table(_differences(comparison))
-    print()
-    # Without a horizon every job either finishes or is rejected, whatever the scheduler.
-    counts = comparison.schedulers[0].jobs
-    print_facts(
-        {
-            "caution": _caution(comparison),
-            "jobs": job_counts(counts),
-            "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
-        }
-    )
+def make_runs(
+    grid: Grid, directory: RunDirectory | None, config: dict[str, Any], *, workers: int | None
+) -> GridResults:
+    """Make the runs of a grid; with a directory, what is finished survives an interruption.
+
+    Args:
+        grid: the runs.
+        directory: where the results will be.
+        config: the resolved options.
+        workers: how many processes; None = as many as pay.
+
+    Raises:
+        BerthlineError: a run is impossible, or the directory has runs of another command.
+    """
+    from berthline.evaluate.grid import run_grid
+    from berthline.evaluate.kept_runs import KeptRuns
+
+    kept = None
+    if directory is not None:
+        asked = {k: v for k, v in config.items() if k not in _NO_MATTER and v is not None}
+        if not directory.resume:
+            directory.forget_unfinished()
+        kept = KeptRuns(directory.unfinished, asked)
+    try:
+        with progress("comparing") as report:
+            return run_grid(grid, workers=workers, kept=kept, progress=report)
+    except KeyboardInterrupt:
+        if kept is not None and kept.path.is_file():
+            note("finished runs are kept: the same command with --resume goes on")
+        raise
+    except BerthlineError as error:
+        if directory is not None and error.exit_code == ConfigError.exit_code:
+            directory.forget_unfinished()  # the same command would fail again
+        raise
+    finally:
+        if kept is not None:
+            kept.close()
 
 
-def _values(comparison: Comparison) -> Table:
-    """Return the table of values, with the best of each column marked."""
-    from rich.text import Text
+_NO_MATTER = ("out", "force", "resume", "json", "workers")
+"""Options that decide no result."""
 
-    table = new_table(
-        "scheduler",
-        "JCT\nmean",
-        "JCT\np99",
-        "bounded\nslowdown",
-        "wait\nmean",
-        "GPU\nuse, %",
-        "makespan\nhours",
-    )
-    results = comparison.schedulers
-    columns = []
-    measured = [
-        ([read(result.metrics) for result in results], write, choose)
-        for read, write, choose in _COLUMNS
+
+def summary_of(comparisons: list[Comparison], overall: Overall | None) -> dict[str, Any]:
+    """Return the object that `--json` prints: a comparison, or several and what all say."""
+    cells = [
+        {**msgspec.structs.asdict(each), "conditions": json_of(each.conditions)}
+        for each in comparisons
     ]
-    costs = [result.energy_cost for result in results if result.energy_cost is not None]
-    if costs:
-        table.add_column("energy\ncost", justify="right", no_wrap=True, vertical="bottom")
-        measured.append((costs, cost_of, min))
-    for values, write, choose in measured:
-        best = choose(values)
-        columns.append(
-            [
-                Text(BEST + write(value), "bold green") if value == best else Text(write(value))
-                for value in values
-            ]
-        )
-    for row, result in enumerate(results):
-        table.add_row(fold_scheduler(result.scheduler), *(column[row] for column in columns))
-    return table
-
-
-_Column = tuple[
-    "Callable[[AverageMetrics], float]", "Callable[[float], str]", "Callable[[list[float]], float]"
-]
-_COLUMNS: tuple[_Column, ...] = (
-    (lambda m: m.jct.mean, seconds, min),
-    (lambda m: m.jct.p99, seconds, min),
-    (lambda m: m.bounded_slowdown.mean, lambda x: number(x, 2), min),
-    (lambda m: m.wait.mean, seconds, min),
-    (lambda m: 100 * m.utilization.gpu, lambda x: number(x, 1), max),
-    (lambda m: m.makespan / 3600, lambda x: number(x, 1), min),
-)
-
-
-def _differences(comparison: Comparison) -> Table:
-    """Return the table of differences to the baseline, in words."""
-    table = new_table("scheduler")
-    table.add_column("mean JCT")
-    table.add_column("bounded slowdown")
-    for result in comparison.schedulers:
-        if result.scheduler != comparison.baseline:
-            against = result.against_baseline
-            table.add_row(
-                fold_scheduler(result.scheduler),
-                _words(against.jct_mean),
-                _words(against.bounded_slowdown_mean),
-            )
-    return table
-
-
-def _words(judgement: Judgement) -> Text:
-    """Return a verdict, coloured; what concerns all rows alike is said once below the table."""
-    from rich.text import Text
-
-    text = judgement.verdict.removesuffix(f" (only {judgement.windows} windows)")
-    if judgement.windows == 1 and judgement.ratio is not None:
-        change = 100 * (judgement.ratio - 1)
-        text = f"{abs(change):.1f} % {'higher' if change > 0 else 'lower'}" if change else "equal"
-    style = {"better": "green", "worse": "red"}.get(text.partition(" ")[0], "")
-    return Text(text, style)
-
-
-def _caution(comparison: Comparison) -> str:
-    """Return how far the comparison can be trusted; empty when it can."""
-    from berthline.evaluate.statistics import FEW_WINDOWS
-
-    windows = comparison.windows
-    if all(result.metrics.wait.max == 0 for result in comparison.schedulers):
-        return (
-            "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"
-        )
-    if windows == 1:
-        return "one window has no interval: use --windows 8 or more to tell chance from gain"
-    return (
-        f"only {windows} windows: intervals are rough; use --windows 8 or more"
-        if windows < FEW_WINDOWS
-        else ""
-    )
+    return cells[0] if overall is None else {"cells": cells, "overall": overall}

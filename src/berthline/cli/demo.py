@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from tyro.conf import arg
 
-from berthline.cli.compare import Compare, show, windows_of
+from berthline.cli.compare import Compare
+from berthline.cli.compare_cells import cells_of
+from berthline.cli.compare_show import show
 from berthline.cli.options import Json, Seed, parse_options
 from berthline.cli.output import print_facts, print_json, progress
 from berthline.cli.run_directory import RunDirectory
+from berthline.cli.run_tables import tables_of
 
 if TYPE_CHECKING:
     from berthline.evaluate.comparison import Comparison
@@ -44,7 +47,8 @@ SETTINGS = ("estimate_error=1",)
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compare eleven schedulers on the same synthetic jobs and say which does best.
 
-    Takes a few seconds, and needs no files, network or GPU.
+    Takes less than a minute, and needs no files, network or GPU. It ends with a report: a page
+    with verdict, tables and figures, which any browser opens.
 
     Example:
       berthline demo
@@ -54,19 +58,21 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     json: Json = False
     out: Annotated[str, arg(metavar="DIR")] = "runs/demo"
     """Where the results go; an earlier demo there is replaced."""
+    tables_only: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Leave out the report."""
 
 
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Demo, argv, verb="demo")
-    from berthline.evaluate.compare import compare
-    from berthline.model.cluster import Cluster
+    from berthline.evaluate.grid import Grid, run_grid
+    from berthline.evaluate.judge import comparison_of
+    from berthline.evaluate.run_record import RunSettings
 
     started = time.monotonic()
     directory = RunDirectory(options.out, verb="demo", force=True)
-    cluster = Cluster.parse(CLUSTER)
     settings = Compare(
-        workload="synthetic",
+        workload=("synthetic",),
         cluster=CLUSTER,
         schedulers=",".join(SCHEDULERS),
         baseline=BASELINE,
@@ -81,40 +87,52 @@ def main(argv: list[str]) -> int:
             f"{len(SCHEDULERS)} schedulers run the same jobs. They see the users' run time "
             "estimates, which\nare too long (twice at the median), as real ones are.\n"
         )
-    workloads, _ = windows_of(settings, cluster)
+    grid = Grid(
+        cells_of(settings),
+        SCHEDULERS,
+        [options.seed],
+        RunSettings(knowledge=settings.knowledge, keeps_jobs=True),
+    )
     with progress("demo") as report:
-        comparison = compare(
-            workloads,
-            cluster,
-            SCHEDULERS,
-            baseline=BASELINE,
-            knowledge=settings.knowledge,
-            seed=options.seed,
-            progress=report,
-        )
+        results = run_grid(grid, workers=None, progress=report)
+    comparison = comparison_of(results, 0, SCHEDULERS.index(BASELINE))
     directory.write(
         command=shlex.join(["berthline", "demo", *argv]),
         config={**msgspec.structs.asdict(settings), "out": options.out, "json": options.json},
         seed=options.seed,
         summary=comparison,
-        metrics=comparison.schedulers,
-        workload=workloads[0],
+        metrics=results.lines(),
+        workload=grid.cells[0].source,
+        files=tables_of(results),
     )
+    page = "" if options.tables_only else report_of(directory)
     if options.json:
         print_json(comparison)
         return 0
-    show(comparison, cluster)
+    show(comparison, grid.cells[0].cluster)
     print(f"\n{verdict_sentence(comparison)}\n")
     print_facts(
         {
             "took": f"{time.monotonic() - started:.1f} s",
             "results": str(directory.path),
+            "report": f"{page} (open it in a browser)" if page else "",
             "next": "berthline sim synthetic --scheduler sjf+easy",
             " ": "berthline compare TRACE.swf --cluster uniform:16x8:V100 --windows 8",
             "  ": "berthline policies",
         }
     )
     return 0
+
+
+def report_of(directory: RunDirectory) -> str:
+    """Write the report about the results, and return where it is."""
+    from berthline.cli.report import note_lacking
+    from berthline.report.write_report import write_report
+
+    with progress("report") as shown:
+        report = write_report(directory.path, progress=shown)
+    note_lacking(report.lacking)
+    return str(report.page)
 
 
 def verdict_sentence(comparison: Comparison) -> str:

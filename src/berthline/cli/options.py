@@ -37,7 +37,7 @@ _TAKE_MINUS = ("--order", "--gate")
 _REPEATED = ("--set", "--condition")
 """Options that take one KEY=VALUE, or several one after another."""
 
-_POSITIONAL = ("what", "job", "workload")
+_POSITIONAL = ("what", "job", "workload", "run")
 """Fields that are no options but arguments, by their place."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
@@ -84,13 +84,13 @@ def _number(
 
 
 # Options that several verbs have, each with its help.
-WorkloadName = Annotated[
-    Positional[str],
-    arg(
-        metavar="WORKLOAD",
-        help="A trace file, plain or gzip'd, or a generator: berthline traces list formats |"
-        " generators.",
-    ),
+_WORKLOAD_HELP = (
+    "A trace file, plain or gzip'd, or a generator: berthline traces list formats | generators."
+)
+WorkloadName = Annotated[Positional[str], arg(metavar="WORKLOAD", help=_WORKLOAD_HELP)]
+WorkloadNames = Annotated[
+    Positional[tuple[str, ...]],
+    arg(metavar="WORKLOAD...", help=_WORKLOAD_HELP, help_behavior_hint="(one or more)"),
 ]
 ClusterName = Annotated[
     str,
@@ -133,6 +133,15 @@ Load = Annotated[
         help_behavior_hint="(default: 0.9, or the file as it is)",
     ),
 ]
+Measure = Annotated[
+    str | None,
+    arg(
+        metavar="FROM:TO",
+        help="Leave out a warm-up and a cool-down: count the jobs submitted between these seconds,"
+        " and average over time between them.",
+        help_behavior_hint="(default: the whole run)",
+    ),
+]
 Seed = Annotated[
     int,
     msgspec.Meta(ge=0),
@@ -161,6 +170,22 @@ Out = Annotated[
 ]
 Force = Annotated[
     bool, arg(help="Let --out replace an earlier run of this verb.", help_behavior_hint="")
+]
+
+Workers = Annotated[
+    Annotated[int, msgspec.Meta(ge=1)] | None,
+    whole("--workers", lowest=1),
+    arg(
+        help="How many processes make the runs; the results are the same for any number.",
+        help_behavior_hint="(default: the cores, if that pays)",
+    ),
+]
+Resume = Annotated[
+    bool,
+    arg(
+        help="Go on with the same command, where --out holds what an interrupted run has done.",
+        help_behavior_hint="",
+    ),
 ]
 
 
@@ -316,11 +341,11 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
     written_out = () if briefly else ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("json", "out", "force"):
+        if field.name in ("json", "out", "force", "resume", "workers"):
             continue
-        if field.name in _POSITIONAL:
-            places.append(value)
-        elif value != field.default or (field.name in written_out and value != ""):
+        if field.name in _POSITIONAL and field.required:
+            places += [value] if isinstance(value, str) else value
+        elif value != field.default or (field.name in written_out and value not in ("", None)):
             flag = f"--{field.encode_name.replace('_', '-')}"
             if isinstance(value, bool):
                 words += [flag] if value else []

@@ -1,25 +1,32 @@
 """Run directories: what a run was, and what it gave, in files that outlive the program.
 
-    config.toml     every option, resolved
-    meta.json       version, command, seed, machine, when; the workload and what was left out of it
-    events.parquet  the schedule log, where there is one run
-    metrics.jsonl   one line for each run
-    summary.json    the object that `--json` prints
+    config.toml       every option, resolved
+    meta.json         version, command, seed, machine, when; the workload and what was left out
+    metrics.jsonl     one line for each run
+    summary.json      the object that `--json` prints
+    events.parquet    the schedule log; of a comparison, those of the first window (run_tables.py)
+    jobs.parquet      one row for each run and job
+    cluster.toml      the cluster, of a comparison that of the first window
+    workload.parquet  the jobs, of a comparison those of the first window
+    figures/          what `berthline report` has drawn
+    report.html       likewise
+    runs.partial      of an unfinished comparison: the runs that are done (kept_runs.py)
 
 The files are written into a staging directory beside the target, which takes the target's name
-when all of them are complete: a directory of that name is a whole run. What exists is replaced
+when all of them are complete: a directory with a summary is a whole run. What exists is replaced
 only with `--force`, and only a run of the same verb with nothing else in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import math
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +40,21 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 FILES = ("config.toml", "meta.json", "events.parquet", "metrics.jsonl", "summary.json")
+"""What every run leaves behind."""
+
+TABLES = ("jobs.parquet", "cluster.toml", "workload.parquet")
+"""What sim, compare, eval and demo leave behind beside them."""
+
+REPORT = ("figures", "report.html")
+"""What is added to a run afterwards."""
+
+UNFINISHED = "runs.partial"
+"""What a run leaves behind while it is under way; `--resume` goes on from there."""
+
+_STAGING = ".partial-"
+
+FileWriter = Callable[[Path], object]
+"""Writes a file of this path."""
 
 
 class WriteError(BerthlineError):
@@ -48,17 +70,33 @@ class RunDirectory:
         path: the directory; it and its parents need not exist.
         verb: the verb that writes it.
         force: replace an earlier run of this verb.
+        resume: go on with an unfinished run of this verb, if there is one.
 
     Raises:
         ConfigError: something is there that must not be replaced. Made before the run, so that
             no result is computed that could not be kept.
     """
 
-    def __init__(self, path: str | Path, *, verb: str, force: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, verb: str, force: bool = False, resume: bool = False
+    ) -> None:
         if not str(path):
             raise ConfigError("--out is empty", expected="the name of a directory")
-        self.path, self.verb, self.force = Path(path), verb, force
+        self.path, self.verb, self.force, self.resume = Path(path), verb, force, resume
+        self._was_there = self.path.exists()
         self._check()
+
+    @property
+    def unfinished(self) -> Path:
+        """The file of the runs that are done while others are still to be made."""
+        return self.path / UNFINISHED
+
+    def forget_unfinished(self) -> None:
+        """Remove that file, and the directory if it was made for it."""
+        self.unfinished.unlink(missing_ok=True)
+        if not self._was_there:
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
 
     def write(
         self,
@@ -70,6 +108,7 @@ class RunDirectory:
         metrics: Iterable[object],
         log: Schedule | None = None,
         workload: Workload | None = None,
+        files: Mapping[str, FileWriter] | None = None,
     ) -> None:
         """Write all files, or none.
 
@@ -81,6 +120,7 @@ class RunDirectory:
             metrics: one row for each run.
             log: the schedule log of a single run.
             workload: for its name and provenance.
+            files: names of further files (`TABLES`) and what writes each.
 
         Raises:
             WriteError: the disk is full, or the directory cannot be written.
@@ -96,6 +136,8 @@ class RunDirectory:
             (staging / "summary.json").write_bytes(_pretty(summary))
             if log is not None:
                 log.frame().write_parquet(staging / "events.parquet")
+            for name, write_file in (files or {}).items():
+                write_file(staging / name)
         except OSError as error:
             shutil.rmtree(staging, ignore_errors=True)
             raise WriteError(
@@ -122,9 +164,24 @@ class RunDirectory:
             present = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
         except OSError as error:
             raise ConfigError(f"cannot read --out: {error.strerror}", where=str(path)) from None
+        is_unfinished = UNFINISHED in present
+        if is_unfinished and not (self.force or self.resume):
+            raise ConfigError(
+                "--out holds an unfinished run",
+                where=str(path),
+                expected="--resume to go on with it, or --force to start again",
+            )
+        present = [name for name in present if not (is_unfinished and _is_unfinished_part(name))]
         if not present:
             return
-        if not self.force:
+        if self.resume and not is_unfinished and _verb_of(path) == self.verb:
+            raise ConfigError(
+                "there is nothing to resume: the run is complete",
+                where=str(path),
+                hint="make it anew with --force, or choose another directory",
+            )
+        # Who began an unfinished run over an earlier one has said --force then.
+        if not self.force and not (self.resume and is_unfinished):
             raise ConfigError(
                 "--out exists and is not empty",
                 where=str(path),
@@ -138,7 +195,7 @@ class RunDirectory:
                 expected="a new or an empty directory, or one that such a run has written",
                 hint="choose another directory",
             )
-        foreign = [name for name in present if name not in FILES]
+        foreign = [name for name in present if name not in (*FILES, *TABLES, *REPORT)]
         if foreign:
             raise ConfigError(
                 f"--out also holds {foreign[0]!r}, which is no part of the earlier run",
@@ -149,9 +206,9 @@ class RunDirectory:
 
     def _staging(self) -> Path:
         path = self.path.resolve()
-        if path.is_dir() and not any(path.iterdir()):
-            return path / f".partial-{os.getpid()}"
-        return path.with_name(f".{path.name}.partial-{os.getpid()}")
+        if path.is_dir() and all(_is_unfinished_part(entry.name) for entry in path.iterdir()):
+            return path / f"{_STAGING}{os.getpid()}"
+        return path.with_name(f".{path.name}{_STAGING}{os.getpid()}")
 
     def _put_in_place(self, staging: Path) -> None:
         path = self.path.resolve()
@@ -160,6 +217,9 @@ class RunDirectory:
             for file in sorted(staging.iterdir(), key=lambda file: file.name == "meta.json"):
                 file.rename(path / file.name)
             staging.rmdir()
+            self.unfinished.unlink(missing_ok=True)
+            for left_over in path.glob(f"{_STAGING}*"):  # of a run that was killed while it wrote
+                shutil.rmtree(left_over, ignore_errors=True)
             return
         if not path.exists():
             staging.rename(path)
@@ -198,17 +258,29 @@ class RunDirectory:
         return meta
 
 
-def open_directory(path: str | None, *, verb: str, force: bool) -> RunDirectory | None:
+def open_directory(
+    path: str | None, *, verb: str, force: bool, resume: bool = False
+) -> RunDirectory | None:
     """Return the run directory that `--out` and `--force` ask for; None if there is no `--out`.
 
     Raises:
-        ConfigError: the directory cannot be written, or --force stands alone.
+        ConfigError: the directory cannot be written, or --force or --resume stands alone, or
+            both are given.
     """
+    if force and resume:
+        raise ConfigError(
+            "--force starts again and --resume goes on", expected="one of them", where=path or ""
+        )
     if path is not None:
-        return RunDirectory(path, verb=verb, force=force)
-    if force:
-        raise ConfigError("--force does nothing without --out", hint="add --out DIR")
+        return RunDirectory(path, verb=verb, force=force, resume=resume)
+    for flag, is_given in (("--force", force), ("--resume", resume)):
+        if is_given:
+            raise ConfigError(f"{flag} does nothing without --out", hint="add --out DIR")
     return None
+
+
+def _is_unfinished_part(name: str) -> bool:
+    return name == UNFINISHED or name.startswith(_STAGING)
 
 
 def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:

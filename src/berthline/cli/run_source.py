@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
@@ -88,22 +87,31 @@ def read_run(source: str, options: RunOptions) -> Result:
         return _from_directory(Path(source), options.scheduler)
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
+    from berthline.sim.simulate import simulate
+    from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.workload_argument import resolve_workload
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
-    return _simulated(
-        {
-            "workload": source,
-            "cluster": options.cluster,
-            "jobs": options.jobs,
-            "load": options.load,
-            "seed": options.seed,
-            "format": options.format,
-            "knowledge": options.knowledge,
-        },
-        Scheduler.parse(options.scheduler or "fcfs"),
-        conditions=options.condition,
+    scheduler = Scheduler.parse(options.scheduler or "fcfs")
+    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
+    workload = resolve_workload(
+        source,
+        cluster=cluster,
+        jobs=options.jobs,
+        load=options.load,
+        seed=options.seed,
+        format=options.format,
         settings=format_options(options.map, options.set),
     )
+    with progress("simulating") as report:
+        return simulate(
+            workload,
+            cluster,
+            scheduler,
+            knowledge=options.knowledge,
+            seed=options.seed,
+            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
+        )
 
 
 def _check_defaults(source: str, options: RunOptions) -> None:
@@ -117,86 +125,8 @@ def _check_defaults(source: str, options: RunOptions) -> None:
             )
 
 
-def _simulated(
-    config: dict[str, Any],
-    scheduler: Scheduler,
-    *,
-    conditions: tuple[str, ...],
-    settings: dict[str, str],
-    log: Schedule | None = None,
-) -> Result:
-    """Return a run by its options, with a log that is there already if one is given."""
-    from berthline.sim.simulate import Result, simulate
-    from berthline.traces.cluster_argument import resolve_cluster
-    from berthline.traces.workload_argument import resolve_workload
-
-    cluster = with_conditions(resolve_cluster(config["cluster"], note), conditions)
-    workload = resolve_workload(
-        config["workload"],
-        cluster=cluster,
-        jobs=config.get("jobs"),
-        load=config.get("load"),
-        seed=config["seed"],
-        format=config.get("format"),
-        settings=settings,
-    )
-    if log is not None:
-        _check_same_jobs(log, workload, config["workload"])
-        return Result(
-            log=log,
-            workload=workload,
-            cluster=cluster,
-            scheduler=scheduler,
-            knowledge=config["knowledge"],
-            seed=config["seed"],
-            wall_seconds=0.0,
-        )
-    with progress("simulating") as report:
-        return simulate(
-            workload,
-            cluster,
-            scheduler,
-            knowledge=config["knowledge"],
-            seed=config["seed"],
-            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
-        )
-
-
 def _from_directory(path: Path, scheduler: str) -> Result:
-    """Return the run in a run directory."""
-    try:
-        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"config.toml cannot be read: {error}", where=str(path)) from None
-    if (path / "workload.parquet").is_file():
-        return _of_comparison(path, scheduler, config)
-    from berthline.model.schedule import Schedule
-    from berthline.policies.scheduler import Scheduler
-
-    log = Schedule.read(path)
-    if scheduler and str(Scheduler.parse(scheduler)) != config["scheduler"]:
-        raise ConfigError(
-            f"--scheduler is {scheduler!r}, but the run is of {config['scheduler']!r}",
-            where=str(path),
-            hint="leave it out, or give the workload to simulate another run",
-        )
-    settings = {key: str(value) for key, value in config.get("set", {}).items()}
-    if config.get("map") is not None:
-        settings["mapping"] = config["map"]
-    conditions = tuple(f"{name}={value}" for name, value in config.get("conditions", {}).items())
-    return _simulated(
-        config,
-        Scheduler.parse(config["scheduler"]),
-        conditions=conditions,
-        settings=settings,
-        log=log,
-    )
-
-
-def _of_comparison(path: Path, scheduler: str, config: dict[str, Any]) -> Result:
-    """Return the run of one scheduler on the first window of a comparison."""
-    import polars as pl
-
+    """Return the run in a run directory; of a comparison, that on its first window."""
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.policies.scheduler import Scheduler
@@ -204,32 +134,64 @@ def _of_comparison(path: Path, scheduler: str, config: dict[str, Any]) -> Result
     from berthline.traces.load import load_trace
 
     try:
+        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"config.toml cannot be read: {error}", where=str(path)) from None
+    for name in ("events.parquet", "workload.parquet", "cluster.toml"):
+        if not (path / name).is_file():
+            raise ConfigError(
+                f"there is no {name}",
+                where=str(path),
+                expected="a run directory of berthline sim or compare, of this version",
+            )
+    wanted = Scheduler.parse(scheduler) if scheduler else None
+    if "scheduler" in config:
+        log = Schedule.read(path)
+        found = Scheduler.parse(config["scheduler"])
+        if wanted is not None and str(wanted) != str(found):
+            raise ConfigError(
+                f"--scheduler is {scheduler!r}, but the run is of {str(found)!r}",
+                where=str(path),
+                hint="leave it out, or give the workload to simulate another run",
+            )
+    else:
+        found, log = _of_comparison(path, wanted)
+    workload = load_trace(path / "workload.parquet")
+    _check_same_jobs(log, workload, path)
+    return Result(
+        log=log,
+        workload=workload,
+        cluster=Cluster.from_toml(path / "cluster.toml"),
+        scheduler=found,
+        knowledge=str(config.get("knowledge", "estimate")),
+        seed=int(config.get("seed", 0)),
+        wall_seconds=0.0,
+    )
+
+
+def _of_comparison(path: Path, wanted: Scheduler | None) -> tuple[Scheduler, Schedule]:
+    """Return one scheduler of a comparison, and its log."""
+    import polars as pl
+
+    from berthline.model.schedule import Schedule
+
+    try:
         events = pl.read_parquet(path / "events.parquet")
         names = events["scheduler"].unique(maintain_order=True).cast(pl.String).to_list()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ConfigError(f"events.parquet cannot be read: {error}", where=str(path)) from None
     # Names stand there as they were given; one scheduler may be written in several ways.
-    wanted = Scheduler.parse(scheduler) if scheduler else None
     named = next((name for name in names if wanted is not None and _is(name, wanted)), None)
     if named is None or wanted is None:
         raise ConfigError(
-            f"--scheduler {scheduler!r} is none of the comparison"
-            if scheduler
-            else "the run is of several schedulers",
+            "the run is of several schedulers"
+            if wanted is None
+            else f"--scheduler {str(wanted)!r} is none of the comparison",
             where=str(path),
             expected="--scheduler with one of " + ", ".join(names),
         )
-    started = time.perf_counter()
     rows = events.filter(pl.col("scheduler").cast(pl.String) == named).drop("scheduler")
-    return Result(
-        log=Schedule.from_frame(rows),
-        workload=load_trace(path / "workload.parquet"),
-        cluster=Cluster.from_toml(path / "cluster.toml"),
-        scheduler=wanted,
-        knowledge=str(config.get("knowledge", "estimate")),
-        seed=int(config.get("seed", 0)),
-        wall_seconds=time.perf_counter() - started,
-    )
+    return wanted, Schedule.from_frame(rows)
 
 
 def _is(name: str, scheduler: Scheduler) -> bool:
@@ -240,8 +202,8 @@ def _is(name: str, scheduler: Scheduler) -> bool:
         return False
 
 
-def _check_same_jobs(log: Schedule, workload: Workload, name: str) -> None:
-    """Raise if a log is not of these jobs: the trace has changed since."""
+def _check_same_jobs(log: Schedule, workload: Workload, path: Path) -> None:
+    """Raise if a log is not of these jobs: a file was put there from elsewhere."""
     from berthline.model.schedule import SUBMIT
 
     rows = log.kind == SUBMIT
@@ -249,8 +211,7 @@ def _check_same_jobs(log: Schedule, workload: Workload, name: str) -> None:
     is_same = (jobs < len(workload)).all() and np.array_equal(log.time[rows], workload.submit[jobs])
     if not is_same:
         raise ConfigError(
-            "the run directory is of other jobs than its workload gives now",
-            where=name,
-            expected="the trace file as it was when the run was made",
-            hint="run berthline sim again",
+            "events.parquet is of other jobs than workload.parquet",
+            where=str(path),
+            expected="a run directory as it was written",
         )

@@ -26,6 +26,7 @@ from berthline.cli.options import (
     Json,
     Knowledge,
     Load,
+    Measure,
     Out,
     Seed,
     Settings,
@@ -53,13 +54,19 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.run_directory import open_directory
+from berthline.cli.run_tables import tables_of_run
+from berthline.cli.sim_facts import (
+    disturbances,
+    rejected_by_reason,
+    shorter_than_its_jobs,
+    unlike_the_trace,
+)
 from berthline.cli.traces_file import Map, format_options
 from berthline.errors import PolicyError
-from berthline.model.schedule import FALLBACK, FALLBACK_REASONS, PREEMPT, REJECT, REJECT_REASONS
+from berthline.evaluate.measurement_window import MeasurementWindow
 
 if TYPE_CHECKING:
     from berthline.evaluate.groups import GroupMetrics
-    from berthline.model.schedule import Schedule
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
@@ -73,6 +80,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
       berthline sim synthetic --by user,size --energy-rate tariff.csv
+      berthline sim synthetic --jobs 5000 --measure 86400:172800
     """
 
     workload: WorkloadName
@@ -97,6 +105,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         arg(help_behavior_hint="(default: until every job has finished)"),
     ] = None
     """Stop the clock there; jobs not finished by then count with the time spent so far."""
+    measure: Measure = None
     by: By = ()
     energy_rate: EnergyRateFile = None
     energy_period: EnergyPeriod = None
@@ -117,6 +126,7 @@ def main(argv: list[str]) -> int:
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
+    window = None if options.measure is None else MeasurementWindow.parse(options.measure)
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
     scheduler = read_scheduler(options)
@@ -144,13 +154,13 @@ def main(argv: list[str]) -> int:
             simulator=options.simulator,
             progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
         )
-    summary = summarise(result)
+    summary = summarise(result, window)
     groups: dict[str, list[GroupMetrics]] = {}
     with progress("measuring") as report:
         if rate is not None:
-            summary["energy_cost"] = result.energy_cost(rate)
+            summary["energy_cost"] = result.energy_cost(rate, measure=window)
         for done, grouping in enumerate(groupings, start=1):
-            groups[grouping] = result.by(grouping)
+            groups[grouping] = result.by(grouping, measure=window)
             # by_priority is there already, with fewer metrics, whatever is asked for.
             summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
             report(done, len(groupings), f"by {grouping}")
@@ -170,12 +180,13 @@ def main(argv: list[str]) -> int:
             metrics=[summary],
             log=result.log,
             workload=workload,
+            files=tables_of_run(result),
         )
     if options.json:
         note_dropped_rows(workload)
         print_json(summary)
     else:
-        show(result, cost=summary.get("energy_cost"))
+        show(result, cost=summary.get("energy_cost"), window=window)
         for grouping, rows in groups.items():
             print()
             show_groups(grouping, rows)
@@ -213,9 +224,9 @@ def read_scheduler(options: Sim) -> Scheduler:
         ) from None
 
 
-def summarise(result: Result) -> dict[str, Any]:
-    """Return the object that `--json` prints."""
-    metrics = msgspec.structs.asdict(result.metrics())
+def summarise(result: Result, window: MeasurementWindow | None = None) -> dict[str, Any]:
+    """Return the object that `--json` prints, of the whole run or of a measurement window."""
+    metrics = msgspec.structs.asdict(result.metrics(measure=window))
     end = ("events", "decisions", "log_sha256")
     return {
         "scheduler": str(result.scheduler),
@@ -224,15 +235,19 @@ def summarise(result: Result) -> dict[str, Any]:
         "conditions": json_of(result.cluster.conditions.changed()),
         "knowledge": result.knowledge,
         "seed": result.seed,
+        **({} if window is None else {"measure": list(window)}),
         **{key: value for key, value in metrics.items() if key not in end},
         "wall_seconds": result.wall_seconds,
+        "decision_latency": result.decision_latency(),
         **{key: metrics[key] for key in end},
     }
 
 
-def show(result: Result, *, cost: float | None = None) -> None:
+def show(
+    result: Result, *, cost: float | None = None, window: MeasurementWindow | None = None
+) -> None:
     """Print a result for people, with what its energy cost if that is known."""
-    metrics, cluster = result.metrics(), result.cluster
+    metrics, cluster = result.metrics(measure=window), result.cluster
     print(f"{result.scheduler}")
     print(
         f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "
@@ -251,13 +266,14 @@ def show(result: Result, *, cost: float | None = None) -> None:
     print()
     print_facts(
         {
+            "measured": "" if window is None else window.in_words(),
             "jobs": job_counts(metrics.jobs),
             "rejected": rejected_by_reason(result),
             "unfinished": "counted with the time they have spent so far"
             if metrics.jobs.unfinished
             else "",
             **trace_facts(result.workload),
-            **disturbances(result),
+            **disturbances(result, metrics, window),
             "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
             "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
             "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
@@ -274,79 +290,6 @@ def show(result: Result, *, cost: float | None = None) -> None:
             "caution": shorter_than_its_jobs(result),
             "run took": f"{result.wall_seconds:.3g} s, {counted(metrics.events, 'event')}",
         }
-    )
-
-
-def disturbances(result: Result) -> dict[str, str]:
-    """Return what came in between, in words: preemptions, refused starts, outages, fallbacks."""
-    metrics = result.metrics()
-    reasons = "; ".join(
-        f"{reason} ({number(count)})"
-        for reason, count in metrics.preemptions_by_reason.items()
-        if count
-    )
-    jobs = len(set(result.log.job[result.log.kind == PREEMPT].tolist()))
-    return {
-        "preempted": f"{counted(jobs, 'job')}, {counted(metrics.preemptions, 'time')}: {reasons}"
-        if reasons
-        else "",
-        "lost": f"{number(metrics.lost_gpu_hours, 1)} GPU-hours held without lasting progress"
-        if metrics.lost_gpu_hours
-        else "",
-        "refused": counted(metrics.refusals, "start") if metrics.refusals else "",
-        "outages": f"nodes went down {counted(metrics.outages, 'time')}; "
-        f"{percent(metrics.utilization.available)} of GPU-seconds were up"
-        if metrics.outages
-        else "",
-        "fallbacks": f"best-fit stood in for a plan {counted(metrics.fallbacks, 'time')}: "
-        + _by_reason(result.log, FALLBACK, FALLBACK_REASONS)
-        if metrics.fallbacks
-        else "",
-    }
-
-
-def unlike_the_trace(result: Result) -> str:
-    """Return how the cluster differs from what the trace was made on; empty when nothing shows."""
-    workload, cluster = result.workload, result.cluster
-    processors = workload.provenance.get("max_procs")
-    if processors and processors != cluster.total_gpus:
-        return (
-            f"the trace's machine has {counted(processors, 'processor')}: "
-            f"--cluster uniform:1x{processors} is that"
-        )
-    if cluster.pool_names and not workload.pool_names:
-        pools = counted(len(cluster.pool_names), "pool")
-        return f"no job names one of the cluster's {pools}: all may be used"
-    return ""
-
-
-def shorter_than_its_jobs(result: Result) -> str:
-    """Return a caution if the run is too short to tell much; empty when it is long enough.
-
-    As long as submissions last no longer than a single job, the cluster fills up and runs empty
-    again, and the figures say little about how it would go on. Jobs that all come at once are
-    meant to be one batch.
-    """
-    workload = result.workload
-    span = float(workload.submit[-1] - workload.submit[0])
-    longest = float(workload.run.max())
-    if not 0 < span < longest:
-        return ""
-    return f"jobs come in over {clock(span)} but one runs {clock(longest)}: take more"
-
-
-def rejected_by_reason(result: Result) -> str:
-    """Return why jobs were rejected, in words; empty when none was."""
-    return _by_reason(result.log, REJECT, REJECT_REASONS)
-
-
-def _by_reason(log: Schedule, kind: int, reasons: tuple[str, ...]) -> str:
-    """Return how often each reason stands in rows of this kind, in words."""
-    import numpy as np
-
-    counts = np.bincount(log.detail[log.kind == kind], minlength=len(reasons))
-    return "; ".join(
-        f"{reason} ({count:,})" for reason, count in zip(reasons, counts, strict=True) if count
     )
 
 

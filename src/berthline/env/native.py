@@ -80,9 +80,9 @@ class NativeEnvs:
         self._refill_at = max(1, num_envs // 8)
         self.step_single = self._batch.step_single
 
-    def seed(self, env: int, seed: int) -> None:
-        """Let an environment's next reset begin the first episode of a seed."""
-        self._supply.seed(env, seed)
+    def seed(self, env: int, seed: int, episode: int = 0) -> None:
+        """Let an environment's next reset begin an episode of a seed."""
+        self._supply.seed(env, seed, episode)
 
     def reset(self, envs: list[int]) -> None:
         """Begin the next episode of these environments, whatever is going on in them."""

@@ -53,10 +53,10 @@ class Supply:
         self._ahead: list[deque[tuple[int, int, _Columns]]] = [deque() for _ in range(num_envs)]
         self._no_random = np.zeros((1, 0))
 
-    def seed(self, env: int, seed: int) -> None:
-        """Let an environment begin anew with the first episode of a seed."""
+    def seed(self, env: int, seed: int, episode: int = 0) -> None:
+        """Let an environment begin anew with an episode of a seed."""
         self._seeds[env] = seed % MOST_SLOTS
-        self._next[env] = 0
+        self._next[env] = episode
         self._given[env] = -1
         self._ahead[env].clear()
 

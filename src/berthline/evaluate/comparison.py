@@ -6,10 +6,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from berthline.evaluate.bounds import Bound
 from berthline.evaluate.distribution import Distribution
 from berthline.evaluate.fairness import Fairness
 from berthline.evaluate.groups import GroupMetrics
 from berthline.evaluate.job_table import JobCounts
+from berthline.evaluate.oracle import Oracle
+from berthline.evaluate.power import Power
 from berthline.evaluate.queue_length import QueueLength
 from berthline.evaluate.statistics import Ratio
 from berthline.evaluate.utilization import Utilization
@@ -28,9 +31,20 @@ class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
     utilization: _T
 
 
-class Judgement(Ratio, frozen=True, kw_only=True):
-    """A ratio to the baseline and what it says, in words."""
+METRICS = PerMetric.__struct_fields__
+HIGHER_IS_BETTER = ("utilization",)
+"""Of the metrics; the others are better when lower."""
 
+
+class Judgement(Ratio, frozen=True, kw_only=True):
+    """A ratio to the baseline and what it says, in words.
+
+    Attributes:
+        p_adjusted: the p-value, corrected for how many schedulers are compared (Holm).
+        verdict: better, worse or not distinguishable, and by how much; given that correction.
+    """
+
+    p_adjusted: float | None
     verdict: str
 
 
@@ -58,13 +72,17 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     Attributes:
         scheduler: its text, as it was given.
-        jobs: counts summed over windows.
-        metrics: means over windows.
+        jobs: counts summed over runs.
+        metrics: means over runs.
         per_window: one value per window, in order.
         against_baseline: paired ratios; below 1 = smaller than the baseline's.
-        log_sha256: of each window's log.
-        wall_seconds: simulation time of all windows together.
-        energy_cost: at the energy rate, if one was given; the mean over windows.
+        trades: slowdown is better and JCT worse than the baseline's by more than the tolerance.
+        power: how many windows would tell the difference; None where that cannot be said.
+        gap_to_bound: by which share the mean JCT is above what no scheduler can beat; at most
+            that much is left to gain.
+        log_sha256: of each run's log: windows in order, and in each its seeds.
+        wall_seconds: simulation time of all runs together.
+        energy_cost: at the energy rate, if one was given; the mean over runs.
         by_user, by_pool, by_size, by_priority: the groupings asked for; see `groups.averaged`.
     """
 
@@ -73,6 +91,9 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     metrics: AverageMetrics
     per_window: PerMetric[list[float]]
     against_baseline: PerMetric[Judgement]
+    trades: bool
+    power: PerMetric[Power | None]
+    gap_to_bound: float | None
     log_sha256: list[str]
     wall_seconds: float
     energy_cost: float | None = None
@@ -87,25 +108,37 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         workload: name of the workload (of the first, when there are several).
+        part: which part of a protocol this is, such as `VAL` or `REPORT`; empty = of none.
         cluster: name of the cluster.
         conditions: how jobs ran there, as far as it differs from the defaults.
+        load: the offered load asked for; None = as the workload is, or its default.
         knowledge: what all schedulers knew about run times.
-        seed: of all runs and of the intervals.
+        seed: of all runs (the first, when there are several) and of the intervals.
+        seeds: how many seeds each window was run with; a window's values are means over them.
         windows: how many windows each scheduler ran.
         window_jobs: jobs in each of them.
+        continuous: one run, judged in blocks of jobs; `windows` in a judgement then counts blocks.
         baseline: the scheduler that the others are compared with.
         schedulers: one result each, in the order given.
+        bounds: for each window, a total JCT that no scheduler can go below.
         best: the best fixed scheduler in hindsight, by the mean over windows of each metric; of
             equals the first.
+        oracle: the same with its mean, and the best of each window.
     """
 
     workload: str
+    part: str
     cluster: str
     conditions: dict[str, float]
+    load: float | None
     knowledge: str
     seed: int
+    seeds: int
     windows: int
     window_jobs: list[int]
+    continuous: bool
     baseline: str
     schedulers: list[SchedulerResult]
+    bounds: list[Bound]
     best: PerMetric[str]
+    oracle: PerMetric[Oracle]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from berthline.model.workload import FloatColumn
+
+
+_SHARES = (0.5, 0.95, 0.99)
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,10 +27,25 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 def distribution(values: FloatColumn) -> Distribution:
     """Return mean, percentiles and maximum of per-job values. Reorders `values`."""
-    if not values.size:
+    mean = float(values.mean()) if values.size else math.nan
+    if math.isnan(mean):
         return Distribution(mean=np.nan, p50=np.nan, p95=np.nan, p99=np.nan, max=np.nan)
-    mean = float(values.mean())
-    p50, p95, p99, highest = np.percentile(values, (50, 95, 99, 100), overwrite_input=True)
-    return Distribution(
-        mean=mean, p50=float(p50), p95=float(p95), p99=float(p99), max=float(highest)
+    # What np.percentile does, to the last bit, at a fifth of its cost for a few thousand values:
+    # a comparison calls this some twenty times for each of its runs.
+    last = values.size - 1
+    below = [int(share * last) for share in _SHARES]
+    values.partition(sorted({last, *below, *(min(i + 1, last) for i in below)}))
+    p50, p95, p99 = (
+        _between(float(values[i]), float(values[min(i + 1, last)]), share * last - i)
+        for share, i in zip(_SHARES, below, strict=True)
     )
+    return Distribution(mean=mean, p50=p50, p95=p95, p99=p99, max=float(values[last]))
+
+
+def _between(low: float, high: float, part: float) -> float:
+    """Return the value that lies this part of the way from low to high.
+
+    It is reckoned from the nearer of the two, so that it never lies beyond either.
+    """
+    difference = high - low
+    return high - difference * (1 - part) if part >= 0.5 else low + difference * part

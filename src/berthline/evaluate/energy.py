@@ -24,6 +24,8 @@ from berthline.evaluate.utilization import busy_gpu_seconds, of_node
 
 if TYPE_CHECKING:
     from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.job_table import JobCounts
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.evaluate.stretches import Clock, Stretches
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
@@ -75,8 +77,9 @@ def node_seconds(
 def energy_kwh(seconds: NodeSeconds, cluster: Cluster) -> float:
     """Return the energy the GPUs took over [0, end], in kWh.
 
-    Formula: sum over nodes of peak_w x busy GPU-seconds + idle_w x GPU-seconds up, awake and not
-    held + sleep_w x seconds asleep, with the node's GPU type. Jobs count as in `busy_gpu_seconds`.
+    Formula: sum over nodes of (peak_w x busy GPU-seconds + idle_w x GPU-seconds up, awake and not
+    held + sleep_w x seconds asleep) / 3.6e6, with the watts of the node's GPU type. Jobs hold GPUs
+    until their finish, unfinished ones until the end; rejected ones hold none.
     """
     idle_w = of_node(cluster, [kind.idle_w for kind in cluster.types])
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
@@ -90,6 +93,19 @@ def held_kwh(busy: FloatColumn, cluster: Cluster) -> float:
     """Return the energy of all jobs together, in kWh: what `job_energy_kwh` adds up to."""
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
     return float(peak_w @ busy) / JOULES_PER_KWH
+
+
+def energy_per_job_kwh(of_jobs: float, counts: JobCounts) -> float:
+    """Return the energy of the jobs per counted job, in kWh.
+
+    Formula: sum over jobs of peak_w x GPUs held x seconds / 3.6e6 / counted jobs. Unfinished jobs:
+    what they held so far. Rejected jobs: left out. What GPUs draw while free is not in it.
+
+    Args:
+        of_jobs: energy of all counted jobs: `held_kwh`, or a sum of `job_energy_kwh`.
+        counts: from `job_counts`.
+    """
+    return of_jobs / max(counts.submitted - counts.rejected, 1)
 
 
 def job_energy_kwh(
@@ -107,7 +123,14 @@ def job_energy_kwh(
     return joules / JOULES_PER_KWH
 
 
-def energy_cost(log: Schedule, workload: Workload, cluster: Cluster, rate: EnergyRate) -> float:
+def energy_cost(
+    log: Schedule,
+    workload: Workload,
+    cluster: Cluster,
+    rate: EnergyRate,
+    *,
+    window: MeasurementWindow | None = None,
+) -> float:
     """Return what the energy of a run cost, or the carbon it stands for, in the unit of the rate.
 
     Formula: integral over [0, end] of power(t) x rate(t), exact over the steps of the rate.
@@ -117,8 +140,13 @@ def energy_cost(log: Schedule, workload: Workload, cluster: Cluster, rate: Energ
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         rate: price or carbon per kWh over time.
+        window: only what is used in it; None = over [0, end].
     """
     table = job_table(log, workload)
     ran = stretches(log, table)
-    counted = node_seconds(log, workload, cluster, ran, table.end, rate.integral)
+
+    def clock(time: FloatColumn) -> FloatColumn:
+        return rate.integral(time if window is None else window.clock(time))
+
+    counted = node_seconds(log, workload, cluster, ran, table.end, clock)
     return energy_kwh(counted, cluster)

@@ -59,9 +59,10 @@ def jain_index(values: FloatColumn) -> float:
 
 
 def starvation(table: JobTable, workload: Workload) -> Starvation | None:
-    """Return the longest wait and whose it was; None when no job is counted.
+    """Return the longest wait in seconds, and whose it was; None when no job is counted.
 
-    A job not started by the end has waited until there.
+    Formula: max of `waits`; of equals the first job, by its row and its name. A job not started by
+    the end has waited until there. Rejected jobs: left out.
     """
     waited = waits(table, workload)
     if not waited.size:
@@ -104,8 +105,8 @@ def finish_time_fairness(
 def _mean_active_users(log: Schedule, table: JobTable, workload: Workload) -> FloatColumn:
     """Return for each counted job the mean number of users with unfinished jobs during its stay."""
     is_event = (log.kind == SUBMIT) | (log.kind == FINISH)
-    if not (counted := table.counted).all():
-        is_event &= counted[log.job]
+    if not (admitted := table.admitted).all():
+        is_event &= admitted[log.job]
     rows = np.flatnonzero(is_event)
     job, is_submit = log.job[rows], log.kind[rows] == SUBMIT
     del rows  # 16 MB at a million jobs, and quickly made again

@@ -29,6 +29,7 @@ from berthline.model.workload import WHOLE_GPU, FloatColumn, Workload
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
 
@@ -92,7 +93,12 @@ class Groups(NamedTuple):
 
 
 def group_table(
-    log: Schedule, workload: Workload, cluster: Cluster, *, by: str
+    log: Schedule,
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    by: str,
+    window: MeasurementWindow | None = None,
 ) -> list[GroupMetrics]:
     """Return the metrics of every group of jobs.
 
@@ -101,12 +107,13 @@ def group_table(
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         by: `user`, `pool`, `size` (GPUs, in powers of two) or `priority`.
+        window: only jobs submitted in it count, with all they held; None = all.
 
     Raises:
         ConfigError: there is no such grouping.
     """
     check_grouping(by)
-    table = job_table(log, workload)
+    table = job_table(log, workload, window)
     groups = GROUPINGS[by](table, workload)
     held, energy = _of_jobs(log, workload, cluster, table)
     preempted = np.bincount(log.job[log.kind == PREEMPT], minlength=len(workload))
@@ -218,18 +225,25 @@ def pool_groups(table: JobTable, workload: Workload) -> Groups:
 
 def size_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by GPUs: none, part of one, 1, 2, 3 to 4, 5 to 8, ..."""
-    gpus = table.of_counted(workload.gpus)
-    classes = np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64)
-    member = np.where(gpus == 0, 0, 2 + classes)
-    member[table.of_counted(workload.gpu_milli) < WHOLE_GPU] = 1
+    member = size_classes(table.of_counted(workload.gpus), table.of_counted(workload.gpu_milli))
     return _present(SIZES, member)
+
+
+def size_classes(
+    gpus: npt.NDArray[np.int32], gpu_milli: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Return for each job its place in `SIZES`."""
+    member = np.where(gpus == 0, 0, 2 + np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64))
+    member[gpu_milli < WHOLE_GPU] = 1
+    return member
 
 
 def priority_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by priority, lowest first.
 
-    Up to `MAX_PRIORITIES` distinct priorities are a group each. More are cut at their quantiles
-    into at most `PRIORITY_GROUPS` ranges of about equally many jobs; labels are then ranges.
+    Formula: `jobs`, `jct`, `wait` and `bounded_slowdown` over the jobs of each. Up to 16 distinct
+    priorities (`MAX_PRIORITIES`) are a group each. More are cut at their quantiles into at most 8
+    ranges (`PRIORITY_GROUPS`) of about equally many jobs; labels are then ranges.
     """
     priority = table.of_counted(workload.priority)
     if priority.size and priority.min() == priority.max():

@@ -17,6 +17,7 @@ from berthline.model.schedule import FINISH, PREEMPT, REJECT, RESUME, START, SUB
 from berthline.model.workload import FloatColumn
 
 if TYPE_CHECKING:
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
 
@@ -50,19 +51,26 @@ class JobTable:
         end: when the log ends: the last finish; or the horizon, when it has cut something off
             (a horizon later than everything changes no metric); or the last event, should jobs
             be left over without a horizon.
+        measured: True for the jobs that are submitted in the measurement window; None = all.
     """
 
     start: FloatColumn  # (num_jobs,)
     finish: FloatColumn  # (num_jobs,)
     status: npt.NDArray[np.uint8]  # (num_jobs,)
     end: float
+    measured: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def admitted(self) -> npt.NDArray[np.bool_]:
+        """True for the jobs that were submitted and not rejected, in the window or not."""
+        admitted: npt.NDArray[np.bool_] = self.status != REJECTED
+        admitted &= self.status != NOT_SUBMITTED
+        return admitted
 
     @property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """True for the jobs that metrics are over: submitted and not rejected."""
-        counted: npt.NDArray[np.bool_] = self.status != REJECTED
-        counted &= self.status != NOT_SUBMITTED
-        return counted
+        """True for the jobs that metrics are over: admitted, and submitted in the window."""
+        return self.admitted if self.measured is None else self.admitted & self.measured
 
     def of_counted(self, column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
         """Return the counted jobs' rows of a column; no copy when that is all of them."""
@@ -70,8 +78,16 @@ class JobTable:
         return column if counted.all() else column[counted]
 
 
-def job_table(log: Schedule, workload: Workload) -> JobTable:
-    """Return when each job started and finished and what became of it, from the log alone."""
+def job_table(
+    log: Schedule, workload: Workload, window: MeasurementWindow | None = None
+) -> JobTable:
+    """Return when each job started and finished and what became of it, from the log alone.
+
+    Args:
+        log: the run's log.
+        workload: the jobs of that run.
+        window: only jobs submitted in it are counted; None = all are.
+    """
     num_jobs = len(workload)
     start, finish = np.full(num_jobs, np.nan), np.full(num_jobs, np.nan)
     status = np.full(num_jobs, NOT_SUBMITTED, dtype=np.uint8)
@@ -99,16 +115,19 @@ def job_table(log: Schedule, workload: Workload) -> JobTable:
         end = float(log.time[-1])
     else:
         end = float(np.fmax.reduce(finish, initial=0.0))
-    return JobTable(start, finish, status, end)
+    measured = None if window is None else window.submitted(workload)
+    return JobTable(start, finish, status, end, measured)
 
 
 def job_counts(table: JobTable) -> JobCounts:
     """Return how many jobs were submitted, completed, rejected and left unfinished.
 
     Formula: numbers of jobs by their last event; submitted is the sum of the other three. Jobs
-    with no event in the log (submitted after the horizon) are in none of them.
+    with no event in the log (submitted after the horizon) are in none of them. Rejected jobs are
+    in no other metric.
     """
-    count = np.bincount(table.status, minlength=len(STATUSES))
+    status = table.status if table.measured is None else table.status[table.measured]
+    count = np.bincount(status, minlength=len(STATUSES))
     return JobCounts(
         submitted=int(count.sum() - count[NOT_SUBMITTED]),
         completed=int(count[COMPLETED]),
@@ -157,15 +176,22 @@ def bounded_slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
     return np.maximum(values, 1.0, out=values)
 
 
-def makespan(table: JobTable) -> float:
+def makespan(table: JobTable, begin: float = 0.0) -> float:
     """Return the last finish, in seconds from the zero of the workload's clock.
 
-    That zero is the first submission of a trace, and the start of the generator for a generated
-    workload; the first submission is not subtracted. With unfinished jobs: the end of the log,
-    which is a lower bound. Rejected jobs: no effect. 0 when no job is counted.
+    Formula: last finish - 0. That zero is the first submission of a trace, and the start of the
+    generator for a generated workload; the first submission is not subtracted. With unfinished
+    jobs: the end of the log, which is a lower bound. Rejected jobs: no effect. 0 when no job is
+    counted.
+
+    Args:
+        table: from `job_table`.
+        begin: of the measurement window, from which time then counts.
     """
-    unfinished = ((table.status == WAITING) | (table.status == RUNNING)).any()
-    return table.end if unfinished else float(np.fmax.reduce(table.finish, initial=0.0))
+    status = table.of_counted(table.status)
+    if ((status == WAITING) | (status == RUNNING)).any():
+        return table.end - begin
+    return float(np.fmax.reduce(table.of_counted(table.finish), initial=begin)) - begin
 
 
 def _since_submit(instant: FloatColumn, table: JobTable, workload: Workload) -> FloatColumn:

@@ -43,7 +43,7 @@ Rows = npt.NDArray[np.intp]
 def lost_gpu_seconds(
     log: Schedule, workload: Workload, cluster: Cluster, ran: Stretches
 ) -> FloatColumn:
-    """Return the GPU-seconds that each job held in vain, (num_jobs,).
+    """Return the GPU-seconds that each job held in vain, (num_jobs,); 3600 are a GPU-hour.
 
     Formula: GPUs held - GPUs x seconds in which progress was made that is kept, over all
     stretches. That is GPUs x (seconds of delay + seconds in which progress was made that a

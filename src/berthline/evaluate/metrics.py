@@ -17,7 +17,19 @@ import numpy as np
 from berthline.evaluate.deadlines import deadline_miss_rate
 from berthline.evaluate.distribution import Distribution as Distribution
 from berthline.evaluate.distribution import distribution
-from berthline.evaluate.energy import energy_kwh, held_kwh, node_seconds
+from berthline.evaluate.energy import (
+    energy_kwh,
+    energy_per_job_kwh,
+    held_kwh,
+    job_energy_kwh,
+    node_seconds,
+)
+from berthline.evaluate.event_counts import (
+    outages,
+    preemptions,
+    preemptions_by_reason,
+    refusals,
+)
 from berthline.evaluate.fairness import (
     Fairness,
     Starvation,
@@ -26,6 +38,7 @@ from berthline.evaluate.fairness import (
     starvation,
     user_slowdowns,
 )
+from berthline.evaluate.fragmentation import mean_fragmentation
 from berthline.evaluate.groups import distributions, priority_groups
 from berthline.evaluate.job_table import JobCounts as JobCounts
 from berthline.evaluate.job_table import (
@@ -38,6 +51,7 @@ from berthline.evaluate.job_table import (
     waits,
 )
 from berthline.evaluate.lost_work import lost_gpu_seconds
+from berthline.evaluate.node_states import down_times
 from berthline.evaluate.queue_length import QueueLength, max_queue_length, mean_queue_length
 from berthline.evaluate.stretches import stretches
 from berthline.evaluate.utilization import (
@@ -47,9 +61,11 @@ from berthline.evaluate.utilization import (
     gpu_utilization,
     load_imbalance,
 )
-from berthline.model.schedule import NODE_DOWN, PREEMPT, PREEMPT_REASONS, REFUSE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
@@ -86,6 +102,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     outages: int
     deadline_miss_rate: float | None
     load_imbalance: float
+    fragmentation: float
     by_priority: dict[str, PriorityMetrics]
     events: int
     decisions: int
@@ -93,21 +110,43 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     log_sha256: str
 
 
-def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
-    """Return all metrics of one run.
+def measure(
+    log: Schedule,
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    window: MeasurementWindow | None = None,
+) -> Metrics:
+    """Return all metrics of one run, or of a window of it.
+
+    With a window, jobs count that are submitted in it, to their finish and with all they lost.
+    What is integrated or averaged over time, and what is counted in events, is what happens in the
+    window, whosever it is. `events`, `decisions`, `fallbacks` and the hash are of the whole log.
 
     Args:
         log: the run's log.
         workload: the jobs of that run.
         cluster: the nodes it ran on.
+        window: what to measure; None = the whole run.
     """
-    table = job_table(log, workload)
+    clock = None if window is None else window.clock
+    table = job_table(log, workload, window)
     counts = job_counts(table)
-    ran = stretches(log, table)
-    seconds = node_seconds(log, workload, cluster, ran, table.end)
+    ran = stretches(log, table, clock)
+    seconds = node_seconds(log, workload, cluster, ran, table.end, clock)
     lost = lost_gpu_seconds(log, workload, cluster, ran)
+    fragmentation = mean_fragmentation(
+        log, workload, cluster, ran, down_times(log, table.end), table.end, clock
+    )
+    of_jobs_kwh = (
+        held_kwh(seconds.busy, cluster)
+        if window is None
+        else float(job_energy_kwh(log, workload, cluster, ran)[table.counted].sum())
+    )
     waited_again = ran.waited_again
     del ran
+    if window is not None:
+        lost = lost[table.counted]
     groups = priority_groups(table, workload)
     # One per-job column at a time: at a million jobs each is 8 MB.
     jct, jct_by = distributions(completion_times(table, workload), groups)
@@ -115,22 +154,20 @@ def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
     bounded, bounded_by = distributions(bounded_slowdowns(table, workload), groups)
     slowdown = distribution(slowdowns(table, workload))
     sizes = np.bincount(groups.member, minlength=len(groups.labels))
-    counted_jobs = counts.submitted - counts.rejected
-    reasons = np.bincount(log.detail[log.kind == PREEMPT], minlength=len(PREEMPT_REASONS))
     return Metrics(
         jobs=counts,
         jct=jct,
         wait=wait,
         slowdown=slowdown,
         bounded_slowdown=bounded,
-        makespan=makespan(table),
+        makespan=makespan(table, 0.0 if window is None else window.begin),
         utilization=Utilization(
-            gpu=gpu_utilization(seconds.busy, cluster, table.end),
-            flops=flops_utilization(seconds.busy, cluster, table.end),
-            available=available_share(seconds.down, cluster, table.end),
+            gpu=gpu_utilization(seconds.busy, cluster, seconds.whole),
+            flops=flops_utilization(seconds.busy, cluster, seconds.whole),
+            available=available_share(seconds.down, cluster, seconds.whole),
         ),
         energy_kwh=energy_kwh(seconds, cluster),
-        energy_per_job_kwh=held_kwh(seconds.busy, cluster) / max(counted_jobs, 1),
+        energy_per_job_kwh=energy_per_job_kwh(of_jobs_kwh, counts),
         fairness=Fairness(
             jain=jain_index(user_slowdowns(table, workload)),
             rho=slowdown
@@ -139,15 +176,17 @@ def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
         ),
         starvation=starvation(table, workload),
         queue=QueueLength(
-            mean=mean_queue_length(table, workload, waited_again), max=max_queue_length(log)
+            mean=mean_queue_length(table, workload, waited_again, window),
+            max=max_queue_length(log, window),
         ),
-        preemptions=int(reasons.sum()),
-        preemptions_by_reason=dict(zip(PREEMPT_REASONS, reasons.tolist(), strict=True)),
+        preemptions=preemptions(log, window),
+        preemptions_by_reason=preemptions_by_reason(log, window),
         lost_gpu_hours=float(lost.sum()) / 3600,
-        refusals=int(np.count_nonzero(log.kind == REFUSE)),
-        outages=int(np.count_nonzero(log.kind == NODE_DOWN)),
+        refusals=refusals(log, window),
+        outages=outages(log, window),
         deadline_miss_rate=deadline_miss_rate(table, workload),
-        load_imbalance=load_imbalance(seconds.busy, cluster, table.end),
+        load_imbalance=load_imbalance(seconds.busy, cluster, seconds.whole),
+        fragmentation=fragmentation,
         by_priority={
             label: PriorityMetrics(
                 jobs=int(sizes[k]), jct=jct_by[k], wait=wait_by[k], bounded_slowdown=bounded_by[k]
@@ -159,3 +198,34 @@ def measure(log: Schedule, workload: Workload, cluster: Cluster) -> Metrics:
         fallbacks=log.fallbacks,
         log_sha256=log.sha256(),
     )
+
+
+DEFINITIONS: dict[str, Callable[..., object]] = {
+    "jobs": job_counts,
+    "jct": completion_times,
+    "wait": waits,
+    "slowdown": slowdowns,
+    "bounded_slowdown": bounded_slowdowns,
+    "makespan": makespan,
+    "utilization.gpu": gpu_utilization,
+    "utilization.flops": flops_utilization,
+    "utilization.available": available_share,
+    "energy_kwh": energy_kwh,
+    "energy_per_job_kwh": energy_per_job_kwh,
+    "fairness.jain": jain_index,
+    "fairness.rho": finish_time_fairness,
+    "starvation": starvation,
+    "queue.mean": mean_queue_length,
+    "queue.max": max_queue_length,
+    "preemptions": preemptions,
+    "preemptions_by_reason": preemptions_by_reason,
+    "lost_gpu_hours": lost_gpu_seconds,
+    "refusals": refusals,
+    "outages": outages,
+    "deadline_miss_rate": deadline_miss_rate,
+    "load_imbalance": load_imbalance,
+    "fragmentation": mean_fragmentation,
+    "by_priority": priority_groups,
+}
+"""Where the metrics are defined: key of `berthline sim --json` to the function whose docstring has
+the formula and the unit. The reference page is written from them."""

@@ -12,6 +12,7 @@ from berthline.model.schedule import PREEMPT, REJECT, SUBMIT
 
 if TYPE_CHECKING:
     from berthline.evaluate.job_table import JobTable
+    from berthline.evaluate.measurement_window import MeasurementWindow
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
 
@@ -23,7 +24,12 @@ class QueueLength(msgspec.Struct, frozen=True, kw_only=True):
     max: float
 
 
-def mean_queue_length(table: JobTable, workload: Workload, waited_again: float) -> float:
+def mean_queue_length(
+    table: JobTable,
+    workload: Workload,
+    waited_again: float,
+    window: MeasurementWindow | None = None,
+) -> float:
     """Return the time average of the number of waiting jobs over [0, end].
 
     Formula: (sum of waits + sum of the times from a preemption to the resume) / end; a job that
@@ -34,17 +40,29 @@ def mean_queue_length(table: JobTable, workload: Workload, waited_again: float) 
         table: from `job_table`.
         workload: the jobs of that run.
         waited_again: seconds waited after preemptions, from `stretches`.
+        window: measure in it, whenever jobs were submitted; None = over [0, end].
     """
+    if window is not None:
+        first, last = window.clock(np.array([0.0, table.end])).tolist()
+        admitted = table.admitted
+        until = window.clock(np.fmin(table.start[admitted], table.end))
+        waited = float((until - window.clock(workload.submit[admitted])).sum())
+        return (waited + waited_again) / (last - first) if last > first else 0.0
     if not table.end > 0:
         return 0.0
     return (float(waits(table, workload).sum()) + waited_again) / table.end
 
 
-def max_queue_length(log: Schedule) -> int:
+def max_queue_length(log: Schedule, window: MeasurementWindow | None = None) -> int:
     """Return the largest number of jobs left waiting after the starts of any instant.
 
-    A job that starts at the instant of its submission or preemption never counts, nor does a
+    Formula: max over instants of submissions + preemptions - starts - rejections so far. A job
+    that starts at the instant of its submission or preemption never counts, nor does a
     rejected one.
+
+    Args:
+        log: the run's log.
+        window: only what waits in it counts, from the queue it begins with; None = all of the run.
     """
     if not len(log):
         return 0
@@ -54,4 +72,8 @@ def max_queue_length(log: Schedule) -> int:
     change -= (log.kind == REJECT).view(np.int8)
     waiting = change.cumsum(dtype=np.int32)
     waiting[:-1] *= log.time[1:] != log.time[:-1]  # 0 within an instant, where nobody looks
+    if window is not None:
+        later = np.searchsorted(log.time, window.begin, side="right")
+        at_begin = waiting[later - 1 : later].max(initial=0)
+        return int(waiting[window.has(log.time)].max(initial=at_begin))
     return int(waiting.max())

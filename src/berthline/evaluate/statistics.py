@@ -7,6 +7,7 @@ windows. Everything here is deterministic in (values, seed).
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
+from berthline.evaluate.student import t_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +40,15 @@ class Ratio(msgspec.Struct, frozen=True, kw_only=True):
         low: lower end of the interval; None with one window.
         high: upper end of the interval; None with one window.
         windows: number of pairs.
+        p_value: of the paired t test that the mean log-ratio is 0; None with one window. It orders
+            the comparisons when there are several (multiple_comparisons.py).
     """
 
     ratio: float | None
     low: float | None
     high: float | None
     windows: int
+    p_value: float | None = None
 
 
 def paired_ratio(
@@ -55,10 +60,11 @@ def paired_ratio(
 ) -> Ratio:
     """Return the ratio of `values` to `baseline`, with a paired bootstrap interval.
 
-    The interval is the percentile one over `resamples` draws of windows with replacement, on
-    log-ratios. Its percentiles are moved outwards by what a t interval adds to a normal one at
-    this number of windows, because the plain ones cover too rarely with few windows ("expanded
-    percentile": Hesterberg, The American Statistician 69(4), 2015).
+    Formula: exp(mean over windows of ln(value / baseline value)). The interval is the percentile
+    one over `resamples` draws of windows with replacement, on log-ratios. Its percentiles are moved
+    outwards by what a t interval adds to a normal one at this number of windows, because the plain
+    ones cover too rarely with few windows ("expanded percentile": Hesterberg, The American
+    Statistician 69(4), 2015).
 
     Args:
         values: one value per window, 0 or more.
@@ -73,25 +79,47 @@ def paired_ratio(
         >>> paired_ratio([5.0, 10.0], [10.0, 20.0]).ratio
         0.5
     """
+    logs = log_ratios(values, baseline)
+    windows = len(values)
+    if logs is None:
+        return Ratio(ratio=None, low=None, high=None, windows=windows)
+    ratio = math.exp(logs.mean())
+    if windows == 1:
+        return Ratio(ratio=ratio, low=None, high=None, windows=1)
+    tail = _tail(windows)
+    low, high = np.quantile(_bootstrap_means(logs, seed, resamples), (tail, 1 - tail))
+    return Ratio(
+        ratio=ratio,
+        low=math.exp(low),
+        high=math.exp(high),
+        windows=windows,
+        p_value=_p_value(logs),
+    )
+
+
+def log_ratios(
+    values: Sequence[float], baseline: Sequence[float]
+) -> npt.NDArray[np.float64] | None:
+    """Return ln(value / baseline) of every window; None when a window has no ratio.
+
+    Equal values have the ratio 1, zeros too.
+
+    Raises:
+        ConfigError: the two differ in length, or are empty.
+    """
     ours, theirs = np.array(values, dtype=np.float64), np.array(baseline, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape or not ours.size:
         raise ConfigError(
             f"{ours.size} values against {theirs.size} of the baseline",
             expected="one value per window on both sides, and at least one window",
         )
-    windows = ours.size
     equal = ours == theirs
     comparable = equal | ((ours > 0) & (theirs > 0) & np.isfinite(ours) & np.isfinite(theirs))
     if not comparable.all():
-        return Ratio(ratio=None, low=None, high=None, windows=windows)
-    logs = np.zeros(windows)
-    np.log(np.divide(ours, theirs, out=np.ones(windows), where=~equal), out=logs)
-    ratio = math.exp(logs.mean())
-    if windows == 1:
-        return Ratio(ratio=ratio, low=None, high=None, windows=1)
-    tail = _tail(windows)
-    low, high = np.quantile(_bootstrap_means(logs, seed, resamples), (tail, 1 - tail))
-    return Ratio(ratio=ratio, low=math.exp(low), high=math.exp(high), windows=windows)
+        return None
+    logs = np.zeros(ours.size)
+    np.log(np.divide(ours, theirs, out=np.ones(ours.size), where=~equal), out=logs)
+    return logs
 
 
 def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
@@ -128,10 +156,25 @@ def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
     return text if ratio.windows >= FEW_WINDOWS else f"{text} (only {ratio.windows} windows)"
 
 
+def _p_value(logs: npt.NDArray[np.float64]) -> float:
+    """Return the chance of a mean as far from 0, if log-ratios are normal around 0.
+
+    Formula: 2 P(T > |mean| sqrt(n) / s), T Student's with n - 1 degrees of freedom and s the
+    standard deviation of the log-ratios; 0 or 1 where they do not scatter.
+    """
+    mean, spread = abs(float(logs.mean())), float(logs.std(ddof=1))
+    if spread <= _ROUNDING * mean:
+        return 0.0 if mean > _ROUNDING else 1.0
+    return 2 * t_tail(mean * math.sqrt(logs.size) / spread, logs.size - 1)
+
+
 def _bootstrap_means(
     logs: npt.NDArray[np.float64], seed: int, resamples: int
 ) -> npt.NDArray[np.float64]:
     """Return the mean of each resample of `logs`, drawn in chunks to bound memory."""
+    if resamples * logs.size <= _DRAWS_PER_CHUNK:
+        few: npt.NDArray[np.float64] = logs[_draws(seed, resamples, logs.size)].mean(axis=1)
+        return few
     generator = np.random.Generator(np.random.Philox(seed))
     means = np.empty(resamples)
     chunk = max(1, _DRAWS_PER_CHUNK // logs.size)
@@ -139,6 +182,13 @@ def _bootstrap_means(
         part = means[begin : begin + chunk]
         logs[generator.integers(0, logs.size, (len(part), logs.size))].mean(axis=1, out=part)
     return means
+
+
+@functools.lru_cache(maxsize=1)
+def _draws(seed: int, resamples: int, windows: int) -> npt.NDArray[np.int64]:
+    """Return the windows of each resample. A comparison asks for the same ones again and again."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    return generator.integers(0, windows, (resamples, windows))
 
 
 def _tail(windows: int) -> float:

@@ -65,12 +65,18 @@ class Shares(NamedTuple):
         return (clock(self.stop) - clock(self.begin)) * self.amount
 
 
-def stretches(log: Schedule, table: JobTable) -> Stretches:
-    """Return the stretches in which jobs ran."""
+def stretches(log: Schedule, table: JobTable, clock: Clock | None = None) -> Stretches:
+    """Return the stretches in which jobs ran.
+
+    Args:
+        log: the run's log.
+        table: from `job_table`.
+        clock: what `waited_again` counts in place of seconds.
+    """
     rows = np.flatnonzero(log.is_start)
     job = log.job[rows]
     stop = np.fmin(table.finish[job], table.end)
-    waited_again = _stop_at_preemptions(stop, rows, log, table)
+    waited_again = _stop_at_preemptions(stop, rows, log, table, clock)
     return Stretches(
         job=job,
         begin=log.time[rows],
@@ -100,7 +106,11 @@ def shares(log: Schedule, workload: Workload, ran: Stretches) -> Iterator[Shares
 
 
 def _stop_at_preemptions(
-    stop: FloatColumn, start_rows: npt.NDArray[np.intp], log: Schedule, table: JobTable
+    stop: FloatColumn,
+    start_rows: npt.NDArray[np.intp],
+    log: Schedule,
+    table: JobTable,
+    clock: Clock | None,
 ) -> float:
     """Correct the stops of the jobs that were preempted; return what they waited afterwards."""
     preempted = log.kind == PREEMPT
@@ -118,4 +128,6 @@ def _stop_at_preemptions(
     np.copyto(until[:-1], time[1:], where=job[1:] == job[:-1])
     is_start = (kind != PREEMPT) & (kind != FINISH)
     stop[np.searchsorted(start_rows, rows[is_start])] = until[is_start]
+    if clock is not None:
+        until, time = clock(until), clock(time)
     return float((until - time)[kind == PREEMPT].sum())

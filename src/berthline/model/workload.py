@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from berthline.errors import ConfigError, TraceError
 from berthline.model.gpu_types import REFERENCE_TYPE, gpu_type
+from berthline.model.history import History
 from berthline.model.origin import provenance_of_cut
 
 FloatColumn = npt.NDArray[np.float64]
@@ -65,6 +66,7 @@ class Workload:
         reference_type: the GPU type the run times are on, for jobs that do not ask for one type.
         names: the ids of the trace the jobs came from; None = the row numbers.
         provenance: where the rows came from and what was left out, as plain data.
+        history: what was recorded of the jobs when they really ran; None = nothing was kept.
     """
 
     submit: FloatColumn  # (num_jobs,)
@@ -86,6 +88,7 @@ class Workload:
     names: npt.NDArray[np.str_] | None = None
     name: str = "workload"
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    history: History | None = None
 
     def __len__(self) -> int:
         return len(self.submit)
@@ -130,6 +133,7 @@ class Workload:
         names: npt.ArrayLike | None = None,
         name: str = "workload",
         provenance: Mapping[str, Any] | None = None,
+        history: History | None = None,
         rebase: bool = True,
     ) -> Workload:
         """Check the columns, sort the jobs by submission (stable) and rebase time to the first.
@@ -154,6 +158,7 @@ class Workload:
             names: the jobs' ids in the trace.
             name: what reports call this workload.
             provenance: plain data about origin and dropped rows.
+            history: what was recorded of the jobs, on the same clock as `submit`.
             rebase: shift times so that the first job is submitted at 0.
 
         Raises:
@@ -196,8 +201,10 @@ class Workload:
         if not in_order:
             order = np.argsort(submitted, kind="stable")
             columns = {key: value[order] for key, value in columns.items()}
+            history = history and history.take(order)
         if rebase and columns["submit"][0] != 0:
             origin = columns["submit"][0]
+            history = history and history.take(slice(None), zero=float(origin))
             columns["submit"] = columns["submit"] - origin
             columns["deadline"] = columns["deadline"] - origin
         if columns["submit"][0] < 0:
@@ -229,6 +236,7 @@ class Workload:
             names=labels,
             name=name,
             provenance=dict(provenance or {}),
+            history=history,
         )
 
     def window(self, first: int, last: int) -> Workload:
@@ -251,6 +259,7 @@ class Workload:
             names=None if self.names is None else self.names[first:last],
             name=f"{self.name}[{first}:{last}]",
             provenance=provenance,
+            history=self.history and self.history.take(slice(first, last)),
         )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in print.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
 GREY = "#6B6B6B"
 HEAT = "cividis"
 """Colour map of heat maps: even steps of brightness, so it reads in grey too."""
@@ -28,6 +29,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "grid.color": "#E3E3E3",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "legend.frameon": False,
     "legend.fontsize": 8.5,
 }

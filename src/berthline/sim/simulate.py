@@ -17,6 +17,7 @@ from berthline.sim.inputs import prepare
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from berthline.evaluate.decision_latency import DecisionLatency
     from berthline.evaluate.energy_rate import EnergyRate
     from berthline.evaluate.groups import GroupMetrics
     from berthline.evaluate.metrics import Metrics
@@ -35,26 +36,63 @@ class Result:
     knowledge: str
     seed: int
     wall_seconds: float
+    decision_seconds: list[float] | None = None
+    """Of every decision; only the reference simulator times them."""
 
-    def metrics(self) -> Metrics:
-        """Return the metrics of the log (computed once)."""
-        return self._metrics
+    def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
+        """Return the metrics of the log (computed once), or of a part of it.
 
-    def by(self, grouping: str) -> list[GroupMetrics]:
-        """Return the metrics of every group of jobs: by `user`, `pool`, `size` or `priority`.
+        Args:
+            measure: a measurement window (from, to) in seconds, which leaves out a warm-up and a
+                cool-down: jobs count that are submitted in it, and time averages are over it.
 
         Raises:
-            ConfigError: there is no such grouping.
+            ConfigError: the window contains no time.
+        """
+        if measure is None:
+            return self._metrics
+        from berthline.evaluate.measurement_window import MeasurementWindow
+        from berthline.evaluate.metrics import measure as metrics_of
+
+        window = MeasurementWindow.checked(measure)
+        return metrics_of(self.log, self.workload, self.cluster, window=window)
+
+    def by(
+        self, grouping: str, *, measure: tuple[float, float] | None = None
+    ) -> list[GroupMetrics]:
+        """Return the metrics of every group of jobs: by `user`, `pool`, `size` or `priority`.
+
+        Args:
+            grouping: what to group by.
+            measure: as in `metrics`.
+
+        Raises:
+            ConfigError: there is no such grouping, or the window contains no time.
         """
         from berthline.evaluate.groups import group_table
+        from berthline.evaluate.measurement_window import MeasurementWindow
 
-        return group_table(self.log, self.workload, self.cluster, by=grouping)
+        window = None if measure is None else MeasurementWindow.checked(measure)
+        return group_table(self.log, self.workload, self.cluster, by=grouping, window=window)
 
-    def energy_cost(self, rate: EnergyRate) -> float:
-        """Return what the energy cost, or the carbon it stands for, in the unit of the rate."""
+    def decision_latency(self) -> DecisionLatency:
+        """Return the wall time per decision point: measured, so different in every run."""
+        from berthline.evaluate.decision_latency import decision_latency
+
+        return decision_latency(self.wall_seconds, self.log.decisions, self.decision_seconds)
+
+    def energy_cost(self, rate: EnergyRate, *, measure: tuple[float, float] | None = None) -> float:
+        """Return what the energy cost, or the carbon it stands for, in the unit of the rate.
+
+        Args:
+            rate: price or carbon per kWh over time.
+            measure: as in `metrics`: only what is used in this window.
+        """
         from berthline.evaluate.energy import energy_cost
+        from berthline.evaluate.measurement_window import MeasurementWindow
 
-        return energy_cost(self.log, self.workload, self.cluster, rate)
+        window = None if measure is None else MeasurementWindow.checked(measure)
+        return energy_cost(self.log, self.workload, self.cluster, rate, window=window)
 
     @cached_property
     def _metrics(self) -> Metrics:
@@ -102,11 +140,16 @@ def simulate(
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
     inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
+    decision_seconds: list[float] | None = None
     if simulator == "native":
         from berthline.sim.native import run
+
+        log = run(inputs, progress)
     else:
-        from berthline.sim.reference import run
-    log = run(inputs, progress)
+        from berthline.sim.reference import run as run_reference
+
+        decision_seconds = []
+        log = run_reference(inputs, progress, decision_seconds)
     return Result(
         log=log,
         workload=workload,
@@ -115,4 +158,5 @@ def simulate(
         knowledge=knowledge,
         seed=seed,
         wall_seconds=time.perf_counter() - started,
+        decision_seconds=decision_seconds,
     )

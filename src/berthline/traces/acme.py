@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.csv_table import CsvTable
@@ -130,6 +131,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         reference_type=REFERENCE_TYPE,
         names=table.labels("job_id", rows=used),
+        history=History(start[used]),
         name=bare_name(path, ".csv"),
         provenance={
             **row_facts("acme", path, used, dropped, origin=float(submit[used].min()), zone=zone),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.csv_table import CsvTable
@@ -124,6 +125,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         # A quality of service nobody has heard of promises nothing.
         "priority": np.array([PRIORITIES.get(name, 0) for name in qualities])[qos],
         "gpu_types": types,
+        "history": History(scheduled[used]),
     }
     names = table.labels("name", rows=used)
     # What was read takes more memory than the workload.

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.detection import Match
 from berthline.traces.dials import Dial
@@ -154,6 +155,7 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
         user=users,
         user_names=user_names,
         names=label_array(jobs["job"]),
+        history=History(jobs["schedule"].to_numpy() / SECOND),
         name=bare_name(name, ".csv"),
         provenance=provenance,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.csv_table import CsvTable
@@ -114,6 +115,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         pool_names=pool_names,
         reference_type=REFERENCE_TYPE,
         names=table.labels("job_id", rows=used),
+        history=History(start[used]),
         name=bare_name(path, ".csv"),
         provenance={
             **row_facts(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.detection import Match, head_lines
@@ -142,6 +143,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         pool=pool,
         pool_names=pool_names,
         names=[job.name for job in kept],
+        history=History(start[used]),
         name=bare_name(path),
         provenance={
             **row_facts(

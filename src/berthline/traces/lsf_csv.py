@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
 from berthline.traces.csv_table import CsvTable
@@ -129,6 +130,7 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
         pool=pool,
         pool_names=pool_names,
         names=table.labels("job_id", rows=used),
+        history=History(start[used]),
         name=bare_name(path, ".csv"),
         provenance=provenance,
     )

@@ -46,7 +46,7 @@ _LENGTH = struct.Struct("<Q")
 _FOOTER_LENGTH = struct.Struct("<I")
 _HASH_BYTES = hashlib.sha256().digest_size
 _NAME_LISTS = ("user_names", "pool_names", "gpu_type_sets")
-_NOT_COLUMNS = (*_NAME_LISTS, "reference_type", "names", "name", "provenance")
+_NOT_COLUMNS = (*_NAME_LISTS, "reference_type", "names", "name", "provenance", "history")
 _COLUMNS = tuple(
     field.name for field in dataclasses.fields(Workload) if field.name not in _NOT_COLUMNS
 )
@@ -119,9 +119,9 @@ def read(path: Path) -> Workload:
     known = _COLUMNS if schema == SCHEMA else set(_COLUMNS) - {"gpu_milli"}
     columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known}
     names = np.array(frame["name"].to_list(), dtype=np.str_) if "name" in frame.columns else None
+    columns |= {name: tuple(about[name]) for name in _NAME_LISTS}
     return Workload.from_columns(
         **columns,
-        **{name: tuple(about[name]) for name in _NAME_LISTS},
         reference_type=about.get("reference_type", REFERENCE_TYPE),
         names=names,
         name=about["name"],

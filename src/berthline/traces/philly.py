@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.dates import unix_seconds
 from berthline.traces.detection import Match
@@ -106,6 +107,8 @@ def read(path: Path) -> Workload:
 
     counted = end > start  # false where one is missing
     run = np.bincount(owner[counted], (end - start)[counted], minlength=len(jobs))
+    first = np.full(len(jobs), np.inf)
+    np.minimum.at(first, owner[counted], start[counted])
     gpus = np.zeros(len(jobs), dtype=np.int64)
     np.maximum.at(gpus, owner[counted], width[counted])
     is_last = np.flatnonzero(np.diff(owner, append=-1))
@@ -137,6 +140,7 @@ def read(path: Path) -> Workload:
         pool_names=pool_names,
         reference_type=REFERENCE_TYPE,
         names=[job.jobid for job in kept],
+        history=History(first[used]),
         name=bare_name(path, ".json"),
         provenance={
             **row_facts(

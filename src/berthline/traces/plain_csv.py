@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import MAX_MEMORY_MIB, WHOLE_GPU, Workload
 from berthline.traces.column_mapping import (
     FORM,
@@ -177,6 +178,7 @@ class _Reader:
             "cpus": cpus[used],
             "memory_mib": memory[used],
             **self._optional(used, gpus[used]),
+            "history": History(self._times("start")[used]) if "start" in sources else None,
             "name": bare_name(table.path, ".csv", ".tsv", ".txt"),
             "provenance": provenance,
         }

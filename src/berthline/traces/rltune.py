@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.csv_table import CsvTable
 from berthline.traces.detection import Match, head_lines
@@ -73,13 +74,14 @@ def read(path: Path) -> Workload:
         path,
         columns=columns,
         exact=True,
-        numbers=("submit time", "run time", "GPUs", "requested time", "GPU type"),
+        numbers=("submit time", "wait time", "run time", "GPUs", "requested time", "GPU type"),
         words=("user", "status", "virtual cluster"),
         texts=("job id",),
         comment=";",
         hint=f"write {_UNKNOWN} where a value is not known",
     )
     submit = table.numbers("submit time", lowest=-1)
+    wait = table.numbers("wait time", lowest=-1)
     run = table.numbers("run time", lowest=-1)
     gpus = table.numbers("GPUs", lowest=-1, highest=_MOST_GPUS, whole=True)
     estimate = table.numbers("requested time", lowest=-1)
@@ -110,6 +112,7 @@ def read(path: Path) -> Workload:
         gpu_types=types,
         gpu_type_sets=type_sets,
         names=table.labels("job id", rows=used),
+        history=History((submit + np.where(wait >= 0, wait, np.nan))[used]),
         name=bare_name(path, ".csv", ".txt"),
         provenance=provenance,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces import slurm_fields
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
@@ -121,6 +122,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     pool, pool_names = number_pools(without(table.text("partition", rows=used), *_NULL))
     table.refuse_long("id_job")
     names = _without_fraction(without(table.text("id_job", rows=used), *_NULL))
+    history = History(start[used])
     del table, start, end, held  # what was read takes more memory than the workload
     return Workload.from_columns(
         submit=submit[used],
@@ -134,6 +136,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         pool=pool,
         pool_names=pool_names,
         names=label_array(names),
+        history=history,
         name=bare_name(path, ".csv"),
         provenance={
             **row_facts(

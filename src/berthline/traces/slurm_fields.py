@@ -103,6 +103,20 @@ def gpu_types(tres: pl.Series, num_jobs: npt.NDArray[np.int64]) -> dict[str, int
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
+def gpu_type_codes(tres: pl.Series) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return the GPU type of each text as those of `tres_gpus`, as a code, and the types' names.
+
+    -1 stands for a text that names no type, or several.
+    """
+    names: dict[str, int] = {}
+    codes = np.full(len(tres), -1, dtype=np.int32)
+    for at, found in enumerate(tres.str.extract_all(r"gres/gpu:[^=,]+=[1-9]").to_list()):
+        if found is not None and len(found) == 1:
+            name = found[0].removeprefix("gres/gpu:").rpartition("=")[0]
+            codes[at] = names.setdefault(name, len(names))
+    return codes, tuple(names)
+
+
 def durations(text: pl.Series) -> pl.Series:
     """Return texts such as `2-00:00:20` or `04:00:00` as seconds; null where they are not."""
     import polars as pl

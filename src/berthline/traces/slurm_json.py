@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces import slurm_fields
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
@@ -212,6 +213,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         pool=pool,
         pool_names=pool_names,
         names=names,
+        history=History(start[used]),
         name=bare_name(path, ".json"),
         provenance={
             **row_facts(

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces import slurm_fields
 from berthline.traces.cpu_jobs import CPU_JOBS_OPTION, check_cpu_jobs, without_gpus
@@ -33,8 +34,9 @@ from berthline.traces.dates import ZONE_OPTION, check_zone
 from berthline.traces.detection import Match, header_cells
 from berthline.traces.files import bare_name
 from berthline.traces.pools import number_pools
+from berthline.traces.running_jobs import RUNNING_JOBS_OPTION, check_running_jobs
 from berthline.traces.sacct_lines import SacctLines
-from berthline.traces.text_columns import among, categorize, count_codes, count_repeated
+from berthline.traces.text_columns import among, categorize, count_codes, count_repeated, without
 from berthline.traces.usable import (
     CANCELLED,
     NEVER_STARTED,
@@ -53,13 +55,14 @@ if TYPE_CHECKING:
 STEP = "step of a job that has a row of its own"
 
 _NEEDED = ("JobID", "Submit")
-_WORDS = ("User", "Partition", "State", "Timelimit", "Elapsed", "AllocTRES", "ReqTRES")
+_WORDS = ("User", "Partition", "State", "Timelimit", "Elapsed", "AllocTRES", "ReqTRES", "NodeList")
 _DATE = "%Y-%m-%dT%H:%M:%S"
 _NO_TIME = ("Unknown", "None", "N/A", "NONE")
+_NO_NODES = ("None assigned", "None", "Unknown", "(null)")
 _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INVALID", "Unknown", "None", "N/A")
 _HINT = "export: sacct -aXP -o JobID,User,Partition,State,Submit,ElapsedRaw,Timelimit,AllocTRES"
 
-OPTIONS = {**ZONE_OPTION, **CPU_JOBS_OPTION}
+OPTIONS = {**ZONE_OPTION, **CPU_JOBS_OPTION, **RUNNING_JOBS_OPTION}
 
 
 def detect(head: bytes, path: Path) -> Match:
@@ -70,10 +73,17 @@ def detect(head: bytes, path: Path) -> Match:
     return Match.CERTAIN if has_id and "submit" in names else Match.NO
 
 
-def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") -> Workload:
+def read(
+    path: Path,
+    *,
+    time_zone: str | None = None,
+    cpu_jobs: str = "drop",
+    running_jobs: str = "drop",
+) -> Workload:
     """Return the jobs of a sacct text.
 
-    Provenance, besides what `load_trace` lists: `status` (rows by state, without steps),
+    Provenance, besides what `load_trace` lists: `origin_local_time` (of the first job used, on the
+    cluster's clock, where its zone is not known), `status` (rows by state, without steps),
     `gpu_types` (jobs used by the type of the GPUs allocated, where named), `repeated_ids` (jobs
     used that have the id of another one), `mended_lines` (with `|` inside a name) and `cpu_jobs`
     (jobs used that need no GPU).
@@ -83,19 +93,22 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
         time_zone: of the cluster's clock, such as `"Europe/Berlin"`; None = not known, and the
             hour by which clocks change may be missing between jobs, or be there twice.
         cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        running_jobs: "drop" leaves jobs out that still ran when the text was made, "keep" takes
+            the time they had run until then.
 
     Raises:
-        ConfigError: there is no such zone, or no such setting of `cpu_jobs`.
+        ConfigError: there is no such zone, or no such setting of `cpu_jobs` or `running_jobs`.
         TraceError: the file cannot be read, a line makes no sense, or no job is usable.
     """
     check_cpu_jobs(cpu_jobs, path)
+    check_running_jobs(running_jobs, path)
     zone = check_zone(time_zone)
     lines = SacctLines(path)
     table = CsvTable(
         path,
         required=_NEEDED,
-        numbers=("ElapsedRaw", "TimelimitRaw"),
-        times=dict.fromkeys(("Submit", "Start", "End"), _DATE),
+        numbers=("ElapsedRaw", "TimelimitRaw", "Priority"),
+        times=dict.fromkeys(("Submit", "Eligible", "Start", "End"), _DATE),
         words=_WORDS,
         texts=("JobID",),
         separator="|",
@@ -119,13 +132,14 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
     is_step = ids.str.contains(".", literal=True).to_numpy()
     not_started = np.isnan(start) if "Start" in table.columns else np.zeros_like(is_step)
     not_ended = np.isnan(end) if "End" in table.columns else np.zeros_like(is_step)
+    is_running = among(state, states, slurm_fields.RUNNING_STATES) | not_ended
     used, dropped = choose_rows(
         {
             STEP: is_step,
             CANCELLED: among(state, states, slurm_fields.CANCELLED_STATES)
             & (not_started | ~(run > 0)),
             NEVER_STARTED: among(state, states, slurm_fields.WAITING_STATES) | not_started,
-            NOT_FINISHED: among(state, states, slurm_fields.RUNNING_STATES) | not_ended,
+            NOT_FINISHED: is_running & (running_jobs == "drop"),
             NO_SUBMIT_TIME: np.isnan(submit),
             **without_gpus(cpu_jobs, gpus, cpus, memory),
             NO_RUN_TIME: ~(run > 0),
@@ -147,6 +161,7 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
         pool=pool,
         pool_names=pool_names,
         names=table.labels("JobID", rows=used),
+        history=_history(table, zone, start, is_running, tres, held, used),
         name=bare_name(path, ".txt"),
         provenance={
             **row_facts(
@@ -157,12 +172,43 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
                 origin=float(submit[used].min()) if is_unix or zone else None,
                 zone=zone,
             ),
+            "origin_local_time": None if is_unix or zone else float(submit[used].min()),
             "status": count_codes(state[~is_step], states),
             "gpu_types": slurm_fields.gpu_types(tres, np.bincount(held[used], minlength=len(tres))),
             "repeated_ids": count_repeated(table.text("JobID", rows=used)),
             "mended_lines": mended,
             "cpu_jobs": int((used & (gpus == 0)).sum()),
         },
+    )
+
+
+def _history(
+    table: CsvTable,
+    zone: str | None,
+    start: npt.NDArray[np.float64],
+    is_running: npt.NDArray[np.bool_],
+    tres: pl.Series,
+    held: npt.NDArray[np.int32],
+    used: npt.NDArray[np.bool_],
+) -> History:
+    """Return what the text says of the rows used beyond what a simulation needs."""
+    priority = nodes = None
+    node_lists: tuple[str, ...] = ()
+    if "Priority" in table.columns:
+        priority = table.numbers("Priority", lowest=0, missing=np.nan, empty=_NO_TIME)[used]
+    if "NodeList" in table.columns:
+        nodes, node_lists = number_pools(without(table.text("NodeList", rows=used), *_NO_NODES))
+    of_text, type_names = slurm_fields.gpu_type_codes(tres)
+    eligible, _ = _times(table, "Eligible", zone)
+    return History(
+        start=start[used],
+        eligible=eligible[used],
+        running=is_running[used],
+        priority=priority,
+        nodes=nodes,
+        node_lists=node_lists,
+        gpu_type=of_text[held[used]],
+        gpu_type_names=type_names,
     )
 
 

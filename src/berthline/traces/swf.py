@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.blank_separated import BlankSeparated
 from berthline.traces.detection import Match, head_lines
@@ -53,6 +54,7 @@ FIELDS = (
 _WANTED = (
     "job number",
     "submit time",
+    "wait time",
     "run time",
     "allocated processors",
     "requested processors",
@@ -130,6 +132,7 @@ def read(path: Path) -> Workload:
 
     job_number = rows.words("job number")
     submit = rows.numbers("submit time")
+    wait = rows.numbers("wait time")
     run = rows.numbers("run time")
     allocated = rows.numbers("allocated processors", whole=True, highest=_MOST_PROCESSORS)
     requested = rows.numbers("requested processors", whole=True, highest=_MOST_PROCESSORS)
@@ -171,6 +174,7 @@ def read(path: Path) -> Workload:
         user=user_code,
         user_names=tuple("unknown" if code < 0 else f"{code:.0f}" for code in users.tolist()),
         names=_as_text(job_number[used]),
+        history=History((submit + np.where(wait >= 0, wait, np.nan))[used]),
         name=bare_name(path, _SUFFIX),
         provenance=provenance,
     )

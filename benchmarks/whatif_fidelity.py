@@ -1,0 +1,264 @@
+"""How well `whatif` models the scheduler of logs: real ones, and simulated ones that it must see
+through; `make results RESULTS=whatif_fidelity` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+
+import berthline as bl
+from berthline.errors import BerthlineError, TraceError
+from berthline.evaluate.fidelity import grade
+from berthline.evaluate.whatif import whatif
+from berthline.evaluate.whatif_days import DAY
+from berthline.model.history import History
+from berthline.model.limits import Quota
+from berthline.model.schedule import START
+from berthline.traces.atomic_write import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from benchmarks.paired_windows import Row
+
+    from berthline.evaluate.whatif_result import WhatIf
+
+PAGE = "whatif-fidelity"
+WEEK = 7 * DAY
+TRACES = Path(__file__).parents[2] / "shared" / "traces"
+"""Where the logs may be: beside the repository."""
+
+LOGS: dict[str, tuple[str, range]] = {
+    "CTC-SP2": ("swf/CTC-SP2-1996-3.1-cln.swf.gz", range(4, 49, 4)),
+    "HPC2N": ("swf/HPC2N-2002-2.2-cln.swf.gz", range(10, 176, 15)),
+    "Alibaba openb": ("alibaba_gpu_v2023/openb_pod_list_default.csv.gz", range(20, 22)),
+    "Google 2011": ("google_2011/job_events", range(1, 2)),
+    "MIT Supercloud": (
+        "mit_supercloud_slurm/slurm_log_sample_2021-01-01_2021-02-14.csv.gz",
+        range(1, 2),
+    ),
+}
+"""Logs with recorded waits, and the weeks of each that are replayed, spread over it."""
+
+CLUSTER, JOBS, USER_LIMIT = "uniform:8x8", 6000, 24
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Replay weeks of logs, and write the CSV file and the page."""
+    parser = argparse.ArgumentParser(prog="whatif_fidelity", description=__doc__)
+    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
+    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
+    options = parser.parse_args(argv)
+    table = RESULTS / f"{PAGE}.csv"
+    try:
+        if not options.from_csv:
+            rows = [*real_logs(options.traces), *simulated_logs()]
+            write_atomically(table, to_csv(rows).encode())
+        page = RESULTS / f"{PAGE}.md"
+        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(table)))
+        write_atomically(page, text.encode())
+    except BerthlineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(f"written: {PAGE}.csv and .md")
+    return 0
+
+
+def real_logs(folder: Path) -> Iterator[Row]:
+    """Yield a row for every week of the real logs.
+
+    Raises:
+        TraceError: a log is not there.
+    """
+    for name, (file, weeks) in LOGS.items():
+        if not (folder / file).exists():
+            raise TraceError("the log is not there", where=str(folder / file))
+        workload = bl.load_trace(folder / file)
+        last = float(workload.submit[-1]) + 1
+        for week in weeks:
+            begin, end = (week - 1) * WEEK, min(week * WEEK, last)
+            yield row(name, "real", str(week), whatif(workload, begin=begin, end=end))
+
+
+def simulated_logs() -> Iterator[Row]:
+    """Yield a row for every simulated log; what is hidden in each is in its name."""
+    jobs = bl.generate(
+        "poisson",
+        cluster=CLUSTER,
+        jobs=JOBS,
+        load=0.95,
+        seed=3,
+        estimates="human",
+        estimate_error=1,
+        run_median=3600,
+        run_high=172_800,
+    )
+    jobs = bl.Workload.from_columns(
+        submit=np.floor(jobs.submit),
+        run=np.ceil(jobs.run),
+        gpus=jobs.gpus,
+        estimate=60 * np.ceil(jobs.estimate / 60),
+        user=jobs.user,
+        user_names=jobs.user_names,
+    )
+    for scheduler in ("fcfs", "fcfs+skip", "fcfs+easy", "sjf+easy", "slurm-multifactor+easy"):
+        log = recorded(bl.simulate(jobs, CLUSTER, scheduler))
+        yield row(f"{scheduler}, nothing hidden", "simulated", "", last_week(log))
+    run = bl.simulate(jobs, CLUSTER, "fcfs+easy")
+    yield row(
+        "fcfs+easy, nodes in another order", "simulated", "", last_week(recorded(run, shuffle=True))
+    )
+    yield row(
+        "fcfs+easy, no lists of nodes", "simulated", "", last_week(recorded(run, nodes=False))
+    )
+    unknown = bl.simulate(jobs, CLUSTER, "fcfs+easy@worst-fit")
+    yield row("fcfs+easy, another placement", "simulated", "", last_week(recorded(unknown)))
+    limited = dataclasses.replace(
+        bl.Cluster.parse(CLUSTER), quotas=(Quota(gpus=USER_LIMIT, user="*"),)
+    )
+    held = bl.simulate(jobs, limited, "fcfs+easy")
+    yield row(
+        f"fcfs+easy, at most {USER_LIMIT} GPUs a user", "simulated", "", last_week(recorded(held))
+    )
+
+
+def recorded(result: bl.Result, *, nodes: bool = True, shuffle: bool = False) -> bl.Workload:
+    """Return the jobs of a run with what accounting would have recorded of them."""
+    log, jobs = result.log, result.workload
+    starts = np.flatnonzero(log.kind == START)
+    bounds = np.append(log.detail[starts], len(log.alloc_node))
+    names = np.arange(result.cluster.num_nodes)
+    if shuffle:
+        names = np.random.default_rng(0).permutation(names)
+    start = np.full(len(jobs), np.nan)
+    start[log.job[starts]] = log.time[starts]
+    lists: dict[str, int] = {}
+    code = np.full(len(jobs), -1, np.int32)
+    for index, at in enumerate(starts.tolist()):
+        held = names[log.alloc_node[bounds[index] : bounds[index + 1]]]
+        text = ",".join(f"gpu{node:02}" for node in sorted(held.tolist()))
+        code[log.job[at]] = lists.setdefault(text, len(lists))
+    return bl.Workload.from_columns(
+        submit=jobs.submit,
+        run=jobs.run,
+        gpus=jobs.gpus,
+        estimate=jobs.estimate,
+        user=jobs.user,
+        user_names=jobs.user_names,
+        history=History(start, nodes=code, node_lists=tuple(lists)) if nodes else History(start),
+        rebase=False,
+    )
+
+
+def last_week(workload: bl.Workload) -> WhatIf:
+    """Return the answer for the last week of a log."""
+    end = float(workload.submit[-1]) + 1
+    return whatif(workload, begin=end - WEEK, end=end)
+
+
+def row(name: str, kind: str, week: str, found: WhatIf) -> Row:
+    """Return an answer as a row of the CSV file."""
+    each = found.fidelity
+    doubts = [
+        o.against_today.could_explain
+        for o in found.outcomes
+        if o.against_today is not None and o.against_today.could_explain is not None
+    ]
+    print(f"{name} {week}: {found.today}, {grade(each)}", file=sys.stderr)
+    values: dict[str, object] = {
+        "kind": kind,
+        "log": name,
+        "week": week,
+        "jobs": each.jobs,
+        "gpus": found.cluster.gpus,
+        "model": found.today,
+        "chosen_on": found.split.how,
+        "error_factor_chosen": found.models[0].fidelity.error_factor,
+        "error_factor": each.error_factor,
+        "recorded_mean_s": each.recorded_mean,
+        "modelled_mean_s": each.simulated_mean,
+        "rank_correlation": each.rank_correlation,
+        "within_2x": each.within_2x,
+        "idle_wait_share": found.idle_wait_share,
+        "grade": grade(each),
+        "alternatives": len(found.outcomes) - 1,
+        "alternatives_doubtful": sum(doubt >= 0.5 for doubt in doubts),
+    }
+    return {
+        key: "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+        for key, value in values.items()
+    }
+
+
+def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the computed parts of the page."""
+    return {"real": real_table(rows), "simulated": simulated_table(rows)}
+
+
+def real_table(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each real log: medians over its weeks."""
+    lines = [
+        "| log | weeks | jobs | models chosen | modelled / recorded mean wait | rank correlation |"
+        " within 2x | waits beside free GPUs | good / fair / poor |",
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for log in dict.fromkeys(each["log"] for each in rows if each["kind"] == "real"):
+        mine = [each for each in rows if each["log"] == log]
+        models = ", ".join(
+            f"`{model}` {sum(each['model'] == model for each in mine)}"
+            for model in sorted({each["model"] for each in mine})
+        )
+        ratios = [float(each["modelled_mean_s"]) / float(each["recorded_mean_s"]) for each in mine]
+        grades = " / ".join(
+            str(sum(each["grade"] == word for each in mine)) for word in ("good", "fair", "poor")
+        )
+        lines.append(
+            f"| {log} | {len(mine)} | {sum(int(each['jobs']) for each in mine):,} | {models} | "
+            f"{_middle(ratios)} | {_middle(_column(mine, 'rank_correlation'))} | "
+            f"{_middle(_column(mine, 'within_2x'))} | "
+            f"{_middle(_column(mine, 'idle_wait_share'))} | {grades} |"
+        )
+    return lines
+
+
+def simulated_table(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each simulated log."""
+    lines = [
+        "| log | model chosen | recorded mean wait, h | modelled | rank correlation | within 2x |"
+        " waits beside free GPUs | grade |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for each in rows:
+        if each["kind"] == "simulated":
+            recorded_mean, modelled = (
+                float(each[key]) / 3600 for key in ("recorded_mean_s", "modelled_mean_s")
+            )
+            lines.append(
+                f"| {each['log']} | `{each['model']}` | {recorded_mean:.2f} | {modelled:.2f} | "
+                f"{float(each['rank_correlation'] or 'nan'):.2f} | {float(each['within_2x']):.2f} "
+                f"| {float(each['idle_wait_share'] or 'nan'):.2f} | {each['grade']} |"
+            )
+    return lines
+
+
+def _column(rows: Sequence[Row], key: str) -> list[float]:
+    return [float(each[key]) for each in rows if each[key]]
+
+
+def _middle(values: Sequence[float]) -> str:
+    """Return the median, and the range where there are several."""
+    if not values:
+        return "-"
+    middle = f"{statistics.median(values):.2f}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):.2f} to {max(values):.2f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

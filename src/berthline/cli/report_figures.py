@@ -1,0 +1,73 @@
+"""`berthline report figures`: some figures of a run, in the format a paper needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.options import Json, check_choice, parse_options
+from berthline.cli.output import print_facts, print_json, progress
+from berthline.cli.report import RunPath
+from berthline.errors import ConfigError, unknown_name
+
+FORMATS = ("png", "svg", "pdf")
+
+
+class ReportFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Write figures of a run, and the numbers behind each as CSV, without the page.
+
+    Kinds: ratios, cdf, timeline, gantt, gantt-difference, sizes, priorities, users, pools,
+    fairness, oracle, profile, load, gpus, radar, ablation.
+
+    Examples:
+      berthline report figures runs/demo
+      berthline report figures runs/demo --only cdf,gantt --format pdf --out paper
+    """
+
+    directory: RunPath
+    only: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: all)")] = None
+    """The kinds to draw, with commas between them."""
+    format: Annotated[str, arg(metavar="png|svg|pdf")] = "png"
+    """The kind of file."""
+    out: Annotated[
+        str | None, arg(metavar="FOLDER", help_behavior_hint="(default: DIR/figures)")
+    ] = None
+    """Where the files go."""
+    json: Json = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(ReportFigures, argv, verb="report figures")
+    from berthline.report.kinds import KINDS, draw_all
+    from berthline.report.run_results import read_run_results
+
+    check_choice("--format", options.format, FORMATS)
+    names = list(KINDS) if options.only is None else options.only.split(",")
+    for name in names:
+        if name not in KINDS:
+            what, expected, hint = unknown_name("figure", name, KINDS)
+            raise ConfigError(what, where="--only", expected=expected, hint=hint)
+    run = read_run_results(options.directory)
+    folder = run.path / "figures" if options.out is None else Path(options.out)
+    figures = []
+    with progress("drawing") as shown:
+        for drawn in draw_all(run, folder, names, formats=[options.format]):
+            figures.append(drawn)
+            shown(len(figures), len(names), drawn.name)
+    written = {drawn.name: [str(path) for path in drawn.files] for drawn in figures if drawn.files}
+    missing = {drawn.name: drawn.missing for drawn in figures if drawn.missing}
+    if not written:
+        name, reason = next(iter(missing.items()))
+        raise ConfigError(f"there is nothing to draw: {name}: {reason}", where=options.directory)
+    if options.json:
+        print_json({"figures": written, "not_drawn": missing})
+        return 0
+    print_facts({name: " ".join(files) for name, files in written.items()})
+    if missing:
+        print()
+        print_facts({name: f"not drawn: {reason}" for name, reason in missing.items()})
+    return 0

@@ -1,0 +1,135 @@
+"""`--from`, `--to`, `--week`, `--last`: which part of a log, on the clock of its cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+import zoneinfo
+from typing import TYPE_CHECKING
+
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.model.workload import Workload
+
+DAY = 86_400.0
+WEEK = 7 * DAY
+_UNITS = {"h": 3600.0, "d": DAY, "w": WEEK}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
+_DATES = "a date such as 2024-03-04 or 2024-03-04T08:00, or a time since the log began such as 3d"
+
+
+@dataclasses.dataclass(frozen=True)
+class LogClock:
+    """The clock of a log, whose zero is its first submission.
+
+    Attributes:
+        origin: what a clock on the wall showed at that zero, as seconds since 1970 as if the wall
+            were in UTC; None = not known.
+        zone: the zone of that wall; None = not known, and `origin` is local time.
+    """
+
+    origin: float | None
+    zone: str | None
+
+    @classmethod
+    def of(cls, workload: Workload) -> LogClock:
+        """Return the clock of a log."""
+        provenance = workload.provenance
+        if provenance.get("origin_local_time") is not None:
+            return cls(float(provenance["origin_local_time"]), None)
+        unix, zone = provenance.get("origin_unix_time"), provenance.get("time_zone")
+        return cls(None if unix is None else float(unix), zone or ("UTC" if unix else None))
+
+    def read(self, flag: str, text: str) -> float:
+        """Return seconds of the log for a date, or for a time since the log began.
+
+        Raises:
+            ConfigError: it is neither, or the log has no dates.
+        """
+        span = _SPAN.fullmatch(text)
+        if span:
+            return float(span[1]) * _UNITS[span[2]]
+        try:
+            date = dt.datetime.fromisoformat(text)
+        except ValueError:
+            raise ConfigError(f"{flag} is {text!r}", expected=_DATES) from None
+        if self.origin is None:
+            raise ConfigError(
+                f"{flag} is a date, but the log does not tell its dates",
+                expected="a time since the log began, such as 3d or 36h",
+            )
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=self._zone())
+        return date.timestamp() - self.origin
+
+    def show(self, time: float) -> str:
+        """Return a time of the log for people."""
+        if self.origin is None:
+            return f"day {time / DAY:.3g}"
+        moment = dt.datetime.fromtimestamp(round(self.origin + time), self._zone())
+        return moment.strftime("%Y-%m-%d %H:%M")
+
+    def _zone(self) -> dt.tzinfo:
+        offset = re.fullmatch(r"UTC([-+])(\d\d):?(\d\d)", self.zone or "")
+        if offset:
+            minutes = int(offset[2]) * 60 + int(offset[3])
+            return dt.timezone(dt.timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+        try:
+            return zoneinfo.ZoneInfo(self.zone) if self.zone else dt.UTC
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+            return dt.UTC  # headers of SWF files name zones as they like
+
+
+def read_period(
+    clock: LogClock,
+    length: float,
+    *,
+    begin: str | None,
+    end: str | None,
+    week: int | None,
+    last: str | None,
+) -> tuple[float, float]:
+    """Return the period that the options name, in seconds of the log; the last 7 days by default.
+
+    Args:
+        clock: of the log.
+        length: time of its last submission.
+        begin: `--from`.
+        end: `--to`.
+        week: `--week`.
+        last: `--last`.
+
+    Raises:
+        ConfigError: the options do not go together, make no sense, or name a time without jobs.
+    """
+    by_dates = begin is not None or end is not None
+    if by_dates + (week is not None) + (last is not None) > 1:
+        raise ConfigError(
+            "the period is given twice", expected="--from and --to, or --week, or --last"
+        )
+    after_all = length + 1.0
+    if by_dates:
+        low = 0.0 if begin is None else clock.read("--from", begin)
+        high = clock.read("--to", end) if end else low + WEEK
+    elif week is not None:
+        low, high = (week - 1) * WEEK, week * WEEK
+    else:
+        span = _SPAN.fullmatch(last or "7d")
+        if span is None:
+            raise ConfigError(f"--last is {last!r}", expected="a time such as 7d, 36h or 2w")
+        low, high = after_all - float(span[1]) * _UNITS[span[2]], after_all
+    if not low < high:
+        raise ConfigError(
+            "the period ends before it begins",
+            expected="--to later than --from",
+            where=f"{clock.show(low)} to {clock.show(high)}",
+        )
+    low, high = max(low, 0.0), min(high, after_all)
+    if not low < high:
+        raise ConfigError(
+            "no job of the log is in this period",
+            expected=f"a time between {clock.show(0.0)} and {clock.show(length)}",
+        )
+    return low, high

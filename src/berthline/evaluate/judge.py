@@ -1,0 +1,294 @@
+"""Judging: what the runs of a cell say about each scheduler, against one of them.
+
+No metric is judged alone. All that are judged stand side by side, a gain in slowdown that is paid
+for in JCT is named as that, and verdicts are corrected for how many schedulers are compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from berthline.evaluate.blocks import block_ratio
+from berthline.evaluate.comparison import (
+    HIGHER_IS_BETTER,
+    METRICS,
+    AverageMetrics,
+    Comparison,
+    Judgement,
+    PerMetric,
+    SchedulerResult,
+)
+from berthline.evaluate.distribution import Distribution
+from berthline.evaluate.fairness import Fairness
+from berthline.evaluate.groups import averaged
+from berthline.evaluate.job_outcomes import STATES
+from berthline.evaluate.job_table import JobCounts
+from berthline.evaluate.multiple_comparisons import corrected_verdicts, holm
+from berthline.evaluate.oracle import oracle
+from berthline.evaluate.power import power
+from berthline.evaluate.queue_length import QueueLength
+from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.utilization import Utilization
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from berthline.evaluate.bounds import Bound
+    from berthline.evaluate.grid import GridResults, Place
+    from berthline.evaluate.metrics import Metrics
+    from berthline.evaluate.run_record import RunRecord
+
+JCT_TOLERANCE = 1.02
+"""A scheduler whose mean JCT is worse by more than this ratio does not win on slowdown."""
+
+TRADE = "trades JCT for slowdown"
+
+_Values = PerMetric[list[float]]
+_Record = TypeVar("_Record", Distribution, QueueLength, Utilization)
+
+_OF_JOBS: dict[str, tuple[str, Callable[[np.ndarray], float]]] = {
+    "jct_mean": ("jct", np.mean),
+    "jct_p99": ("jct", lambda values: float(np.percentile(values, 99))),
+    "bounded_slowdown_mean": ("bounded_slowdown", np.mean),
+    "wait_mean": ("wait", np.mean),
+}
+"""The metrics that a block of jobs has: the column of job outcomes, and what is made of it."""
+
+
+def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
+    """Return what the runs of a cell say.
+
+    Args:
+        results: all runs.
+        cell: which cell.
+        baseline: which scheduler the others are compared with.
+    """
+    grid, place = results.grid, results.grid.cells[cell]
+    names = grid.schedulers
+    runs = [results.of(cell, number) for number in range(len(names))]
+    measured = [_per_window(windows) for windows in runs]
+    if grid.continuous:
+        ratios = _ratios_of_blocks(results, cell, measured, baseline)
+    else:
+        ratios = [_ratios_of_windows(ours, measured[baseline], grid.seeds[0]) for ours in measured]
+    judged = _judge(ratios, baseline)
+    bounds = [window[0].bound for window in runs[0] if window[0].bound is not None]
+    found = [
+        _summarise(
+            name,
+            runs[i],
+            measured[i],
+            judged[i],
+            by=grid.settings.by,
+            bounds=bounds,
+            trades=i != baseline and _trades_jct(ratios[i]),
+            against=None if i == baseline or grid.continuous else measured[baseline],
+        )
+        for i, name in enumerate(names)
+    ]
+    hindsight = {
+        metric: oracle(
+            names,
+            [getattr(values, metric) for values in measured],
+            higher_is_better=metric in HIGHER_IS_BETTER,
+        )
+        for metric in METRICS
+    }
+    return Comparison(
+        workload=place.workload,
+        part=place.part,
+        cluster=place.cluster.name,
+        conditions=place.cluster.conditions.changed(),
+        load=place.load,
+        knowledge=grid.settings.knowledge,
+        seed=grid.seeds[0],
+        seeds=len(grid.seeds),
+        windows=place.windows,
+        window_jobs=[results.windows[cell, window].jobs for window in range(place.windows)],
+        continuous=grid.continuous,
+        baseline=names[baseline],
+        schedulers=found,
+        bounds=bounds,
+        best=PerMetric(**{metric: each.overall for metric, each in hindsight.items()}),
+        oracle=PerMetric(**hindsight),
+    )
+
+
+def _ratios_of_windows(ours: _Values, baseline: _Values, seed: int) -> dict[str, Ratio]:
+    return {
+        metric: paired_ratio(getattr(ours, metric), getattr(baseline, metric), seed=seed)
+        for metric in METRICS
+    }
+
+
+def _ratios_of_blocks(
+    results: GridResults, cell: int, measured: list[_Values], baseline: int
+) -> list[dict[str, Ratio]]:
+    """Return the ratios of continuous runs; makespan and utilisation are of the whole run."""
+    grid = results.grid
+    outcomes = [results.jobs[_place(cell, number)] for number in range(len(grid.schedulers))]
+    # Which jobs are rejected does not depend on the scheduler.
+    counted = outcomes[baseline].state != STATES.index("rejected")
+    found = []
+    for number, ours in enumerate(measured):
+        ratios = _ratios_of_windows(ours, measured[baseline], grid.seeds[0])
+        for metric, (column, statistic) in _OF_JOBS.items():
+            ratios[metric] = block_ratio(
+                getattr(outcomes[number], column)[counted],
+                getattr(outcomes[baseline], column)[counted],
+                statistic=statistic,
+                blocks=grid.blocks,
+                seed=grid.seeds[0],
+            )
+        found.append(ratios)
+    return found
+
+
+def _place(cell: int, scheduler: int) -> Place:
+    from berthline.evaluate.grid import Place
+
+    return Place(cell, 0, 0, scheduler)
+
+
+def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judgement]]:
+    """Return each scheduler's ratios with what they say, given that there are so many."""
+    judged: list[dict[str, Judgement]] = [{} for _ in ratios]
+    for metric in METRICS:
+        others = [None if i == baseline else each[metric] for i, each in enumerate(ratios)]
+        words = corrected_verdicts(others, higher_is_better=metric in HIGHER_IS_BETTER)
+        adjusted = holm([None if ratio is None else ratio.p_value for ratio in others])
+        for i, each in enumerate(ratios):
+            text = words[i] or "the baseline"
+            if metric == "bounded_slowdown_mean" and i != baseline and _trades_jct(each):
+                text = TRADE
+            ratio = each[metric]
+            judged[i][metric] = Judgement(
+                ratio=ratio.ratio,
+                low=ratio.low,
+                high=ratio.high,
+                windows=ratio.windows,
+                p_value=ratio.p_value,
+                p_adjusted=adjusted[i],
+                verdict=text,
+            )
+    return [PerMetric(**each) for each in judged]
+
+
+def judge_pair(ours: _Values, theirs: _Values, *, seed: int) -> tuple[PerMetric[Judgement], bool]:
+    """Return what one comparison says by itself, and whether JCT is traded for slowdown."""
+    ratios = [_ratios_of_windows(each, theirs, seed) for each in (theirs, ours)]
+    return _judge(ratios, 0)[1], _trades_jct(ratios[1])
+
+
+def _trades_jct(ratios: dict[str, Ratio]) -> bool:
+    """Whether slowdown is better (beyond its interval, if there is one) and mean JCT is worse."""
+    jct, slowdown = ratios["jct_mean"], ratios["bounded_slowdown_mean"]
+    if jct.ratio is None or slowdown.ratio is None:
+        return False
+    return (slowdown.high or slowdown.ratio) < 1 and jct.ratio > JCT_TOLERANCE
+
+
+def _summarise(
+    name: str,
+    windows: list[list[RunRecord]],
+    per_window: _Values,
+    judged: PerMetric[Judgement],
+    *,
+    by: Sequence[str],
+    bounds: list[Bound],
+    trades: bool,
+    against: _Values | None,
+) -> SchedulerResult:
+    records = [record for runs in windows for record in runs]
+    runs = [record.metrics for record in records]
+    costs = [record.energy_cost for record in records if record.energy_cost is not None]
+    return SchedulerResult(
+        scheduler=name,
+        jobs=JobCounts(
+            submitted=sum(run.jobs.submitted for run in runs),
+            completed=sum(run.jobs.completed for run in runs),
+            rejected=sum(run.jobs.rejected for run in runs),
+            unfinished=sum(run.jobs.unfinished for run in runs),
+        ),
+        metrics=_average(runs),
+        per_window=per_window,
+        against_baseline=judged,
+        trades=trades,
+        power=PerMetric(
+            **{
+                metric: None
+                if against is None
+                else power(getattr(per_window, metric), getattr(against, metric))
+                for metric in METRICS
+            }
+        ),
+        gap_to_bound=_gap(per_window.jct_mean, bounds),
+        log_sha256=[run.log_sha256 for run in runs],
+        wall_seconds=sum(record.wall_seconds for record in records),
+        energy_cost=_mean(costs) if costs else None,
+        **{
+            f"by_{grouping}": {
+                row.group: row for row in averaged([record.groups[grouping] for record in records])
+            }
+            for grouping in by
+        },
+    )
+
+
+def _gap(jct: list[float], bounds: list[Bound]) -> float | None:
+    """Return by which share the mean JCT is above the bound, both as means over windows."""
+    if len(bounds) != len(jct) or not all(bound.jobs for bound in bounds):
+        return None
+    return _mean(jct) / _mean([bound.mean for bound in bounds]) - 1
+
+
+def _per_window(windows: list[list[RunRecord]]) -> _Values:
+    """Return a value for each window; the mean over its seeds, which are no samples of windows."""
+
+    def of(read: Callable[[Metrics], float]) -> list[float]:
+        return [_mean([read(record.metrics) for record in runs]) for runs in windows]
+
+    return PerMetric(
+        jct_mean=of(lambda run: run.jct.mean),
+        jct_p99=of(lambda run: run.jct.p99),
+        bounded_slowdown_mean=of(lambda run: run.bounded_slowdown.mean),
+        wait_mean=of(lambda run: run.wait.mean),
+        makespan=of(lambda run: run.makespan),
+        utilization=of(lambda run: run.utilization.gpu),
+    )
+
+
+def _average(runs: list[Metrics]) -> AverageMetrics:
+    rates = [run.deadline_miss_rate for run in runs if run.deadline_miss_rate is not None]
+    return AverageMetrics(
+        jct=_average_record([run.jct for run in runs]),
+        wait=_average_record([run.wait for run in runs]),
+        slowdown=_average_record([run.slowdown for run in runs]),
+        bounded_slowdown=_average_record([run.bounded_slowdown for run in runs]),
+        makespan=_mean([run.makespan for run in runs]),
+        utilization=_average_record([run.utilization for run in runs]),
+        energy_kwh=_mean([run.energy_kwh for run in runs]),
+        energy_per_job_kwh=_mean([run.energy_per_job_kwh for run in runs]),
+        fairness=Fairness(
+            jain=_mean([run.fairness.jain for run in runs]),
+            rho=_average_record([run.fairness.rho for run in runs]),
+        ),
+        queue=_average_record([run.queue for run in runs]),
+        preemptions=_mean([run.preemptions for run in runs]),
+        lost_gpu_hours=_mean([run.lost_gpu_hours for run in runs]),
+        deadline_miss_rate=_mean(rates) if rates else None,
+        load_imbalance=_mean([run.load_imbalance for run in runs]),
+    )
+
+
+def _average_record(records: list[_Record]) -> _Record:
+    kind = type(records[0])
+    return kind(
+        **{field: _mean([getattr(r, field) for r in records]) for field in kind.__struct_fields__}
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,212 @@
+"""Optimum: the least total JCT of a handful of gang jobs on one node, by branch and bound.
+
+It says how far heuristics, and the bounds of bounds.py, are from the truth where the truth can be
+worked out. Jobs are not preempted, and everything about them is known beforehand.
+
+Why the search finds an optimum though start times are real numbers: take any optimal schedule, and
+as long as some job could start earlier with all others as they are, let it. That raises no JCT and
+ends, because a job then starts at its submission or at the finish of another, which leaves finitely
+many schedules. Put the jobs of the result in the order of their starts. Given the jobs before it,
+each one starts at the first instant, from the start of the job before it on, at which enough GPUs
+are free: it could start there with the later ones as they are too, because whatever it then holds
+beyond its old start, it held before. So this schedule is among those in which jobs are taken in
+some order and each starts as early as that order lets it, and the search is over orders.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from berthline.errors import ConfigError
+from berthline.evaluate.bounds import rejected_jobs, srpt_total_jct
+from berthline.model.workload import WHOLE_GPU
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+MOST_JOBS = 10
+"""They take seconds; every two more take twenty times as long."""
+
+
+class Optimum(msgspec.Struct, frozen=True, kw_only=True):
+    """The least total JCT without preemption, in seconds, and a schedule that has it.
+
+    Attributes:
+        total: sum of JCTs.
+        mean: per job; NaN without jobs.
+        start: when each job starts, by job; NaN for rejected jobs.
+        visited: how many partial schedules were looked at.
+    """
+
+    total: float
+    mean: float
+    start: list[float]
+    visited: int
+
+
+def jct_optimum(workload: Workload, cluster: Cluster) -> Optimum:
+    """Return the least total JCT that any schedule without preemption has on a cluster of one node.
+
+    Formula: min over schedules of the sum of finish - submit, in seconds. A scheduler that preempts
+    may be below.
+
+    Args:
+        workload: up to 10 jobs on whole GPUs.
+        cluster: one node, without CPU or memory limits, quotas, failures or delays.
+
+    Raises:
+        ConfigError: there are more jobs, or something else than GPUs limits them.
+
+    Example:
+        >>> import berthline as bl
+        >>> jobs = bl.Workload.from_columns(submit=[0, 1], run=[10, 1], gpus=[2, 2])
+        >>> jct_optimum(jobs, bl.Cluster.parse("uniform:1x2")).start
+        [2.0, 1.0]
+    """
+    _check(workload, cluster)
+    from berthline.model.speeds import speeds
+
+    rejected = rejected_jobs(workload, cluster)
+    node_speed, reference = speeds(workload, cluster)
+    hold = workload.run * reference / node_speed[0]
+    ids = np.flatnonzero(~rejected)
+    search = _Search(
+        submit=workload.submit[ids].tolist(),
+        hold=hold[ids].tolist(),
+        gpus=workload.gpus[ids].tolist(),
+        total_gpus=cluster.total_gpus,
+    )
+    search.run()
+    start = np.full(len(workload), np.nan)
+    start[ids] = search.best_start
+    return Optimum(
+        total=search.best,
+        mean=search.best / len(ids) if len(ids) else np.nan,
+        start=start.tolist(),
+        visited=search.visited,
+    )
+
+
+def _check(workload: Workload, cluster: Cluster) -> None:
+    if len(workload) > MOST_JOBS:
+        raise ConfigError(f"an optimum of {len(workload)} jobs", expected=f"up to {MOST_JOBS} jobs")
+    limits = {
+        "more than one node": cluster.num_nodes > 1,
+        "jobs on part of a GPU, or without one": bool(
+            (workload.gpu_milli < WHOLE_GPU).any() or (workload.gpus == 0).any()
+        ),
+        "CPU or memory limits": bool(cluster.cpus.any() or cluster.memory_mib.any()),
+        "quotas": bool(cluster.quotas),
+        "failures": bool(
+            cluster.outages
+            or cluster.mtbf.any()
+            or np.isfinite((cluster.conditions.mtbf, cluster.conditions.rack_mtbf)).any()
+        ),
+        "delays or refused starts": any(
+            getattr(cluster.conditions, name) > 0
+            for name in ("start_delay", "tick", "refusal_rate", "wake_delay")
+        ),
+    }
+    for what, is_so in limits.items():
+        if is_so:
+            raise ConfigError(
+                f"an optimum with {what}",
+                where=f"workload {workload.name!r} on cluster {cluster.name!r}",
+                expected="whole GPUs of one node and nothing else, such as uniform:1x8",
+            )
+
+
+@dataclasses.dataclass
+class _Search:
+    """Depth-first search over orders; times of jobs by their position."""
+
+    submit: list[float]
+    hold: list[float]
+    gpus: list[int]
+    total_gpus: int
+    best: float = math.inf
+    best_start: list[float] = dataclasses.field(default_factory=list)
+    visited: int = 0
+
+    def run(self) -> None:
+        """Find the best schedule."""
+        count = len(self.submit)
+        self.start = [math.nan] * count
+        # Cost of the cheapest way found so far to get into a state.
+        self.seen: dict[tuple[int, float, tuple[tuple[float, int], ...]], float] = {}
+        # Short jobs first: good schedules early cut off more.
+        self.order = sorted(range(count), key=lambda job: (self.hold[job] * self.gpus[job], job))
+        self.extend((1 << count) - 1, 0.0, (), 0.0)
+
+    def extend(
+        self, left: int, clock: float, running: tuple[tuple[float, int], ...], cost: float
+    ) -> None:
+        """Try every job as the next to start.
+
+        Args:
+            left: set of the jobs to come, as bits.
+            clock: start of the last job.
+            running: (finish, GPUs) of those that run then, ascending.
+            cost: total JCT of the jobs started so far.
+        """
+        self.visited += 1
+        if not left:
+            if cost < self.best:
+                self.best, self.best_start = cost, self.start.copy()
+            return
+        jobs = [job for job in self.order if left >> job & 1]
+        if cost + self.least(jobs, clock) >= self.best:
+            return
+        state = (left, clock, running)
+        if self.seen.get(state, math.inf) <= cost:
+            return
+        self.seen[state] = cost
+        tried: set[tuple[float, float, int]] = set()
+        for job in jobs:
+            begin = self.first_fit(job, clock, running)
+            # Of jobs that are alike from now on, whoever came first goes first.
+            alike = (max(self.submit[job], clock), self.hold[job], self.gpus[job])
+            if alike in tried:
+                continue
+            tried.add(alike)
+            finish = begin + self.hold[job]
+            still = [part for part in running if part[0] > begin]
+            self.start[job] = begin
+            self.extend(
+                left & ~(1 << job),
+                begin,
+                tuple(sorted([*still, (finish, self.gpus[job])])),
+                cost + finish - self.submit[job],
+            )
+
+    def first_fit(self, job: int, clock: float, running: tuple[tuple[float, int], ...]) -> float:
+        """Return when enough GPUs are free; nobody starts after `clock` but this job."""
+        begin = max(self.submit[job], clock)
+        free = self.total_gpus - sum(gpus for finish, gpus in running if finish > begin)
+        for finish, gpus in running:
+            if free >= self.gpus[job]:
+                break
+            if finish > begin:
+                free += gpus
+                begin = finish
+        return begin
+
+    def least(self, jobs: list[int], clock: float) -> float:
+        """Return what the jobs to come cost at least: see bounds.py, here from `clock` on."""
+        release = np.array([max(self.submit[job], clock) for job in jobs])
+        hold = np.array([self.hold[job] for job in jobs])
+        gpus = np.array([self.gpus[job] for job in jobs])
+        waited = float(release.sum()) - sum(self.submit[job] for job in jobs)
+        order = np.argsort(release, kind="stable")
+        srpt = srpt_total_jct(release[order], (hold * gpus / self.total_gpus)[order])
+        return waited + max(float(hold.sum()), srpt) * (1 - _ROUNDING)
+
+
+_ROUNDING = 1e-12
+"""So that rounding never cuts off an optimum."""

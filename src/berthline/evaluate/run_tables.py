@@ -1,0 +1,148 @@
+"""Tables of a comparison's runs: what became of every job, and some logs, as Parquet files.
+
+    jobs.parquet    one row for each run and job
+    events.parquet  the schedule logs of the first window, one scheduler after another
+
+They are written once, when all runs are there, from what was kept of each (job_outcomes.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.evaluate.job_outcomes import STATES, JobOutcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
+
+_LEVEL = 1
+"""Of zstd: a million rows in a third of a second; higher levels save little on such columns."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WindowColumns:
+    """What the table of jobs holds about a window's jobs, whichever scheduler ran them."""
+
+    submit: npt.NDArray[np.float64]
+    run_time: npt.NDArray[np.float32]
+    gpus: npt.NDArray[np.float32]
+    priority: npt.NDArray[np.int32]
+    user: npt.NDArray[np.int32]
+    pool: npt.NDArray[np.int32]
+    user_names: tuple[str, ...]
+    pool_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, workload: Workload) -> WindowColumns:
+        """Return the columns of a window."""
+        return cls(
+            submit=workload.submit,
+            run_time=workload.run.astype(np.float32),
+            gpus=workload.gpu_amount.astype(np.float32),
+            priority=np.rint(workload.priority).astype(np.int32),
+            user=workload.user,
+            pool=workload.pool,
+            user_names=workload.user_names,
+            pool_names=workload.pool_names,
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunJobs:
+    """The jobs of one run, and which run it was."""
+
+    cell: int
+    scheduler: str
+    window: int
+    columns: WindowColumns
+    outcomes: JobOutcomes
+
+
+def write_jobs(runs: Sequence[RunJobs], path: Path) -> None:
+    """Write the table of jobs; runs in the order given, jobs in that of their workload.
+
+    `user` is there where some workload has several users, and `pool` where one has pools; it is
+    null for a job that may use every pool.
+    """
+    import polars as pl
+
+    lengths = [len(run.columns.submit) for run in runs]
+
+    def spread(values: Iterable[int], dtype: Any) -> npt.NDArray[Any]:
+        return np.repeat(np.array(list(values), dtype), lengths)
+
+    def joined(part: str, name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(getattr(run, part), name) for run in runs])
+
+    names = list(dict.fromkeys(run.scheduler for run in runs))
+    columns: dict[str, Any] = {
+        "cell": spread((run.cell for run in runs), np.uint16),
+        "scheduler": _category(
+            names, spread((names.index(run.scheduler) for run in runs), np.uint32)
+        ),
+        "window": spread((run.window for run in runs), np.uint16),
+        "job": np.concatenate([np.arange(length, dtype=np.uint32) for length in lengths]),
+        "submit": joined("columns", "submit"),
+    }
+    for name in ("wait", "jct"):
+        columns[name] = pl.Series(joined("outcomes", name), nan_to_null=True)
+    columns["run_time"] = joined("columns", "run_time")
+    columns["bounded_slowdown"] = pl.Series(
+        joined("outcomes", "bounded_slowdown"), nan_to_null=True
+    )
+    columns["gpus"] = joined("columns", "gpus")
+    columns["priority"] = joined("columns", "priority")
+    for name in ("user", "pool"):
+        column = _named(runs, name)
+        if column is not None:
+            columns[name] = column
+    columns["state"] = _category(STATES, joined("outcomes", "state").astype(np.uint32))
+    pl.DataFrame(columns).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+
+
+def write_events(logs: Mapping[str, Schedule], path: Path) -> None:
+    """Write the logs of some schedulers, named in a leading column `scheduler`."""
+    import polars as pl
+
+    kind = pl.Enum(list(logs))
+    tables = [
+        log.frame().select(pl.lit(name, dtype=kind).alias("scheduler"), pl.all())
+        for name, log in logs.items()
+    ]
+    pl.concat(tables).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+
+
+def _named(runs: Sequence[RunJobs], name: str) -> pl.Series | None:
+    """Return the users or the pools of all jobs; None where they tell nothing apart."""
+    of_runs = [getattr(run.columns, f"{name}_names") for run in runs]
+    fewest = 1 if name == "user" else 0
+    if all(len(names) <= fewest for names in of_runs):
+        return None
+    texts = itertools.chain.from_iterable(dict.fromkeys(of_runs))
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    codes: list[npt.NDArray[np.uint32]] = []
+    translations: dict[tuple[str, ...], npt.NDArray[np.uint32]] = {}
+    for run, names in zip(runs, of_runs, strict=True):
+        if names not in translations:
+            # The last entry is for index -1, a job that may use every pool.
+            known = [numbers[text] for text in names]
+            translations[names] = np.array([*known, len(numbers)], np.uint32)
+        codes.append(translations[names][getattr(run.columns, name)])
+    return _category([*numbers, None], np.concatenate(codes))
+
+
+def _category(names: Sequence[str | None], codes: npt.NDArray[np.uint32]) -> pl.Series:
+    import polars as pl
+
+    return pl.Series(names, dtype=pl.Categorical).gather(pl.Series(codes))

@@ -1,0 +1,1 @@
+"""Learning: networks, algorithms, and what a training run leaves behind; the extra `train`."""

@@ -1,0 +1,110 @@
+"""Environments as algorithms see them: flat arrays, and a position that can be returned to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.env.native import SCORES
+from berthline.env.vector import SchedulingVectorEnv
+from berthline.learn.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Environments:
+    """Environments that step together, for learning.
+
+    What they are at is given by the episode each is in and its actions since, so that is what
+    `position` returns and `restore` repeats.
+
+    Attributes:
+        observations: (num, size) of float32; overwritten by every step.
+        masks: (num, actions) of bool; likewise.
+        layout: what the observations mean.
+
+    Args:
+        seat: pick, place, ...
+        num: how many.
+        seed: environment i has the seed `seed + i`.
+        options: see `berthline.env.options.Options`.
+        num_threads: threads that step them.
+    """
+
+    def __init__(
+        self,
+        seat: str,
+        *,
+        num: int,
+        seed: int,
+        options: Mapping[str, Any],
+        num_threads: int = 1,
+    ) -> None:
+        flat = {**options, "observation": "flat"}
+        self._vector = SchedulingVectorEnv(num, seat, copy=False, num_threads=num_threads, **flat)
+        self._envs = self._vector._envs
+        self.num = num
+        self.plan = self._vector.plan
+        self.layout = Layout.of(self.plan)
+        self.observations = self._envs.observation
+        self.masks = self._envs.mask
+        self._since: list[list[int]] = [[] for _ in range(num)]
+        self._vector.reset(seed=seed)
+
+    def step(
+        self, actions: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Step all; return rewards, and which episodes terminated and were truncated.
+
+        The arrays are overwritten by the next step.
+        """
+        self._envs.step(actions)
+        ended = self._envs.terminated | self._envs.truncated
+        for history, action in zip(self._since, actions.tolist(), strict=True):
+            history.append(action)
+        for env in np.flatnonzero(ended):
+            self._since[env].clear()
+        return self._envs.reward, self._envs.terminated, self._envs.truncated
+
+    def last_observations(self, envs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Return the last observations of episodes that ended in the last step."""
+        return self._envs.final_observation[envs]
+
+    def scores(self, envs: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
+        """Return what became of episodes that ended in the last step."""
+        return dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of episodes that have not begun; see `SchedulingVectorEnv.set_load`."""
+        self._vector.set_load(low, high)
+
+    def position(self) -> list[dict[str, Any]]:
+        """Return where every environment is."""
+        return [
+            {"seed": seed, "episode": episode, "actions": list(self._since[env])}
+            for env in range(self.num)
+            for seed, episode in [self._vector.episode_key(env)]
+        ]
+
+    def restore(self, position: list[dict[str, Any]]) -> None:
+        """Go to where the environments were: begin their episodes and repeat the actions."""
+        histories = [entry["actions"] for entry in position]
+        longest = max(map(len, histories))
+        actions = np.zeros(self.num, np.int64)
+        # All arrive together: an environment with few actions to repeat begins late.
+        for time in range(longest + 1):
+            begin = [env for env, h in enumerate(histories) if len(h) == longest - time]
+            for env in begin:
+                self._envs.seed(env, position[env]["seed"], position[env]["episode"])
+            if begin:
+                self._envs.reset(begin)
+            if time == longest:
+                break
+            for env, history in enumerate(histories):
+                at = time - (longest - len(history))
+                actions[env] = history[at] if at >= 0 else 0
+            self._envs.step(actions)
+        self._since = [list(history) for history in histories]

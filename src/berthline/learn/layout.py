@@ -1,0 +1,122 @@
+"""Layout: what a policy sees and may answer. A policy only fits environments with the same one."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.env.plan import Plan
+
+ROWS_OF_ACTIONS = {"pick": "jobs", "backfill": "jobs", "place": "nodes", "preempt": "running"}
+"""The table whose rows are the actions of a seat; other seats answer with something else."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The tables of an observation, in the order of the flat one, and the actions.
+
+    Attributes:
+        seat: which decision it is about.
+        shapes: (rows, columns) of each table, or (numbers,).
+        columns: the formulas of each table's columns.
+        actions: how many.
+        row_table: the table whose rows are the first actions; empty = actions are about something
+            else. Where there is one action more, it is the no-op.
+        knowledge: what is known of run times; a policy that was taught to see estimates does not
+            fit where there are none.
+    """
+
+    seat: str
+    shapes: dict[str, tuple[int, ...]]
+    columns: dict[str, tuple[str, ...]]
+    actions: int
+    row_table: str
+    knowledge: str
+
+    @classmethod
+    def of(cls, plan: Plan) -> Layout:
+        """Return the layout of an environment.
+
+        Raises:
+            ConfigError: the seat answers with two numbers.
+        """
+        if plan.seat == "pickplace":
+            raise ConfigError(
+                "PickPlace answers with a job and a node at once",
+                expected="an environment with one choice at a time",
+                hint="train Pick and Place one after the other",
+            )
+        shapes = dict(plan.table_shapes())
+        columns = {
+            name: tuple(getattr(plan.columns, name)) for name in shapes if name != "lookahead"
+        }
+        rows = ROWS_OF_ACTIONS.get(plan.seat, "")
+        if rows and plan.num_actions - shapes.get(rows, (0,))[0] not in (0, 1):
+            rows = ""  # Place that chooses a rule
+        return cls(
+            seat=plan.seat,
+            shapes=shapes,
+            columns=columns,
+            actions=plan.num_actions,
+            row_table=rows,
+            knowledge=plan.options.knowledge,
+        )
+
+    @property
+    def size(self) -> int:
+        """How many numbers an observation has."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def has_no_op(self) -> bool:
+        """Whether the last action is not a row."""
+        return bool(self.row_table) and self.actions > self.shapes[self.row_table][0]
+
+    @property
+    def has_job_at_hand(self) -> bool:
+        """Whether the first row of jobs is the one that is asked about."""
+        return self.seat in ("place", "gate", "backfill", "preempt")
+
+    def slices(self) -> dict[str, slice]:
+        """Return where each table is in a flat observation."""
+        begin, found = 0, {}
+        for name, shape in self.shapes.items():
+            found[name] = slice(begin, begin + math.prod(shape))
+            begin = found[name].stop
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything above."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+    def check_same(self, other: Layout, *, where: str) -> None:
+        """Raise unless another layout is the same.
+
+        Raises:
+            ConfigError: it differs; the message says in what.
+        """
+        if self == other:
+            return
+        differences = []
+        for name in self.__struct_fields__:
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(ours, dict):
+                differences += [
+                    f"{name}.{key}: {ours.get(key)} against {theirs.get(key)}"
+                    for key in sorted({*ours, *theirs})
+                    if ours.get(key) != theirs.get(key)
+                ]
+            elif ours != theirs:
+                differences.append(f"{name}: {ours} against {theirs}")
+        raise ConfigError(
+            "the policy was trained on other observations or actions",
+            where=where,
+            expected="; ".join(differences),
+            hint="use the options it was trained with, or train again",
+        )

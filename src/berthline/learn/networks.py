@@ -1,0 +1,230 @@
+"""Networks: from a flat observation to scores of actions, and a summary of the whole.
+
+    mlp        one multilayer perceptron over all numbers: fixed window, no symmetry
+    kernel     the same small perceptron for every row that is an action, beside a summary
+    attention  rows look at each other first
+    cross      rows look at the other tables' rows: jobs at nodes, running jobs and look-ahead
+    hosts      nodes are scored for the job at hand, which asks them; any number of nodes
+
+All but `mlp` do not care in which order rows stand (where a seat has a job at hand, which is the
+first row of jobs, that one apart), and leave empty rows out of every mean and attention. Rows are
+empty where all their numbers are 0; most are, so they are not computed either.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from berthline.errors import ConfigError
+from berthline.learn.masked import masked_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline.learn.layout import Layout
+
+KINDS = ("mlp", "kernel", "attention", "cross", "hosts")
+_ATTENDS = ("attention", "cross", "hosts")
+
+
+class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The shape of a network.
+
+    Attributes:
+        kind: one of KINDS.
+        hidden: widths of the layers; of rows and of the summary alike.
+        heads: of attention.
+    """
+
+    kind: str = "kernel"
+    hidden: tuple[int, ...] = (32, 16)
+    heads: int = 4
+
+
+def mlp(sizes: Sequence[int], *, last_gain: float | None = None) -> nn.Sequential:
+    """Return linear layers with ReLU between, orthogonal, with zero biases.
+
+    Args:
+        sizes: widths, from the input to the output.
+        last_gain: scale of the last layer; None = it is a hidden one and is followed by ReLU too.
+    """
+    layers: list[nn.Module] = []
+    for index, (width_in, width_out) in enumerate(itertools.pairwise(sizes)):
+        is_last = index == len(sizes) - 2
+        layer = nn.Linear(width_in, width_out)
+        gain = last_gain if is_last and last_gain is not None else 2**0.5
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
+        layers.append(layer)
+        if not is_last or last_gain is None:
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)
+
+
+class Network(nn.Module):
+    """Scores of actions and a summary.
+
+    Args:
+        layout: what goes in and how many actions there are.
+        config: its shape.
+        outputs: numbers for each action.
+        gain: scale of the last layer; small, so that all actions are alike at first.
+    """
+
+    def __init__(
+        self, layout: Layout, config: NetworkConfig, *, outputs: int = 1, gain: float = 0.01
+    ) -> None:
+        super().__init__()
+        _check(layout, config)
+        self.layout, self.config, self.outputs = layout, config, outputs
+        self.width = config.hidden[-1]
+        self.by_row = config.kind != "mlp" and bool(layout.row_table)
+        self.body = _Flat(layout, config) if config.kind == "mlp" else _Rows(layout, config)
+        if self.by_row:
+            self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
+        else:
+            self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
+        if self.by_row and layout.has_no_op:
+            self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+
+    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores (batch, actions, outputs) and the summary (batch, width)."""
+        rows, present, summary = self.body(flat)
+        if not self.by_row:
+            return self.head(summary).view(-1, self.layout.actions, self.outputs), summary
+        beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
+        scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
+        if self.layout.has_no_op:
+            scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
+        return scores, summary
+
+
+class _Flat(nn.Module):
+    """All numbers at once."""
+
+    def __init__(self, layout: Layout, config: NetworkConfig) -> None:
+        super().__init__()
+        self.layers = mlp((layout.size, *config.hidden))
+
+    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return flat, flat, self.layers(flat)
+
+
+class _Rows(nn.Module):
+    """Encodes tables row by row, lets rows look at each other, and sums up."""
+
+    def __init__(self, layout: Layout, config: NetworkConfig) -> None:
+        super().__init__()
+        width = config.hidden[-1]
+        self.slices = layout.slices()
+        self.shapes = {name: shape for name, shape in layout.shapes.items() if 0 not in shape}
+        self.main = layout.row_table or "jobs"
+        self.kind = config.kind
+        # Its row would otherwise be one of many.
+        self.has_job_at_hand = layout.has_job_at_hand and "jobs" in self.shapes
+        self.encoders = nn.ModuleDict(
+            {name: mlp((_width_of(name, s), *config.hidden)) for name, s in self.shapes.items()}
+        )
+        if config.kind in _ATTENDS:
+            self.attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
+            self.norm = nn.LayerNorm(width)
+        self.summary = mlp(((len(self.shapes) + self.has_job_at_hand) * width, width))
+
+    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        rows: dict[str, Tensor] = {}
+        present: dict[str, Tensor] = {}
+        for name, shape in self.shapes.items():
+            table = flat[:, self.slices[name]]
+            if name == "globals":
+                rows[name] = self.encoders[name](table)
+                continue
+            if name == "lookahead":
+                # A column of numbers; where each stands is what it means.
+                place = torch.linspace(0, 1, shape[0], device=flat.device).expand_as(table)
+                table = torch.stack((table, place), dim=-1)
+                present[name] = torch.ones_like(place, dtype=torch.bool)
+            else:
+                table = table.view(-1, *shape)
+                present[name] = (table != 0).any(dim=-1)
+            rows[name] = _where_present(self.encoders[name], table, present[name])
+        self._look(rows, present)
+        parts = [
+            masked_mean(rows[name], present[name]) if name in present else rows[name]
+            for name in self.shapes
+        ]
+        if self.has_job_at_hand:
+            parts.append(rows["jobs"][:, 0])
+        return rows[self.main], present[self.main], self.summary(torch.cat(parts, dim=-1))
+
+    def _look(self, rows: dict[str, Tensor], present: dict[str, Tensor]) -> None:
+        main = self.main
+        if self.kind == "attention":
+            rows[main] = self._attend(rows[main], rows[main], present[main])
+        elif self.kind == "cross":
+            others = [name for name in present if name != main]
+            keys = torch.cat([rows[name] for name in others], dim=-2)
+            there = torch.cat([present[name] for name in others], dim=-1)
+            rows[main] = self._attend(rows[main], keys, there)
+        elif self.kind == "hosts":
+            # Each node sees the job, and what the job has seen of all nodes.
+            asked = self._attend(rows["jobs"][:, :1], rows["nodes"], present["nodes"])
+            rows["nodes"] = torch.relu(rows["nodes"] + asked)
+
+    def _attend(self, queries: Tensor, keys: Tensor, present: Tensor) -> Tensor:
+        """Return queries with what they have seen of the keys that are there."""
+        # Attention over nothing is not a number: all are let in, and what is seen is dropped.
+        any_there = present.any(dim=-1)
+        hidden = ~(present | ~any_there.unsqueeze(-1))
+        seen, _ = self.attention(queries, keys, keys, key_padding_mask=hidden, need_weights=False)
+        seen = seen * any_there[:, None, None].to(seen.dtype)
+        normed: Tensor = self.norm(queries + seen)
+        return normed
+
+
+def _width_of(name: str, shape: tuple[int, ...]) -> int:
+    return 2 if name == "lookahead" else shape[-1]
+
+
+def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
+    """Return what the layers make of the rows that are there, and zeros for the others."""
+    if torch.onnx.is_in_onnx_export():
+        made: Tensor = layers(rows) * present.unsqueeze(-1).to(rows.dtype)
+        return made
+    found = layers(rows[present])
+    out: Tensor = found.new_zeros((*present.shape, found.shape[-1]))
+    return out.index_put((present,), found)
+
+
+def _check(layout: Layout, config: NetworkConfig) -> None:
+    if config.kind not in KINDS:
+        raise ConfigError(f"no network {config.kind!r}", expected="one of " + ", ".join(KINDS))
+    if not config.hidden or min(config.hidden) < 1:
+        raise ConfigError(f"hidden is {config.hidden}", expected="widths from 1 on")
+    tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
+    needed = {layout.row_table or "jobs"}
+    if config.kind == "hosts":
+        needed = {"jobs", "nodes"}
+    if config.kind == "cross" and not tables - needed - {"globals"}:
+        needed = {*needed, "nodes"}
+    if config.kind != "mlp" and not needed <= tables:
+        raise ConfigError(
+            f"the network {config.kind!r} needs columns of {' and '.join(sorted(needed))}",
+            where=f"features of the seat {layout.seat}",
+            hint="add columns, or take the network mlp",
+        )
+    if config.kind == "hosts" and layout.row_table != "nodes":
+        raise ConfigError(
+            "the network 'hosts' scores nodes",
+            where=f"the seat {layout.seat}",
+            expected="the environment Place",
+        )
+    if config.kind in _ATTENDS and config.hidden[-1] % config.heads:
+        raise ConfigError(
+            f"{config.heads} heads do not divide a width of {config.hidden[-1]}",
+            expected="a last hidden width that is a multiple of heads",
+        )

@@ -1,0 +1,300 @@
+"""PPO: proximal policy optimisation with masked actions (Schulman et al. 2017).
+
+One iteration collects `rollout` steps of every environment, estimates advantages (GAE), and goes
+over them `epochs` times in minibatches. Actions that the mask forbids have probability 0 when they
+are drawn, in the ratio and in the entropy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
+from berthline.learn.masked import MaskedCategorical
+from berthline.learn.networks import Network, NetworkConfig, mlp
+from berthline.learn.random_state import generator_state, restore_generator
+from berthline.learn.running import RunningMoments
+from berthline.learn.schedules import factor
+
+if TYPE_CHECKING:
+    from berthline.learn.checkpoint import Checkpoint
+    from berthline.learn.environments import Environments
+
+
+class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of PPO.
+
+    Attributes:
+        rollout: steps of each environment in an iteration.
+        epochs: times that an iteration's steps are gone over.
+        minibatches: parts in which that is done.
+        learning_rate: of Adam.
+        learning_rate_schedule: see `schedules`.
+        discount: of rewards, per decision.
+        trace: lambda of GAE.
+        clip: how far the ratio of probabilities may move.
+        value_clip: how far values may move, in standard deviations of returns; None = freely.
+        value_weight: of the value loss.
+        entropy: weight of the entropy bonus.
+        entropy_schedule: see `schedules`.
+        max_gradient: norm at which gradients are cut.
+        target_kl: an iteration ends when the policy has moved this far, in nats; None = never.
+    """
+
+    rollout: int = 64
+    epochs: int = 4
+    minibatches: int = 8
+    learning_rate: float = 1e-3
+    learning_rate_schedule: str = "linear"
+    discount: float = 0.999
+    trace: float = 0.95
+    clip: float = 0.2
+    value_clip: float | None = None
+    value_weight: float = 0.5
+    entropy: float = 0.01
+    entropy_schedule: str = "linear"
+    max_gradient: float = 0.5
+    target_kl: float | None = 0.03
+
+
+class Critic(nn.Module):
+    """The value of a state, in standard deviations of returns."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.body = network.body
+        self.head = mlp((network.width, network.width, 1), last_gain=1.0)
+
+    def forward(self, flat: Tensor) -> Tensor:
+        """Return (batch,)."""
+        *_, summary = self.body(flat)
+        value: Tensor = self.head(summary).squeeze(-1)
+        return value
+
+
+class PPO:
+    """See the module.
+
+    Args:
+        envs: where to learn.
+        network: shape of the policy and of the critic, which share nothing.
+        config: settings.
+        seed: of weights and draws.
+    """
+
+    def __init__(
+        self, envs: Environments, network: NetworkConfig, config: PPOConfig, *, seed: int
+    ) -> None:
+        self.envs, self.config = envs, config
+        self.steps = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.policy = Network(envs.layout, network)
+            self.critic = Critic(Network(envs.layout, network))
+        self.generator = torch.Generator().manual_seed(seed)
+        self.optimizer = torch.optim.Adam(
+            [*self.policy.parameters(), *self.critic.parameters()],
+            lr=config.learning_rate,
+            eps=1e-5,
+            foreach=True,
+        )
+        self.returns = RunningMoments()
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Collect, learn, and return what is to be logged."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.learning_rate * factor(
+                self.config.learning_rate_schedule, progress
+            )
+        batch, log = self._collect()
+        log |= self._learn(
+            batch, self.config.entropy * factor(self.config.entropy_schedule, progress)
+        )
+        log["learning_rate"] = self.optimizer.param_groups[0]["lr"]
+        return log
+
+    @torch.no_grad()
+    def _collect(self) -> tuple[dict[str, Tensor], dict[str, float]]:
+        envs, length = self.envs, self.config.rollout
+        shape = (length, envs.num)
+        observations = torch.empty((*shape, envs.layout.size))
+        masks = torch.empty((*shape, envs.layout.actions), dtype=torch.bool)
+        actions = torch.empty(shape, dtype=torch.int64)
+        log_probs, rewards, values, ended = (torch.empty(shape) for _ in range(4))
+        finished: dict[str, list[float]] = {}
+        for t in range(length):
+            observations[t] = torch.from_numpy(envs.observations)
+            masks[t] = torch.from_numpy(envs.masks)
+            chances = self.choices(observations[t], masks[t])
+            actions[t] = chances.sample(self.generator)
+            log_probs[t] = chances.log_prob(actions[t])
+            reward, terminated, truncated = envs.step(actions[t].numpy())
+            rewards[t] = torch.from_numpy(reward)
+            over = np.flatnonzero(terminated | truncated)
+            ended[t] = torch.from_numpy(terminated | truncated)
+            if truncated.any():
+                # The episode goes on in truth; what it would still have brought is added.
+                cut = np.flatnonzero(truncated)
+                last = torch.from_numpy(envs.last_observations(cut))
+                rewards[t, cut] += self.config.discount * self._value(last)
+            if over.size:
+                for name, found in envs.scores(over).items():
+                    finished.setdefault(name, []).extend(found.tolist())
+        flat = observations.flatten(0, 1)
+        values = self._value(flat).view(shape)
+        following = torch.cat((values[1:], self._value(torch.from_numpy(envs.observations))[None]))
+        advantages = gae(rewards, values, following, ended, self.config.discount, self.config.trace)
+        returns = advantages + values
+        self.returns.update(returns)
+        self.steps += length * envs.num
+        batch = {
+            "observations": flat,
+            "masks": masks.flatten(0, 1),
+            "actions": actions.flatten(),
+            "log_probs": log_probs.flatten(),
+            "advantages": advantages.flatten(),
+            "values": self.returns.scale(values.flatten()),
+            "returns": self.returns.scale(returns.flatten()),
+        }
+        explained = 1 - (returns - values).var() / returns.var().clamp_min(1e-12)
+        log = {f"sched/{name}": float(np.mean(found)) for name, found in finished.items()}
+        if "return" in finished:
+            log["charts/episodic_return"] = log.pop("sched/return")
+            log["charts/episodic_length"] = log.pop("sched/length")
+        log["losses/explained_variance"] = float(explained)
+        return batch, log
+
+    def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
+        """Return the policy's distribution over actions."""
+        scores, _ = self.policy(observations)
+        return MaskedCategorical(scores.squeeze(-1), masks)
+
+    def _value(self, observations: Tensor) -> Tensor:
+        return self.returns.unscale(self.critic(observations))
+
+    def _learn(self, batch: dict[str, Tensor], entropy_weight: float) -> dict[str, float]:
+        config = self.config
+        size = len(batch["actions"])
+        part = max(1, size // config.minibatches)
+        logs: list[dict[str, float]] = []
+        epochs = 0
+        for _ in range(config.epochs):
+            order = torch.randperm(size, generator=self.generator)
+            for begin in range(0, size - part + 1, part):
+                chosen = order[begin : begin + part]
+                logs.append(
+                    self._update(
+                        {name: rows[chosen] for name, rows in batch.items()}, entropy_weight
+                    )
+                )
+            epochs += 1
+            newest = logs[-config.minibatches :]
+            moved = sum(log["losses/approx_kl"] for log in newest) / len(newest)
+            if config.target_kl is not None and moved > config.target_kl:
+                break
+        log = {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
+        log["losses/epochs"] = float(epochs)
+        return log
+
+    def _update(self, batch: dict[str, Tensor], entropy_weight: float) -> dict[str, float]:
+        config = self.config
+        chances = self.choices(batch["observations"], batch["masks"])
+        policy_loss, stats = policy_objective(
+            chances.log_prob(batch["actions"]), batch["log_probs"], batch["advantages"], config.clip
+        )
+        value_loss = value_objective(
+            self.critic(batch["observations"]), batch["values"], batch["returns"], config.value_clip
+        )
+        entropy = chances.entropy().mean()
+        loss = policy_loss + config.value_weight * value_loss - entropy_weight * entropy
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        norm = nn.utils.clip_grad_norm_(parameters, config.max_gradient)
+        self.optimizer.step()
+        return {
+            "losses/policy_loss": policy_loss.item(),
+            "losses/value_loss": value_loss.item(),
+            "losses/entropy": entropy.item(),
+            "losses/gradient_norm": norm.item(),
+            **stats,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what is to be saved."""
+        return {
+            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
+            **{f"critic.{name}": t for name, t in self.critic.state_dict().items()},
+            **optimizer_tensors("optimizer", self.optimizer),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the rest of it, as JSON."""
+        return {
+            "steps": self.steps,
+            "generator": generator_state(self.generator),
+            "returns": self.returns.state(),
+            "environments": self.envs.position(),
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        state = checkpoint.facts["state"]
+        self.policy.load_state_dict(checkpoint.part("policy"))
+        self.critic.load_state_dict(checkpoint.part("critic"))
+        restore_optimizer(checkpoint, "optimizer", self.optimizer)
+        self.steps = state["steps"]
+        restore_generator(self.generator, state["generator"])
+        self.returns = RunningMoments(**state["returns"])
+        self.envs.restore(state["environments"])
+
+
+def gae(
+    rewards: Tensor, values: Tensor, following: Tensor, ended: Tensor, discount: float, trace: float
+) -> Tensor:
+    """Return generalised advantage estimates (Schulman et al. 2016), all (time, envs).
+
+    A_t = delta_t + discount trace (1 - ended_t) A_(t+1), where
+    delta_t = reward_t + discount (1 - ended_t) following_t - value_t.
+    """
+    deltas = rewards + discount * (1 - ended) * following - values
+    advantages = torch.empty_like(deltas)
+    carried = torch.zeros_like(deltas[0])
+    for t in reversed(range(len(deltas))):
+        carried = deltas[t] + discount * trace * (1 - ended[t]) * carried
+        advantages[t] = carried
+    return advantages
+
+
+def policy_objective(
+    log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, clip: float
+) -> tuple[Tensor, dict[str, float]]:
+    """Return the clipped loss of the policy, and how far it has moved.
+
+    Formula: -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)), r the ratio of probabilities and A
+    the advantages brought to mean 0 and deviation 1.
+    """
+    scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    log_ratio = log_probs - old_log_probs
+    ratio = log_ratio.exp()
+    loss = -torch.minimum(ratio * scaled, ratio.clamp(1 - clip, 1 + clip) * scaled).mean()
+    with torch.no_grad():
+        stats = {
+            "losses/approx_kl": float(((ratio - 1) - log_ratio).mean()),
+            "losses/clipfrac": float(((ratio - 1).abs() > clip).float().mean()),
+        }
+    return loss, stats
+
+
+def value_objective(values: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:
+    """Return half the mean squared error, or with `clip` the larger of it and the clipped one."""
+    loss = (values - returns) ** 2
+    if clip is not None:
+        near = old + (values - old).clamp(-clip, clip)
+        loss = torch.maximum(loss, (near - returns) ** 2)
+    return loss.mean() / 2

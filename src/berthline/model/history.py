@@ -1,0 +1,62 @@
+"""History: what accounting recorded of jobs beyond what a simulation needs to know of them.
+
+When a job really started, on which nodes, and how important its scheduler held it. Simulations
+ignore all of it: it is there to be compared with them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+NOT_RECORDED = -1
+"""In a column of codes: nothing was recorded for the job."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class History:
+    """What was recorded of each job, in the workload's order; None = of no job.
+
+    Attributes:
+        start: when the job started, in seconds on the workload's clock; NaN = not recorded.
+        eligible: from when on it could have started (after what it depends on, say), on the same
+            clock; NaN = not recorded.
+        running: it still ran when the log was taken, so that its run time is that so far.
+        priority: what its scheduler made of it; larger goes first; NaN = not recorded.
+        nodes: index into `node_lists`; NOT_RECORDED = none.
+        node_lists: texts such as `gpu[01-04,7]`.
+        gpu_type: index into `gpu_type_names`, of the GPUs it got; NOT_RECORDED = none.
+        gpu_type_names: as the site spells them.
+    """
+
+    start: npt.NDArray[np.float64]  # (num_jobs,)
+    eligible: npt.NDArray[np.float64] | None = None  # (num_jobs,)
+    running: npt.NDArray[np.bool_] | None = None  # (num_jobs,)
+    priority: npt.NDArray[np.float64] | None = None  # (num_jobs,)
+    nodes: npt.NDArray[np.int32] | None = None  # (num_jobs,)
+    node_lists: tuple[str, ...] = ()
+    gpu_type: npt.NDArray[np.int32] | None = None  # (num_jobs,)
+    gpu_type_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, rows: npt.NDArray[Any] | slice, *, zero: float = 0.0) -> History:
+        """Return the history of some rows, or of all in another order.
+
+        Args:
+            rows: row numbers, a mask or a slice.
+            zero: the time that becomes 0.
+        """
+        columns: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value = value[rows]
+                if field.name in ("start", "eligible") and zero:
+                    value = value - zero
+            columns[field.name] = value
+        return History(**columns)

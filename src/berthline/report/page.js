@@ -1,0 +1,66 @@
+"use strict";
+// Sorting: a click on a column's head sorts its table, a second click the other way round.
+for (const button of document.querySelectorAll("thead button")) {
+  button.addEventListener("click", () => {
+    const head = button.closest("th");
+    const table = head.closest("table");
+    const column = head.cellIndex;
+    const rising = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+    const body = table.tBodies[0];
+    const rows = [...body.rows].sort((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      const order = x === "" ? 1 : y === "" ? -1
+        : isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+      return rising || x === "" || y === "" ? order : -order;
+    });
+    body.append(...rows);
+  });
+}
+
+// Interactive figures: the library is in this page, compressed. It is unpacked when the first
+// figure comes into view; until then, without it, and in print there is the picture.
+let library = null;
+function load() {
+  library ??= (async () => {
+    const packed = atob(document.getElementById("plotly").textContent.trim());
+    const bytes = new Uint8Array(packed.length);
+    for (let place = 0; place < packed.length; place++) bytes[place] = packed.charCodeAt(place);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    return window.Plotly;
+  })();
+  return library;
+}
+async function draw(figure) {
+  try {
+    const plotly = await load();
+    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const twin = figure.querySelector(".twin");
+    const height = spec.layout.height ?? 460;
+    twin.style.height = height + "px";
+    figure.classList.add("drawn");
+    await plotly.newPlot(twin, spec.data, { ...spec.layout, height },
+      { responsive: true, displaylogo: false });
+    document.documentElement.dataset.drawn = figure.id;
+  } catch (error) {
+    figure.classList.remove("drawn");
+    console.error(error);
+  }
+}
+const wide = window.matchMedia("(min-width: 40rem)").matches;
+if (document.getElementById("plotly") && window.DecompressionStream && wide) {
+  const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) {
+        watch.unobserve(entry.target);
+        draw(entry.target);
+      }
+    }
+  }, { rootMargin: "300px" });
+  for (const figure of document.querySelectorAll("figure[data-twin]")) watch.observe(figure);
+}

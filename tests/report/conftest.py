@@ -1,0 +1,78 @@
+"""Run directories for the tests of figures and pages: real runs of `berthline compare`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from berthline.cli.main import main
+from berthline.report.run_results import read_run_results
+
+SCHEDULERS = ("fcfs", "fcfs+easy", "sjf+easy", "sjf+easy@best-fit", "smallest-area+easy")
+HOSTILE = '"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'
+
+
+def compare(path, *more, workload="synthetic", schedulers=SCHEDULERS):
+    code = main(
+        ["compare", str(workload), "--schedulers", ",".join(schedulers), "--out", str(path), *more]
+    )
+    assert code == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def compared(tmp_path_factory):
+    """Five schedulers on six windows."""
+    return compare(
+        tmp_path_factory.mktemp("compared") / "run",
+        *("--windows", "6", "--jobs", "200", "--cluster", "uniform:3x8:V100"),
+    )
+
+
+@pytest.fixture(scope="session")
+def swept(tmp_path_factory):
+    """Two clusters at two loads: four cells."""
+    return compare(
+        tmp_path_factory.mktemp("swept") / "run",
+        *("--windows", "3", "--jobs", "80", "--loads", "0.6,0.9"),
+        *("--cluster", "uniform:2x8:V100,uniform:4x8:V100"),
+        schedulers=SCHEDULERS[:3],
+    )
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory):
+    """A workload whose name and users are markup, and a formula with a bracket of it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    generator = np.random.default_rng(1)
+    rows = ["submit,run,gpus,user"]
+    for job in range(120):
+        user = HOSTILE.replace('"', '""') + str(job % 7)
+        gpus = 2 ** int(generator.integers(0, 4))
+        rows.append(f'{20 * job},{int(generator.integers(60, 4000))},{gpus},"{user}"')
+    path = folder / "<b onclick=x>&amp;$x^2$.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return compare(
+        folder / "run",
+        *("--windows", "2", "--knowledge", "exact", "--cluster", "uniform:2x8:V100"),
+        workload=path,
+        schedulers=("fcfs", "[where(wait < 60, estimate, 1)]+skip"),
+    )
+
+
+@pytest.fixture(scope="session")
+def reported(compared):
+    """The report about the five schedulers; drawn once, because drawing takes seconds."""
+    mpl = pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
+    pytest.importorskip("plotly", reason="the extra 'report' is not installed")
+    from berthline.report.write_report import write_report
+
+    before = dict(mpl.rcParams)
+    report = write_report(compared)
+    assert dict(mpl.rcParams) == before
+    return report
+
+
+@pytest.fixture(scope="session")
+def run(compared):
+    return read_run_results(compared)
