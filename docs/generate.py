@@ -209,6 +209,15 @@ def reject_reasons() -> str:
     return table(("detail", "reason"), enumerate(REJECT_REASONS))
 
 
+def reason_codes() -> str:
+    """Return why a job may wait."""
+    from berthline.evaluate.reason_codes import MEANINGS
+
+    return table(
+        ("code", "meaning"), ((code(reason.value), text) for reason, text in MEANINGS.items())
+    )
+
+
 def formats() -> str:
     """Return the formats that can be read, with their options."""
     from berthline.traces.formats import FORMATS
@@ -407,6 +416,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "preempt reasons": preempt_reasons,
     "fallback reasons": fallback_reasons,
     "reject reasons": reject_reasons,
+    "reason codes": reason_codes,
     "formats": formats,
     "generators": generators,
     "dials": dials,
