@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo", "d3qn")
+ALGORITHMS = ("ppo", "d3qn", "sac")
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -52,5 +52,9 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.dqn import DQN, DQNConfig
 
         return DQN, DQNConfig
+    if name == "sac":
+        from berthline.learn.sac import SAC, SACConfig
+
+        return SAC, SACConfig
     what, expected, hint = unknown_name("algorithm", name, ALGORITHMS)
     raise ConfigError(what, expected=expected, hint=hint)
