@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo", "d3qn", "sac")
+ALGORITHMS = ("ppo", "d3qn", "sac", "meta-dqn")
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -33,6 +33,15 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
         return msgspec.convert(dict(given), kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"settings of {name}: {error}") from None
+
+
+def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """Return the options of the environments that an algorithm with these settings learns in."""
+    if name == "meta-dqn":
+        from berthline.learn.meta_dqn import environment_options
+
+        return environment_options(seat, options, config)
+    return dict(options)
 
 
 def make_algorithm(
@@ -56,5 +65,9 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.sac import SAC, SACConfig
 
         return SAC, SACConfig
+    if name == "meta-dqn":
+        from berthline.learn.meta_dqn import MetaDQN, MetaDQNConfig
+
+        return MetaDQN, MetaDQNConfig
     what, expected, hint = unknown_name("algorithm", name, ALGORITHMS)
     raise ConfigError(what, expected=expected, hint=hint)

@@ -165,6 +165,8 @@ class DQN:
         network: shape of the network.
         config: settings.
         seed: of weights and draws.
+        num_regimes: regimes that the network knows.
+        num_drawn_alike: regimes that the replay draws from alike.
     """
 
     def __init__(
@@ -175,7 +177,7 @@ class DQN:
         *,
         seed: int,
         num_regimes: int = 0,
-        balanced: bool = False,
+        num_drawn_alike: int = 1,
     ) -> None:
         self.config = config
         self.steps, self.updates = 0, 0
@@ -195,7 +197,7 @@ class DQN:
             discount=config.discount,
             n_step=config.n_step,
             exponent=config.priority_exponent,
-            num_regimes=num_regimes if balanced else 1,
+            num_regimes=num_drawn_alike,
         )
         parameters = [*self.q.parameters(), *(self.noise.parameters() if self.noise else ())]
         self.optimizer = torch.optim.Adam(
