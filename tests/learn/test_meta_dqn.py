@@ -13,7 +13,7 @@ from berthline.learn.meta_dqn import MetaDQN, MetaDQNConfig, RegimeFinder, envir
 from berthline.learn.networks import Network, NetworkConfig, Regimes
 
 OPTIONS = {"episode_jobs": 24, "load": (0.5, 3.0), "window": 8, "running_window": 4}
-SMALL = {"rollout": 4, "updates": 2, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
+SMALL = {"rollout": 4, "reuse": 2.0, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
 NETWORK = NetworkConfig(hidden=(8, 8))
 OFF = {
     "regime_embedding": False,
@@ -62,6 +62,11 @@ def test_options_are_only_changed_once():
     # What the reward has already counts as it was weighted.
     assert once["reward"]["energy"][1].startswith("5.0 * (")
     assert options_for("d3qn", "meta", given, config) == given
+    # Waits are learned where no reward is asked for.
+    waits = {**OPTIONS, "reward": "mean-wait-hours"}
+    assert options_for("sac", "pick", OPTIONS, None) == waits
+    assert options_for("d3qn", "preempt", OPTIONS, None) == OPTIONS
+    assert options_for("ppo", "pick", OPTIONS, None) == OPTIONS
 
 
 def test_centres_find_the_regimes():
@@ -88,7 +93,7 @@ def test_the_embedding_is_of_the_regime_and_is_saved_with_the_policy():
     algorithm = _fresh()
     for i in range(12):
         algorithm.iterate(i / 12)
-    regimes = algorithm.policy.regimes
+    regimes = algorithm.q.policy.regimes
     assert regimes is not None
     assert regimes.embedding.weight.abs().sum() > 0
     envs = algorithm.experience.envs

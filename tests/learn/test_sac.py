@@ -20,7 +20,7 @@ from berthline.learn.sac import (
 )
 
 OPTIONS = {"episode_jobs": 12, "load": 2.0, "window": 8, "running_window": 4, "max_steps": 25}
-SMALL = {"rollout": 4, "updates": 2, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
+SMALL = {"rollout": 4, "reuse": 2.0, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
 
 
 def _fresh(seed: int = 3) -> SAC:
@@ -85,13 +85,13 @@ def test_critics_learn_what_the_definition_says():
     goals = algorithm._goals(batch, torch.tensor(0.2))
     with torch.no_grad():
         q = [c(batch.following, batch.following_masks).means for c in algorithm.targets]
-        scores = algorithm.policy(batch.following)[0][..., 0]
+        scores = algorithm.actor(batch.following)[0][..., 0]
     assert (batch.discounts == 0).any()
     for i in range(128):
         allowed = batch.following_masks[i].nonzero()[:, 0]
         p = torch.softmax(scores[i, allowed], dim=0)
         lower = torch.minimum(q[0][i, allowed], q[1][i, allowed])
-        value = (p * (lower - 0.2 * p.log())).sum()
+        value = (p * (lower - 0.2 * p.log())).sum() - 0.2 * 0.98 * math.log(len(allowed))
         assert goals[i] == pytest.approx(float(batch.returns[i] + batch.discounts[i] * value), 1e-4)
 
 

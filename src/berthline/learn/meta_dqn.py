@@ -125,7 +125,7 @@ class MetaDQN(DQN):
             num_regimes=config.regimes if config.regime_embedding else 0,
             num_drawn_alike=config.regimes if config.balanced_replay else 1,
         )
-        self.regimes = self.policy.regimes
+        self.regimes = self.q.policy.regimes
         if self.regimes is None and config.balanced_replay:
             self.regimes = Regimes(envs.layout, config.regimes, 1)
         self.finder = None if self.regimes is None else RegimeFinder(self.regimes)
@@ -149,7 +149,7 @@ class MetaDQN(DQN):
     def tensors(self) -> dict[str, Tensor]:
         """Return what is to be saved."""
         found = super().tensors()
-        if self.regimes is not None and self.policy.regimes is None:
+        if self.regimes is not None and self.q.policy.regimes is None:
             found |= {f"regimes.{name}": t for name, t in self.regimes.state_dict().items()}
         return found
 
@@ -160,7 +160,7 @@ class MetaDQN(DQN):
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint."""
         super().restore(checkpoint)
-        if self.regimes is not None and self.policy.regimes is None:
+        if self.regimes is not None and self.q.policy.regimes is None:
             self.regimes.load_state_dict(checkpoint.part("regimes"))
         if self.finder is not None:
             self.finder.restore(checkpoint.facts["state"]["finder"])

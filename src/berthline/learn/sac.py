@@ -1,10 +1,13 @@
 """SAC: soft actor-critic for discrete actions (Christodoulou 2019), with masked actions.
 
-One iteration steps every environment `rollout` times and learns from `updates` batches of the
-replay. Two critics value actions, the lower value counts. The temperature, the price of a nat of
-entropy, moves until the policy has the entropy that is asked for: in each state a share of what its
-number of allowed actions makes possible, 0 where only one is allowed. Forbidden actions have
-probability 0, and are left out of every sum.
+One iteration steps every environment `rollout` times and learns from batches of the replay. Two
+critics value actions, the lower value counts. The temperature, the price of a nat of entropy, moves
+until the policy has the entropy that is asked for: in each state a share of what its number of
+allowed actions makes possible, 0 where only one is allowed. Only what is above that is paid for, as
+the Lagrangian of that constraint says: otherwise states with many actions would be worth something
+by themselves, and jobs would be left waiting to be chosen from. Forbidden actions have probability
+0, and are left out of every sum. The policy is an average of the actor over time, which is steadier
+than the actor itself.
 """
 
 from __future__ import annotations
@@ -35,32 +38,34 @@ class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         rollout: steps of each environment in an iteration.
-        updates: batches learned from in an iteration.
+        reuse: how often a step is learned from, on average.
         batch: transitions of a batch.
         capacity: states of the replay.
         warmup: steps before learning begins.
-        learning_rate: of Adam, for the policy and the critics.
+        learning_rate: of Adam, for the actor and the critics.
         learning_rate_schedule: see `schedules`.
         max_gradient: norm at which gradients are cut.
         discount: of rewards, per decision.
         n_step: steps of a transition.
         target_rate: how far the critics' targets follow them in each update.
+        average_rate: how far the policy, an average over time, follows the actor in each update.
         temperature: at first; returns have a size of about 1.
         temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
         entropy: the policy's, as a share of the logarithm of the number of allowed actions.
     """
 
     rollout: int = 4
-    updates: int = 4
-    batch: int = 256
+    reuse: float = 2.0
+    batch: int = 128
     capacity: int = 50_000
     warmup: int = 5_000
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
     max_gradient: float = 10.0
-    discount: float = 0.99
-    n_step: int = 5
-    target_rate: float = 0.01
+    discount: float = 0.995
+    n_step: int = 10
+    target_rate: float = 0.005
+    average_rate: float = 0.005
     temperature: float = 0.01
     temperature_rate: float = 3e-3
     entropy: float = 0.98
@@ -71,7 +76,7 @@ class SAC:
 
     Args:
         envs: where to learn.
-        network: shape of the policy and of the critics, which share nothing.
+        network: shape of the actor and of the critics, which share nothing.
         config: settings.
         seed: of weights and draws.
     """
@@ -83,10 +88,11 @@ class SAC:
         self.steps, self.updates = 0, 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.policy = Network(envs.layout, network)
+            self.actor = Network(envs.layout, network)
             self.critics = nn.ModuleList(
                 QNetwork(Network(envs.layout, network), dueling=True) for _ in range(2)
             )
+        self.policy = copy.deepcopy(self.actor).requires_grad_(requires_grad=False)
         self.targets = copy.deepcopy(self.critics).requires_grad_(requires_grad=False)
         self.log_temperature = torch.tensor(config.temperature).log().requires_grad_()
         self.generator = torch.Generator().manual_seed(seed)
@@ -96,7 +102,7 @@ class SAC:
         self.optimizers = {
             name: torch.optim.Adam(parameters, lr=rate, eps=1e-5, foreach=True)
             for name, parameters, rate in (
-                ("policy_optimizer", list(self.policy.parameters()), config.learning_rate),
+                ("actor_optimizer", list(self.actor.parameters()), config.learning_rate),
                 ("critics_optimizer", list(self.critics.parameters()), config.learning_rate),
                 ("temperature_optimizer", [self.log_temperature], config.temperature_rate),
             )
@@ -109,9 +115,13 @@ class SAC:
             config.rollout,
             lambda seen, masks: self.choices(seen, masks).sample(self.generator),
         )
-        self.steps += config.rollout * self.experience.envs.num
+        fresh = config.rollout * self.experience.envs.num
+        self.steps += fresh
         if self.steps < config.warmup:
             return log
+        if self.updates == 0:
+            # The policy may have been given another beginning meanwhile.
+            self.actor.load_state_dict(self.policy.state_dict())
         rate = factor(config.learning_rate_schedule, progress)
         for name, optimizer in self.optimizers.items():
             base = (
@@ -119,14 +129,15 @@ class SAC:
             )
             for group in optimizer.param_groups:
                 group["lr"] = base * rate
-        logs = [self._update() for _ in range(config.updates)]
+        updates = max(1, round(config.reuse * fresh / config.batch))
+        logs = [self._update() for _ in range(updates)]
         log |= {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
         log["learning_rate"] = config.learning_rate * rate
         return log
 
     def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
-        """Return the policy's distribution over actions."""
-        scores, _ = self.policy(observations)
+        """Return the actor's distribution over actions."""
+        scores, _ = self.actor(observations)
         return MaskedCategorical(scores.squeeze(-1), masks)
 
     def _update(self) -> dict[str, float]:
@@ -140,7 +151,7 @@ class SAC:
         chances = self.choices(batch.observations, batch.masks)
         lower = torch.minimum(values[0], values[1]).detach()
         policy_loss = policy_objective(chances, lower, temperature)
-        norm = self._step("policy_optimizer", policy_loss)
+        norm = self._step("actor_optimizer", policy_loss)
         entropy = chances.entropy().detach()
         temperature_loss = temperature_objective(
             self.log_temperature, entropy, config.entropy * log_allowed(batch.masks)
@@ -148,6 +159,7 @@ class SAC:
         if config.temperature_rate:
             self._step("temperature_optimizer", temperature_loss)
         follow(self.targets, self.critics, config.target_rate)
+        follow(self.policy, self.actor, config.average_rate)
         self.updates += 1
         return {
             "losses/qf1_values": taken(values[0], batch.actions).mean().item(),
@@ -169,7 +181,8 @@ class SAC:
             critic(batch.following, batch.following_masks).means for critic in self.targets
         )
         value = soft_value(chances, torch.minimum(first, second), temperature)
-        return batch.returns + batch.discounts * value
+        wanted = self.config.entropy * log_allowed(batch.following_masks)
+        return batch.returns + batch.discounts * (value - temperature * wanted)
 
     def _step(self, name: str, loss: Tensor) -> float:
         optimizer = self.optimizers[name]
@@ -185,6 +198,7 @@ class SAC:
         found = {
             "temperature.log": self.log_temperature,
             **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
+            **{f"actor.{name}": t for name, t in self.actor.state_dict().items()},
             **{f"critics.{name}": t for name, t in self.critics.state_dict().items()},
             **{f"targets.{name}": t for name, t in self.targets.state_dict().items()},
             **self.experience.tensors(),
@@ -206,6 +220,7 @@ class SAC:
         """Go on from a checkpoint."""
         state = checkpoint.facts["state"]
         self.policy.load_state_dict(checkpoint.part("policy"))
+        self.actor.load_state_dict(checkpoint.part("actor"))
         self.critics.load_state_dict(checkpoint.part("critics"))
         self.targets.load_state_dict(checkpoint.part("targets"))
         with torch.no_grad():
