@@ -231,9 +231,11 @@ class Trainer:
                 "against": self._against,
             },
         }
-        checkpoint.save(
-            self.path / "checkpoints", kind, self.algorithm.steps, self.algorithm.tensors(), facts
-        )
+        tensors = self.algorithm.tensors()
+        if kind == "best":
+            # Nobody goes on from it, and a replay is a hundred times as large as a policy.
+            tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
+        checkpoint.save(self.path / "checkpoints", kind, self.algorithm.steps, tensors, facts)
 
     def _resume(self, directory: Path) -> None:
         found = checkpoint.find(directory, "last")
