@@ -18,7 +18,7 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  whatif_fidelity
+  common_workload whatif_fidelity
 RESULTS_ARGS ?=
 
 VENV := .venv
@@ -80,7 +80,7 @@ bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
 .PHONY: results
-results: $(STAMPS)/package ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
+results: $(STAMPS)/package $(STAMPS)/report ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
 	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done
 
 .PHONY: docs

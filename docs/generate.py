@@ -209,6 +209,15 @@ def reject_reasons() -> str:
     return table(("detail", "reason"), enumerate(REJECT_REASONS))
 
 
+def reason_codes() -> str:
+    """Return why a job may wait."""
+    from berthline.evaluate.reason_codes import MEANINGS
+
+    return table(
+        ("code", "meaning"), ((code(reason.value), text) for reason, text in MEANINGS.items())
+    )
+
+
 def formats() -> str:
     """Return the formats that can be read, with their options."""
     from berthline.traces.formats import FORMATS
@@ -348,8 +357,12 @@ def verb_help(verb: str) -> str:
 
 
 def verbs() -> str:
-    """Return a section for every verb."""
-    return "\n\n".join(f"## {verb}\n\n{verb_help(verb)}" for verb in VERBS)
+    """Return a section for every verb, and for the forms of `report`."""
+    from berthline.cli.report import PARTS as REPORT_PARTS
+
+    forms = {"report": ["report", *(f"report {part}" for part in REPORT_PARTS)]}
+    every = [name for verb in VERBS for name in forms.get(verb, [verb])]
+    return "\n\n".join(f"## {name}\n\n{verb_help(name)}" for name in every)
 
 
 def verbs_of_traces() -> str:
@@ -361,10 +374,22 @@ def verbs_of_traces() -> str:
     )
 
 
+def figures() -> str:
+    """Return the kinds of figures that a report can have."""
+    from berthline.report.kinds import KINDS
+
+    return table(
+        ("name", "shows", "how to read it"),
+        ((code(name), kind.title, kind.reading) for name, kind in KINDS.items()),
+    )
+
+
 def demo() -> str:
     """Return the demo's values and verdict; what is left out is marked by dots."""
     with tempfile.TemporaryDirectory() as folder:
-        printed = output_of("demo", "--out", f"{folder}/demo", columns=DEMO_COLUMNS)
+        printed = output_of(
+            "demo", "--tables-only", "--out", f"{folder}/demo", columns=DEMO_COLUMNS
+        )
     values, _, rest = printed.partition("\nagainst fcfs")
     verdict, _, _ = rest[rest.index("Verdict:") :].partition("\n\n")
     kept = [line.rstrip() for line in values.rstrip().splitlines()]
@@ -391,12 +416,14 @@ PARTS: dict[str, Callable[[], str]] = {
     "preempt reasons": preempt_reasons,
     "fallback reasons": fallback_reasons,
     "reject reasons": reject_reasons,
+    "reason codes": reason_codes,
     "formats": formats,
     "generators": generators,
     "dials": dials,
     "presets": presets,
     "GPU types": gpu_types,
     "demo": demo,
+    "figures": figures,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,

@@ -5,6 +5,8 @@ import json
 import polars as pl
 import pytest
 
+from berthline.report.kinds import KINDS
+
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 
 
@@ -14,6 +16,20 @@ def directory(run, tmp_path):
     arguments = ("--schedulers", "fcfs,sjf+easy", "--windows", "3", "--jobs", "60")
     assert run("compare", "synthetic", *arguments, "--out", str(out)).code == 0
     return out
+
+
+@pytest.mark.parametrize("form", ["figures", "curve"])
+def test_help_of_the_other_forms(run, form):
+    outcome = run("report", form, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert f"\n  berthline report {form} " in outcome.out
+    _usage, *rest = outcome.out.splitlines()
+    assert max(map(len, rest)) <= 80
+
+
+def test_help_names_every_kind_of_figure(run):
+    words = run("report", "figures", "--help").out.replace(",", " ").replace(".", " ").split()
+    assert set(KINDS) <= set(words)
 
 
 class TestPage:

@@ -39,6 +39,8 @@ def playground(tmp_path, monkeypatch):
     for name in ("my.toml", "cluster.toml"):
         (tmp_path / name).write_text(CLUSTER)
     (tmp_path / "week.sacct").write_text(accounting())
+    for name in ("progress.csv", "ppo-1.csv", "ppo-2.csv"):
+        (tmp_path / name).write_text("step,jct_mean\n0,900\n100,700\n200,650\n")
     for name, text in files().items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)

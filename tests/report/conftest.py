@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.report.compared_runs import HOSTILE, SCHEDULERS, compare
 
-from berthline.cli.main import main
 from berthline.report.run_results import read_run_results
-
-SCHEDULERS = ("fcfs", "fcfs+easy", "sjf+easy", "sjf+easy@best-fit", "smallest-area+easy")
-HOSTILE = '"><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'
-
-
-def compare(path, *more, workload="synthetic", schedulers=SCHEDULERS):
-    code = main(
-        ["compare", str(workload), "--schedulers", ",".join(schedulers), "--out", str(path), *more]
-    )
-    assert code == 0
-    return path
 
 
 @pytest.fixture(scope="session")

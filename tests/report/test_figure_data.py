@@ -7,6 +7,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from tests.report.compared_runs import compare
 
 import berthline as bl
 from berthline.evaluate.statistics import paired_ratio
@@ -28,6 +29,7 @@ from berthline.report import (
 )
 from berthline.report.lineup import line_up, short_names
 from berthline.report.run_results import NotShown, read_run_results
+from berthline.report.verdict import in_words
 
 
 @pytest.fixture(scope="module")
@@ -272,3 +274,30 @@ def test_short_names_differ():
     names = short_names(long)
     assert len(set(names.values())) == 5
     assert all(len(name) <= 40 for name in names.values())
+
+
+def test_ratios_are_those_of_the_summary(run, tmp_path):
+    """Over windows, and over the blocks of a continuous run."""
+    blocks = compare(
+        tmp_path / "run", "--continuous", "--jobs", "400", "--cluster", "uniform:2x8:V100",
+        schedulers=("fcfs", "sjf+easy"),
+    )  # fmt: skip
+    for results in (run, read_run_results(blocks)):
+        for name in results.schedulers:
+            judged = results.result(name)["against_baseline"]
+            for metric, told in judged.items():
+                if name == results.baseline:
+                    continue
+                found = results.ratio(name, results.baseline, metric)
+                for key in ("ratio", "low", "high"):  # no interval over a single window
+                    expected = told[key] if told[key] is None else pytest.approx(told[key])
+                    assert getattr(found, key) == expected
+                if told["verdict"] != "trades JCT for slowdown":
+                    assert in_words(results, name, results.baseline, metric) == told["verdict"]
+
+
+def test_bound(run):
+    bounds = [bound["mean"] for bound in run.first["bounds"]]
+    assert oracle_gap.mean_bound(run) == pytest.approx(np.mean(bounds))
+    gaps = oracle_gap.data(run)
+    assert (gaps["gap_to_bound"] >= 0).all()

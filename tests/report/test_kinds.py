@@ -6,12 +6,11 @@ import json
 
 import polars as pl
 import pytest
+from tests.report.compared_runs import compare
 
 from berthline.cli.main import main
 from berthline.report.kinds import KINDS, draw_all
 from berthline.report.run_results import read_run_results
-
-from .conftest import compare
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 

@@ -9,15 +9,14 @@ import json
 import shutil
 
 import pytest
+from tests.report import chromium
+from tests.report.compared_runs import HOSTILE, SCHEDULERS, compare
 
 from berthline.report import write_report as writing
 from berthline.report.page import page
 from berthline.report.run_results import read_run_results
 from berthline.report.verdict import cautions, sentences
 from berthline.report.write_report import write_report
-
-from . import chromium
-from .conftest import HOSTILE, SCHEDULERS, compare
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 pytest.importorskip("plotly", reason="the extra 'report' is not installed")
@@ -114,6 +113,31 @@ def test_verdict(run):
 def test_cautions(tmp_path):
     out = compare(tmp_path / "run", "--jobs", "40", schedulers=SCHEDULERS[:2])
     assert any("One window has no interval" in text for text in cautions(read_run_results(out)))
+
+
+@pytest.mark.parametrize("names", [("sjf+easy", "fcfs"), ("fcfs",), ("fcfs", "fcfs+skip")])
+def test_whoever_is_best(tmp_path, names):
+    """Also the baseline itself, nobody else, or all alike."""
+    out = compare(
+        tmp_path / "run", "--jobs", "60", "--windows", "3", "--load", "0.3", schedulers=names
+    )
+    run = read_run_results(out)
+    text = page(run, [])
+    Reader(text)
+    if len(names) == 1:
+        assert sentences(run)[0].startswith("One scheduler ran, fcfs")
+    elif run.ranked("jct_mean")[0] == names[0]:
+        assert sentences(run)[0].startswith(f"The baseline itself, {names[0]}")
+
+
+def test_several_cells_have_a_table(swept):
+    run = read_run_results(swept)
+    read = Reader(page(run, []))
+    ids = [attributes["id"] for tag, attributes in read.elements if tag == "section"]
+    assert ids[2] == "cells"
+    words = " ".join(read.words)
+    assert "uniform:2x8:V100, load 0.9" in words
+    assert "All 4 cells, 12 windows" in words
 
 
 def test_hostile_texts_are_texts(hostile_page):

@@ -47,8 +47,9 @@ SETTINGS = ("estimate_error=1",)
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compare eleven schedulers on the same synthetic jobs and say which does best.
 
-    Takes less than a minute, and needs no files, network or GPU. It ends with a report: a page
-    with verdict, tables and figures, which any browser opens.
+    Takes less than a minute, and needs no files, network or GPU.
+
+    It ends with a report: one page with verdict, tables and figures.
 
     Example:
       berthline demo

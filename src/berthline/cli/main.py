@@ -16,6 +16,8 @@ VERBS: dict[str, str] = {
     "eval": "judge a scheduler on windows that nobody has chosen anything on",
     "report": "write a page with verdict, tables and figures about a run",
     "whatif": "say what other schedulers would have done to a week of your log",
+    "explain": "say why a job waited, and what would have helped",
+    "export": "write a run for Perfetto, Batsim or as SWF",
     "traces": "list, fetch, look at, check, convert and split traces",
     "policies": "list what schedulers are made of, and the conditions of clusters",
     "bench": "measure how many jobs per second the simulator does here",

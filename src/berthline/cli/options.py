@@ -37,6 +37,9 @@ _TAKE_MINUS = ("--order", "--gate")
 _REPEATED = ("--set", "--condition")
 """Options that take one KEY=VALUE, or several one after another."""
 
+_POSITIONAL = ("what", "job", "workload", "run")
+"""Fields that are no options but arguments, by their place."""
+
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -325,17 +328,24 @@ def _validated(options: _Options) -> _Options:
         raise ConfigError(f"{flag} is {value!r}", expected=expected.replace("`", "")) from None
 
 
-def command_line(verb: str, options: msgspec.Struct) -> str:
-    """Return the command that gives the same numbers again, with what matters written out."""
-    words = ["berthline", verb]
-    written_out = ("cluster", "scheduler", "knowledge", "seed")
+def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -> str:
+    """Return the command that gives the same numbers again, with what matters written out.
+
+    Args:
+        verb: the verb.
+        options: its options.
+        briefly: leave out everything that is as if it were not given.
+    """
+    places: list[str] = []
+    words: list[str] = []
+    written_out = () if briefly else ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
         if field.name in ("json", "out", "force", "resume", "workers"):
             continue
-        if field.name in ("workload", "run") and field.required:
-            words += [value] if isinstance(value, str) else value
-        elif value != field.default or (field.name in written_out and value is not None):
+        if field.name in _POSITIONAL and field.required:
+            places += [value] if isinstance(value, str) else value
+        elif value != field.default or (field.name in written_out and value not in ("", None)):
             flag = f"--{field.encode_name.replace('_', '-')}"
             if isinstance(value, bool):
                 words += [flag] if value else []
@@ -343,4 +353,4 @@ def command_line(verb: str, options: msgspec.Struct) -> str:
                 words += [word for item in value for word in (flag, item)]
             else:
                 words += [flag, str(value)]
-    return shlex.join(words)
+    return shlex.join(["berthline", *verb.split(), *places, *words])

@@ -21,18 +21,19 @@ RunPath = Annotated[
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write report.html and figures into a run directory, and print where they are.
+    """Write report.html and figures into a run directory, and say where they are.
 
-    The page needs no other file and no network: verdict first, then tables with intervals, tails,
-    figures, where each scheduler loses, settings, hashes and the command. The numbers behind every
-    figure are beside it as CSV. Figures need the extra `report`.
+    The page needs no other file and no network, and begins with the verdict.
 
-    Two more forms: berthline report figures DIR writes figures alone, for a paper; berthline report
-    curve FILE.csv ... draws training curves. Both have a --help.
+    The numbers behind every figure are beside it as CSV.
+
+    berthline report figures DIR writes figures alone, for a paper.
+
+    berthline report curve FILE.csv ... draws training curves.
 
     Examples:
-      berthline report runs/demo
-      berthline report figures runs/demo --only cdf,gantt --format pdf
+      berthline report runs/compare
+      berthline report figures runs/compare --only cdf,gantt --format pdf
       berthline report curve ppo-1.csv ppo-2.csv --y jct_mean --out curve.png
     """
 

@@ -16,12 +16,13 @@ from berthline.errors import ConfigError
 class ReportCurve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Draw a column of CSV files against another: one curve for each file.
 
-    Files that differ only in a number at the end of their names, or rows that differ in a column
-    `seed`, are seeds of one curve: the mean is drawn, with a band over all of them.
+    Files that differ only in a number at the end are seeds of one curve.
+
+    So are rows that differ in a column seed; the band is over all of them.
 
     Examples:
       berthline report curve progress.csv
-      berthline report curve ppo-1.csv ppo-2.csv --x step --y jct_mean --out curve.pdf
+      berthline report curve ppo-1.csv ppo-2.csv --y jct_mean --out curve.pdf
     """
 
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE.csv")]

@@ -19,12 +19,13 @@ FORMATS = ("png", "svg", "pdf")
 class ReportFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write figures of a run, and the numbers behind each as CSV, without the page.
 
-    Kinds: ratios, cdf, timeline, gantt, gantt-difference, sizes, priorities, users, pools,
-    fairness, oracle, profile, load, gpus, radar, ablation.
+    Kinds: ratios, cdf, timeline, gantt, gantt-difference, sizes, priorities, users,
+
+    pools, fairness, oracle, profile, load, gpus, radar, ablation.
 
     Examples:
-      berthline report figures runs/demo
-      berthline report figures runs/demo --only cdf,gantt --format pdf --out paper
+      berthline report figures runs/compare --only cdf,sizes
+      berthline report figures runs/compare --only gantt --format pdf --out paper
     """
 
     directory: RunPath

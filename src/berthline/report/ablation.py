@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import BerthlineError
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.evaluate.statistics import verdict
 from berthline.report.axes import in_style, new_figure, ratio_axis
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
+from berthline.report.run_results import METRICS, NotShown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -25,6 +25,18 @@ DURATIONS = (
 )
 """Where a logarithmic axis of time has its marks."""
 
+TWIN_DURATIONS = (
+    (1.0, "1 s"),
+    (60.0, "1 min"),
+    (600.0, "10 min"),
+    (3600.0, "1 h"),
+    (21_600.0, "6 h"),
+    (86_400.0, "1 d"),
+    (604_800.0, "1 wk"),
+    (6_048_000.0, "10 wk"),
+)
+"""The same inside a page, where panels are narrower."""
+
 FINE_DURATIONS = tuple(
     (count * unit, f"{count} {name}")
     for unit, name, counts in (
@@ -191,7 +203,7 @@ def twin_layout(**more: Any) -> dict[str, Any]:
         "hoverlabel": {"namelength": -1},
         "legend": {
             "orientation": "h",
-            "y": -0.22,
+            "y": -0.3,
             "x": 0,
             "font": {"size": 12},
             "traceorder": "reversed",
@@ -205,8 +217,9 @@ def twin_duration_axis(title: str, **more: Any) -> dict[str, Any]:
     return {
         "type": "log",
         "title": {"text": title},
-        "tickvals": [at for at, _ in DURATIONS],
-        "ticktext": [text for _, text in DURATIONS],
+        "tickvals": [at for at, _ in TWIN_DURATIONS],
+        "ticktext": [text for _, text in TWIN_DURATIONS],
+        "tickangle": 0,
         "gridcolor": "#E3E3E3",
         **more,
     }

@@ -145,6 +145,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     return {
         "data": traces,
         "layout": twin_layout(
+            height=540,
             xaxis=twin_duration_axis("JCT up to", domain=[0, 0.3]),
             xaxis2=twin_duration_axis("wait up to", domain=[0.34, 0.64]),
             xaxis3=twin_duration_axis("JCT longer than", domain=[0.71, 1], anchor="y3"),

@@ -81,7 +81,7 @@ def short_names(schedulers: Sequence[str], longest: int = LONGEST_NAME) -> dict[
 
     Example:
         >>> list(short_names(["sjf", "[estimate * sqrt(gpus) + 3 * wait]+easy"], 30).values())
-        ['sjf', '[estimate * sqrt(gpus …]+easy']
+        ['sjf', '[estimate * sqrt(gpus) …]+easy']
     """
     names: dict[str, str] = {}
     for text in schedulers:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.evaluate.groups import SIZES
 from berthline.evaluate.statistics import paired_ratio
 from berthline.report.by_group import size_class
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
+from berthline.report.run_results import METRICS, NotShown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
+    from berthline.evaluate.statistics import Ratio
     from berthline.report.run_results import RunResults
 
 GROUPINGS = ("size", "priority", "user", "pool")
@@ -22,6 +24,7 @@ MOST_GROUPS = 32
 TOLERANCE = 1.02
 """With one window there is no interval: a ratio below this is not named."""
 RESAMPLES = 2000
+_HIGHER = [METRICS[metric] for metric in HIGHER_IS_BETTER]
 
 
 def data(run: RunResults) -> pl.DataFrame:
@@ -63,14 +66,14 @@ def _metric_losses(run: RunResults) -> Iterator[tuple[Any, ...]]:
     for name in run.schedulers:
         for other in opponents(run, name):
             for metric, words in METRICS.items():
-                ours, theirs = run.values(name, metric), run.values(other, metric)
-                if metric in HIGHER_IS_BETTER:
-                    ours, theirs = theirs, ours
-                if found := _loss(ours, theirs, int(run.first["seed"])):
+                sides = (other, name) if metric in HIGHER_IS_BETTER else (name, other)
+                if found := _if_worse(run.ratio(*sides, metric)):
                     yield (name, other, "metric", words, None, *found)
 
 
 def _window_losses(run: RunResults) -> Iterator[tuple[Any, ...]]:
+    if run.windows == 1:
+        return
     for name in run.schedulers:
         for other in opponents(run, name):
             pairs = zip(run.values(name, "jct_mean"), run.values(other, "jct_mean"), strict=True)
@@ -120,9 +123,20 @@ def _loss(
     quick = paired_ratio(ours, theirs, resamples=1)
     if quick.ratio is None or quick.ratio <= 1:
         return None
-    if len(ours) == 1:
-        return (quick.ratio, None, None) if quick.ratio > TOLERANCE else None
-    found = paired_ratio(ours, theirs, seed=seed, resamples=RESAMPLES)
-    if found.ratio is None or found.low is None or found.low <= 1:
+    return _if_worse(paired_ratio(ours, theirs, seed=seed, resamples=RESAMPLES))
+
+
+def _if_worse(found: Ratio) -> tuple[float, float | None, float | None] | None:
+    """Return a ratio with its interval if all of that is above 1, else None."""
+    if found.ratio is None:
         return None
-    return found.ratio, found.low, found.high
+    worse = found.ratio > TOLERANCE if found.low is None else found.low > 1
+    return (found.ratio, found.low, found.high) if worse else None
+
+
+def as_seen(row: dict[str, Any]) -> tuple[float, float | None, float | None]:
+    """Return ratio, low and high of a loss as people see it: of utilisation, below 1."""
+    ratio, low, high = row["ratio"], row["low"], row["high"]
+    if row["kind"] != "metric" or row["where"] not in _HIGHER:
+        return ratio, low, high
+    return 1 / ratio, None if high is None else 1 / high, None if low is None else 1 / low

@@ -56,9 +56,9 @@ def data(run: RunResults) -> pl.DataFrame:
 
 def mean_bound(run: RunResults) -> float | None:
     """Return the lower bound on mean JCT, averaged over windows; None where the run has none."""
-    bounds = run.first.get("bounds") or {}
-    per_window = bounds.get("jct_mean") if isinstance(bounds, dict) else None
-    return mean([float(value) for value in per_window]) if per_window else None
+    bounds = run.first.get("bounds") or []
+    found = mean([float(bound["mean"]) for bound in bounds if bound["mean"] is not None])
+    return found if found > 0 else None
 
 
 def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
@@ -73,6 +73,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     figure = new_figure(9.5, 1.4 + 0.3 * len(names))
     axes = figure.subplots()
     places = range(len(names))
+    end = 1.5 * float(values.max())
     axes.barh(places, values, color=[lineup.looks[n].colour for n in names], height=0.62, alpha=0.9)
     for place, (value, oracle, gap) in enumerate(
         zip(values, frame["gap_to_oracle"], frame["gap_to_bound"], strict=True)
@@ -87,14 +88,14 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         axes.text(
             bound / 3600,
             -0.75,
-            f"no schedule is below {duration(bound)} ",
-            ha="right" if bound / 3600 > 0.5 * values[0] else "left",
+            f" no schedule is below {duration(bound)} ",
+            ha="right" if bound / 3600 > 0.3 * end else "left",
             color="#00684C",
             fontsize=8.5,
         )
     axes.set_yticks(places, [lineup.names[name] for name in names])
     axes.set_ylim(len(names) - 0.4, -1.15)
-    axes.set_xlim(0, 1.5 * float(values.max()))
+    axes.set_xlim(0, end)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("mean JCT, hours")
     axes.set_title("Mean JCT, and what it is above the best in hindsight")

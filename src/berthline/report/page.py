@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.report import losses, verdict
 from berthline.report.kinds import KINDS, Drawn
-from berthline.report.page_tables import cells_table, losses_table, tails_table, values_table
+from berthline.report.page_tables import (
+    cells_table,
+    losses_table,
+    overall_table,
+    tails_table,
+    values_table,
+)
 from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
@@ -58,7 +64,7 @@ def page(run: RunResults, figures: Sequence[Drawn], *, with_twins: bool = True) 
     sections = {
         "verdict": ("Verdict", _verdict(run)),
         "table": ("Values and intervals", values_table(run)),
-        "cells": ("Cells", cells_table(run) if len(run.cells) > 1 else ""),
+        "cells": ("Cells", cells_table(run) + overall_table(run) if len(run.cells) > 1 else ""),
         "tails": ("Tails", tails_table(run)),
         "figures": (
             "Figures",

@@ -6,10 +6,12 @@ import html
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.report.axes import duration
+from berthline.report.losses import as_seen
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.radar import cell_name
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
+from berthline.report.run_results import METRICS, mean
 from berthline.report.verdict import equals_of, in_words
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 MOST_LOSSES = 6
+FACTOR = 3
+"""From this ratio on, a factor says more than a percentage."""
+OVERALL = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 
 
 class Entry(NamedTuple):
@@ -35,8 +40,12 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence
 
     Entries hold HTML: whoever makes one escapes what comes from outside.
     """
+    rows = list(rows)
+    kinds = [entry.kind for entry in rows[0][1]]
     lines = [f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>']
-    lines += [f'<th scope="col"><button type="button">{head}</button></th>' for head in heads]
+    for head, kind in zip(heads, kinds, strict=True):
+        words = ' class="words"' if kind == "words" else ""
+        lines.append(f'<th scope="col"{words}><button type="button">{head}</button></th>')
     lines.append("</tr></thead><tbody>")
     for row_class, entries in rows:
         lines.append(f'<tr class="{row_class}">' if row_class else "<tr>")
@@ -165,19 +174,48 @@ def cells_table(run: RunResults) -> str:
     return table("Every workload, cluster and load on its own.", heads, rows)
 
 
+def overall_table(run: RunResults) -> str:
+    """Return what all cells say together; empty where the run does not say."""
+    rows = []
+    for result in run.overall.get("schedulers") or []:
+        name = str(result["scheduler"])
+        entries = [Entry(f"<code>{html.escape(name)}</code>", name)]
+        entries += [_interval(result["ratio"].get(metric), "ratio") for metric in OVERALL]
+        entries.append(_interval(result["improvement"].get("jct_mean"), "share"))
+        rows.append(("baseline" if name == run.baseline else "", entries))
+    if not rows:
+        return ""
+    heads = ["scheduler", *(f"{METRICS[metric]}, change" for metric in OVERALL)]
+    note = (
+        f"All {run.overall['cells']} cells, {run.overall['windows']} windows: interquartile mean "
+        f"of the ratios to {html.escape(run.baseline)}, and how often mean JCT is better, with "
+        "95 % intervals."
+    )
+    return table(note, [*heads, "better in"], rows)
+
+
+def _interval(found: dict[str, Any] | None, kind: str) -> Entry:
+    if not found or found.get("value") is None:
+        return Entry("-")
+    write = (lambda x: f"{100 * x:.0f}") if kind == "share" else _change
+    text = f"{write(found['value'])} %"
+    if found.get("low") is not None and found.get("high") is not None:
+        ends = f"[{write(found['low'])}, {write(found['high'])}]"
+        text += f'<br><span class="interval">{ends}</span>'
+    return Entry(text, float(found["value"]))
+
+
 def losses_table(run: RunResults, losses: pl.DataFrame) -> str:
     """Return, for every scheduler, where it is worse than the baseline and than the best."""
     best = run.ranked("jct_mean")[0]
+    roles = {best: "best mean JCT", run.baseline: "baseline"}
+    others = list(dict.fromkeys((run.baseline, best)))
     heads = ["scheduler"]
-    heads += [
-        f"against <code>{html.escape(other)}</code> ({role})"
-        for other, role in ((run.baseline, "baseline"), (best, "best mean JCT"))
-        if other == run.baseline or best != run.baseline
-    ]
+    heads += [f"against <code>{html.escape(other)}</code> ({roles[other]})" for other in others]
     rows = []
     for name in run.ranked("jct_mean"):
         entries = [Entry(f"<code>{html.escape(name)}</code>", name)]
-        for other in dict.fromkeys((run.baseline, best)):
+        for other in others:
             words = "" if name == other else _losses_to(run, losses, name, other)
             entries.append(Entry(words or "-", words, "words"))
         rows.append(("baseline" if name == run.baseline else "", entries))
@@ -213,12 +251,12 @@ def _loss(row: dict[str, Any]) -> str:
         "user": f"JCT of user {where}",
         "pool": f"JCT in pool {where}",
     }[row["kind"]]
-    ends = ""
-    if row["low"] is not None and row["high"] is not None:
-        ends = f" [{_change(row['low'])}, {_change(row['high'])}]"
+    ratio, low, high = as_seen(row)
+    write = _change if ratio < FACTOR else (lambda end: f"{end:.3g}")
+    ends = "" if low is None or high is None else f" [{write(low)}, {write(high)}]"
     jobs = f", {row['jobs']:,} jobs" if row["jobs"] else ""
-    return f"{subject} {_percent(row['ratio'])}{ends}{jobs}"
+    return f"{subject} {_percent(ratio)}{ends}{jobs}"
 
 
 def _percent(ratio: float) -> str:
-    return f"x {ratio:.3g}" if ratio >= 3 else f"{_change(ratio)} %"
+    return f"x {ratio:.3g}" if ratio >= FACTOR else f"{_change(ratio)} %"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.report.axes import in_style, legend_below, new_figure
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown, mean
+from berthline.report.run_results import METRICS, NotShown, mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,7 +57,7 @@ def cell_name(cell: Cell, cells: list[Cell]) -> str:
     """Return what tells a cell from the others, in words."""
     words = [
         f"load {cell[key]:g}" if key == "load" else str(cell[key])
-        for key in ("workload", "cluster", "load", "knowledge")
+        for key in ("workload", "part", "cluster", "load", "knowledge")
         if len({str(other.get(key)) for other in cells}) > 1 and cell.get(key) is not None
     ]
     return ", ".join(words) or str(cell.get("workload", ""))

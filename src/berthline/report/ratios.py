@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.report.axes import in_style, new_figure, ratio_axis
 from berthline.report.figures import GREY
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, NotShown
+from berthline.report.run_results import METRICS, NotShown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,16 +17,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from berthline.errors import ConfigError
+from berthline.evaluate.blocks import block_ratio
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
+from berthline.evaluate.groups import ANY_POOL
 from berthline.evaluate.statistics import Ratio, paired_ratio
 from berthline.report.lineup import Lineup, line_up
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
     import polars as pl
 
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
+
+
+def arithmetic_mean(values: npt.NDArray[np.float64]) -> float:
+    """Return the mean of a column."""
+    return float(np.mean(values))
+
+
+def p99(values: npt.NDArray[np.float64]) -> float:
+    """Return the 99th percentile."""
+    return float(np.percentile(values, 99))
+
 
 METRICS = {
     "jct_mean": "mean JCT",
@@ -37,7 +56,14 @@ METRICS = {
     "wait_mean": "mean wait",
 }
 """What schedulers are judged by, and what it is called; slowdown is never shown alone."""
-HIGHER_IS_BETTER = ("utilization",)
+
+OF_JOBS: dict[str, tuple[str, Callable[[npt.NDArray[np.float64]], float]]] = {
+    "jct_mean": ("jct", arithmetic_mean),
+    "jct_p99": ("jct", p99),
+    "bounded_slowdown_mean": ("bounded_slowdown", arithmetic_mean),
+    "wait_mean": ("wait", arithmetic_mean),
+}
+"""Metrics that blocks of jobs have too: their column, and what a block's value is."""
 
 Cell = dict[str, Any]
 """One workload on one cluster at one load under all schedulers, as summary.json has it."""
@@ -95,6 +121,12 @@ class RunResults:
         found |= dict.fromkeys(self.ranked("jct_mean"))
         return line_up(self.schedulers, self.baseline, list(found))
 
+    @property
+    def judged_on(self) -> int:
+        """How many windows, or blocks of a continuous run, verdicts are about."""
+        judged = self.first["schedulers"][0].get("against_baseline") or {}
+        return int((judged.get("jct_mean") or {}).get("windows", self.windows))
+
     def ranked(self, metric: str) -> list[str]:
         """Return the schedulers of the first cell by the mean over windows, best first."""
         sign = -1.0 if metric in HIGHER_IS_BETTER else 1.0
@@ -106,15 +138,26 @@ class RunResults:
         return [float(v) for v in self.result(scheduler, cell)["per_window"][metric]]
 
     def ratio(self, scheduler: str, other: str, metric: str) -> Ratio:
-        """Return the paired ratio of two schedulers over the windows of the first cell."""
+        """Return the paired ratio of two schedulers over windows, or blocks, of the first cell."""
         key = (scheduler, other, metric)
         if key not in self._ratios:
-            self._ratios[key] = paired_ratio(
-                self.values(scheduler, metric),
-                self.values(other, metric),
-                seed=int(self.first["seed"]),
-            )
+            self._ratios[key] = self._ratio(*key)
         return self._ratios[key]
+
+    def _ratio(self, scheduler: str, other: str, metric: str) -> Ratio:
+        import polars as pl
+
+        seed = int(self.first["seed"])
+        if not self.first.get("continuous") or metric not in OF_JOBS:
+            return paired_ratio(
+                self.values(scheduler, metric), self.values(other, metric), seed=seed
+            )
+        column, statistic = OF_JOBS[metric]
+        ours, theirs = (
+            self.jobs.filter(pl.col("scheduler") == name).sort("job")[column].to_numpy()
+            for name in (scheduler, other)
+        )
+        return block_ratio(ours, theirs, statistic=statistic, blocks=self.judged_on, seed=seed)
 
     def result(self, scheduler: str, cell: Cell | None = None) -> dict[str, Any]:
         """Return what a cell, by default the first, holds of a scheduler."""
@@ -139,6 +182,8 @@ class RunResults:
         frame = _read_table(path).filter(pl.col("state") != "rejected")
         if "cell" in frame.columns:
             frame = frame.filter(pl.col("cell") == 0)
+        if "pool" in frame.columns:
+            frame = frame.with_columns(pl.col("pool").cast(pl.String).fill_null(ANY_POOL))
         order = pl.Enum(self.schedulers)
         return frame.with_columns(pl.col("scheduler").cast(pl.String).cast(order))
 

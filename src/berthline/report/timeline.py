@@ -145,6 +145,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     return {
         "data": traces,
         "layout": twin_layout(
+            height=560,
             xaxis={"title": {"text": "hours since the start of the window"}, "anchor": "y"},
             yaxis={"title": {"text": "jobs waiting"}, "domain": [0, 0.46], **grid},
             yaxis2={"title": {"text": "GPUs in use, %"}, "domain": [0.54, 1], **grid},

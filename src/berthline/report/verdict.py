@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from berthline.evaluate.comparison import HIGHER_IS_BETTER
 from berthline.evaluate.judge import JCT_TOLERANCE, TRADE
 from berthline.evaluate.multiple_comparisons import LEVEL, corrected_verdicts, holm
 from berthline.evaluate.power import power, power_in_words
 from berthline.evaluate.statistics import FEW_WINDOWS
 from berthline.report.axes import duration
 from berthline.report.oracle_gap import mean_bound
-from berthline.report.run_results import HIGHER_IS_BETTER, METRICS, mean
+from berthline.report.run_results import METRICS, mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ def sentences(run: RunResults) -> list[str]:
             f"Not distinguishable from it in mean JCT: {_listed(alike)}."
             f"{_about_power(run, alike[0], best)}"
         )
-    elif run.windows > 1:
+    elif run.judged_on > 1:
         told.append("It is better than every other scheduler here, each beyond chance.")
     if best != run.baseline:
         beside = [
@@ -81,10 +82,10 @@ def sentences(run: RunResults) -> list[str]:
     told += _about_tails(run, best)
     bound = mean_bound(run)
     if bound:
-        gap = mean(run.values(best, "jct_mean")) / bound - 1
+        left = 1 - bound / mean(run.values(best, "jct_mean"))
         told.append(
             f"No schedule of these jobs can have a mean JCT below {duration(bound)} (proved); "
-            f"{best} is {100 * gap:.2g} % above that, so no more than that is left to gain."
+            f"at most {100 * left:.2g} % of what {best} has is left to gain."
         )
     return told
 
@@ -103,6 +104,8 @@ def _lead(run: RunResults, best: str, time: str) -> str:
 
 def _about_power(run: RunResults, other: str, best: str) -> str:
     """Return how many windows would tell the best from the next, in a sentence."""
+    if run.windows < 2:
+        return ""
     found = power(run.values(other, "jct_mean"), run.values(best, "jct_mean"))
     return "" if found is None else f" For {other}: {power_in_words(found)}."
 
@@ -139,10 +142,10 @@ def cautions(run: RunResults) -> list[str]:
     told = []
     if all(max(run.values(name, "wait_mean")) == 0 for name in run.schedulers):
         told.append("No job ever waited, so there is nothing to compare: raise the load.")
-    if len(run.schedulers) > 1 and run.windows == 1:
+    if len(run.schedulers) > 1 and run.judged_on == 1:
         told.append("One window has no interval: nothing here tells chance from gain.")
-    elif len(run.schedulers) > 1 and run.windows < FEW_WINDOWS:
-        told.append(f"Only {run.windows} windows: intervals are rough. Use 8 or more.")
+    elif len(run.schedulers) > 1 and run.judged_on < FEW_WINDOWS:
+        told.append(f"Only {run.judged_on} windows: intervals are rough. Use 8 or more.")
     for result in run.first["schedulers"]:
         jobs = result["jobs"]
         if jobs["unfinished"]:

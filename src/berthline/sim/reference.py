@@ -35,8 +35,8 @@ from berthline.model.schedule import (
     Schedule,
 )
 from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
+from berthline.sim.multiples import next_multiple
 from berthline.sim.random import uniform
-from berthline.sim.reference_clock import Clock, next_multiple
 from berthline.sim.reference_decision_point import decide, decide_round
 from berthline.sim.reference_place import change, never_fits, unused_slot
 from berthline.sim.reference_speed import (
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 # What can be due at one instant, in the order in which it happens. RETURN: a job that had to stay
 # out of the queue comes back. TIMER: nothing but a reason to decide.
-_UP, _DOWN, _RETURN, TIMER = "up", "down", "return", "timer"
-_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, _RETURN: 4, TIMER: 5}
+_UP, _DOWN, RETURN, TIMER = "up", "down", "return", "timer"
+_SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, RETURN: 4, TIMER: 5}
 
 
 def run(
@@ -84,6 +84,8 @@ class Simulation(State):
     """The state of one run and everything that happens to it."""
 
     def __init__(self, inputs: Inputs) -> None:
+        from berthline.sim.reference_clock import Clock  # a replay of a log needs no SimPy
+
         super().__init__(inputs)
         self.env = Clock()
         self.agenda: list[tuple[object, int, int]] = []  # (what, id, version) of this instant
@@ -184,7 +186,7 @@ class Simulation(State):
                 touched |= self.node_down(number)
             elif what == SUBMIT:
                 self.arrive(number)
-            elif what == _RETURN:
+            elif what == RETURN:
                 self.away.remove(number)
                 bisect.insort(self.queue, number)
         return touched
@@ -266,6 +268,10 @@ class Simulation(State):
         ]
         self.write(RESUME if self.restarts[job] else START, job, len(self.allocated))
         self.allocated.extend(allocation)
+        return self.take(job, allocation)
+
+    def take(self, job: int, allocation: Allocation) -> set[int]:
+        """A job that starts takes its allocation. Returns it and its GPU's other jobs."""
         delay, rate = delay_on(self, job, allocation), rate_on(self, job, allocation)
         change(self, self.free, job, allocation, -1)
         running = Running(self.now, allocation, self.now + delay, rate)
@@ -320,7 +326,7 @@ class Simulation(State):
     def stay_away(self, job: int, delay: float) -> None:
         """A job stays out of the queue for a while."""
         self.away.add(job)
-        self.happen_after(delay, _RETURN, job)
+        self.happen_after(delay, RETURN, job)
 
     def write(self, kind: int, job: int, detail: int = -1) -> None:
         """Add a row to the log."""

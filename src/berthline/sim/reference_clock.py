@@ -1,9 +1,8 @@
-"""The clock of the reference simulator: SimPy's, and multiples of an interval."""
+"""The clock of the reference simulator: SimPy's, with events at given times."""
 
 from __future__ import annotations
 
 import heapq
-import math
 from typing import TYPE_CHECKING
 
 from berthline.errors import MissingExtraError
@@ -27,13 +26,3 @@ class Clock(simpy.Environment):
         event.callbacks.append(callback)
         queue: list[tuple[float, int, int, simpy.Event]] = self._queue  # type: ignore[assignment]
         heapq.heappush(queue, (time, 1, next(self._eid), event))
-
-
-def next_multiple(interval: float, now: float, *, at_least: bool = False) -> float:
-    """Return the first multiple of an interval after now, or with `at_least` from now on."""
-    count = float(math.floor(now / interval))
-    while count * interval < now or (count * interval == now and not at_least):
-        if count + 1 == count:
-            return math.inf  # the clock is too far on to tell multiples apart
-        count += 1
-    return count * interval

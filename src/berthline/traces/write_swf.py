@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from berthline.model.workload import Workload
+    from berthline.model.workload import FloatColumn, Workload
 
 _UNKNOWN = -1
 _KIB_PER_MIB = 1024
@@ -33,7 +33,12 @@ _WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 
 
 def write_swf(
-    workload: Workload, path: str | os.PathLike[str], *, max_procs: int | None = None
+    workload: Workload,
+    path: str | os.PathLike[str],
+    *,
+    max_procs: int | None = None,
+    start: FloatColumn | None = None,
+    note: str = "",
 ) -> dict[str, int]:
     """Write a workload as SWF, replacing the file if it exists.
 
@@ -41,6 +46,8 @@ def write_swf(
         workload: the jobs.
         path: the file.
         max_procs: the size of the cluster in GPUs, for the header; None = not known.
+        start: when each job started, for the wait times; NaN = it did not; None = not known.
+        note: a line for the header, such as what the schedule is of.
 
     Returns:
         What got lost, and for how many jobs.
@@ -48,17 +55,25 @@ def write_swf(
     Raises:
         TraceError: the file cannot be written, or no job has GPUs.
     """
-    text, lost = swf_text(workload, max_procs=max_procs)
+    text, lost = swf_text(workload, max_procs=max_procs, start=start, note=note)
     write_atomically(path, text)
     return lost
 
 
-def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes, dict[str, int]]:
+def swf_text(
+    workload: Workload,
+    *,
+    max_procs: int | None = None,
+    start: FloatColumn | None = None,
+    note: str = "",
+) -> tuple[bytes, dict[str, int]]:
     """Return a workload as SWF, and what got lost, with the number of jobs.
 
     Args:
         workload: the jobs.
         max_procs: see `write_swf`.
+        start: see `write_swf`.
+        note: see `write_swf`.
 
     Raises:
         TraceError: no job has GPUs.
@@ -81,10 +96,14 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
     memory = workload.memory_mib * _KIB_PER_MIB / np.maximum(workload.gpus, 1)
     memory = np.ceil(memory).astype(np.int64)
     unknown = np.full(len(workload), _UNKNOWN)
+    wait = unknown
+    if start is not None:
+        # The difference of what is written: submit + wait is the start, to the second.
+        wait = np.where(np.isnan(start), _UNKNOWN, np.rint(np.nan_to_num(start)) - submit)
     columns = {
         "job number": np.arange(1, len(workload) + 1) if numbers is None else numbers,
         "submit time": submit,
-        "wait time": unknown,
+        "wait time": wait.astype(np.int64),
         "run time": run,
         "allocated processors": workload.gpus,
         "average CPU time": unknown,
@@ -124,7 +143,10 @@ def swf_text(workload: Workload, *, max_procs: int | None = None) -> tuple[bytes
     rows = io.BytesIO()
     jobs = pl.DataFrame(columns).filter(pl.Series(on_gpus))
     jobs.write_csv(rows, separator=" ", include_header=False)
-    header = "".join(f"; {line}\n" for line in _header(workload, len(jobs), max_procs, lost))
+    lines = _header(workload, len(jobs), max_procs, lost)
+    if note:
+        lines.insert(2, f"Note: {_one_line(note)}")
+    header = "".join(f"; {line}\n" for line in lines)
     return header.encode() + rows.getvalue(), lost
 
 
