@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo",)
+ALGORITHMS = ("ppo", "d3qn", "sac")
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -48,5 +48,13 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.ppo import PPO, PPOConfig
 
         return PPO, PPOConfig
+    if name == "d3qn":
+        from berthline.learn.dqn import DQN, DQNConfig
+
+        return DQN, DQNConfig
+    if name == "sac":
+        from berthline.learn.sac import SAC, SACConfig
+
+        return SAC, SACConfig
     what, expected, hint = unknown_name("algorithm", name, ALGORITHMS)
     raise ConfigError(what, expected=expected, hint=hint)

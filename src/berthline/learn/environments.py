@@ -75,6 +75,10 @@ class Environments:
         """Return the last observations of episodes that ended in the last step."""
         return self._envs.final_observation[envs]
 
+    def last_masks(self, envs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return what would have been allowed where episodes ended in the last step."""
+        return self._envs.final_mask[envs]
+
     def scores(self, envs: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
         """Return what became of episodes that ended in the last step."""
         return dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
