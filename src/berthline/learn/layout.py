@@ -116,7 +116,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             other: what it is to be asked about.
             where: the policy, for the message.
-            any_rows: whether its network takes any number of rows; all but `mlp` do.
+            any_rows: whether its network takes any number of rows; all but `mlp` do, until they
+                are exported.
 
         Raises:
             ConfigError: other columns, or other actions that are no rows; or other numbers of rows
@@ -137,7 +138,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             "the policy has a network of fixed size, and was trained on another size",
             where=where,
             expected=self._differences(other),
-            hint="take a cluster with as many nodes, or train a network other than mlp",
+            hint="only networks other than mlp, and not exported, take other numbers of nodes",
         )
 
     def _without_rows(self) -> Layout:

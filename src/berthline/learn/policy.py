@@ -188,12 +188,20 @@ def load_policy(learned: Learned, layout: Layout) -> Policy:
         ConfigError: it does not fit; see `Layout.check_fits`.
     """
     trained = read_policy(learned)
+    if learned.path.suffix == ONNX:
+        from berthline.deploy.onnx_policy import OnnxPolicy
+
+        trained.layout.check_fits(layout, where=learned.name, any_rows=False)
+        return OnnxPolicy(learned.path)
     trained.layout.check_fits(layout, where=learned.name, any_rows=trained.takes_any_rows)
     return TorchPolicy(trained, layout)
 
 
 class TorchPolicy:
     """A policy whose network runs in torch.
+
+    Attributes:
+        network: the network.
 
     Args:
         trained: the policy.
@@ -211,15 +219,13 @@ class TorchPolicy:
 
         config = msgspec.convert(trained.network, NetworkConfig)
         self._torch = torch
-        self._network = Network(layout, config)
-        self._network.load_state_dict(
-            {name: torch.from_numpy(values) for name, values in trained.tensors.items()}
-        )
+        tensors = {name: torch.from_numpy(values) for name, values in trained.tensors.items()}
+        self.network = Network.load(layout, config, tensors).eval()
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
         """Return the best-scored action of those that the mask allows."""
         torch = self._torch
         with torch.inference_mode():
-            scores, _ = self._network(torch.from_numpy(observation).unsqueeze(0))
+            scores, _ = self.network(torch.from_numpy(observation).unsqueeze(0))
             values = scores[0, :, 0].masked_fill(~torch.from_numpy(mask), -torch.inf)
             return int(values.argmax())
