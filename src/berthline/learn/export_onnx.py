@@ -112,7 +112,7 @@ def to_onnx(network: Any, layout: Layout) -> bytes:
             input_names=[INPUT],
             output_names=[OUTPUT],
         )
-    return content.getvalue()
+    return bytes(content.getvalue())
 
 
 def random_states(layout: Layout, num: int, *, seed: int = 0) -> npt.NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 It fills the seat it was trained for, with the best-scored allowed action; all else is decided
 by the scheduler of its training environment, and the jobs and nodes are those that are given.
+Plain networks run in the native core and exported ones in onnxruntime; only others need torch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.env.native import NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.plan import Plan, make_plan
@@ -182,7 +184,7 @@ def read_policy(learned: Learned) -> Trained:
 
 
 def load_policy(learned: Learned, layout: Layout) -> Policy:
-    """Return a policy that answers questions of a layout.
+    """Return a policy that answers questions of a layout, without torch where that is possible.
 
     Raises:
         ConfigError: it does not fit; see `Layout.check_fits`.
@@ -194,6 +196,9 @@ def load_policy(learned: Learned, layout: Layout) -> Policy:
         trained.layout.check_fits(layout, where=learned.name, any_rows=False)
         return OnnxPolicy(learned.path)
     trained.layout.check_fits(layout, where=learned.name, any_rows=trained.takes_any_rows)
+    kind = trained.network["kind"]
+    if is_plain(kind, trained.tensors):
+        return NativePolicy(kind, trained.tensors, layout)
     return TorchPolicy(trained, layout)
 
 
