@@ -46,14 +46,23 @@ class OnnxPolicy:
 
     def scores(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the score of every action, for one flat observation."""
-        found: npt.NDArray[np.float32] = self._session.run([OUTPUT], {INPUT: observation[None]})[0][
-            0
-        ]
-        return found
+        return _scores(self._session, observation)
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
         """Return the best-scored action of those that the mask allows."""
-        return int(np.where(mask, self.scores(observation), -np.inf).argmax())
+        return choose_by(self._session, observation, mask)
+
+
+def choose_by(
+    session: Any, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]
+) -> int:
+    """Return the best-scored action of those that a mask allows, by a session's model."""
+    return int(np.where(mask, _scores(session, observation), -np.inf).argmax())
+
+
+def _scores(session: Any, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    found: npt.NDArray[np.float32] = session.run([OUTPUT], {INPUT: observation[None]})[0][0]
+    return found
 
 
 def open_session(model: bytes, *, where: str) -> Any:

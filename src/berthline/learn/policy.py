@@ -223,14 +223,18 @@ class TorchPolicy:
         from berthline.learn.networks import Network, NetworkConfig
 
         config = msgspec.convert(trained.network, NetworkConfig)
-        self._torch = torch
         tensors = {name: torch.from_numpy(values) for name, values in trained.tensors.items()}
         self.network = Network.load(layout, config, tensors).eval()
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
         """Return the best-scored action of those that the mask allows."""
-        torch = self._torch
-        with torch.inference_mode():
-            scores, _ = self.network(torch.from_numpy(observation).unsqueeze(0))
-            values = scores[0, :, 0].masked_fill(~torch.from_numpy(mask), -torch.inf)
-            return int(values.argmax())
+        return best_by(self.network, observation, mask)
+
+
+def best_by(network: Any, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
+    """Return the best-scored action of those that a mask allows, by a network of torch."""
+    import torch
+
+    with torch.inference_mode():
+        scores, _ = network(torch.from_numpy(observation).unsqueeze(0))
+        return int(scores[0, :, 0].masked_fill(~torch.from_numpy(mask), -torch.inf).argmax())
