@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo",)
+ALGORITHMS = ("ppo", "bc")
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -48,5 +48,9 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.ppo import PPO, PPOConfig
 
         return PPO, PPOConfig
+    if name == "bc":
+        from berthline.learn.bc import BC, BCConfig
+
+        return BC, BCConfig
     what, expected, hint = unknown_name("algorithm", name, ALGORITHMS)
     raise ConfigError(what, expected=expected, hint=hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.env.experts import expert_actions
 from berthline.env.native import SCORES
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.learn.layout import Layout
@@ -86,6 +87,10 @@ class Environments:
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of episodes that have not begun; see `SchedulingVectorEnv.set_load`."""
         self._vector.set_load(low, high)
+
+    def expert_actions(self, expert: str) -> npt.NDArray[np.int64]:
+        """Return what one of the option `experts` would do now in every environment."""
+        return np.ascontiguousarray(expert_actions(self._vector, expert), np.int64)
 
     def position(self) -> list[dict[str, Any]]:
         """Return where every environment is."""
