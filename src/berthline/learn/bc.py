@@ -160,7 +160,8 @@ class BC:
         losses: list[float] = []
         for _ in range(config.epochs):
             order = torch.randperm(size, generator=self.generator)
-            for chosen in order.split(part):
+            for begin in range(0, size, part):
+                chosen = order[begin : begin + part]
                 chances = self.choices(observations[chosen], masks[chosen])
                 loss = -chances.log_prob(answers[chosen]).mean()
                 self.optimizer.zero_grad(set_to_none=True)
