@@ -374,6 +374,22 @@ def verbs_of_traces() -> str:
     )
 
 
+def spaces() -> str:
+    """Return the search spaces, each with its numbers and their ranges."""
+    from berthline.learn.search_space import SPACES
+
+    def numbers(space: Any) -> str:
+        return "; ".join(
+            f"{code(f'{p.name}={p.low:g}:{p.high:g}' + (':log' if p.is_log else ''))} {p.meaning}"
+            for p in space.parameters
+        )
+
+    return table(
+        ("`--space`", "what is tuned", "its numbers", "scheduler"),
+        ((code(s.name), s.meaning, numbers(s), code(s.text)) for s in SPACES.values()),
+    )
+
+
 def figures() -> str:
     """Return the kinds of figures that a report can have."""
     from berthline.report.kinds import KINDS
@@ -424,6 +440,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "GPU types": gpu_types,
     "demo": demo,
     "figures": figures,
+    "spaces": spaces,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,

@@ -129,6 +129,7 @@ class Search:
             raise ConfigError("the search has no end", expected="a budget, or a number of them")
         self.config, self.space, self.windows, self.path = config, space, windows, path
         self._workers, self._rival_names = workers, rivals
+        self._made_before, self._began = workers.simulations, time.monotonic()
         size = config.population or max(8, 4 + int(3 * np.log(len(space.parameters))))
         self._strategy = STRATEGIES[config.search](space.start, population=size, seed=config.seed)
         self._losses: list[list[float]] = []
@@ -290,9 +291,12 @@ class Search:
             "val_loss": best,
             "val_loss_against_rival": best - rivals.losses[rivals.rival],
         }
-        simulations = self._workers.simulations / max(self._seconds, 1e-9)
+        made = self._workers.simulations - self._made_before
+        per_second = made / max(time.monotonic() - self._began, 1e-9)
         step = self.evaluations
-        self._files.log(step, {**values, "seconds": self._seconds, "charts/SPS": simulations})
+        self._files.log(
+            step, {**values, "seconds": self._seconds, "simulations_per_second": per_second}
+        )
         if len(self._losses) % self.config.validate_every == 0:
             self._files.add_to_curve(step, values)
 
