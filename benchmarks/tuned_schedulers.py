@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +101,11 @@ def measure(setting: Setting, folder: Path) -> Iterator[Row]:
                     SPACES[setting.space],
                     windows,
                     workers,
-                    rivals=usable_rivals([*HEURISTICS, *LANES], setting.knowledge),
+                    rivals=usable_rivals(
+                        [*HEURISTICS, *LANES],
+                        setting.knowledge,
+                        preemptive=SPACES[setting.space].preempts,
+                    ),
                 ).run()
                 assert summary is not None
                 print(f"{setting.name}, {how}, seed {seed}: {summary['seconds']:.0f} s", flush=True)
@@ -170,7 +175,9 @@ def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
     ]
     found = []
     for row in rows:
-        cells = [f"{100 * float(row[key]):+.1f} %" for key in ("val_loss", "report_loss")]
+        cells = [
+            f"{100 * math.expm1(float(row[key])):+.1f} %" for key in ("val_loss", "report_loss")
+        ]
         for role in ("rival", "lane"):
             cells += [
                 _ratio(row, f"{role}_{metric}") for metric in ("mean_bounded_slowdown", "mean_jct")

@@ -36,6 +36,8 @@ DEMO_COLUMNS = 80
 
 NOT_RUN = {
     "bench": "it measures speed, for half a minute",
+    "train": "it learns for minutes",
+    "train es": "it searches for a minute",
     "traces fetch": "it needs the network",
 }
 """Verbs whose examples the tests only parse, and why."""
@@ -357,10 +359,13 @@ def verb_help(verb: str) -> str:
 
 
 def verbs() -> str:
-    """Return a section for every verb, and for the forms of `report`."""
+    """Return a section for every verb, and for the forms of `report` and `train`."""
     from berthline.cli.report import PARTS as REPORT_PARTS
 
-    forms = {"report": ["report", *(f"report {part}" for part in REPORT_PARTS)]}
+    forms = {
+        "report": ["report", *(f"report {part}" for part in REPORT_PARTS)],
+        "train": ["train", "train es"],
+    }
     every = [name for verb in VERBS for name in forms.get(verb, [verb])]
     return "\n\n".join(f"## {name}\n\n{verb_help(name)}" for name in every)
 

@@ -204,13 +204,16 @@ def test_rivals_are_chosen_by_the_goal():
     assert found.losses[found.reference] == 0
     assert found.losses[found.rival] == min(found.losses[name] for name in HEURISTICS)
     assert found.lane in LANES
-    assert set(usable_rivals((*HEURISTICS, *LANES), "none")) == {
-        "random+skip",
-        "fcfs",
-        "las+skip!las",
-        "lcfs+skip",
-        "fcfs+skip!index",
-    }
+
+
+def test_rivals_have_no_other_means():
+    every = (*HEURISTICS, *LANES)
+    blind = {"random+skip", "fcfs", "lcfs+skip"}
+    assert set(usable_rivals(every, "none", preemptive=False)) == blind
+    with_preemption = blind | {"las+skip!las", "fcfs+skip!index"}
+    assert set(usable_rivals(every, "none", preemptive=True)) == with_preemption
+    assert usable_rivals(every, "exact", preemptive=True) == list(every)
+    assert [space.name for space in SPACES.values() if space.preempts] == ["preempt"]
 
 
 def test_a_start_that_cannot_run_is_an_error():

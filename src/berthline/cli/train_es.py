@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from pathlib import Path
@@ -31,9 +32,9 @@ from berthline.cli.options import (
     whole,
 )
 from berthline.cli.output import note, print_facts, print_json, trace_facts
-from berthline.cli.stop_signals import stop_signals
 from berthline.cli.traces_file import Map
 from berthline.cli.traces_split import duration
+from berthline.cli.train import stop_signals
 from berthline.cli.train_directory import open_run
 from berthline.cli.train_es_show import lines, show, show_side_by_side
 from berthline.errors import ConfigError
@@ -134,7 +135,6 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(TrainEs, argv, verb="train es")
-    from berthline.cli.main import INTERRUPTED
     from berthline.evaluate.workers import usable_cores
     from berthline.learn.run_files import whole_file
     from berthline.learn.search_space import read_space
@@ -163,14 +163,16 @@ def main(argv: list[str]) -> int:
         knowledge=options.knowledge,
         processes=options.workers or usable_cores(),
     )
-    with workers, stop_signals() as must_stop:
+    with workers, stop_signals() as caught:
         summaries = []
         for how in ("cma", "random") if options.search == "both" else (options.search,):
             inner = path / how if path is not None and options.search == "both" else path
-            found = run_one(options, how, space, windows, workers, inner, must_stop)
+            found = run_one(options, how, space, windows, workers, inner, lambda: bool(caught))
             if found is None:
-                note(f"stopped; go on with the same command and --resume: {inner}")
-                return INTERRUPTED
+                words = [word for word in argv if word != "--resume"]
+                again = shlex.join(["berthline", "train", "es", *words, "--resume"])
+                note(f"stopped; all losses so far are saved. to go on: {again}")
+                return 128 + caught[0]
             summaries.append(found)
     summary = summaries[0] if len(summaries) == 1 else side_by_side(summaries)
     if path is not None and len(summaries) > 1:
@@ -219,7 +221,7 @@ def run_one(
         space,
         windows,
         workers,
-        rivals=rivals_of(options),
+        rivals=rivals_of(options, space),
         path=path,
         resume=path is not None and (path / STATE).is_file(),
     )
@@ -242,7 +244,7 @@ def config_of(options: TrainEs, how: str) -> SearchConfig:
     )
 
 
-def rivals_of(options: TrainEs) -> list[str]:
+def rivals_of(options: TrainEs, space: SearchSpace) -> list[str]:
     """Return the heuristics and lanes to choose rivals from.
 
     Raises:
@@ -250,13 +252,13 @@ def rivals_of(options: TrainEs) -> list[str]:
     """
     from berthline.learn.search_rivals import HEURISTICS, LANES, usable_rivals
 
+    usable = functools.partial(
+        usable_rivals, knowledge=options.knowledge, preemptive=space.preempts
+    )
     if options.against is None:
-        return usable_rivals([*HEURISTICS, *LANES], options.knowledge)
+        return usable([*HEURISTICS, *LANES])
     named = read_schedulers(options.against, "--against")
-    return [
-        *named,
-        *(lane for lane in usable_rivals(LANES, options.knowledge) if lane not in named),
-    ]
+    return [*named, *(lane for lane in usable(LANES) if lane not in named)]
 
 
 def windows_of(options: TrainEs, cluster: Cluster) -> SearchWindows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -84,5 +85,5 @@ def _figures(slowdown: float, jct: float, p99: float) -> tuple[str, str, str]:
 
 
 def _change(loss: float) -> str:
-    """Return a loss, which is about a logarithm, in percent."""
-    return f"{100 * loss:+.1f} %"
+    """Return a loss, which is a logarithm, as a change in percent."""
+    return f"{100 * math.expm1(loss):+.1f} %"

@@ -104,6 +104,11 @@ REWARDS: dict[str, Reward] = {
             (Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),),
         ),
         Reward(
+            "mean-wait-hours",
+            "minus seconds x waiting jobs, per job and in hours: sums to minus the mean wait",
+            (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
+        ),
+        Reward(
             "slowdown",
             "minus the bounded slowdown of each job that finishes",
             (Term("slowdown", "finish", "-bounded_slowdown"),),

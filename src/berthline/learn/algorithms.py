@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo", "bc")
+ALGORITHMS = ("ppo", "d3qn", "bc")
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -48,6 +48,10 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.ppo import PPO, PPOConfig
 
         return PPO, PPOConfig
+    if name == "d3qn":
+        from berthline.learn.dqn import DQN, DQNConfig
+
+        return DQN, DQNConfig
     if name == "bc":
         from berthline.learn.bc import BC, BCConfig
 

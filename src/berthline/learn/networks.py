@@ -6,6 +6,8 @@
     cross      rows look at the other tables' rows: jobs at nodes, running jobs and look-ahead
     hosts      nodes are scored for the job at hand, which asks them; any number of nodes
 
+A network may score actions by distributions of returns, and may know regimes: see `Network`.
+
 All but `mlp` do not care in which order rows stand (where a seat has a job at hand, which is the
 first row of jobs, that one apart), and leave empty rows out of every mean and attention. Rows are
 empty where all their numbers are 0; most are, so they are not computed either.
@@ -22,9 +24,10 @@ from torch import Tensor, nn
 
 from berthline.errors import ConfigError
 from berthline.learn.masked import masked_mean
+from berthline.learn.packed import Packed, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from berthline.learn.layout import Layout
 
@@ -74,14 +77,28 @@ class Network(nn.Module):
         config: its shape.
         outputs: numbers for each action.
         gain: scale of the last layer; small, so that all actions are alike at first.
+        no_op: score of the no-op at first. It competes with the best job rather than with all of
+            them, so a policy that holds jobs back too readily is best begun below 0.
+        support: returns that a score is a mean of; None = scores are what the last layer says.
+        num_regimes: regimes of `Regimes`, whose embedding the summary has; 0 = none.
     """
 
     def __init__(
-        self, layout: Layout, config: NetworkConfig, *, outputs: int = 1, gain: float = 0.01
+        self,
+        layout: Layout,
+        config: NetworkConfig,
+        *,
+        outputs: int = 1,
+        gain: float = 0.01,
+        no_op: float = 0.0,
+        support: Tensor | None = None,
+        num_regimes: int = 0,
     ) -> None:
         super().__init__()
         _check(layout, config)
-        self.layout, self.config, self.outputs = layout, config, outputs
+        self.layout, self.config = layout, config
+        self.outputs = 1 if support is not None else outputs
+        outputs = outputs if support is None else len(support)
         self.width = config.hidden[-1]
         self.by_row = config.kind != "mlp" and bool(layout.row_table)
         self.body = _Flat(layout, config) if config.kind == "mlp" else _Rows(layout, config)
@@ -91,21 +108,125 @@ class Network(nn.Module):
             self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
         if self.by_row and layout.has_no_op:
             self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+            last = self.no_op[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.constant_(last.bias, no_op)
+        self.support: Tensor | None
+        self.register_buffer("support", support)
+        if support is not None:
+            self.common = mlp((self.width, self.width, outputs), last_gain=gain)
+        self.regimes = Regimes(layout, num_regimes, self.width) if num_regimes else None
+
+    @classmethod
+    def load(cls, layout: Layout, config: NetworkConfig, tensors: Mapping[str, Tensor]) -> Network:
+        """Return the network that tensors of a checkpoint are of."""
+        centres = tensors.get("regimes.centres")
+        network = cls(
+            layout,
+            config,
+            support=tensors.get("support"),
+            num_regimes=0 if centres is None else len(centres),
+        )
+        network.load_state_dict(tensors)
+        return network
 
     def forward(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores (batch, actions, outputs) and the summary (batch, width)."""
-        rows, present, summary = self.body(flat)
+        if self.support is None:
+            return self._last_layer(flat)
+        log_chances, summary = self.log_chances(flat)
+        return (log_chances.exp() * self.support).sum(dim=-1, keepdim=True), summary
+
+    def log_chances(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logarithms of the chances of returns (batch, actions, support), and the summary.
+
+        What all actions have in common is a part of its own (dueling); its logits are added.
+        """
+        logits, summary = self._last_layer(flat)
+        common = self.common(summary).unsqueeze(-2)
+        return torch.log_softmax(logits + common, dim=-1), summary
+
+    def observed(self, flat: Tensor) -> Tensor | Packed:
+        """Return observations as `forward` takes them fastest; flat ones it takes as well.
+
+        Where there are regimes, it only takes flat ones.
+        """
+        return pack(self.layout, flat) if self.body.packs else flat
+
+    def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
+        packed = None
+        if isinstance(flat, Packed):
+            packed = flat
+        elif self.body.packs and not torch.onnx.is_in_onnx_export():  # shapes are fixed there
+            packed = pack(self.layout, flat)
+        rows, present, summary = self.body(flat if packed is None else packed)
+        if self.regimes is not None:
+            summary = summary + self.regimes(flat)
         if not self.by_row:
-            return self.head(summary).view(-1, self.layout.actions, self.outputs), summary
-        beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
-        scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
+            return self.head(summary).view(len(summary), self.layout.actions, -1), summary
+        if packed is not None:
+            table = packed.tables[self.layout.row_table]
+            beside = summary.index_select(0, table.owner)
+            height = self.layout.shapes[self.layout.row_table][0]
+            scores = table.spread(self.head(torch.cat((rows, beside), dim=-1)), height)
+        else:
+            beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
+            scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
         if self.layout.has_no_op:
             scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
         return scores, summary
 
 
+class Regimes(nn.Module):
+    """What kind of times these are, from what is seen of the cluster as a whole.
+
+    Regimes are the nearest of some centres, in standard deviations of each number; whoever trains
+    moves the centres. Between two of them it is a little of both, so that nothing jumps.
+
+    Args:
+        layout: has the table `globals`.
+        num: centres.
+        width: numbers of the embedding.
+    """
+
+    def __init__(self, layout: Layout, num: int, width: int) -> None:
+        super().__init__()
+        if "globals" not in layout.shapes:
+            raise ConfigError(
+                "regimes are known by the cluster as a whole",
+                where="features",
+                expected="columns of globals",
+            )
+        self.place = layout.slices()["globals"]
+        size = layout.shapes["globals"][0]
+        self.centres: Tensor
+        self.mean: Tensor
+        self.deviation: Tensor
+        self.register_buffer("centres", torch.randn(num, size))
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("deviation", torch.ones(size))
+        self.embedding = nn.Linear(num, width, bias=False)
+        nn.init.zeros_(self.embedding.weight)
+
+    def scaled(self, flat: Tensor) -> Tensor:
+        """Return the numbers that regimes are about, in standard deviations: (batch, size)."""
+        return (flat[:, self.place] - self.mean) / self.deviation
+
+    def distances(self, flat: Tensor) -> Tensor:
+        """Return squared distances from the centres: (batch, num)."""
+        gaps = self.scaled(flat).unsqueeze(-2) - self.centres
+        return gaps.square().sum(dim=-1)
+
+    def forward(self, flat: Tensor) -> Tensor:
+        """Return (batch, width)."""
+        embedded: Tensor = self.embedding(torch.softmax(-self.distances(flat), dim=-1))
+        return embedded
+
+
 class _Flat(nn.Module):
     """All numbers at once."""
+
+    packs = False
 
     def __init__(self, layout: Layout, config: NetworkConfig) -> None:
         super().__init__()
@@ -134,8 +255,25 @@ class _Rows(nn.Module):
             self.attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
             self.norm = nn.LayerNorm(width)
         self.summary = mlp(((len(self.shapes) + self.has_job_at_hand) * width, width))
+        self.packs = config.kind not in _ATTENDS
 
-    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _packed(self, packed: Packed) -> tuple[Tensor, Tensor]:
+        rows = {n: self.encoders[n](t.rows) for n, t in packed.tables.items()}
+        parts = [
+            self.encoders[name](packed.globals)
+            if name == "globals"
+            else packed.tables[name].mean(rows[name])
+            for name in self.shapes
+        ]
+        if self.has_job_at_hand:
+            parts.append(packed.tables["jobs"].first(rows["jobs"]))
+        summary: Tensor = self.summary(torch.cat(parts, dim=-1))
+        return rows[self.main], summary
+
+    def forward(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor, Tensor]:
+        if isinstance(flat, Packed):
+            made, summary = self._packed(flat)
+            return made, made, summary
         rows: dict[str, Tensor] = {}
         present: dict[str, Tensor] = {}
         for name, shape in self.shapes.items():

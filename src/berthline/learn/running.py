@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from torch import Tensor
 
 _LEAST_DEVIATION = 1e-4
@@ -45,3 +48,43 @@ class RunningMoments:
     def state(self) -> dict[str, float]:
         """Return what the constructor takes."""
         return {"mean": self.mean, "variance": self.variance, "count": self.count}
+
+
+class RewardScale:
+    """The size of discounted sums of rewards: divided by it, values are of order 1.
+
+    Args:
+        num_envs: environments that step together.
+        discount: of rewards, per step.
+    """
+
+    def __init__(self, num_envs: int, discount: float) -> None:
+        self.discount = discount
+        self.sums: npt.NDArray[np.float64] = np.zeros(num_envs)
+        self.mean_square, self.count = 0.0, 0
+
+    def update(self, rewards: npt.NDArray[np.float64], ended: npt.NDArray[np.bool_]) -> None:
+        """Take a step of all environments into account."""
+        sums = self.discount * self.sums + rewards
+        self.count += len(sums)
+        gap = float(np.mean(sums**2)) - self.mean_square
+        self.mean_square += gap * len(sums) / self.count
+        self.sums = np.where(ended, 0.0, sums)
+
+    @property
+    def size(self) -> float:
+        """The root of the mean square, never 0."""
+        return max(math.sqrt(self.mean_square), _LEAST_DEVIATION)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` takes, as JSON."""
+        return {
+            "sums": self.sums.tolist(),
+            "mean_square": self.mean_square,
+            "count": self.count,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.sums = np.array(state["sums"])
+        self.mean_square, self.count = state["mean_square"], state["count"]

@@ -56,11 +56,21 @@ class Rivals(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: dict[str, list[Outcome]]
 
 
-def usable_rivals(names: Sequence[str], knowledge: str) -> list[str]:
-    """Return those that can run with what is known of run times."""
-    if knowledge != "none":
-        return list(names)
-    return [name for name in names if not Scheduler.parse(name).needs_run_times]
+def usable_rivals(names: Sequence[str], knowledge: str, *, preemptive: bool) -> list[str]:
+    """Return those that need no other means than the scheduler that is tuned.
+
+    Args:
+        names: schedulers.
+        knowledge: what is known of run times.
+        preemptive: whether jobs may be preempted.
+    """
+    found = {name: Scheduler.parse(name) for name in names}
+    return [
+        name
+        for name, scheduler in found.items()
+        if (knowledge != "none" or not scheduler.needs_run_times)
+        and (preemptive or scheduler.preemption is None)
+    ]
 
 
 def choose_rivals(

@@ -87,6 +87,11 @@ class SearchSpace:
         """Where the search begins, as shares of the ranges."""
         return np.array([p.share(p.start) for p in self.parameters])
 
+    @property
+    def preempts(self) -> bool:
+        """Whether its schedulers preempt jobs."""
+        return Scheduler.parse(self.scheduler(self.start)).preemption is not None
+
     def values(self, point: Iterable[float]) -> dict[str, float]:
         """Return the numbers at a point, which is given as shares of the ranges."""
         return {p.name: p.value(x) for p, x in zip(self.parameters, point, strict=True)}

@@ -256,8 +256,7 @@ class Trainer:
         path = checkpoint.find(self.path / "checkpoints", "best")
         if path is None:
             raise ConfigError("the best checkpoint has gone", where=str(self.path))
-        best = Network(self.layout, config.network, outputs=self.algorithm.policy.outputs)
-        best.load_state_dict(checkpoint.load(path).part("policy"))
+        best = Network.load(self.layout, config.network, checkpoint.load(path).part("policy"))
         report = Validation(
             config.seat, config.options, part="report", episodes=config.report_episodes
         )
@@ -278,6 +277,10 @@ class Trainer:
                 "episodes": config.report_episodes,
                 "policy": {metric: ours.mean(metric) for metric in ours.metrics},
                 "against": {other.name: against(ours, other) for other in others},
+                "mean_jct_of_episodes": {
+                    "policy": ours.metrics["mean_jct"],
+                    **{other.name: other.metrics["mean_jct"] for other in others},
+                },
             },
         }
 

@@ -1,0 +1,123 @@
+"""Experience: environments that fill a replay, for algorithms that learn from what is long past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from berthline.learn.replay import Replay, Transitions
+from berthline.learn.running import RewardScale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from berthline.learn.checkpoint import Checkpoint
+    from berthline.learn.environments import Environments
+
+
+class Experience:
+    """Environments, their replay, and the size of their rewards.
+
+    Args:
+        envs: where to learn.
+        capacity: states of the replay.
+        discount: of rewards, per step.
+        n_step: steps of a transition.
+        exponent: of errors, when they become priorities.
+        num_regimes: regimes that are drawn from alike.
+    """
+
+    def __init__(
+        self,
+        envs: Environments,
+        *,
+        capacity: int,
+        discount: float,
+        n_step: int,
+        exponent: float = 0.0,
+        num_regimes: int = 1,
+    ) -> None:
+        self.envs = envs
+        self.replay = Replay(
+            capacity,
+            envs.num,
+            size=envs.layout.size,
+            actions=envs.layout.actions,
+            discount=discount,
+            n_step=n_step,
+            exponent=exponent,
+            num_regimes=num_regimes,
+        )
+        self.scale = RewardScale(envs.num, discount)
+
+    @torch.no_grad()
+    def collect(
+        self,
+        steps: int,
+        choose: Callable[[Tensor, Tensor], Tensor],
+        regimes: Callable[[Tensor], npt.NDArray[np.int64]] | None = None,
+    ) -> dict[str, float]:
+        """Step all environments, and return what is to be logged of episodes that ended.
+
+        Args:
+            steps: of each environment.
+            choose: returns actions for observations and masks.
+            regimes: returns the regimes of observations.
+        """
+        envs = self.envs
+        finished: dict[str, list[float]] = {}
+        for _ in range(steps):
+            seen, masks = torch.from_numpy(envs.observations), torch.from_numpy(envs.masks)
+            self.replay.see(envs.observations, envs.masks, regimes(seen) if regimes else None)
+            actions = choose(seen, masks).numpy()
+            rewards, terminated, truncated = envs.step(actions)
+            cut = np.flatnonzero(truncated)
+            self.replay.act(
+                actions,
+                rewards,
+                terminated,
+                truncated,
+                envs.last_observations(cut),
+                envs.last_masks(cut),
+            )
+            ended = terminated | truncated
+            self.scale.update(rewards, ended)
+            if ended.any():
+                for name, found in envs.scores(np.flatnonzero(ended)).items():
+                    finished.setdefault(name, []).extend(found.tolist())
+        log = {f"sched/{name}": float(np.mean(found)) for name, found in finished.items()}
+        if finished:
+            log["charts/episodic_return"] = log.pop("sched/return")
+            log["charts/episodic_length"] = log.pop("sched/length")
+        return log
+
+    def sample(
+        self, size: int, generator: torch.Generator, *, importance: float = 0.0
+    ) -> Transitions:
+        """Draw transitions whose returns are of order 1; see `Replay.sample`."""
+        batch = self.replay.sample(size, generator, importance=importance)
+        batch.returns.div_(self.scale.size)
+        return batch
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what is to be saved."""
+        return {f"replay.{name}": tensor for name, tensor in self.replay.tensors().items()}
+
+    def state(self) -> dict[str, Any]:
+        """Return the rest of it, as JSON."""
+        return {
+            "replay": self.replay.state(),
+            "scale": self.scale.state(),
+            "environments": self.envs.position(),
+        }
+
+    def restore(self, checkpoint: Checkpoint, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.replay.restore(checkpoint, "replay", state["replay"])
+        self.scale.restore(state["scale"])
+        self.envs.restore(state["environments"])
