@@ -37,6 +37,7 @@ DEMO_COLUMNS = 80
 NOT_RUN = {
     "bench": "it measures speed, for half a minute",
     "train": "it learns for minutes",
+    "train es": "it searches for a minute",
     "traces fetch": "it needs the network",
 }
 """Verbs whose examples the tests only parse, and why."""
@@ -358,10 +359,13 @@ def verb_help(verb: str) -> str:
 
 
 def verbs() -> str:
-    """Return a section for every verb, and for the forms of `report`."""
+    """Return a section for every verb, and for the forms of `report` and `train`."""
     from berthline.cli.report import PARTS as REPORT_PARTS
 
-    forms = {"report": ["report", *(f"report {part}" for part in REPORT_PARTS)]}
+    forms = {
+        "report": ["report", *(f"report {part}" for part in REPORT_PARTS)],
+        "train": ["train", "train es"],
+    }
     every = [name for verb in VERBS for name in forms.get(verb, [verb])]
     return "\n\n".join(f"## {name}\n\n{verb_help(name)}" for name in every)
 
@@ -372,6 +376,22 @@ def verbs_of_traces() -> str:
 
     return "\n\n".join(
         f"## traces {verb}\n\n{verb_help(f'traces {verb}')}" for verb in TRACES_VERBS
+    )
+
+
+def spaces() -> str:
+    """Return the search spaces, each with its numbers and their ranges."""
+    from berthline.learn.search_space import SPACES
+
+    def numbers(space: Any) -> str:
+        return "; ".join(
+            f"{code(f'{p.name}={p.low:g}:{p.high:g}' + (':log' if p.is_log else ''))} {p.meaning}"
+            for p in space.parameters
+        )
+
+    return table(
+        ("`--space`", "what is tuned", "its numbers", "scheduler"),
+        ((code(s.name), s.meaning, numbers(s), code(s.text)) for s in SPACES.values()),
     )
 
 
@@ -425,6 +445,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "GPU types": gpu_types,
     "demo": demo,
     "figures": figures,
+    "spaces": spaces,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,

@@ -87,6 +87,7 @@ _SCHEDULER_OF: dict[str, Callable[[dict[str, Any]], str]] = {
     "compare": _of_comparison,
     "demo": _of_comparison,
     "eval": lambda summary: str(summary["run"]),
+    "train": lambda summary: str(summary["scheduler"]),
 }
 """Verb to what finds the scheduler in the summary of its run."""
 

@@ -29,6 +29,8 @@ LOAD, REWARD = 1.1, "mean-wait-hours"
 decisions are paid for at once. With no preemption and GPUs of one speed, waits add up to JCTs but
 for what nobody can change."""
 
+EXPERT = "sjf"
+
 Whole = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -41,7 +43,9 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline train ppo --out runs/ppo
       berthline train ppo --env Gate --set load=1.2 --config entropy=0.02 --seeds 3 --out runs/gate
       berthline train ppo --steps 40000 --envs 64 --out runs/short --json
+      berthline train bc --expert sjf+easy --out runs/bc
       berthline train ppo --check
+      berthline train es --help
     """
 
     algorithm: Annotated[Positional[str], arg(metavar="ALGORITHM")]
@@ -63,6 +67,10 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
     ] = ()
     """A setting of the algorithm, such as learning_rate=0.0005."""
+    expert: Annotated[
+        str | None, arg(metavar="SCHEDULER", help_behavior_hint=f"(default: {EXPERT})")
+    ] = None
+    """Of bc: the scheduler that is learned from."""
     network: Annotated[str, arg(metavar="KIND")] = "kernel"
     """mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at."""
     hidden: Annotated[str, arg(metavar="N,N")] = "32,16"
@@ -101,11 +109,15 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def main(argv: list[str]) -> int:
     """Run the verb."""
+    if argv[:1] == ["es"]:
+        # It tunes formulas on the simulator: no environments, no network, no torch.
+        from berthline.cli import train_es
+
+        return train_es.main(argv[1:])
     options = parse_options(Train, argv, verb="train")
     check_choice("ALGORITHM", options.algorithm, ALGORITHMS)
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "train", "berthline train")
-    # Algorithms that do not step environments one action at a time get a branch of their own here.
     config = config_of_options(options)
     if options.check:
         return _check(options, config)
@@ -175,6 +187,10 @@ def config_of_options(options: Train) -> TrainConfig:
         seat = seats[name]
     if given.get("load", 0) is None:
         del given["load"]
+    if options.expert is not None and options.algorithm != "bc":
+        raise ConfigError(f"{options.algorithm} learns from no expert", hint="train bc does")
+    if options.algorithm == "bc" and (options.expert is not None or "experts" not in given):
+        given["experts"] = (options.expert or EXPERT,)
     resolve_options(seat, given)
     check_choice("--network", options.network, KINDS)
     try:

@@ -61,11 +61,15 @@ class Answer:
     """Class, what, where, expected and hint; of an unexpected error its class and traceback."""
 
 
-def command() -> list[str]:
-    """Return the command that starts a worker, with the import path of this process."""
+def command(module: str = __name__) -> list[str]:
+    """Return the command that starts a worker, with the import path of this process.
+
+    Args:
+        module: whose `main` serves.
+    """
     code = (
         "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-        "from berthline.evaluate.worker import main; main()"
+        f"from {module} import main; main()"
     )
     return [sys.executable, "-P", "-c", code, json.dumps(sys.path)]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo", "d3qn", "sac", "meta-dqn")
+ALGORITHMS = ("ppo", "d3qn", "sac", "meta-dqn", "bc")
 
 _WAITING_SEATS = ("pick", "backfill", "gate", "meta")
 """Where decisions change when jobs start and not how long they run."""
@@ -80,5 +80,9 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.meta_dqn import MetaDQN, MetaDQNConfig
 
         return MetaDQN, MetaDQNConfig
+    if name == "bc":
+        from berthline.learn.bc import BC, BCConfig
+
+        return BC, BCConfig
     what, expected, hint = unknown_name("algorithm", name, ALGORITHMS)
     raise ConfigError(what, expected=expected, hint=hint)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.env.experts import expert_actions
 from berthline.env.native import SCORES
 from berthline.env.options import resolve_options
 from berthline.env.rewards import Reward, Term, resolve_reward
@@ -109,6 +110,10 @@ class Environments:
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of episodes that have not begun; see `SchedulingVectorEnv.set_load`."""
         self._vector.set_load(low, high)
+
+    def expert_actions(self, expert: str) -> npt.NDArray[np.int64]:
+        """Return what one of the option `experts` would do now in every environment."""
+        return np.ascontiguousarray(expert_actions(self._vector, expert), np.int64)
 
     def scatter(self, seed: int) -> None:
         """Go to a random place of every environment's first episode, by random actions.

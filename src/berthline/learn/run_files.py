@@ -30,15 +30,16 @@ class RunFiles:
     Args:
         path: its directory, which exists.
         step: what was logged after this step is dropped: a run that goes on repeats it.
+        tensorboard: write event files too, which needs torch.
     """
 
-    def __init__(self, path: Path, *, step: int) -> None:
+    def __init__(self, path: Path, *, step: int, tensorboard: bool = True) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self._metrics = path / "metrics.jsonl"
         self._curve = path / "curve.csv"
         self._drop_after(step)
-        self._writer = _tensorboard(path / "tensorboard", step)
+        self._writer = _tensorboard(path / "tensorboard", step) if tensorboard else None
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Add a line of metrics."""

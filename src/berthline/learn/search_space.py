@@ -1,0 +1,264 @@
+"""Search spaces: a scheduler's text with numbers left open, and the range of each.
+
+    order     [log2(estimate + 1) + {g} * log2(gpus + 1) - {w} * log2(wait + 60)]+easy
+    g = 0:3   w = 0:2
+
+Every point of a space is a plain scheduler that is usable everywhere one is. Numbers are rounded to
+three figures before anything is run, so that what was measured is what is written down.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.errors import ConfigError, unknown_name
+from berthline.policies.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+_OPEN = re.compile(r"\{([a-z_][a-z_0-9]*)\}", re.IGNORECASE)
+_RANGE = "NAME=LOW:HIGH[:log][:START], such as T=600:36000:log"
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A number that is searched for.
+
+    Attributes:
+        name: as in the text, without braces.
+        low: least value.
+        high: largest value.
+        start: where the search begins.
+        is_log: steps are in proportion to the value.
+        meaning: what it does.
+    """
+
+    name: str
+    low: float
+    high: float
+    start: float
+    is_log: bool = False
+    meaning: str = ""
+
+    def value(self, share: float) -> float:
+        """Return the value at a share of the range, rounded to three figures."""
+        share = min(max(share, 0.0), 1.0)
+        if self.is_log:
+            value = math.exp(
+                math.log(self.low) + share * (math.log(self.high) - math.log(self.low))
+            )
+        else:
+            value = self.low + share * (self.high - self.low)
+        return min(max(float(f"{value:.3g}"), self.low), self.high)
+
+    def share(self, value: float) -> float:
+        """Return at which share of the range a value is."""
+        if self.is_log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSpace:
+    """A family of schedulers.
+
+    Attributes:
+        name: its name.
+        text: a scheduler with `{name}` for each number that is open.
+        parameters: those numbers.
+        meaning: what is tuned.
+    """
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    meaning: str = ""
+
+    @property
+    def start(self) -> npt.NDArray[np.float64]:
+        """Where the search begins, as shares of the ranges."""
+        return np.array([p.share(p.start) for p in self.parameters])
+
+    @property
+    def preempts(self) -> bool:
+        """Whether its schedulers preempt jobs."""
+        return Scheduler.parse(self.scheduler(self.start)).preemption is not None
+
+    def values(self, point: Iterable[float]) -> dict[str, float]:
+        """Return the numbers at a point, which is given as shares of the ranges."""
+        return {p.name: p.value(x) for p, x in zip(self.parameters, point, strict=True)}
+
+    def scheduler(self, point: Iterable[float]) -> str:
+        """Return the scheduler at a point."""
+        return self.written(self.values(point))
+
+    def written(self, values: Mapping[str, float]) -> str:
+        """Return the scheduler with these numbers."""
+        text = _OPEN.sub(lambda match: _digits(values[match[1]]), self.text)
+        # Plus minus is minus; numbers are exact under a change of sign.
+        return text.replace("+ -", "- ").replace("- -", "+ ")
+
+    def check(self) -> None:
+        """Raise unless its start is a scheduler.
+
+        Raises:
+            ConfigError: numbers that are open have no range, or the other way round.
+            PolicyError: the text is no scheduler.
+        """
+        named = set(_OPEN.findall(self.text))
+        ranged = {p.name for p in self.parameters}
+        if not named:
+            raise ConfigError(
+                "no number is left open",
+                where=self.text,
+                expected="names in braces, such as [estimate * gpus ** {p}]+easy",
+            )
+        if named != ranged:
+            missing, unused = sorted(named - ranged), sorted(ranged - named)
+            raise ConfigError(
+                f"no range for {', '.join(missing)}"
+                if missing
+                else f"{', '.join(unused)} is not in the text",
+                where=self.text,
+                expected=f"--param for every name in braces: {_RANGE}",
+            )
+        Scheduler.parse(self.scheduler(self.start))
+
+
+_SIZE = Parameter("g", 0.0, 1.5, 0.5, meaning="weight of the size: 0 is sjf, 1 smallest area")
+
+SPACES: dict[str, SearchSpace] = {
+    space.name: space
+    for space in (
+        SearchSpace(
+            "order",
+            "[log2(estimate + 1) + {g} * log2(gpus + 1) - {w} * log2(wait + 60)"
+            " + {h} * gpus / total_gpus]+easy",
+            (
+                Parameter("g", -1.0, 3.0, 1.0, meaning="weight of the size; the estimate has 1"),
+                Parameter("w", 0.0, 2.0, 0.0, meaning="weight of the wait"),
+                Parameter("h", -8.0, 8.0, 0.0, meaning="weight of the share of the cluster"),
+            ),
+            "an order of logarithms under EASY; it begins at smallest-area",
+        ),
+        SearchSpace(
+            "gate",
+            "[estimate * gpus ** {g}]+easy?[where(estimate > {T}, pool_free_gpus - gpus"
+            " - pool_total_gpus * clip({r} + {q} * log2(1 + queued_gpus / total_gpus)"
+            " + {l} * log2(estimate / {T}), 0, 0.9), 0)]",
+            (
+                _SIZE,
+                Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held"),
+                Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free"),
+                Parameter("q", -0.2, 0.2, 0.0, meaning="more of it for each doubling of the queue"),
+                Parameter("l", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the job"),
+            ),
+            "a gate on EASY; it begins at an express lane",
+        ),
+        SearchSpace(
+            "lane",
+            "[estimate * gpus ** {g}]+easy?express-lane:T={T}:r={r}",
+            (
+                _SIZE,
+                Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held"),
+                Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free"),
+            ),
+            "the express lane as it is, its two numbers and the order",
+        ),
+        SearchSpace(
+            "preempt",
+            "fcfs+skip!index:a={a}:s={s}:w={w}:margin={margin}:min_run={min_run}",
+            (
+                Parameter("a", 0.0, 3.0, 1.0, meaning="weight of attained service"),
+                Parameter("s", -1.0, 3.0, 0.0, meaning="weight of the size"),
+                Parameter("w", 0.0, 2.0, 0.5, meaning="weight of the wait"),
+                Parameter("margin", 0.0, 8.0, 2.0, meaning="by how much a job must be ahead"),
+                Parameter(
+                    "min_run",
+                    30.0,
+                    7200.0,
+                    60.0,
+                    is_log=True,
+                    meaning="seconds before it may yield",
+                ),
+            ),
+            "who yields to whom, without run times",
+        ),
+    )
+}
+
+
+def read_space(name: str | None, text: str | None, ranges: Iterable[str]) -> SearchSpace:
+    """Return a named space, or one's own.
+
+    Args:
+        name: of SPACES; its ranges may be changed.
+        text: a scheduler with names in braces.
+        ranges: one `NAME=LOW:HIGH[:log][:START]` for each name.
+
+    Raises:
+        ConfigError: there is no such space, or a range is malformed.
+        PolicyError: the text is no scheduler.
+    """
+    given = [read_parameter(entry) for entry in ranges]
+    names = [p.name for p in given]
+    for twice in {x for x in names if names.count(x) > 1}:
+        raise ConfigError(f"--param {twice} is given twice", expected="each parameter once")
+    if text is not None:
+        space = SearchSpace("own", text, tuple(given), "a scheduler of one's own")
+    else:
+        if name not in SPACES:
+            what, expected, hint = unknown_name("search space", str(name), SPACES)
+            raise ConfigError(what, expected=expected, hint=hint)
+        space = SPACES[name]
+        changed = {p.name: p for p in given}
+        for other in changed.keys() - {p.name for p in space.parameters}:
+            raise ConfigError(
+                f"the space {name!r} has no parameter {other!r}",
+                expected="one of " + ", ".join(p.name for p in space.parameters),
+            )
+        parameters = tuple(changed.get(p.name, p) for p in space.parameters)
+        space = dataclasses.replace(space, parameters=parameters)
+    space.check()
+    return space
+
+
+def read_parameter(text: str) -> Parameter:
+    """Return the parameter that `NAME=LOW:HIGH[:log][:START]` means.
+
+    Raises:
+        ConfigError: it is malformed.
+
+    Example:
+        >>> read_parameter("T=100:10000:log").start
+        1000.0
+    """
+    name, equals, rest = (part.strip() for part in text.partition("="))
+    parts = rest.split(":")
+    is_log = "log" in parts
+    try:
+        numbers = [float(part) for part in parts if part != "log"]
+        low, high = numbers[:2]
+        middle = math.sqrt(low * high) if is_log and low > 0 else (low + high) / 2
+        (start,) = numbers[2:] or [middle]
+    except ValueError:
+        raise ConfigError(f"cannot read --param {text!r}", expected=_RANGE) from None
+    is_good = math.isfinite(low) and math.isfinite(high) and low < high and low <= start <= high
+    if not equals or not _OPEN.fullmatch(f"{{{name}}}") or not is_good or (is_log and low <= 0):
+        raise ConfigError(
+            f"cannot read --param {text!r}",
+            expected=f"{_RANGE}; LOW below HIGH, START between them, LOW above 0 with log",
+        )
+    return Parameter(name, low, high, start, is_log)
+
+
+def _digits(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
