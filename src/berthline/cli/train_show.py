@@ -51,8 +51,8 @@ def panel(name: str, progress: Progress) -> Table:
 
 def facts(progress: Progress) -> dict[str, str]:
     """Return how far a run is, in words."""
-    left = (progress.steps - progress.step) / max(progress.steps_per_second, 1e-9)
-    share = progress.step / progress.steps
+    left = max(progress.steps - progress.step, 0) / max(progress.steps_per_second, 1e-9)
+    share = min(progress.step / progress.steps, 1.0)
     return {
         "steps": f"{number(progress.step)} of {number(progress.steps)} ({share:.0%})",
         "speed": f"{number(progress.steps_per_second)} steps/s, {clock(left)} left",

@@ -48,21 +48,30 @@ def overfit(
     settings: Mapping[str, Any] | None = None,
     network: NetworkConfig | None = None,
     *,
+    jobs: Workload | None = None,
     seed: int = 0,
     seconds: float = SECONDS,
 ) -> dict[str, Any]:
     """Train on one episode until the greedy policy is optimal, or the time is over.
 
+    Args:
+        algorithm: its name.
+        settings: of the algorithm, where not the default.
+        network: shape of its networks.
+        jobs: up to 10; None = `tiny_workload`.
+        seed: of weights and draws.
+        seconds: after which it is given up.
+
     Returns:
         Whether it was reached, the total JCT found and the optimum in seconds, those of two
         heuristics, steps and seconds.
     """
-    jobs, cluster = tiny_workload(), Cluster.parse(CLUSTER)
+    jobs, cluster = jobs or tiny_workload(), Cluster.parse(CLUSTER)
     options = {
         "workload": jobs,
         "cluster": cluster,
         "episode_jobs": None,
-        "window": 6,
+        "window": len(jobs),
         "running_window": 4,
         "reward": "mean-wait-hours",
     }
