@@ -82,6 +82,14 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0
         capsys.readouterr()
+    if re.search(r"^berthline (sim|eval|export) .*runs/ppo", command.text):  # training takes long
+        pytest.importorskip("onnx", reason="the extra export is not installed")
+        pytest.importorskip("onnxruntime", reason="the extra deploy is not installed")
+        from tests.learn.made_policies import save_policy
+
+        from berthline.learn.networks import NetworkConfig
+
+        save_policy(playground / "runs/ppo", "pick", {"episode_jobs": 50}, NetworkConfig())
     out = run(command, playground, capsys)
     for same in OURS:  # a command on several pages runs once
         if same.text == command.text:
