@@ -35,20 +35,24 @@ Whole = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Train a policy, keep the best on VAL episodes, and measure it on REPORT episodes.
+    """Train a policy, keep the best on VAL episodes, measure it on REPORT episodes.
 
-    Needs the extra `train`. SIGINT and SIGTERM save and leave; --resume goes on with the same bits.
+    SIGINT and SIGTERM save and leave; --resume goes on with the same bits.
+
+    Needs the extra `train`.
 
     Examples:
       berthline train ppo --out runs/ppo
-      berthline train ppo --env Gate --set load=1.2 --config entropy=0.02 --seeds 3 --out runs/gate
+      berthline train ppo --env Gate --set load=1.2 --seeds 3 --out runs/gate
       berthline train ppo --steps 40000 --envs 64 --out runs/short --json
       berthline train bc --expert sjf+easy --out runs/bc
       berthline train ppo --check
       berthline train es --help
     """
 
-    algorithm: Annotated[Positional[str], arg(metavar="ALGORITHM")]
+    algorithm: Annotated[
+        Positional[str], arg(metavar="ALGORITHM", help=f"What learns: {', '.join(ALGORITHMS)}.")
+    ]
     env: Annotated[
         str | None,
         arg(metavar="ID", help_behavior_hint=f"(default: that of the preset, or {ENVIRONMENT})"),
