@@ -138,6 +138,7 @@ class Agent {
   void find_open();
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();
+  bool show_startable();
   void allow_pairs();
   bool place_and_start(int32_t job, size_t row = 0);
   void start(int32_t job, size_t row = 0);

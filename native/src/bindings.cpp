@@ -74,5 +74,6 @@ NB_MODULE(_native, m) {
         "Simulate one run and return the columns of its log.");
   bind_batch(m);
   bind_draws(m);
+  bind_network(m);
   bind_text_tables(m);
 }

@@ -77,6 +77,7 @@ Inputs read_inputs(const nb::dict& run);
 // Add to the module what the files of these names are about.
 void bind_batch(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_network(nb::module_& m);
 void bind_text_tables(nb::module_& m);
 
 }  // namespace berthline

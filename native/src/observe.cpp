@@ -65,7 +65,14 @@ Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* 
 void Observer::make_programs(const ObservationRules& rules) {
   programs_ = std::make_shared<ObservationPrograms>(fixed_words(), !sim_.dynamic_);
   ObservationPrograms& made = *programs_;
+  const Seat seat = agent_.rules().seat;
+  const bool mask_knows = seat == Seat::kPick && !agent_.rules().waits;
   for (size_t c = 0; c < job_width_; ++c) {
+    const std::vector<Instruction>& code = rules.jobs[c].code();
+    if (mask_knows && code.size() == 1 && rules.jobs[c].uses(Word::kCanStart)) {
+      made.can_start.push_back(c);
+      continue;
+    }
     (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
   }
   made.is_by_node = std::all_of(rules.nodes.begin(), rules.nodes.end(),
@@ -184,6 +191,13 @@ void Observer::write_jobs(float* out, bool is_same) {
   RowWords words(agent_, sim_);
   programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_,
                       kept_.data());
+  for (const size_t column : programs_->can_start) {
+    const std::vector<uint8_t>& fits = agent_.fits();
+    float* to = out + column;
+    for (size_t i = 0; i < rows.size(); ++i, to += job_width_) {
+      *to = i < fits.size() ? fits[i] : sim_.fits(sim_.nodes_, rows[i]);
+    }
+  }
   // Queues are mostly short: rows that were empty before are so already.
   const auto window = static_cast<size_t>(agent_.rules().window);
   const size_t end = (is_same ? std::max(rows_written_, rows.size()) : window) * job_width_;

@@ -39,6 +39,7 @@ struct ObservationPrograms {
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
   std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::vector<size_t> can_start;  // columns of jobs that are this word alone, where masks know it
   std::vector<float> node_rows;   // [node][column], of the columns that stay the same
   bool is_by_node = false;        // a node's row changes only with its free GPUs
   std::vector<int32_t> ids;       // 0, 1, 2, ...

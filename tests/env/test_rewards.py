@@ -40,6 +40,9 @@ class TestNamed:
     def test_mean_jct_hours(self):
         assert sum(rewarded("mean-jct-hours").rewards) == pytest.approx(-(260 / 3) / 3600)
 
+    def test_mean_wait_hours(self):
+        assert sum(rewarded("mean-wait-hours").rewards) == pytest.approx(-(90 / 3) / 3600)
+
     def test_slowdown(self):
         assert rewarded("slowdown").rewards == pytest.approx([0, -(1 + 1), -110 / 20])
 
@@ -102,7 +105,7 @@ class TestNamed:
     def test_every_reward_is_tested(self):
         """Those of the reference systems are in test_presets.py."""
         assert set(REWARDS) == {
-            *("jct", "mean-jct-hours", "slowdown", "multi-objective"),
+            *("jct", "mean-jct-hours", "mean-wait-hours", "slowdown", "multi-objective"),
             *(f"relative-{name}" for name in ("bounded-slowdown", "slowdown", "wait", "jct")),
             *("relative-utilization", "drl-scheduler", "rlmetadqn", "lsf", "lookahead"),
         }

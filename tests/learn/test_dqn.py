@@ -20,7 +20,7 @@ from berthline.learn.environments import Environments
 from berthline.learn.networks import Network, NetworkConfig
 
 OPTIONS = {"episode_jobs": 12, "load": 2.0, "window": 8, "running_window": 4}
-SMALL = {"rollout": 4, "updates": 2, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
+SMALL = {"rollout": 4, "reuse": 2.0, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
 NETWORK = NetworkConfig(hidden=(8, 8))
 
 
@@ -101,9 +101,11 @@ def test_scores_of_the_policy_have_the_same_best_action():
         seen, masks = torch.from_numpy(envs.observations), torch.from_numpy(envs.masks)
         with torch.no_grad():
             means = algorithm.q(seen, masks).means
-            tensors = algorithm.policy.state_dict()
+            tensors = algorithm.q.policy.state_dict()
             scores, _ = Network.load(envs.layout, NETWORK, tensors)(seen)
-        assert scores.shape == (8, 9, 1)
+            averaged, _ = algorithm.policy(seen)
+        assert averaged.shape == scores.shape == (8, 9, 1)
+        assert not torch.equal(averaged, scores)
         assert torch.equal(masked_argmax(means, masks), masked_argmax(scores[..., 0], masks))
 
 

@@ -22,6 +22,8 @@ from berthline.cli.bench_env import (
 from berthline.cli.bench_episodes import EpisodeSpeed, measure_episodes, show_episodes
 from berthline.cli.bench_load import LoadSpeed, measure_loads, show_loads
 from berthline.cli.bench_model import ModelSpeed, measure_model, show_model
+from berthline.cli.bench_nets import SEED as NETS_SEED
+from berthline.cli.bench_nets import NetSpeed, measure_nets, show_nets
 from berthline.cli.bench_packing import find_pods, show_packing
 from berthline.cli.machine import machine_line
 from berthline.cli.options import Force, Json, Out, check_choice, parse_options, whole
@@ -46,7 +48,7 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
 
-WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare")
+WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare", "nets")
 PACKING_SEEDS = 10
 
 
@@ -64,12 +66,13 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench episodes
       berthline bench env
       berthline bench compare
+      berthline bench nets
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
     """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
-    comparisons."""
+    comparisons; nets, decisions of learned policies."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders, windows
     or episodes."""
@@ -131,6 +134,14 @@ class EnvReport(msgspec.Struct, frozen=True, kw_only=True):
     threads: ThreadSpeed
 
 
+class NetsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the benchmark of networks found."""
+
+    machine: str
+    quick: bool
+    speeds: list[NetSpeed]
+
+
 class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the experiment of packing found."""
 
@@ -169,6 +180,8 @@ def main(argv: list[str]) -> int:
         return _env(options, argv, directory, machine)
     if options.what == "compare":
         return _compare(options, argv, directory, machine)
+    if options.what == "nets":
+        return _nets(options, argv, directory, machine)
     if options.what == "packing":
         return _packing(options, argv, directory, machine)
     # First, while this process is small: a new process inherits its parent's high-water mark.
@@ -277,6 +290,19 @@ def _compare(options: Bench, argv: list[str], directory: RunDirectory | None, ma
         show_compare(speeds, agrees=agrees)
         print_facts({"results": str(directory.path) if directory else ""})
     return 0 if agrees else 1
+
+
+def _nets(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        speeds = list(measure_nets(quick=options.quick, report=report_progress))
+    found = NetsReport(machine=machine, quick=options.quick, speeds=speeds)
+    _write(directory, options, argv, NETS_SEED, found, speeds)
+    if options.json:
+        print_json(found)
+    else:
+        show_nets(speeds)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0
 
 
 def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:

@@ -1,7 +1,8 @@
 """The RUN argument of `berthline eval`: a scheduler, or a run directory and what it stands for.
 
 A run directory stands for a scheduler and for the settings it ran under. Which scheduler that is
-depends on the verb that wrote it: here is the one place that knows (`_SCHEDULER_OF`).
+depends on the verb that wrote it: here is the one place that knows (`_SCHEDULER_OF`). A
+directory of a training run, or of a checkpoint, is a scheduler itself: the learned policy.
 """
 
 from __future__ import annotations
@@ -40,9 +41,20 @@ def read_run(text: str) -> JudgedRun:
         ConfigError: it is a directory, but none of a run that has a scheduler.
         PolicyError: it is neither a directory nor a scheduler.
     """
+    from berthline.policies.learned import Learned
     from berthline.policies.scheduler import Scheduler
 
     path = Path(text)
+    learned = Learned.find(text)
+    if learned is not None:
+        from berthline.learn.policy import training_settings
+
+        return JudgedRun(
+            scheduler=learned.name,
+            settings=training_settings(learned),
+            directory=path if path.is_dir() else None,
+            verb="train",
+        )
     if not path.is_dir():
         Scheduler.parse(text)
         return JudgedRun(scheduler=text)
@@ -55,7 +67,8 @@ def read_run(text: str) -> JudgedRun:
         raise ConfigError(
             f"RUN is no run that can be judged: {type(error).__name__}: {error}",
             where=text,
-            expected=f"a scheduler, or a run directory of berthline {', '.join(_SCHEDULER_OF)}",
+            expected="a scheduler, a learned policy, or a run directory of berthline "
+            + ", ".join(_SCHEDULER_OF),
         ) from None
     Scheduler.parse(scheduler)
     return JudgedRun(

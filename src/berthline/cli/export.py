@@ -1,4 +1,4 @@
-"""`berthline export`: a run for other tools."""
+"""`berthline export`: a run for other tools, or a learned policy to be deployed."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ WHAT: dict[str, tuple[str, ...]] = {
     "chrome": (".json", ".json.gz"),
     "batsim": (),
     "swf": (".swf",),
+    "onnx": (".onnx",),
 }
 """What can be written, and how the names of such files end; none = a directory."""
 
@@ -36,17 +37,23 @@ WHAT: dict[str, tuple[str, ...]] = {
 class Export(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write a run for Perfetto (a picture to zoom), for Batsim, or as SWF with waits.
 
+    Or write a learned policy as ONNX: it is then a scheduler that needs no torch.
+
     Examples:
       berthline export perfetto synthetic --scheduler sjf+easy --out trace.json.gz
       berthline export swf synthetic --jobs 200 --out schedule.swf
       berthline export batsim trace.swf --cluster uniform:2x8 --out batsim
+      berthline export onnx runs/ppo
     """
 
     what: Annotated[Positional[str], arg(metavar="WHAT")]
-    """perfetto or chrome (the same: open it at ui.perfetto.dev), batsim, or swf."""
+    """perfetto or chrome (the same: open it at ui.perfetto.dev), batsim, swf, or onnx."""
     workload: RunName
-    out: Annotated[str, arg(metavar="FILE")]
-    """The file to write: .json or .json.gz, .swf; for batsim a directory."""
+    out: Annotated[
+        str | None, arg(metavar="FILE", help_behavior_hint="(required, but for onnx: policy.onnx)")
+    ] = None
+    """The file to write: .json or .json.gz, .swf, .onnx; for batsim a directory. Beside .onnx comes
+    a manifest; without --out both go into the run directory."""
     force: Replace = False
     json: Json = False
 
@@ -55,6 +62,10 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Export, argv, verb="export")
     check_choice("WHAT", options.what, WHAT)
+    if options.what == "onnx":
+        return _export_onnx(options)
+    if options.out is None:
+        raise ConfigError("--out is missing", expected="the name of what is to be written")
     suffixes = WHAT[options.what]
     if suffixes:
         out = check_out(options.out, suffixes=suffixes, force=options.force)
@@ -87,6 +98,40 @@ def main(argv: list[str]) -> int:
             "next": _next(options.what, out),
             "again": command_line("export", options, briefly=is_run_directory(options.workload))
             + f" --out {options.out}",
+        }
+    )
+    return 0
+
+
+def _export_onnx(options: Export) -> int:
+    from berthline.learn.export_onnx import export_onnx
+    from berthline.policies.learned import Learned, manifest_of
+
+    learned = Learned.find(options.workload)
+    if learned is None:
+        raise ConfigError(
+            "RUN is no learned policy",
+            where=options.workload,
+            expected="a run directory of berthline train, or a checkpoint",
+        )
+    own = str(Path(options.workload.partition("#")[0]) / "policy.onnx")
+    out = check_out(options.out or own, suffixes=WHAT["onnx"], force=options.force)
+    manifest = export_onnx(learned, out)
+    checked = manifest["checked"]
+    if options.json:
+        print_json({"what": "onnx", "out": str(out), "bytes": out.stat().st_size, **manifest})
+        return 0
+    layout = manifest["layout"]
+    print_facts(
+        {
+            "policy": f"{learned.name}, {manifest['algorithm']} for the seat {learned.seat}",
+            "network": f"{manifest['config']['network']['kind']}, "
+            f"{counted(manifest['input']['shape'][1], 'number')} in, "
+            f"{counted(layout['actions'], 'action')} out",
+            "checked": f"against torch on {counted(checked['states'], 'random state')}: scores "
+            f"differ by {checked['largest_difference']:.2g} at most",
+            "written": f"{out}, {size(out.stat().st_size)}, and {manifest_of(out)}",
+            "next": f"berthline sim WORKLOAD --scheduler {out}",
         }
     )
     return 0

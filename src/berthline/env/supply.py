@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from berthline import _native
     from berthline.env.plan import Plan
 
-ENOUGH = 32
-"""Episodes drawn at once."""
+ENOUGH, ENOUGH_JOBS = 32, 1 << 17
+"""Episodes drawn at once, and what jobs they may have together: a whole trace may have millions."""
 
 _Columns = dict[str, npt.NDArray[Any]]
 
@@ -123,7 +123,8 @@ class Supply:
         )
 
     def _draw_ahead(self, envs: Sequence[int]) -> None:
-        each = max(1, ENOUGH // len(envs))
+        most = min(ENOUGH, ENOUGH_JOBS // max(self._plan.source.jobs, 1))
+        each = max(1, most // len(envs))
         keys = np.array(
             [(self._seeds[env], self._next[env] + k) for env in envs for k in range(each)], np.int64
         )

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from berthline.learn.environments import Environments
     from berthline.learn.networks import NetworkConfig
 
-ALGORITHMS = ("ppo", "d3qn", "bc")
+ALGORITHMS = ("ppo", "d3qn", "sac", "meta-dqn", "bc")
+
+_WAITING_SEATS = ("pick", "backfill", "gate", "meta")
+"""Where decisions change when jobs start and not how long they run."""
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
@@ -35,6 +38,23 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
         raise ConfigError(f"settings of {name}: {error}") from None
 
 
+def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """Return the options of the environments that an algorithm with these settings learns in.
+
+    Where no reward is asked for, those that learn values learn them of waits. Run times are no
+    one's choice at these seats, and as a part of every value they would hide what is.
+    """
+    found = dict(options)
+    learns_values = name in ("d3qn", "sac", "meta-dqn")
+    if learns_values and seat in _WAITING_SEATS and not {"reward", "preset"} & {*options}:
+        found["reward"] = "mean-wait-hours"
+    if name == "meta-dqn":
+        from berthline.learn.meta_dqn import environment_options
+
+        return environment_options(seat, found, config)
+    return found
+
+
 def make_algorithm(
     name: str, envs: Environments, network: NetworkConfig, config: Any, *, seed: int
 ) -> Algorithm:
@@ -52,6 +72,14 @@ def _kind(name: str) -> tuple[Any, Any]:
         from berthline.learn.dqn import DQN, DQNConfig
 
         return DQN, DQNConfig
+    if name == "sac":
+        from berthline.learn.sac import SAC, SACConfig
+
+        return SAC, SACConfig
+    if name == "meta-dqn":
+        from berthline.learn.meta_dqn import MetaDQN, MetaDQNConfig
+
+        return MetaDQN, MetaDQNConfig
     if name == "bc":
         from berthline.learn.bc import BC, BCConfig
 

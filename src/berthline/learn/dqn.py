@@ -1,9 +1,10 @@
 """D3QN: dueling double Q-learning (Wang et al. 2016, van Hasselt et al. 2016), with masked actions.
 
-One iteration steps every environment `rollout` times and learns from `updates` batches of the
-replay: transitions of n steps, those with large errors more often. Actions that the mask forbids
+One iteration steps every environment `rollout` times and learns from batches of the replay:
+transitions of n steps, those with large errors more often. Actions that the mask forbids
 are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
-`noisy` and `distributional` add the other two parts of Rainbow (Hessel et al. 2018).
+`noisy` and `distributional` add the other two parts of Rainbow (Hessel et al. 2018). The policy is
+an average of the network over time, which is steadier than the network itself.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         rollout: steps of each environment in an iteration.
-        updates: batches learned from in an iteration.
+        reuse: how often a step is learned from, on average.
         batch: transitions of a batch.
         capacity: states of the replay.
         warmup: steps before learning begins.
@@ -53,6 +54,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         target_network: next values are those of a network that follows slowly.
         target_rate: how far it follows in each update.
         target_every: updates after which it follows wholly instead; 0 = never.
+        average_rate: how far the policy, an average over time, follows the network in each update.
         noisy: exploration by noise in the last layers, whose size is learned, not by epsilon.
         noise: size of that noise at first.
         distributional: learns chances of returns, not their means (C51).
@@ -62,25 +64,26 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     rollout: int = 4
-    updates: int = 8
-    batch: int = 256
+    reuse: float = 3.0
+    batch: int = 128
     capacity: int = 50_000
     warmup: int = 5_000
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
     max_gradient: float = 10.0
-    discount: float = 0.99
-    n_step: int = 5
+    discount: float = 0.995
+    n_step: int = 10
     priority_exponent: float = 0.5
     importance: float = 0.4
     epsilon: float = 1.0
-    epsilon_final: float = 0.02
-    epsilon_share: float = 0.3
+    epsilon_final: float = 0.2
+    epsilon_share: float = 0.6
     dueling: bool = True
     double: bool = True
     target_network: bool = True
-    target_rate: float = 0.01
+    target_rate: float = 0.005
     target_every: int = 0
+    average_rate: float = 0.005
     noisy: bool = False
     noise: float = 0.5
     distributional: bool = False
@@ -165,6 +168,8 @@ class DQN:
         network: shape of the network.
         config: settings.
         seed: of weights and draws.
+        num_regimes: regimes that the network knows.
+        num_drawn_alike: regimes that the replay draws from alike.
     """
 
     def __init__(
@@ -175,7 +180,7 @@ class DQN:
         *,
         seed: int,
         num_regimes: int = 0,
-        balanced: bool = False,
+        num_drawn_alike: int = 1,
     ) -> None:
         self.config = config
         self.steps, self.updates = 0, 0
@@ -186,6 +191,7 @@ class DQN:
             torch.manual_seed(seed)
             policy = Network(envs.layout, network, support=support, num_regimes=num_regimes)
             self.q = QNetwork(policy, dueling=config.dueling)
+        self.policy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
         self.target = copy.deepcopy(self.q).requires_grad_(requires_grad=False)
         self.noise = Noise(self.q, config.noise) if config.noisy else None
         self.generator = torch.Generator().manual_seed(seed)
@@ -195,17 +201,12 @@ class DQN:
             discount=config.discount,
             n_step=config.n_step,
             exponent=config.priority_exponent,
-            num_regimes=num_regimes if balanced else 1,
+            num_regimes=num_drawn_alike,
         )
         parameters = [*self.q.parameters(), *(self.noise.parameters() if self.noise else ())]
         self.optimizer = torch.optim.Adam(
             parameters, lr=config.learning_rate, eps=1e-5, foreach=True
         )
-
-    @property
-    def policy(self) -> Network:
-        """The network whose best-scored allowed action is the policy's answer."""
-        return self.q.policy
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Collect, learn, and return what is to be logged."""
@@ -216,16 +217,19 @@ class DQN:
             epsilon = config.epsilon + share * (config.epsilon_final - config.epsilon)
         log = self._collect(epsilon)
         log["charts/epsilon"] = epsilon
-        self.steps += config.rollout * self.experience.envs.num
+        fresh = config.rollout * self.experience.envs.num
+        self.steps += fresh
         if self.steps < config.warmup:
             return log
         if self.updates == 0:
             # The policy may have been given another beginning meanwhile.
+            self.q.policy.load_state_dict(self.policy.state_dict())
             self.target.load_state_dict(self.q.state_dict())
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate * factor(config.learning_rate_schedule, progress)
         importance = config.importance + progress * (1 - config.importance)
-        logs = [self._update(importance) for _ in range(config.updates)]
+        updates = max(1, round(config.reuse * fresh / config.batch))
+        logs = [self._update(importance) for _ in range(updates)]
         log |= {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
         log["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return log
@@ -273,6 +277,7 @@ class DQN:
         self.experience.replay.set_errors(batch.slots, errors.detach().double().numpy())
         self.updates += 1
         self._follow()
+        follow(self.policy, self.q.policy, config.average_rate)
         return {
             "losses/td_loss": loss.item(),
             "losses/q_values": taken(values.means, batch.actions).mean().item(),
@@ -298,9 +303,9 @@ class DQN:
     def _target_chances(self, batch: Transitions) -> Tensor:
         values, best = self._next_values(batch)
         assert values.log_chances is not None
-        assert self.policy.support is not None
+        assert self.q.policy.support is not None
         chances = taken(values.log_chances, best).exp()
-        return project(chances, self.policy.support, batch.returns, batch.discounts)
+        return project(chances, self.q.policy.support, batch.returns, batch.discounts)
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -316,7 +321,8 @@ class DQN:
     def tensors(self) -> dict[str, Tensor]:
         """Return what is to be saved."""
         return {
-            **self.q.state_dict(),
+            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
+            **{f"q.{name}": t for name, t in self.q.state_dict().items()},
             **{f"target.{name}": t for name, t in self.target.state_dict().items()},
             **({f"noise.{k}": t for k, t in self.noise.state_dict().items()} if self.noise else {}),
             **optimizer_tensors("optimizer", self.optimizer),
@@ -335,7 +341,8 @@ class DQN:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint."""
         state = checkpoint.facts["state"]
-        self.q.load_state_dict({name: checkpoint.tensors[name] for name in self.q.state_dict()})
+        self.policy.load_state_dict(checkpoint.part("policy"))
+        self.q.load_state_dict(checkpoint.part("q"))
         self.target.load_state_dict(checkpoint.part("target"))
         if self.noise:
             self.noise.load_state_dict(checkpoint.part("noise"))

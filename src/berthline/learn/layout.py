@@ -103,6 +103,54 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self == other:
             return
+        raise ConfigError(
+            "the policy was trained on other observations or actions",
+            where=where,
+            expected=self._differences(other),
+            hint="use the options it was trained with, or train again",
+        )
+
+    def check_fits(self, other: Layout, *, where: str, any_rows: bool) -> None:
+        """Raise unless a policy of this layout can be asked about another one.
+
+        Args:
+            other: what it is to be asked about.
+            where: the policy, for the message.
+            any_rows: whether its network takes any number of rows; all but `mlp` do, until they
+                are exported.
+
+        Raises:
+            ConfigError: other columns, or other actions that are no rows; or other numbers of rows
+                where that matters.
+        """
+        if any_rows:
+            if self._without_rows() == other._without_rows():
+                return
+            raise ConfigError(
+                "the policy was trained on other columns or actions",
+                where=where,
+                expected=self._without_rows()._differences(other._without_rows()),
+                hint="only the number of rows may differ: nodes, jobs and running jobs shown",
+            )
+        if self == other:
+            return
+        raise ConfigError(
+            "the policy has a network of fixed size, and was trained on another size",
+            where=where,
+            expected=self._differences(other),
+            hint="only networks other than mlp, and not exported, take other numbers of nodes",
+        )
+
+    def _without_rows(self) -> Layout:
+        """Return the layout with one row in each table."""
+        shapes = {
+            name: (1,) if name == "lookahead" else (1, *shape[1:]) if len(shape) > 1 else shape
+            for name, shape in self.shapes.items()
+        }
+        actions = 1 + self.has_no_op if self.row_table else self.actions
+        return msgspec.structs.replace(self, shapes=shapes, actions=actions)
+
+    def _differences(self, other: Layout) -> str:
         differences = []
         for name in self.__struct_fields__:
             ours, theirs = getattr(self, name), getattr(other, name)
@@ -114,9 +162,4 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
                 ]
             elif ours != theirs:
                 differences.append(f"{name}: {ours} against {theirs}")
-        raise ConfigError(
-            "the policy was trained on other observations or actions",
-            where=where,
-            expected="; ".join(differences),
-            hint="use the options it was trained with, or train again",
-        )
+        return "; ".join(differences)

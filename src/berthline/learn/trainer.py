@@ -15,7 +15,7 @@ import torch
 from berthline.errors import ConfigError
 from berthline.evaluate.statistics import paired_ratio, verdict
 from berthline.learn import checkpoint
-from berthline.learn.algorithms import config_of, make_algorithm
+from berthline.learn.algorithms import config_of, make_algorithm, options_for
 from berthline.learn.environments import Environments
 from berthline.learn.layout import Layout
 from berthline.learn.networks import Network, NetworkConfig
@@ -113,6 +113,9 @@ class Trainer:
         if not 0 <= config.seed < MOST_RUNS:
             raise ConfigError(f"the seed is {config.seed}", expected=f"0 to {MOST_RUNS - 1}")
         torch.set_num_threads(config.threads)
+        settings = config_of(config.algorithm, config.settings)
+        options = options_for(config.algorithm, config.seat, config.options, settings)
+        config = msgspec.structs.replace(config, options=options)
         self.config, self.path = config, path
         envs = Environments(
             config.seat,
@@ -122,7 +125,6 @@ class Trainer:
             num_threads=config.threads,
         )
         self.layout = envs.layout
-        settings = config_of(config.algorithm, config.settings)
         self.algorithm: Algorithm = make_algorithm(
             config.algorithm, envs, config.network, settings, seed=config.seed
         )
@@ -229,9 +231,11 @@ class Trainer:
                 "against": self._against,
             },
         }
-        checkpoint.save(
-            self.path / "checkpoints", kind, self.algorithm.steps, self.algorithm.tensors(), facts
-        )
+        tensors = self.algorithm.tensors()
+        if kind == "best":
+            # Nobody goes on from it, and a replay is a hundred times as large as a policy.
+            tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
+        checkpoint.save(self.path / "checkpoints", kind, self.algorithm.steps, tensors, facts)
 
     def _resume(self, directory: Path) -> None:
         found = checkpoint.find(directory, "last")

@@ -7,6 +7,8 @@ Every seat but the discipline takes a name or a formula in brackets; options fol
     [estimate * sqrt(gpus)]+easy@[node_free_gpus]?[free_gpus - gpus - 8]
     las+skip!las:q1=3600:q2=36000
     fcfs+skip![log2(attained + 60)]:margin=1:every=60
+
+A learned policy is a scheduler too, written as a path: see `policies/learned.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 from berthline.errors import PolicyError, unknown_name
 from berthline.model.conditions import MIN_TICK
 from berthline.policies.formulas import OF_PLACES, Formula
+from berthline.policies.learned import Learned
 from berthline.policies.orders import ORDERS, order_formula
 from berthline.policies.rules import (
     COMMON_OPTIONS,
@@ -81,6 +84,8 @@ class Scheduler:
         round_seconds: length of a round, of the discipline `rounds`.
         plan_jobs: how many jobs the placement `milp` plans at once.
         plan_seconds: how long it may take for that.
+        learned: the learned policy that this is; None = rules alone. The other fields then mean
+            nothing: what the policy does not decide is decided as where it was trained.
     """
 
     name: str
@@ -93,6 +98,7 @@ class Scheduler:
     round_seconds: float
     plan_jobs: int = 0
     plan_seconds: float = 0.0
+    learned: Learned | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -106,6 +112,8 @@ class Scheduler:
     @property
     def needs_run_times(self) -> bool:
         """Whether any seat must know run times."""
+        if self.learned is not None:
+            return self.learned.knowledge != "none"
         moves = self.preemption is not None and self.preemption.name == "defrag"
         in_formulas = any(formula.uses_estimate for formula in self.formulas)
         return self.discipline in NEEDS_RUN_TIMES or moves or in_formulas
@@ -126,6 +134,9 @@ class Scheduler:
             >>> str(Scheduler.parse("sjf+easy"))
             'sjf+easy@first-fit'
         """
+        learned = Learned.find(text)
+        if learned is not None:
+            return cls._of_learned(learned, has_more=order is not None or gate is not None)
         match = _SCHEDULER.fullmatch(text.strip())
         if match is None:
             raise PolicyError(f"cannot read scheduler {text!r}", expected=FORM)
@@ -160,6 +171,16 @@ class Scheduler:
             plan_jobs=int(plan.get("k", 0)),
             plan_seconds=plan.get("limit", 0.0),
         )
+
+    @classmethod
+    def _of_learned(cls, learned: Learned, *, has_more: bool) -> Scheduler:
+        if has_more:
+            raise PolicyError(
+                "an order or a gate beside a learned policy",
+                where=learned.name,
+                expected="the policy alone: all else is as where it was trained",
+            )
+        return dataclasses.replace(cls.parse("fcfs"), name=learned.name, learned=learned)
 
 
 def split_schedulers(text: str) -> list[str]:

@@ -118,7 +118,8 @@ def simulate(
     Args:
         workload: the jobs.
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
-        scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`.
+        scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
+            training run such as `"runs/ppo"`.
         knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
         seed: decides everything random: order, placement, failures and refused starts.
         horizon: stop at this time; None = run until every job has finished.
@@ -139,8 +140,29 @@ def simulate(
     if isinstance(scheduler, str):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
-    inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
     decision_seconds: list[float] | None = None
+    if scheduler.learned is not None:
+        from berthline.learn.policy import run_policy
+
+        if simulator != "native" or horizon is not None:
+            raise ConfigError(
+                "a learned policy runs in the native simulator, to the end of all jobs",
+                where=str(scheduler),
+                expected="no other simulator, and no horizon",
+            )
+        log = run_policy(scheduler.learned, workload, cluster, knowledge=knowledge, seed=seed)
+        if progress is not None:
+            progress(len(workload))
+        return Result(
+            log=log,
+            workload=workload,
+            cluster=cluster,
+            scheduler=scheduler,
+            knowledge=knowledge,
+            seed=seed,
+            wall_seconds=time.perf_counter() - started,
+        )
+    inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
     if simulator == "native":
         from berthline.sim.native import run
 

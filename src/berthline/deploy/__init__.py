@@ -1,0 +1,1 @@
+"""What runs where decisions are made: no torch, and nothing of learning."""

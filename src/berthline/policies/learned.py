@@ -1,0 +1,120 @@
+"""Learned policies as schedulers: where one is, and which one it is.
+
+Nothing here runs a policy; `berthline.learn.policy` does. A policy is written as the directory of a
+training run, or of one of its checkpoints, or as an exported ONNX file. Behind `#` may stand the
+first digits of its hash, as in the canonical text: then no other is accepted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from berthline.errors import PolicyError
+
+CHECKPOINTS, FACTS, TENSORS = "checkpoints", "checkpoint.json", "tensors.safetensors"
+"""The directory of a run that has its checkpoints, and the files of one."""
+ONNX = ".onnx"
+DIGITS = 12
+"""Of the hash, in the text of a scheduler."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """A learned policy.
+
+    Attributes:
+        name: the text form: what was written, and its hash.
+        path: the checkpoint's directory, or the ONNX file.
+        sha256: of everything that decides what it does.
+        seat: the seat of the scheduler that it fills.
+        knowledge: what it was taught to know of run times.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    seat: str
+    knowledge: str
+
+    @classmethod
+    def find(cls, text: str) -> Learned | None:
+        """Return the policy that a text names; None = it names none.
+
+        Raises:
+            PolicyError: it is unreadable, has no checkpoint yet, or is not the one of the hash.
+        """
+        written, _, wanted = text.strip().partition("#")
+        path = Path(written)
+        if not is_policy(path):
+            return None
+        files = policy_files(path)
+        digest = hashlib.sha256()
+        try:
+            for file in files:
+                digest.update(file.read_bytes())
+            facts = json.loads(files[-1].read_bytes())
+            seat, knowledge = _seat_and_knowledge(facts)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PolicyError(
+                f"not a policy that can be read: {type(error).__name__}: {error}",
+                where=str(files[-1]),
+                hint="train again, or take another checkpoint of the run",
+            ) from None
+        sha256 = digest.hexdigest()
+        if not sha256.startswith(wanted.strip()):
+            raise PolicyError(
+                f"the policy has the hash {sha256[:DIGITS]}",
+                where=str(path),
+                expected=f"{wanted.strip()}, as is written behind '#'",
+                hint="it has been trained further; leave the hash away to take it as it is",
+            )
+        place = files[0] if path.suffix == ONNX else files[0].parent
+        return cls(f"{path}#{sha256[:DIGITS]}", place, sha256, seat, knowledge)
+
+
+def is_policy(path: Path) -> bool:
+    """Whether a path is one of a training run, of a checkpoint, or of an exported policy."""
+    if path.suffix == ONNX:
+        return path.is_file()
+    return (path / CHECKPOINTS).is_dir() or (path / FACTS).is_file()
+
+
+def checkpoint_of(path: Path) -> Path | None:
+    """Return the checkpoint that a path means: itself, or a run's best, or else its last one."""
+    if (path / FACTS).is_file():
+        return path
+    for kind in ("best", "last"):
+        found = sorted((path / CHECKPOINTS).glob(f"{kind}-*/{FACTS}"))
+        if found:
+            return found[-1].parent
+    return None
+
+
+def manifest_of(onnx: Path) -> Path:
+    """Return the file beside an exported policy that says what it is."""
+    return onnx.with_suffix(".json")
+
+
+def policy_files(path: Path) -> tuple[Path, Path]:
+    """Return the files of a policy: its numbers, and the facts about it.
+
+    Raises:
+        PolicyError: there is no checkpoint yet.
+    """
+    if path.suffix == ONNX:
+        return path, manifest_of(path)
+    found = checkpoint_of(path)
+    if found is None:
+        raise PolicyError(
+            "the run has no checkpoint yet", where=str(path), expected="a run that has validated"
+        )
+    return found / TENSORS, found / FACTS
+
+
+def _seat_and_knowledge(facts: dict[str, Any]) -> tuple[str, str]:
+    layout = facts["layout"]
+    return str(layout["seat"]), str(layout["knowledge"])

@@ -1,0 +1,69 @@
+"""Checkpoints of networks whose weights are set by hand, or drawn, for tests of policies in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+
+from berthline.learn import checkpoint
+from berthline.learn.environments import Environments
+from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.trainer import TrainConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def save_policy(
+    path: Path, seat: str, options: dict[str, Any], config: NetworkConfig, *, seed: int = 0
+) -> Network:
+    """Write a run with a checkpoint of a drawn network, and return the network."""
+    envs = Environments(seat, num=1, seed=0, options=options)
+    torch.manual_seed(seed)
+    network = Network(envs.layout, config, gain=1.0)
+    write(path, network, options)
+    return network
+
+
+def write(path: Path, network: Network, options: dict[str, Any], step: int = 1) -> None:
+    """Write a run with a checkpoint of a network, as the trainer does."""
+    layout = network.layout
+    train = TrainConfig(algorithm="ppo", seat=layout.seat, options=options, network=network.config)
+    facts = {
+        "algorithm": "ppo",
+        "config": msgspec.to_builtins(train),
+        "layout": msgspec.to_builtins(layout),
+        "layout_sha256": layout.sha256,
+    }
+    tensors = {f"policy.{name}": tensor for name, tensor in network.state_dict().items()}
+    checkpoint.save(path / "checkpoints", "best", step, tensors, facts)
+
+
+def save_shortest_first(path: Path, options: dict[str, Any]) -> None:
+    """Write a run whose policy picks the job with the smallest first column.
+
+    A kernel network with one number for each row: the column x goes through as relu(x), and the
+    head makes -relu(x) of it. The no-op gets less than any job.
+    """
+    envs = Environments("pick", num=1, seed=0, options=options)
+    network = Network(envs.layout, NetworkConfig(kind="kernel", hidden=(1,)))
+    with torch.no_grad():
+        for tensor in network.parameters():
+            tensor.zero_()
+        network.body.encoders["jobs"][0].weight[0, 0] = 1.0
+        network.head[0].weight[0, 0] = 1.0
+        network.head[2].weight[0, 0] = -1.0
+        network.no_op[2].bias[0] = -1e6
+    write(path, network, options)
+
+
+def save_constant(path: Path, seat: str, options: dict[str, Any], action: int, kind: str) -> None:
+    """Write a run whose policy always prefers one action, of a seat whose actions are no rows."""
+    envs = Environments(seat, num=1, seed=0, options=options)
+    network = Network(envs.layout, NetworkConfig(kind=kind, hidden=(8, 8)))
+    with torch.no_grad():
+        network.head[-1].bias.zero_()
+        network.head[-1].bias[action] = 1e6
+    write(path, network, options)
