@@ -9,6 +9,7 @@ import tomllib
 
 import pytest
 
+from berthline.cli import train
 from berthline.cli.eval_run import read_run
 from berthline.cli.train_es import main
 from berthline.errors import ConfigError
@@ -111,3 +112,8 @@ def test_ctrl_c_saves_and_resume_goes_on(tmp_path, capsys):
     found = json.loads(_run(capsys, *argv[len(SMALL) :], "--resume"))
     for name in ("scheduler", "val", "report", "evaluations"):
         assert found[name] == whole[name]
+
+
+def test_it_is_a_form_of_train(capsys):
+    assert train.main(["es", *SMALL, "--evaluations", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["algorithm"] == "es"

@@ -140,7 +140,10 @@ def test_command_that_is_not_run_has_a_reason_and_right_options(command):
     if verb == "traces":
         verb, *rest = rest
         module = f"berthline.cli.{TRACES_VERBS[verb][0]}"
-    parse_options(getattr(importlib.import_module(module), verb.capitalize()), rest, verb=verb)
+    name = verb.capitalize()
+    if rest[:1] == ["es"]:
+        module, name, rest = "berthline.cli.train_es", "TrainEs", rest[1:]
+    parse_options(getattr(importlib.import_module(module), name), rest, verb=verb)
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=str)

@@ -47,7 +47,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline train ppo --steps 40000 --envs 64 --out runs/short --json
       berthline train bc --expert sjf+easy --out runs/bc
       berthline train ppo --check
-      berthline train es --help
+      berthline train es --space gate --budget 15
     """
 
     algorithm: Annotated[
