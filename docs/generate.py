@@ -36,6 +36,7 @@ DEMO_COLUMNS = 80
 
 NOT_RUN = {
     "bench": "it measures speed, for half a minute",
+    "train": "it learns for minutes",
     "traces fetch": "it needs the network",
 }
 """Verbs whose examples the tests only parse, and why."""

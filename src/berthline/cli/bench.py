@@ -23,6 +23,13 @@ from berthline.cli.bench_episodes import EpisodeSpeed, measure_episodes, show_ep
 from berthline.cli.bench_load import LoadSpeed, measure_loads, show_loads
 from berthline.cli.bench_model import ModelSpeed, measure_model, show_model
 from berthline.cli.bench_packing import find_pods, show_packing
+from berthline.cli.bench_train import SEED as TRAIN_SEED
+from berthline.cli.bench_train import (
+    TrainReport,
+    against_library,
+    measure_training,
+    show_training,
+)
 from berthline.cli.machine import machine_line
 from berthline.cli.options import Force, Json, Out, check_choice, parse_options, whole
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
@@ -46,7 +53,7 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
 
-WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare")
+WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare", "train")
 PACKING_SEEDS = 10
 
 
@@ -64,12 +71,13 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench episodes
       berthline bench env
       berthline bench compare
+      berthline bench train
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
     """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
-    comparisons."""
+    comparisons; train, PPO."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders, windows
     or episodes."""
@@ -169,6 +177,8 @@ def main(argv: list[str]) -> int:
         return _env(options, argv, directory, machine)
     if options.what == "compare":
         return _compare(options, argv, directory, machine)
+    if options.what == "train":
+        return _train(options, argv, directory, machine)
     if options.what == "packing":
         return _packing(options, argv, directory, machine)
     # First, while this process is small: a new process inherits its parent's high-water mark.
@@ -277,6 +287,24 @@ def _compare(options: Bench, argv: list[str], directory: RunDirectory | None, ma
         show_compare(speeds, agrees=agrees)
         print_facts({"results": str(directory.path) if directory else ""})
     return 0 if agrees else 1
+
+
+def _train(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+    with progress("bench") as report_progress:
+        speeds = list(measure_training(quick=options.quick, report=report_progress))
+    found = TrainReport(
+        machine=machine,
+        quick=options.quick,
+        speeds=speeds,
+        against_library=against_library(speeds),
+    )
+    _write(directory, options, argv, TRAIN_SEED, found, speeds)
+    if options.json:
+        print_json(found)
+    else:
+        show_training(found)
+        print_facts({"results": str(directory.path) if directory else ""})
+    return 0
 
 
 def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:

@@ -14,6 +14,7 @@ VERBS: dict[str, str] = {
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
     "eval": "judge a scheduler on windows that nobody has chosen anything on",
+    "train": "learn a policy, keep the best, and say what it is worth",
     "report": "write a page with verdict, tables and figures about a run",
     "whatif": "say what other schedulers would have done to a week of your log",
     "traces": "list, fetch, look at, check, convert and split traces",

@@ -34,7 +34,7 @@ _Options = TypeVar("_Options", bound=msgspec.Struct)
 _TAKE_MINUS = ("--order", "--gate")
 """Options whose value may start with a minus: formulas."""
 
-_REPEATED = ("--set", "--condition")
+_REPEATED = ("--set", "--condition", "--config")
 """Options that take one KEY=VALUE, or several one after another."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
@@ -186,8 +186,8 @@ Resume = Annotated[
 ]
 
 
-def read_settings(given: Iterable[str]) -> dict[str, str]:
-    """Return the `--set` options as a dictionary.
+def read_settings(given: Iterable[str], flag: str = "--set") -> dict[str, str]:
+    """Return the `--set` options, or those of another flag, as a dictionary.
 
     Raises:
         ConfigError: one is not of the form KEY=VALUE, or a key is given twice.
@@ -197,10 +197,10 @@ def read_settings(given: Iterable[str]) -> dict[str, str]:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not (equals and key and value):
             raise ConfigError(
-                f"cannot read --set {text!r}", expected="KEY=VALUE, such as users=100"
+                f"cannot read {flag} {text!r}", expected="KEY=VALUE, such as users=100"
             )
         if key in settings:
-            raise ConfigError(f"--set {key} is given twice", expected="each setting once")
+            raise ConfigError(f"{flag} {key} is given twice", expected="each setting once")
         settings[key] = value
     return settings
 

@@ -131,7 +131,9 @@ class RunDirectory:
             staging.mkdir(parents=True)
             text = to_toml(config)
             (staging / "config.toml").write_text(text, encoding="utf-8", errors="replace")
-            (staging / "meta.json").write_bytes(_pretty(self._meta(command, seed, workload)))
+            (staging / "meta.json").write_bytes(
+                _pretty(meta_of(self.verb, command, seed, workload))
+            )
             lines = b"".join(msgspec.json.encode(row) + b"\n" for row in metrics)
             (staging / "metrics.jsonl").write_bytes(lines)
             (staging / "summary.json").write_bytes(_pretty(summary))
@@ -175,7 +177,7 @@ class RunDirectory:
         present = [name for name in present if not (is_unfinished and _is_unfinished_part(name))]
         if not present:
             return
-        if self.resume and not is_unfinished and _verb_of(path) == self.verb:
+        if self.resume and not is_unfinished and verb_of(path) == self.verb:
             raise ConfigError(
                 "there is nothing to resume: the run is complete",
                 where=str(path),
@@ -189,7 +191,7 @@ class RunDirectory:
                 expected="a new or an empty directory",
                 hint="choose another, or replace the earlier run with --force",
             )
-        if _verb_of(path) != self.verb:
+        if verb_of(path) != self.verb:
             raise ConfigError(
                 f"--out holds something else than results of berthline {self.verb}",
                 where=str(path),
@@ -235,28 +237,37 @@ class RunDirectory:
             raise
         shutil.rmtree(old, ignore_errors=True)
 
-    def _meta(self, command: str, seed: int, workload: Workload | None) -> dict[str, Any]:
-        meta: dict[str, Any] = {
-            "berthline": package_version(),
-            "verb": self.verb,
-            "command": command,
-            "seed": seed,
-            "written": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-            "python": platform.python_version(),
-            "machine": {
-                "system": platform.platform(),
-                "architecture": platform.machine(),
-                "cores": os.cpu_count(),
-            },
+
+def meta_of(verb: str, command: str, seed: int, workload: Workload | None = None) -> dict[str, Any]:
+    """Return what meta.json has.
+
+    Args:
+        verb: the verb that writes it.
+        command: what the user typed.
+        seed: the seed.
+        workload: for its name and provenance.
+    """
+    meta: dict[str, Any] = {
+        "berthline": package_version(),
+        "verb": verb,
+        "command": command,
+        "seed": seed,
+        "written": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": {
+            "system": platform.platform(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+    }
+    if workload is not None:
+        provenance = json.loads(json.dumps(dict(workload.provenance), default=str))
+        meta["workload"] = {
+            "name": workload.name,
+            "jobs": len(workload),
+            "provenance": provenance,
         }
-        if workload is not None:
-            provenance = json.loads(json.dumps(dict(workload.provenance), default=str))
-            meta["workload"] = {
-                "name": workload.name,
-                "jobs": len(workload),
-                "provenance": provenance,
-            }
-        return meta
+    return meta
 
 
 def open_directory(
@@ -327,7 +338,7 @@ def _pretty(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def _verb_of(path: Path) -> str | None:
+def verb_of(path: Path) -> str | None:
     """Return which verb wrote a run directory; None if it is not one."""
     try:
         meta = json.loads((path / "meta.json").read_bytes())

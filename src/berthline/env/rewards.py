@@ -105,7 +105,7 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "mean-wait-hours",
-            "the same without the time that jobs run: sums to minus the mean wait",
+            "minus seconds x waiting jobs, per job and in hours: sums to minus the mean wait",
             (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
         ),
         Reward(

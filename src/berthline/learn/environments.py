@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.env.native import SCORES
+from berthline.env.options import resolve_options
+from berthline.env.rewards import Reward, Term, resolve_reward
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.learn.layout import Layout
 
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from berthline.model.workload import Workload
+
+_MOST_SCATTERED = 2048
+"""Steps."""
 
 
 class Environments:
@@ -26,6 +32,7 @@ class Environments:
     Attributes:
         observations: (num, size) of float32; overwritten by every step.
         masks: (num, actions) of bool; likewise.
+        seconds: (num,) how much simulated time passed in the last step.
         layout: what the observations mean.
 
     Args:
@@ -45,7 +52,7 @@ class Environments:
         options: Mapping[str, Any],
         num_threads: int = 1,
     ) -> None:
-        flat = {**options, "observation": "flat"}
+        flat = {**options, "observation": "flat", "reward": _with_clock(seat, options)}
         self._vector = SchedulingVectorEnv(num, seat, copy=False, num_threads=num_threads, **flat)
         self._envs = self._vector._envs
         self.num = num
@@ -54,6 +61,9 @@ class Environments:
         self.observations = self._envs.observation
         self.masks = self._envs.mask
         self._since: list[list[int]] = [[] for _ in range(num)]
+        self._returns: npt.NDArray[np.float64] = np.zeros(num)
+        self._reward: npt.NDArray[np.float64] = np.zeros(num)
+        self.seconds = self._envs.terms[:, -1]
         self._vector.reset(seed=seed)
 
     def step(
@@ -63,13 +73,20 @@ class Environments:
 
         The arrays are overwritten by the next step.
         """
-        self._envs.step(actions)
+        self._step(actions)
         ended = self._envs.terminated | self._envs.truncated
         for history, action in zip(self._since, actions.tolist(), strict=True):
             history.append(action)
         for env in np.flatnonzero(ended):
             self._since[env].clear()
-        return self._envs.reward, self._envs.terminated, self._envs.truncated
+        return self._reward, self._envs.terminated, self._envs.truncated
+
+    def _step(self, actions: npt.NDArray[np.int64]) -> None:
+        # Those whose episode was over have begun another.
+        self._returns[self._envs.terminated | self._envs.truncated] = 0.0
+        self._envs.step(actions)
+        self._reward = self._envs.terms[:, :-1].sum(axis=1)
+        self._returns += self._reward
 
     def last_observations(self, envs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the last observations of episodes that ended in the last step."""
@@ -81,7 +98,9 @@ class Environments:
 
     def scores(self, envs: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
         """Return what became of episodes that ended in the last step."""
-        return dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
+        found = dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
+        found["return"] = self._returns[envs]
+        return found
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of the episode that an environment is in."""
@@ -90,6 +109,26 @@ class Environments:
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of episodes that have not begun; see `SchedulingVectorEnv.set_load`."""
         self._vector.set_load(low, high)
+
+    def scatter(self, seed: int) -> None:
+        """Go to a random place of every environment's first episode, by random actions.
+
+        Environments that begin together would all fill up and empty at the same time.
+        """
+        draws = np.random.Generator(np.random.Philox(seed))
+        position, lengths = self.position(), np.zeros(self.num, np.int64)
+        histories: list[npt.NDArray[np.int64]] = []
+        while not lengths.all() and len(histories) < _MOST_SCATTERED:
+            noise = draws.random(self.masks.shape)
+            histories.append(np.where(self.masks, noise, -1.0).argmax(axis=1))
+            _, terminated, truncated = self.step(histories[-1])
+            lengths[(lengths == 0) & (terminated | truncated)] = len(histories)
+        lengths[lengths == 0] = len(histories)
+        kept = (draws.random(self.num) * lengths).astype(np.int64)
+        actions = np.stack(histories)
+        for env, entry in enumerate(position):
+            entry["actions"] = actions[: kept[env], env].tolist()
+        self.restore(position)
 
     def position(self) -> list[dict[str, Any]]:
         """Return where every environment is."""
@@ -111,10 +150,18 @@ class Environments:
                 self._envs.seed(env, position[env]["seed"], position[env]["episode"])
             if begin:
                 self._envs.reset(begin)
+                self._returns[begin] = 0.0
             if time == longest:
                 break
             for env, history in enumerate(histories):
                 at = time - (longest - len(history))
                 actions[env] = history[at] if at >= 0 else 0
-            self._envs.step(actions)
+            self._step(actions)
         self._since = [list(history) for history in histories]
+
+
+def _with_clock(seat: str, options: Mapping[str, Any]) -> Reward:
+    """Return the reward with one more term, seconds, which is not counted in sums of rewards."""
+    reward = resolve_reward(resolve_options(seat, options).reward)
+    clock = Term("seconds since the last question", "second", "1")
+    return dataclasses.replace(reward, terms=(*reward.terms, clock))

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from berthline.errors import ConfigError
 from berthline.learn.masked import masked_mean
+from berthline.learn.packed import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +77,8 @@ class Network(nn.Module):
         config: its shape.
         outputs: numbers for each action.
         gain: scale of the last layer; small, so that all actions are alike at first.
+        no_op: score of the no-op at first. It competes with the best job rather than with all of
+            them, so a policy that holds jobs back too readily is best begun below 0.
         support: returns that a score is a mean of; None = scores are what the last layer says.
         num_regimes: regimes of `Regimes`, whose embedding the summary has; 0 = none.
     """
@@ -87,6 +90,7 @@ class Network(nn.Module):
         *,
         outputs: int = 1,
         gain: float = 0.01,
+        no_op: float = 0.0,
         support: Tensor | None = None,
         num_regimes: int = 0,
     ) -> None:
@@ -104,6 +108,9 @@ class Network(nn.Module):
             self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
         if self.by_row and layout.has_no_op:
             self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+            last = self.no_op[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.constant_(last.bias, no_op)
         self.support: Tensor | None
         self.register_buffer("support", support)
         if support is not None:
@@ -139,14 +146,32 @@ class Network(nn.Module):
         common = self.common(summary).unsqueeze(-2)
         return torch.log_softmax(logits + common, dim=-1), summary
 
-    def _last_layer(self, flat: Tensor) -> tuple[Tensor, Tensor]:
-        rows, present, summary = self.body(flat)
+    def observed(self, flat: Tensor) -> Tensor | Packed:
+        """Return observations as `forward` takes them fastest; flat ones it takes as well.
+
+        Where there are regimes, it only takes flat ones.
+        """
+        return pack(self.layout, flat) if self.body.packs else flat
+
+    def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
+        packed = None
+        if isinstance(flat, Packed):
+            packed = flat
+        elif self.body.packs and not torch.onnx.is_in_onnx_export():  # shapes are fixed there
+            packed = pack(self.layout, flat)
+        rows, present, summary = self.body(flat if packed is None else packed)
         if self.regimes is not None:
             summary = summary + self.regimes(flat)
         if not self.by_row:
-            return self.head(summary).view(len(flat), self.layout.actions, -1), summary
-        beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
-        scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
+            return self.head(summary).view(len(summary), self.layout.actions, -1), summary
+        if packed is not None:
+            table = packed.tables[self.layout.row_table]
+            beside = summary.index_select(0, table.owner)
+            height = self.layout.shapes[self.layout.row_table][0]
+            scores = table.spread(self.head(torch.cat((rows, beside), dim=-1)), height)
+        else:
+            beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
+            scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
         if self.layout.has_no_op:
             scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
         return scores, summary
@@ -201,6 +226,8 @@ class Regimes(nn.Module):
 class _Flat(nn.Module):
     """All numbers at once."""
 
+    packs = False
+
     def __init__(self, layout: Layout, config: NetworkConfig) -> None:
         super().__init__()
         self.layers = mlp((layout.size, *config.hidden))
@@ -228,8 +255,25 @@ class _Rows(nn.Module):
             self.attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
             self.norm = nn.LayerNorm(width)
         self.summary = mlp(((len(self.shapes) + self.has_job_at_hand) * width, width))
+        self.packs = config.kind not in _ATTENDS
 
-    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _packed(self, packed: Packed) -> tuple[Tensor, Tensor]:
+        rows = {n: self.encoders[n](t.rows) for n, t in packed.tables.items()}
+        parts = [
+            self.encoders[name](packed.globals)
+            if name == "globals"
+            else packed.tables[name].mean(rows[name])
+            for name in self.shapes
+        ]
+        if self.has_job_at_hand:
+            parts.append(packed.tables["jobs"].first(rows["jobs"]))
+        summary: Tensor = self.summary(torch.cat(parts, dim=-1))
+        return rows[self.main], summary
+
+    def forward(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor, Tensor]:
+        if isinstance(flat, Packed):
+            made, summary = self._packed(flat)
+            return made, made, summary
         rows: dict[str, Tensor] = {}
         present: dict[str, Tensor] = {}
         for name, shape in self.shapes.items():

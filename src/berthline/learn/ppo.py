@@ -3,6 +3,11 @@
 One iteration collects `rollout` steps of every environment, estimates advantages (GAE), and goes
 over them `epochs` times in minibatches. Actions that the mask forbids have probability 0 when they
 are drawn, in the ratio and in the entropy.
+
+Decisions are not equally far apart: after a job is held back the next question comes at the next
+event, after a start often much later. Weighed by decisions, a sum of the next twenty rewards is
+cheap where little time passes in them, and until the critic knows better the policy learns to hold
+everything. So rewards and traces fade with simulated time.
 """
 
 from __future__ import annotations
@@ -17,11 +22,14 @@ from torch import Tensor, nn
 from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
+from berthline.learn.packed import Packed
 from berthline.learn.random_state import generator_state, restore_generator
 from berthline.learn.running import RunningMoments
 from berthline.learn.schedules import factor
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from berthline.learn.checkpoint import Checkpoint
     from berthline.learn.environments import Environments
 
@@ -36,7 +44,11 @@ class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         learning_rate: of Adam.
         learning_rate_schedule: see `schedules`.
         discount: of rewards, per decision.
-        trace: lambda of GAE.
+        trace: lambda of GAE, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
+        trace_horizon: likewise of lambda.
+        no_op: logit of the no-op at first; jobs have about 0.
         clip: how far the ratio of probabilities may move.
         value_clip: how far values may move, in standard deviations of returns; None = freely.
         value_weight: of the value loss.
@@ -51,8 +63,11 @@ class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     minibatches: int = 8
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
-    discount: float = 0.999
-    trace: float = 0.95
+    discount: float = 1.0
+    trace: float = 1.0
+    horizon: float | None = 7200.0
+    trace_horizon: float | None = 7200.0
+    no_op: float = -3.0
     clip: float = 0.2
     value_clip: float | None = None
     value_weight: float = 0.5
@@ -68,11 +83,11 @@ class Critic(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.body = network.body
-        self.head = mlp((network.width, network.width, 1), last_gain=1.0)
+        self.head = mlp((network.width, network.width, 1), last_gain=0.1)
 
-    def forward(self, flat: Tensor) -> Tensor:
+    def forward(self, observed: Tensor | Packed) -> Tensor:
         """Return (batch,)."""
-        *_, summary = self.body(flat)
+        *_, summary = self.body(observed)
         value: Tensor = self.head(summary).squeeze(-1)
         return value
 
@@ -94,7 +109,7 @@ class PPO:
         self.steps = 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.policy = Network(envs.layout, network)
+            self.policy = Network(envs.layout, network, no_op=config.no_op)
             self.critic = Critic(Network(envs.layout, network))
         self.generator = torch.Generator().manual_seed(seed)
         self.optimizer = torch.optim.Adam(
@@ -118,15 +133,17 @@ class PPO:
         log["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return log
 
-    @torch.no_grad()
-    def _collect(self) -> tuple[dict[str, Tensor], dict[str, float]]:
-        envs, length = self.envs, self.config.rollout
+    @torch.inference_mode()
+    def _collect(self) -> tuple[dict[str, Any], dict[str, float]]:
+        envs, config, length = self.envs, self.config, self.config.rollout
         shape = (length, envs.num)
         observations = torch.empty((*shape, envs.layout.size))
         masks = torch.empty((*shape, envs.layout.actions), dtype=torch.bool)
         actions = torch.empty(shape, dtype=torch.int64)
-        log_probs, rewards, values, ended = (torch.empty(shape) for _ in range(4))
+        log_probs, rewards, discounts, traces, ended = (torch.empty(shape) for _ in range(5))
         finished: dict[str, list[float]] = {}
+        if self.steps == 0:
+            envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
         for t in range(length):
             observations[t] = torch.from_numpy(envs.observations)
             masks[t] = torch.from_numpy(envs.masks)
@@ -135,25 +152,30 @@ class PPO:
             log_probs[t] = chances.log_prob(actions[t])
             reward, terminated, truncated = envs.step(actions[t].numpy())
             rewards[t] = torch.from_numpy(reward)
+            discounts[t] = _fading(config.discount, config.horizon, envs.seconds)
+            traces[t] = _fading(config.trace, config.trace_horizon, envs.seconds)
             over = np.flatnonzero(terminated | truncated)
             ended[t] = torch.from_numpy(terminated | truncated)
             if truncated.any():
                 # The episode goes on in truth; what it would still have brought is added.
                 cut = np.flatnonzero(truncated)
                 last = torch.from_numpy(envs.last_observations(cut))
-                rewards[t, cut] += self.config.discount * self._value(last)
+                rewards[t, cut] += discounts[t, cut] * self._value(self.policy.observed(last))
             if over.size:
                 for name, found in envs.scores(over).items():
                     finished.setdefault(name, []).extend(found.tolist())
-        flat = observations.flatten(0, 1)
-        values = self._value(flat).view(shape)
-        following = torch.cat((values[1:], self._value(torch.from_numpy(envs.observations))[None]))
-        advantages = gae(rewards, values, following, ended, self.config.discount, self.config.trace)
+        if self.returns.count == 0:
+            self._begin_values(rewards, discounts)
+        observed = self.policy.observed(observations.flatten(0, 1))
+        values = self._value(observed).view(shape)
+        after = self._value(self.policy.observed(torch.from_numpy(envs.observations)))
+        following = torch.cat((values[1:], after[None]))
+        advantages = gae(rewards, values, following, ended, discounts, traces)
         returns = advantages + values
         self.returns.update(returns)
         self.steps += length * envs.num
         batch = {
-            "observations": flat,
+            "observations": observed,
             "masks": masks.flatten(0, 1),
             "actions": actions.flatten(),
             "log_probs": log_probs.flatten(),
@@ -167,17 +189,29 @@ class PPO:
             log["charts/episodic_return"] = log.pop("sched/return")
             log["charts/episodic_length"] = log.pop("sched/length")
         log["losses/explained_variance"] = float(explained)
+        log["advantages/mean"] = float(advantages.mean())
+        log["advantages/deviation"] = float(advantages.std())
+        log["advantages/largest"] = float(advantages.abs().max())
         return batch, log
 
-    def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
+    def _begin_values(self, rewards: Tensor, discounts: Tensor) -> None:
+        """Let values begin at what the first rewards, for ever, would add up to.
+
+        A critic that begins at 0 takes all that follows for free, and whoever lets time pass, such
+        as by starting a job, for the one who has brought about the costs of that time.
+        """
+        mean = float(rewards.sum() / (1 - discounts).sum().clamp_min(1.0))
+        self.returns = RunningMoments(mean, variance=mean**2 / 100, count=1.0)
+
+    def choices(self, observations: Tensor | Packed, masks: Tensor) -> MaskedCategorical:
         """Return the policy's distribution over actions."""
         scores, _ = self.policy(observations)
         return MaskedCategorical(scores.squeeze(-1), masks)
 
-    def _value(self, observations: Tensor) -> Tensor:
+    def _value(self, observations: Tensor | Packed) -> Tensor:
         return self.returns.unscale(self.critic(observations))
 
-    def _learn(self, batch: dict[str, Tensor], entropy_weight: float) -> dict[str, float]:
+    def _learn(self, batch: dict[str, Any], entropy_weight: float) -> dict[str, float]:
         config = self.config
         size = len(batch["actions"])
         part = max(1, size // config.minibatches)
@@ -189,7 +223,8 @@ class PPO:
                 chosen = order[begin : begin + part]
                 logs.append(
                     self._update(
-                        {name: rows[chosen] for name, rows in batch.items()}, entropy_weight
+                        {name: _selected(rows, chosen) for name, rows in batch.items()},
+                        entropy_weight,
                     )
                 )
             epochs += 1
@@ -201,7 +236,7 @@ class PPO:
         log["losses/epochs"] = float(epochs)
         return log
 
-    def _update(self, batch: dict[str, Tensor], entropy_weight: float) -> dict[str, float]:
+    def _update(self, batch: dict[str, Any], entropy_weight: float) -> dict[str, float]:
         config = self.config
         chances = self.choices(batch["observations"], batch["masks"])
         policy_loss, stats = policy_objective(
@@ -254,19 +289,37 @@ class PPO:
         self.envs.restore(state["environments"])
 
 
+def _selected(rows: Tensor | Packed, chosen: Tensor) -> Tensor | Packed:
+    return rows.select(chosen) if isinstance(rows, Packed) else rows.index_select(0, chosen)
+
+
+def _fading(per_step: float, horizon: float | None, seconds: npt.NDArray[np.float64]) -> Tensor:
+    """Return what the rest counts after steps of so many seconds."""
+    if horizon is None:
+        return torch.full((len(seconds),), per_step)
+    return torch.from_numpy(per_step * np.exp(-seconds / horizon))
+
+
 def gae(
-    rewards: Tensor, values: Tensor, following: Tensor, ended: Tensor, discount: float, trace: float
+    rewards: Tensor,
+    values: Tensor,
+    following: Tensor,
+    ended: Tensor,
+    discount: Tensor,
+    trace: Tensor,
 ) -> Tensor:
     """Return generalised advantage estimates (Schulman et al. 2016), all (time, envs).
 
-    A_t = delta_t + discount trace (1 - ended_t) A_(t+1), where
-    delta_t = reward_t + discount (1 - ended_t) following_t - value_t.
+    A_t = delta_t + discount_t trace_t (1 - ended_t) A_(t+1), where
+    delta_t = reward_t + discount_t (1 - ended_t) following_t - value_t.
     """
-    deltas = rewards + discount * (1 - ended) * following - values
+    left = discount * (1 - ended)
+    kept = trace * left
+    deltas = rewards + left * following - values
     advantages = torch.empty_like(deltas)
     carried = torch.zeros_like(deltas[0])
     for t in reversed(range(len(deltas))):
-        carried = deltas[t] + discount * trace * (1 - ended[t]) * carried
+        carried = deltas[t] + kept[t] * carried
         advantages[t] = carried
     return advantages
 

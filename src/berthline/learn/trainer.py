@@ -281,6 +281,10 @@ class Trainer:
                 "episodes": config.report_episodes,
                 "policy": {metric: ours.mean(metric) for metric in ours.metrics},
                 "against": {other.name: against(ours, other) for other in others},
+                "mean_jct_of_episodes": {
+                    "policy": ours.metrics["mean_jct"],
+                    **{other.name: other.metrics["mean_jct"] for other in others},
+                },
             },
         }
 

@@ -1,0 +1,107 @@
+"""Run directories of training: begun before the first step, and gone on with by the same command.
+
+learn/run_files.py says what is in one. One of several seeds has a directory for each, `seed-S`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from berthline.cli.run_directory import RunDirectory, meta_of, to_toml, verb_of
+from berthline.errors import ConfigError
+from berthline.learn.run_files import whole_file
+
+CONFIG, META, SUMMARY = "config.toml", "meta.json", "summary.json"
+_SHOWN_DIFFERENCES = 5
+
+
+def open_run(path: Path, config: dict[str, Any], *, command: str, seed: int, resume: bool) -> None:
+    """Make the directory of a new run, or check that it holds one of the same settings.
+
+    Raises:
+        ConfigError: something else is there, or with `resume` nothing, a run of other settings, or
+            one that is complete.
+    """
+    if not resume:
+        if (path / CONFIG).is_file() and verb_of(path) == "train":
+            done = (path / SUMMARY).is_file()
+            raise ConfigError(
+                f"--out holds {'a complete' if done else 'an unfinished'} training run",
+                where=str(path),
+                expected="a new or an empty directory",
+                hint="choose another" if done else "--resume goes on with it",
+            )
+        RunDirectory(path, verb="train")
+        begin_run(path, config, command=command, seed=seed)
+        return
+    if not (path / CONFIG).is_file() or verb_of(path) != "train":
+        raise ConfigError(
+            "there is no training run to go on with",
+            where=str(path),
+            hint="leave --resume away to begin one",
+        )
+    check_same_settings(path, config)
+    if (path / SUMMARY).is_file():
+        raise ConfigError(
+            "there is nothing to resume: the run is complete",
+            where=str(path),
+            hint="to train longer, begin a new run from its policy: --init-from",
+        )
+
+
+def begin_run(path: Path, config: dict[str, Any], *, command: str, seed: int) -> None:
+    """Write what the run is to be.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    meta = meta_of("train", command, seed)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write --out: {error.strerror}", where=str(path)) from None
+    with whole_file(path / CONFIG) as partial:
+        partial.write_text(to_toml(config), encoding="utf-8")
+    # Last: a directory with it is a run.
+    with whole_file(path / META) as partial:
+        partial.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def check_same_settings(path: Path, config: dict[str, Any]) -> None:
+    """Raise unless a run was begun with these settings.
+
+    Raises:
+        ConfigError: it was not; the message says what differs.
+    """
+    try:
+        there = _flat(tomllib.loads((path / CONFIG).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the settings: {error}", where=str(path / CONFIG)) from None
+    here = _flat(tomllib.loads(to_toml(config)))
+    changed = [
+        f"{name} was {there.get(name, 'not given')}, now {here.get(name, 'not given')}"
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
+    ]
+    if changed:
+        more = len(changed) - _SHOWN_DIFFERENCES
+        shown = "; ".join(changed[:_SHOWN_DIFFERENCES]) + (f"; {more} more" if more > 0 else "")
+        raise ConfigError(
+            "the run was begun with other settings",
+            where=str(path),
+            expected=f"the same ones: {shown}",
+            hint="repeat the command it was begun with, which is in meta.json",
+        )
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found

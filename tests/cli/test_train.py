@@ -1,0 +1,132 @@
+"""`berthline train`: run directories, going on, signals, several seeds, the check."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+
+from berthline.cli import train
+from berthline.cli.main import main
+from berthline.errors import MissingExtraError
+
+SMALL = (
+    "--set", "episode_jobs=16", "load=3", "window=8", "running_window=4",
+    "--config", "rollout=16", "epochs=1", "minibatches=2",
+    "--hidden", "8,8", "--envs", "8", "--steps", "256", "--validate-every", "128",
+    "--episodes", "4",
+)  # fmt: skip
+
+
+def _train(*words):
+    return main(["train", "ppo", *SMALL, *map(str, words)])
+
+
+def test_a_run_has_its_settings_and_its_summary(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert _train("--out", out, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["steps"] == 256
+    assert json.loads((out / "summary.json").read_text()) == summary
+    config = tomllib.loads((out / "config.toml").read_text())
+    assert config["options"]["load"] == 3
+    assert config["options"]["reward"] == "mean-wait-hours"
+    assert config["settings"]["rollout"] == 16
+    assert config["settings"]["clip"] == 0.2
+    meta = json.loads((out / "meta.json").read_text())
+    assert meta["verb"] == "train"
+    assert main(["train", "ppo", *SMALL, "--out", str(out)]) == 2
+    assert "a complete training run" in capsys.readouterr().err
+    assert _train("--out", out, "--resume") == 2
+    assert "nothing to resume" in capsys.readouterr().err
+
+
+def test_people_get_a_table(tmp_path, capsys):
+    assert _train("--out", tmp_path / "run") == 0
+    told = capsys.readouterr()
+    assert "mean JCT of the policy is" in told.out
+    assert "sjf+easy" in told.out
+    assert "256 of 256 (100%)" in told.err
+
+
+def test_a_signal_saves_and_leaves_and_the_run_goes_on(tmp_path):
+    words = [sys.executable, "-m", "berthline", "train", "ppo", *SMALL, "--out"]
+    many = ["--steps", "100000000", "--validate-every", "100000000"]
+    running = subprocess.Popen(
+        [*words, str(tmp_path / "a"), *many], stderr=subprocess.PIPE, text=True
+    )
+    curve = tmp_path / "a/metrics.jsonl"
+    while not (curve.exists() and len(curve.read_text().splitlines()) > 2):
+        assert running.poll() is None, running.stderr.read()
+        time.sleep(0.05)
+    os.kill(running.pid, signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert "--resume" in told
+    saved = sorted((tmp_path / "a/checkpoints").glob("last-*"))
+    assert len(saved) == 1
+    step = int(saved[0].name.removeprefix("last-"))
+    assert step == json.loads(curve.read_text().splitlines()[-1])["step"] > 0
+
+
+def test_only_the_same_command_goes_on(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "run"
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "_train", stopped)
+        assert _train("--out", out) == 130
+    assert _train("--out", out) == 2
+    assert "--resume goes on with it" in capsys.readouterr().err
+    assert _train("--out", out, "--resume", "--set", "gate=express-lane") == 2
+    assert "options.gate was not given, now express-lane" in capsys.readouterr().err
+    assert _train("--out", out, "--resume", "--seed", 3) == 2
+    assert "seed was 0, now 3" in capsys.readouterr().err
+    assert _train("--out", out, "--resume", "--json") == 0
+    resumed = json.loads(capsys.readouterr().out)
+    assert _train("--out", tmp_path / "whole", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == resumed
+
+
+def test_several_seeds_have_a_summary_together(tmp_path, capsys):
+    out = tmp_path / "runs"
+    assert _train("--out", out, "--seeds", 2, "--seed", 4, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["seeds"] == [4, 5]
+    assert (out / "seed-5/summary.json").is_file()
+    fcfs = summary["mean_jct_against"]["fcfs"]
+    ours = [one["report"]["against"]["fcfs"]["mean_jct"]["ratio"] for one in summary["runs"]]
+    assert fcfs["worst_seed"] == pytest.approx(max(ours))
+    assert fcfs["low"] <= fcfs["iqm"] <= fcfs["high"]
+
+
+def test_mistakes_are_told(tmp_path, capsys, monkeypatch):
+    out = str(tmp_path / "x")
+    for words, told in (
+        (("ppo",), "--out is missing"),
+        (("pp0", "--out", out), "one of"),
+        (("ppo", "--out", out, "--env", "Pik"), "unknown environment 'Pik'"),
+        (("ppo", "--out", out, "--set", "windw=3"), "unknown option 'windw'"),
+        (("ppo", "--out", out, "--config", "clp=3"), "unknown setting of ppo 'clp'"),
+        (("ppo", "--out", out, "--hidden", "a"), "whole numbers with commas"),
+        (("ppo", "--out", out, "--preset", "lsf", "--env", "Pick"), "for another seat"),
+    ):
+        assert main(["train", *words]) == 2
+        assert told in capsys.readouterr().err
+    monkeypatch.setattr(train.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="torch"):
+        train.main(["ppo", "--out", out])
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_environment_of_a_preset_is_taken():
+    options = train.Train(algorithm="ppo", preset="lsf")
+    assert train.config_of_options(options).seat == "place"
+    trace = train.Train(algorithm="ppo", set=("workload=lublin",))
+    assert "load" not in train.config_of_options(trace).options
