@@ -62,11 +62,6 @@ def test_options_are_only_changed_once():
     # What the reward has already counts as it was weighted.
     assert once["reward"]["energy"][1].startswith("5.0 * (")
     assert options_for("d3qn", "meta", given, config) == given
-    # Waits are learned where no reward is asked for.
-    waits = {**OPTIONS, "reward": "mean-wait-hours"}
-    assert options_for("sac", "pick", OPTIONS, None) == waits
-    assert options_for("d3qn", "preempt", OPTIONS, None) == OPTIONS
-    assert options_for("ppo", "pick", OPTIONS, None) == OPTIONS
 
 
 def test_centres_find_the_regimes():

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 ALGORITHMS = ("ppo", "d3qn", "sac", "meta-dqn", "bc")
 
-_WAITING_SEATS = ("pick", "backfill", "gate", "meta")
-"""Where decisions change when jobs start and not how long they run."""
-
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
     """Return the settings of an algorithm, with those that were given.
@@ -39,20 +36,12 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
 
 
 def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """Return the options of the environments that an algorithm with these settings learns in.
-
-    Where no reward is asked for, those that learn values learn them of waits. Run times are no
-    one's choice at these seats, and as a part of every value they would hide what is.
-    """
-    found = dict(options)
-    learns_values = name in ("d3qn", "sac", "meta-dqn")
-    if learns_values and seat in _WAITING_SEATS and not {"reward", "preset"} & {*options}:
-        found["reward"] = "mean-wait-hours"
+    """Return the options of the environments that an algorithm with these settings learns in."""
     if name == "meta-dqn":
         from berthline.learn.meta_dqn import environment_options
 
-        return environment_options(seat, found, config)
-    return found
+        return environment_options(seat, options, config)
+    return dict(options)
 
 
 def make_algorithm(
