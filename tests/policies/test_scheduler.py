@@ -248,3 +248,8 @@ def test_split_schedulers__commas_inside_formulas_do_not_count(text: str, parts:
 def test_split_schedulers__an_unmatched_bracket_does_not_vanish(text: str) -> None:
     with pytest.raises(PolicyError):
         [Scheduler.parse(part) for part in split_schedulers(text)]
+
+
+def test_a_formula_may_be_longer_than_the_name_of_a_file():
+    formula = " + ".join(["estimate"] * 100)
+    assert Scheduler.parse(f"[{formula}]+easy").discipline == "easy"

@@ -55,7 +55,7 @@ def read_run(text: str) -> JudgedRun:
             directory=path if path.is_dir() else None,
             verb="train",
         )
-    if not path.is_dir():
+    if not _is_directory(path):
         Scheduler.parse(text)
         return JudgedRun(scheduler=text)
     try:
@@ -74,6 +74,13 @@ def read_run(text: str) -> JudgedRun:
     return JudgedRun(
         scheduler=scheduler, settings=_settings(config, path), directory=path, verb=verb
     )
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a formula may be longer than any file's name
+        return False
 
 
 def _of_comparison(summary: dict[str, Any]) -> str:

@@ -78,9 +78,12 @@ class Learned:
 
 def is_policy(path: Path) -> bool:
     """Whether a path is one of a training run, of a checkpoint, or of an exported policy."""
-    if path.suffix == ONNX:
-        return path.is_file()
-    return (path / CHECKPOINTS).is_dir() or (path / FACTS).is_file()
+    try:
+        if path.suffix == ONNX:
+            return path.is_file()
+        return (path / CHECKPOINTS).is_dir() or (path / FACTS).is_file()
+    except OSError:  # a formula may be longer than any file's name
+        return False
 
 
 def checkpoint_of(path: Path) -> Path | None:
