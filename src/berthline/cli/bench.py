@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -209,11 +209,7 @@ def main(argv: list[str]) -> int:
         and all(stick.agrees for stick in yardsticks),
     )
     _write(directory, options, argv, SEED, report, speeds)
-    if options.json:
-        print_json(report)
-    else:
-        show(report)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, report, lambda: show(report))
     return 0 if report.agrees else 1
 
 
@@ -241,11 +237,7 @@ def _load(options: Bench, argv: list[str], directory: RunDirectory | None, machi
         loads = list(measure_loads(quick=options.quick, report=report_progress))
     found = LoadReport(machine=machine, quick=options.quick, loads=loads)
     _write(directory, options, argv, SAMPLE_SEED, found, loads)
-    if options.json:
-        print_json(found)
-    else:
-        show_loads(loads)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_loads(loads))
     return 0
 
 
@@ -254,11 +246,7 @@ def _model(options: Bench, argv: list[str], directory: RunDirectory | None, mach
         speeds = list(measure_model(quick=options.quick, jobs=options.jobs, report=report_progress))
     found = ModelReport(machine=machine, quick=options.quick, speeds=speeds)
     _write(directory, options, argv, SEED, found, speeds)
-    if options.json:
-        print_json(found)
-    else:
-        show_model(speeds)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_model(speeds))
     return 0
 
 
@@ -267,11 +255,7 @@ def _episodes(options: Bench, argv: list[str], directory: RunDirectory | None, m
         speeds = list(measure_episodes(quick=options.quick, report=report_progress))
     found = EpisodesReport(machine=machine, quick=options.quick, speeds=speeds)
     _write(directory, options, argv, SEED, found, speeds)
-    if options.json:
-        print_json(found)
-    else:
-        show_episodes(speeds)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_episodes(speeds))
     return 0
 
 
@@ -281,11 +265,7 @@ def _env(options: Bench, argv: list[str], directory: RunDirectory | None, machin
         threads = measure_threads(quick=options.quick)
     found = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
     _write(directory, options, argv, ENV_SEED, found, [*speeds, threads])
-    if options.json:
-        print_json(found)
-    else:
-        show_envs(speeds, threads)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_envs(speeds, threads))
     return 0
 
 
@@ -294,11 +274,7 @@ def _compare(options: Bench, argv: list[str], directory: RunDirectory | None, ma
         speeds, agrees = measure_compare(quick=options.quick, report=report_progress)
     found = CompareReport(machine=machine, quick=options.quick, speeds=speeds, agrees=agrees)
     _write(directory, options, argv, COMPARE_SEED, found, speeds)
-    if options.json:
-        print_json(found)
-    else:
-        show_compare(speeds, agrees=agrees)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_compare(speeds, agrees=agrees))
     return 0 if agrees else 1
 
 
@@ -307,11 +283,7 @@ def _nets(options: Bench, argv: list[str], directory: RunDirectory | None, machi
         speeds = list(measure_nets(quick=options.quick, report=report_progress))
     found = NetsReport(machine=machine, quick=options.quick, speeds=speeds)
     _write(directory, options, argv, NETS_SEED, found, speeds)
-    if options.json:
-        print_json(found)
-    else:
-        show_nets(speeds)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_nets(speeds))
     return 0
 
 
@@ -325,11 +297,7 @@ def _train(options: Bench, argv: list[str], directory: RunDirectory | None, mach
         against_library=against_library(speeds),
     )
     _write(directory, options, argv, TRAIN_SEED, found, speeds)
-    if options.json:
-        print_json(found)
-    else:
-        show_training(found)
-        print_facts({"results": str(directory.path) if directory else ""})
+    _print(options, directory, found, lambda: show_training(found))
     return 0
 
 
@@ -378,6 +346,20 @@ def _write(
             summary=summary,
             metrics=metrics,
         )
+
+
+def _print(
+    options: Bench,
+    directory: RunDirectory | None,
+    found: msgspec.Struct,
+    show_found: Callable[[], None],
+) -> None:
+    """Print what was found, as JSON or for people."""
+    if options.json:
+        print_json(found)
+        return
+    show_found()
+    print_facts({"results": str(directory.path) if directory else ""})
 
 
 def show(report: Report) -> None:

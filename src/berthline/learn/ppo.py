@@ -6,8 +6,9 @@ are drawn, in the ratio and in the entropy.
 
 Decisions are not equally far apart: after a job is held back the next question comes at the next
 event, after a start often much later. Weighed by decisions, a sum of the next twenty rewards is
-cheap where little time passes in them, and until the critic knows better the policy learns to hold
-everything. So rewards and traces fade with simulated time.
+cheap where little time passes in them. So rewards and traces fade with simulated time. That alone
+did not keep policies from holding everything: where the critic and the no-op (`no_op`) begin was
+changed too, and which of these helps was not told apart.
 """
 
 from __future__ import annotations
