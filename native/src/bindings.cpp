@@ -47,11 +47,6 @@ nb::dict run(nb::dict inputs, nb::object progress) {
   return log_arrays(std::move(simulation), max_preemptions);
 }
 
-template <size_t N>
-std::vector<std::string> list_of(const char* const (&names)[N]) {
-  return {names, names + N};
-}
-
 }  // namespace
 }  // namespace berthline
 

@@ -242,11 +242,6 @@ class PyBatch {
   std::unique_ptr<Batch> batch_;
 };
 
-template <size_t N>
-std::vector<std::string> list_of(const char* const (&names)[N]) {
-  return {names, names + N};
-}
-
 }  // namespace
 
 void bind_batch(nb::module_& m) {
