@@ -31,9 +31,10 @@ def watching(name: str) -> Iterator[Callable[[Progress], None]]:
         return
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
-    console = Console(stderr=True)
-    with Live(f"{name}: {_BEGINS}", console=console, auto_refresh=False, transient=True) as live:
+    first, console = Text(f"{name}: {_BEGINS}"), Console(stderr=True)
+    with Live(first, console=console, auto_refresh=False, transient=True) as live:
         live.refresh()
         yield lambda progress: live.update(panel(name, progress), refresh=True)
 
