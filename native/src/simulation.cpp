@@ -302,18 +302,26 @@ bool Simulation::end_instant() {
   return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0 || away_ > 0;
 }
 
-void Simulation::run(const std::function<void(int32_t)>& pause) {
+void Simulation::run(const std::function<void(int32_t)>& pause,
+                     std::vector<double>* decision_seconds) {
+  using Clock = std::chrono::steady_clock;
   constexpr int64_t kDecisionsBetweenLooks = 64;
   constexpr int64_t kDecisionsBetweenPauses = 4096;
   constexpr std::chrono::milliseconds kLongestWait{50};
-  auto last_pause = std::chrono::steady_clock::now();
+  auto last_pause = Clock::now();
   const bool is_round = inputs_.discipline == Discipline::kRounds;
   while (next_instant()) {
-    if (may_decide_) is_round ? decide_round() : decide();
+    if (may_decide_) {
+      const auto started = decision_seconds ? Clock::now() : Clock::time_point();
+      is_round ? decide_round() : decide();
+      if (decision_seconds) {
+        decision_seconds->push_back(std::chrono::duration<double>(Clock::now() - started).count());
+      }
+    }
     if (!end_instant()) return;
     if (log_.decisions % kDecisionsBetweenLooks == 0) {
       // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
-      const auto time = std::chrono::steady_clock::now();
+      const auto time = Clock::now();
       if (log_.decisions % kDecisionsBetweenPauses == 0 || time - last_pause >= kLongestWait) {
         pause(arrived_);
         last_pause = time;

@@ -99,8 +99,10 @@ class Simulation : public LineSource {
   explicit Simulation(Inputs inputs);
 
   // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
-  // throw to abandon the run.
-  void run(const std::function<void(int32_t)>& pause);
+  // throw to abandon the run. The seconds that each decision takes are appended to
+  // `decision_seconds`, if there is one.
+  void run(const std::function<void(int32_t)>& pause,
+           std::vector<double>* decision_seconds = nullptr);
   // The same instant by instant, for an agent that decides (agent.h).
   bool next_instant();
   bool end_instant();

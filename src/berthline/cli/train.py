@@ -245,14 +245,14 @@ def _train(
     from berthline.learn.checkpoint import find
     from berthline.learn.trainer import Trainer
 
-    trainer = Trainer(
-        config,
-        path,
-        # It may have been stopped before the first checkpoint.
-        resume=find(path / "checkpoints", "last") is not None,
-        init_from=None if options.init_from is None else Path(options.init_from),
-    )
     with watching(f"{config.algorithm} on {config.seat}, seed {config.seed}") as report:
+        trainer = Trainer(
+            config,
+            path,
+            # It may have been stopped before the first checkpoint.
+            resume=find(path / "checkpoints", "last") is not None,
+            init_from=None if options.init_from is None else Path(options.init_from),
+        )
         return trainer.run(report, lambda: bool(caught))
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from berthline.errors import ConfigError
 from berthline.learn.masked import masked_mean
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = ("mlp", "kernel", "attention", "cross", "hosts")
 _ATTENDS = ("attention", "cross", "hosts")
+_HIDDEN = 1e9
+"""Taken off the score of a row that is not there: none of it is left after the softmax."""
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -288,7 +291,7 @@ class _Rows(nn.Module):
                 present[name] = torch.ones_like(place, dtype=torch.bool)
             else:
                 table = table.view(-1, *shape)
-                present[name] = (table != 0).any(dim=-1)
+                present[name] = table.abs().amax(dim=-1) > 0
             rows[name] = _where_present(self.encoders[name], table, present[name])
         self._look(rows, present)
         parts = [
@@ -315,11 +318,22 @@ class _Rows(nn.Module):
 
     def _attend(self, queries: Tensor, keys: Tensor, present: Tensor) -> Tensor:
         """Return queries with what they have seen of the keys that are there."""
-        # Attention over nothing is not a number: all are let in, and what is seen is dropped.
-        any_there = present.any(dim=-1)
-        hidden = ~(present | ~any_there.unsqueeze(-1))
-        seen, _ = self.attention(queries, keys, keys, key_padding_mask=hidden, need_weights=False)
-        seen = seen * any_there[:, None, None].to(seen.dtype)
+        # The layer's own forward, in half of its operations: what is exported runs one by one.
+        layer, width = self.attention, queries.shape[-1]
+        weight, bias = layer.in_proj_weight, layer.in_proj_bias
+        if queries is keys:
+            parts = F.linear(queries, weight, bias).chunk(3, dim=-1)
+        else:
+            query = F.linear(queries, weight[:width], bias[:width])
+            parts = (query, *F.linear(keys, weight[width:], bias[width:]).chunk(2, dim=-1))
+        heads = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)
+        there = present.to(queries.dtype)
+        # Not infinity: attention over nothing would not be a number.
+        hidden = ((there - 1) * _HIDDEN)[:, None, None, :]
+        seen = F.scaled_dot_product_attention(*heads, attn_mask=hidden)
+        seen = layer.out_proj(seen.transpose(1, 2).flatten(2))
+        if queries is not keys:  # whoever looks at nothing sees nothing; rows that look are there
+            seen = seen * there.amax(dim=-1)[:, None, None]
         normed: Tensor = self.norm(queries + seen)
         return normed
 
@@ -331,8 +345,10 @@ def _width_of(name: str, shape: tuple[int, ...]) -> int:
 def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
     """Return what the layers make of the rows that are there, and zeros for the others."""
     if torch.onnx.is_in_onnx_export():
-        made: Tensor = layers(rows) * present.unsqueeze(-1).to(rows.dtype)
-        return made
+        # All rows as one matrix: a layer and its ReLU become one operation.
+        made = layers(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+        kept: Tensor = made * present.unsqueeze(-1).to(rows.dtype)
+        return kept
     found = layers(rows[present])
     out: Tensor = found.new_zeros((*present.shape, found.shape[-1]))
     return out.index_put((present,), found)

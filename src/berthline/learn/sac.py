@@ -117,7 +117,7 @@ class SAC:
         )
         fresh = config.rollout * self.experience.envs.num
         self.steps += fresh
-        if self.steps < config.warmup:
+        if self.steps < config.warmup or len(self.experience.replay) == 0:
             return log
         if self.updates == 0:
             # The policy may have been given another beginning meanwhile.
