@@ -396,10 +396,12 @@ class Simulation : public LineSource {
 
   // Decisions.
   std::vector<int64_t> held_at_;  // the decision at which the agent last held each job
-  std::vector<size_t> open_;      // positions in the sorted queue whose gate is open
-  std::vector<Keyed> keyed_;      // scratch
-  std::vector<double> values_;    // scratch
-  std::vector<int32_t> ids_;      // scratch
+  std::vector<double>
+      held_until_;              // until when it does, unless the pool is idle; empty = no longer
+  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+  std::vector<int32_t> ids_;    // scratch
   std::vector<Share> placed_;
   bool placed_on_spare_ = false;
   bool freed_ = true;  // since the last decision that left nothing to start

@@ -43,6 +43,8 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         learning_rate_schedule: see `schedules`.
         max_gradient: norm at which gradients are cut.
         discount: of rewards, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
         n_step: steps of a transition.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
@@ -71,7 +73,8 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
     max_gradient: float = 10.0
-    discount: float = 0.995
+    discount: float = 1.0
+    horizon: float | None = 7200.0
     n_step: int = 10
     priority_exponent: float = 0.5
     importance: float = 0.4
@@ -199,6 +202,7 @@ class DQN:
             envs,
             capacity=config.capacity,
             discount=config.discount,
+            horizon=config.horizon,
             n_step=config.n_step,
             exponent=config.priority_exponent,
             num_regimes=num_drawn_alike,

@@ -25,12 +25,10 @@ from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
 from berthline.learn.packed import Packed
 from berthline.learn.random_state import generator_state, restore_generator
-from berthline.learn.running import RunningMoments
+from berthline.learn.running import RunningMoments, fading
 from berthline.learn.schedules import factor
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from berthline.learn.checkpoint import Checkpoint
     from berthline.learn.environments import Environments
 
@@ -153,8 +151,9 @@ class PPO:
             log_probs[t] = chances.log_prob(actions[t])
             reward, terminated, truncated = envs.step(actions[t].numpy())
             rewards[t] = torch.from_numpy(reward)
-            discounts[t] = _fading(config.discount, config.horizon, envs.seconds)
-            traces[t] = _fading(config.trace, config.trace_horizon, envs.seconds)
+            discounts[t] = torch.from_numpy(fading(config.discount, config.horizon, envs.seconds))
+            faded = fading(config.trace, config.trace_horizon, envs.seconds)
+            traces[t] = torch.from_numpy(faded)
             over = np.flatnonzero(terminated | truncated)
             ended[t] = torch.from_numpy(terminated | truncated)
             if truncated.any():
@@ -292,13 +291,6 @@ class PPO:
 
 def _selected(rows: Tensor | Packed, chosen: Tensor) -> Tensor | Packed:
     return rows.select(chosen) if isinstance(rows, Packed) else rows.index_select(0, chosen)
-
-
-def _fading(per_step: float, horizon: float | None, seconds: npt.NDArray[np.float64]) -> Tensor:
-    """Return what the rest counts after steps of so many seconds."""
-    if horizon is None:
-        return torch.full((len(seconds),), per_step)
-    return torch.from_numpy(per_step * np.exp(-seconds / horizon))
 
 
 def gae(
