@@ -46,6 +46,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
             None = only decisions count.
         n_step: steps of a transition.
+        no_op: advantage of the no-op at first; jobs have about 0.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
         epsilon: share of random actions at first.
@@ -76,6 +77,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     discount: float = 1.0
     horizon: float | None = 7200.0
     n_step: int = 10
+    no_op: float = -0.1
     priority_exponent: float = 0.5
     importance: float = 0.4
     epsilon: float = 1.0
@@ -192,7 +194,13 @@ class DQN:
             support = torch.linspace(config.least_return, config.largest_return, config.atoms)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            policy = Network(envs.layout, network, support=support, num_regimes=num_regimes)
+            policy = Network(
+                envs.layout,
+                network,
+                no_op=0.0 if support is not None else config.no_op,
+                support=support,
+                num_regimes=num_regimes,
+            )
             self.q = QNetwork(policy, dueling=config.dueling)
         self.policy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
         self.target = copy.deepcopy(self.q).requires_grad_(requires_grad=False)

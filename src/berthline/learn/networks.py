@@ -149,12 +149,18 @@ class Network(nn.Module):
         common = self.common(summary).unsqueeze(-2)
         return torch.log_softmax(logits + common, dim=-1), summary
 
-    def observed(self, flat: Tensor) -> Tensor | Packed:
+    def observed(self, flat: Tensor, *, copy: bool = False) -> Tensor | Packed:
         """Return observations as `forward` takes them fastest; flat ones it takes as well.
 
         Where there are regimes, it only takes flat ones.
+
+        Args:
+            flat: (batch, size).
+            copy: whether `flat` will change; what is packed is a copy in any case.
         """
-        return pack(self.layout, flat) if self.body.packs else flat
+        if self.body.packs:
+            return pack(self.layout, flat)
+        return flat.clone() if copy else flat
 
     def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
         packed = None

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
-from berthline.learn.packed import Packed
+from berthline.learn.packed import Packed, join
 from berthline.learn.random_state import generator_state, restore_generator
 from berthline.learn.running import RunningMoments, fading
 from berthline.learn.schedules import factor
@@ -136,7 +136,7 @@ class PPO:
     def _collect(self) -> tuple[dict[str, Any], dict[str, float]]:
         envs, config, length = self.envs, self.config, self.config.rollout
         shape = (length, envs.num)
-        observations = torch.empty((*shape, envs.layout.size))
+        seen: list[Any] = []
         masks = torch.empty((*shape, envs.layout.actions), dtype=torch.bool)
         actions = torch.empty(shape, dtype=torch.int64)
         log_probs, rewards, discounts, traces, ended = (torch.empty(shape) for _ in range(5))
@@ -144,9 +144,10 @@ class PPO:
         if self.steps == 0:
             envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
         for t in range(length):
-            observations[t] = torch.from_numpy(envs.observations)
+            # What the environments have written is overwritten by the next step.
+            seen.append(self.policy.observed(torch.from_numpy(envs.observations), copy=True))
             masks[t] = torch.from_numpy(envs.masks)
-            chances = self.choices(observations[t], masks[t])
+            chances = self.choices(seen[t], masks[t])
             actions[t] = chances.sample(self.generator)
             log_probs[t] = chances.log_prob(actions[t])
             reward, terminated, truncated = envs.step(actions[t].numpy())
@@ -166,7 +167,7 @@ class PPO:
                     finished.setdefault(name, []).extend(found.tolist())
         if self.returns.count == 0:
             self._begin_values(rewards, discounts)
-        observed = self.policy.observed(observations.flatten(0, 1))
+        observed = join(seen) if isinstance(seen[0], Packed) else torch.cat(seen)
         values = self._value(observed).view(shape)
         after = self._value(self.policy.observed(torch.from_numpy(envs.observations)))
         following = torch.cat((values[1:], after[None]))

@@ -71,8 +71,8 @@ class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     no_op: float = -3.0
     target_rate: float = 0.005
     average_rate: float = 0.005
-    temperature: float = 0.01
-    temperature_rate: float = 3e-3
+    temperature: float = 1.0
+    temperature_rate: float = 1e-2
     entropy: float = 0.98
 
 
