@@ -39,6 +39,7 @@ struct SeatRules {
   int32_t every_events = 1;          // meta: decisions between two choices
   double every_seconds = 0;          // meta: seconds between two choices, at least
   int32_t max_holds = 0;             // gate: how often one job may be held
+  double hold_seconds = 0;           // gate: how long a held job is not asked about again
   double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
   double horizon_factor = 0;         // 0 = no horizon
   int64_t max_steps = 0;             // 0 = no limit

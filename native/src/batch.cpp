@@ -85,6 +85,7 @@ void Batch::write_scores(size_t i) {
   const double values[kNumScores] = {env.sum,
                                      static_cast<double>(env.agent.steps()),
                                      scores.jct,
+                                     scores.p99_jct,
                                      scores.wait,
                                      scores.slowdown,
                                      scores.bounded_slowdown,

@@ -29,10 +29,20 @@ struct Buffers {
 
 class Batch {
  public:
-  static constexpr size_t kNumScores = 12;
-  static constexpr const char* kScoreNames[kNumScores] = {
-      "return",      "length",   "mean_jct", "mean_wait", "mean_slowdown", "mean_bounded_slowdown",
-      "utilization", "fairness", "makespan", "completed", "rejected",      "unfinished"};
+  static constexpr size_t kNumScores = 13;
+  static constexpr const char* kScoreNames[kNumScores] = {"return",
+                                                          "length",
+                                                          "mean_jct",
+                                                          "p99_jct",
+                                                          "mean_wait",
+                                                          "mean_slowdown",
+                                                          "mean_bounded_slowdown",
+                                                          "utilization",
+                                                          "fairness",
+                                                          "makespan",
+                                                          "completed",
+                                                          "rejected",
+                                                          "unfinished"};
 
   Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
         const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step);

@@ -17,6 +17,16 @@ constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTim
 
 double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
 
+// Between the two values next to it; evaluate/distribution.py. Reorders `values`.
+double percentile_99(std::vector<double>& values) {
+  const double place = 0.99 * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<int64_t>(place);
+  std::nth_element(values.begin(), below, values.end());
+  if (below + 1 == values.end()) return *below;
+  const double above = *std::min_element(below + 1, values.end());
+  return *below + (above - *below) * (place - std::floor(place));
+}
+
 bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
        word <= static_cast<size_t>(Word::kBaselineUtilization); ++word) {
@@ -87,13 +97,15 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
     int64_t jobs = 0;
   };
   std::vector<User> users;
-  int64_t counted = 0;
+  std::vector<double> jcts;
+  jcts.reserve(jobs.count);
   for (int32_t job = 0; job < jobs.count; ++job) {
     if (status[job] == kAbsent || status[job] == kRejected) continue;
     if (status[job] == kRunning) busy += gpus(job) * (end - since[job]);
     const double jct = (finish[job] == kNotStarted ? end : finish[job]) - jobs.submit[job];
     const double stretched = bounded(jct, jobs.run[job]);
     scores.jct += jct;
+    jcts.push_back(jct);
     scores.wait += (start[job] == kNotStarted ? end : start[job]) - jobs.submit[job];
     scores.slowdown += jct / jobs.run[job];
     scores.bounded_slowdown += stretched;
@@ -101,12 +113,12 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
     if (user >= users.size()) users.resize(user + 1);
     users[user].sum += stretched;
     ++users[user].jobs;
-    ++counted;
   }
-  if (counted == 0) return scores;
+  if (jcts.empty()) return scores;
   for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
-    *mean /= static_cast<double>(counted);
+    *mean /= static_cast<double>(jcts.size());
   }
+  scores.p99_jct = percentile_99(jcts);
   double sum = 0, squares = 0, number = 0;
   for (const User& user : users) {
     if (user.jobs == 0) continue;

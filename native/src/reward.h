@@ -40,6 +40,7 @@ struct RewardRules {
 // at the end. See evaluate/job_table.py.
 struct Scores {
   double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
+  double p99_jct = 0;      // not a mean
   double utilization = 0;  // of GPUs, from 0 to the end
   double jain = 1;         // over users' mean bounded slowdowns
   double makespan = 0;

@@ -425,6 +425,7 @@ void Agent::answer_gate(int64_t action) {
   if (action == no_op_) {
     ++holds_[at_hand_];
     sim_.held_at_[at_hand_] = sim_.log_.decisions;
+    if (rules_.hold_seconds > 0) sim_.held_until_[at_hand_] = sim_.now_ + rules_.hold_seconds;
     if (rules_.recheck > 0) sim_.wake_ = sim_.now_ + rules_.recheck;
     return;
   }

@@ -432,10 +432,12 @@ class Simulation : public LineSource {
 
   // Decisions.
   std::vector<int64_t> held_at_;  // the decision at which the agent last held each job
-  std::vector<size_t> open_;      // positions in the sorted queue whose gate is open
-  std::vector<Keyed> keyed_;      // scratch
-  std::vector<double> values_;    // scratch
-  std::vector<int32_t> ids_;      // scratch
+  // Until when it holds it, unless the pool is idle; empty = no longer.
+  std::vector<double> held_until_;
+  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+  std::vector<int32_t> ids_;    // scratch
   bool placed_on_spare_ = false;
   Reservation reservation_;
   Nodes shadow_;  // at the reservation's time, the head in place
