@@ -1,6 +1,6 @@
 """Runs of a search: many schedulers on a few windows, in processes that stay.
 
-A process gets a window when it first needs it and keeps it. Losses need three numbers of a run,
+A process gets a window when it first needs it and keeps it. Losses need four numbers of a run,
 which are worked out here without the rest of the metrics: those would take longer than the run.
 """
 
@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import BerthlineError, SimulationError
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
+from berthline.evaluate.job_table import (
+    bounded_slowdowns,
+    completion_times,
+    job_table,
+    makespan,
+)
 from berthline.evaluate.worker import command, receive, send
 from berthline.learn.search_goal import Outcome
 from berthline.sim.simulate import simulate
@@ -47,7 +52,12 @@ def outcome_of(
     if not jct.size:
         return SimulationError("all jobs of a window were rejected", where=workload.name)
     slowdown = bounded_slowdowns(table, workload)
-    return Outcome(float(jct.mean()), float(np.quantile(jct, 0.99)), float(slowdown.mean()))
+    return Outcome(
+        mean_jct=float(jct.mean()),
+        p99_jct=float(np.quantile(jct, 0.99)),
+        mean_bounded_slowdown=float(slowdown.mean()),
+        makespan=makespan(table),
+    )
 
 
 class SearchWorkers:
