@@ -19,7 +19,7 @@ from berthline.traces.split import Split, split_by_time
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 """Where the logs may be: beside the repository."""
-WINDOW_JOBS, MOST_WINDOWS = 256, 200
+WINDOW_JOBS, MOST_WINDOWS = 256, 140
 VAL_WINDOWS = 40
 LONG_JOBS, LONG_LOADS = 8000, (0.95, 1.0, 1.05)
 

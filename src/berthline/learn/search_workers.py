@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from berthline.evaluate.job_table import (
 )
 from berthline.evaluate.worker import command, receive, send
 from berthline.learn.search_goal import Outcome
+from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def outcome_of(
 ) -> Outcome | BerthlineError:
     """Run a scheduler on a window, and return what it did or what was wrong."""
     try:
-        log = simulate(workload, cluster, scheduler, knowledge=knowledge).log
+        log = simulate(workload, cluster, _parsed(scheduler), knowledge=knowledge).log
     except BerthlineError as error:
         return error
     table = job_table(log, workload)
@@ -58,6 +60,12 @@ def outcome_of(
         mean_bounded_slowdown=float(slowdown.mean()),
         makespan=makespan(table),
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(scheduler: str) -> Scheduler:
+    """Return a scheduler; reading a long formula takes as long as a short window."""
+    return Scheduler.parse(scheduler)
 
 
 class SearchWorkers:
