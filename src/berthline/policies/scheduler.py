@@ -55,6 +55,7 @@ _RANGES = {
     "min_run": (SAVES_FIRST, math.inf),
     "max_restarts": _FROM_ZERO,
     "every": _FROM_ZERO,
+    "c": (1.0, math.inf),  # of the rule `index`: it is in a logarithm
 }
 
 
