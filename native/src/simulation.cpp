@@ -194,7 +194,6 @@ void Simulation::begin() {
   if (order_is_steady_) waiting_order_.begin(count);
   if (index_is_steady_) running_order_.begin(count);
   by_index_.clear();
-  yielding_than_ = std::numeric_limits<double>::quiet_NaN();
   not_ranked_.clear();
   waiting_sizes_.clear();
   arrivals_.clear();

@@ -333,9 +333,6 @@ class Simulation : public LineSource {
   double evaluate_challengers();
   void find_larger(double than);
   void find_larger_steady(double than);
-  void rank_due();
-  void find_room(double than);
-  void count_yielding(int32_t job, double old_index, double new_index);
   template <typename Visit>
   void for_each_share(int32_t position, Visit visit) const;
   // Whether the placement never puts a gang on more nodes than it needs.
@@ -461,9 +458,6 @@ class Simulation : public LineSource {
   };
   std::deque<Started> not_ranked_;  // running jobs that may not yield yet, and some that have gone
   Room room_, trial_room_;
-  // Where the rule is steady: what ranked jobs with an index larger than this hold.
-  Room yielding_;
-  double yielding_than_ = std::numeric_limits<double>::quiet_NaN();  // nothing is counted yet
   std::vector<int32_t> victims_;
 
   // Quantities of the vocabulary, kept up only when a formula uses them: `track_`.

@@ -84,32 +84,18 @@ class SteadyOrder {
     sorted.erase({known_[job].value, job});
     known_[job].until = kGone;
   }
-  // Of a job in the list; +infinity instead of NaN.
-  double value(int32_t job) const { return known_[job].value; }
-  // Brings the list up to date, and calls changed(job, old value, new value) for those evaluated
-  // again.
-  template <typename Changed>
-  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
-              Changed changed) {
-    if (due_.empty() || !(due_.top().key() < now)) return;
-    take_due(now, sorted);
-    for (const auto& [old, job] : taken_) {
-      insert(formula, source, job, now, sorted);
-      changed(job, old, value(job));
-    }
+  // Brings the list up to date.
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted) {
+    if (!due_.empty() && due_.top().key() < now) evaluate_due(formula, source, now, sorted);
   }
 
  private:
-  void take_due(double now, SortedList& sorted);
+  void evaluate_due(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
-  std::vector<SteadyValue> known_;  // of each job
+  std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
   Heap due_;                        // times after which values must be looked at again
-  struct Taken {
-    double old;
-    int32_t job;
-  };
-  std::vector<Taken> taken_;  // scratch
+  std::vector<int32_t> jobs_;       // scratch
 };
 
 }  // namespace berthline
