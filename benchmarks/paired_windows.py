@@ -181,9 +181,15 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
         jobs = names(rows, "jobs", setting=setting)[0]
         lines += [f"**{setting}** ({windows} windows of {int(jobs):,} jobs)", ""]
         lines += [*table(rows, experiment, setting), ""]
-    texts = {row["scheduler"]: row["text"] for row in rows}
     found["schedulers"] = ["| name | scheduler |", "| --- | --- |"]
-    found["schedulers"] += [f"| {name} | `{text}` |" for name, text in texts.items()]
+    for name in names(rows, "scheduler"):
+        texts = names(rows, "text", scheduler=name)
+        for text in texts:
+            # What was tuned is another scheduler in each setting.
+            where = ", ".join(names(rows, "setting", scheduler=name, text=text))
+            found["schedulers"].append(
+                f"| {name}{f', {where}' if len(texts) > 1 else ''} | `{text}` |"
+            )
     found["tables"] = lines[:-1]
     return found
 

@@ -78,8 +78,9 @@ NB_MODULE(_native, m) {
   m.attr("disciplines") = list_of(kDisciplineNames);
   m.attr("placements") = list_of(kPlacementNames);
   m.attr("preemptions") = list_of(kPreemptionNames);
-  m.def("run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
-        "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
+  m.def(
+      "run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
+      "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
   bind_batch(m);
   bind_draws(m);
   bind_network(m);

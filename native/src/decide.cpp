@@ -99,7 +99,7 @@ void Simulation::sort_queue() {
     sort_by_order(waiting_, sorted_);
     return;
   }
-  waiting_order_.update(steady_order_, *this, now_, sorted_);
+  waiting_order_.update(steady_order_, *this, now_, sorted_, [](int32_t, double, double) {});
 }
 
 void Simulation::sort_by_order(const std::vector<int32_t>& jobs, SortedList& out) {
@@ -162,8 +162,10 @@ void Simulation::find_open_gates() {
   }
   open_.clear();
   for (size_t i = 0; i < count; ++i) {
-    if (!held_at_.empty() && held_at_[ids_[i]] == log_.decisions) continue;
-    if (values_[i] >= 0 || is_idle(class_of(ids_[i]))) open_.push_back(i);
+    const int32_t job = ids_[i];
+    if (!held_at_.empty() && held_at_[job] == log_.decisions) continue;
+    const bool is_held = !held_until_.empty() && now_ < held_until_[job];
+    if ((values_[i] >= 0 && !is_held) || is_idle(class_of(job))) open_.push_back(i);
   }
 }
 

@@ -10,6 +10,8 @@
 namespace berthline {
 namespace {
 
+constexpr double kNotRanked = -std::numeric_limits<double>::infinity();
+
 double or_infinity(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
 }
@@ -39,16 +41,18 @@ bool Simulation::preempt_by_index() {
   const size_t waiting = num_candidates();
   if (waiting == 0 || running_list_.empty()) return false;
   const double margin = inputs_.preemption.margin;
-  const double smallest = evaluate_challengers();
-  find_larger(smallest + margin);
-  if (larger_.empty()) return false;
+  const double than = evaluate_challengers() + margin;
+  if (index_is_steady_) {
+    rank_due();
+    if (by_index_.larger(than).empty()) return false;
+  } else {
+    find_larger(than);
+    if (larger_.empty()) return false;
+  }
   if (!index_is_order_) std::sort(challengers_.begin(), challengers_.end());
 
   // Whom all of them together cannot help need not be looked at more closely.
-  room_.begin(nodes_, layout_.num_nodes);
-  for (const Larger& other : larger_) {
-    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
-  }
+  find_room(than);
   const bool by_size = layout_.one_class && layout_.only_whole;  // equal sizes, equal answers
   uint64_t no_room = 0;                                          // sizes, as in Sizes
   const auto has_room = [&](int32_t job) {
@@ -60,9 +64,12 @@ bool Simulation::preempt_by_index() {
     if (gpus < Sizes::kMany) no_room |= uint64_t{1} << gpus;
     return false;
   };
+  bool is_found = !index_is_steady_;  // `larger_` is
   for (size_t i = 0; i < waiting; ++i) {
     const int32_t job = challenger(i).job();
     if (!has_room(job)) continue;
+    if (!is_found) find_larger_steady(than);
+    is_found = true;
     drop_smaller(challenger(i).key() + margin);
     if (larger_.empty()) return false;
     if (!has_room(job) || !find_victims(job)) continue;
@@ -94,10 +101,6 @@ double Simulation::evaluate_challengers() {
 // Finds the running jobs that may yield and whose index is larger.
 void Simulation::find_larger(double than) {
   larger_than_ = than;
-  if (index_is_steady_) {
-    find_larger_steady(than);
-    return;
-  }
   larger_.clear();
   RunRows& rows = run_rows_;
   inputs_.preemption.index.evaluate(*this, running_list_.data(),
@@ -117,6 +120,17 @@ void Simulation::find_larger(double than) {
 
 // The same where values are steady: running jobs are kept sorted, from when they may yield on.
 void Simulation::find_larger_steady(double than) {
+  larger_than_ = than;
+  const std::span<const Keyed> found = by_index_.larger(than);
+  larger_.resize(found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    larger_[i] = {found[i], stretch_[found[i].job()].position};
+  }
+  larger_sorted_ = larger_.size();
+}
+
+// Brings the order of running jobs that may yield up to date.
+void Simulation::rank_due() {
   for (; !not_ranked_.empty(); not_ranked_.pop_front()) {
     const auto [start, job] = not_ranked_.front();
     if (!is_running(job) || stretch_[job].start != start) continue;  // it has stopped since
@@ -124,13 +138,40 @@ void Simulation::find_larger_steady(double than) {
     if (!may_yield(job)) break;  // nor may those that started later
     rank(job);
   }
-  running_order_.update(steady_index_, *this, now_, by_index_);
-  const std::span<const Keyed> found = by_index_.larger(than);
-  larger_.resize(found.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    larger_[i] = {found[i], stretch_[found[i].job()].position};
+  running_order_.update(steady_index_, *this, now_, by_index_,
+                        [this](int32_t job, double old_index, double new_index) {
+                          count_yielding(job, old_index, new_index);
+                        });
+}
+
+// Works out what would be free on each node if all with a larger index yielded.
+void Simulation::find_room(double than) {
+  const auto add_to = [](Room& room) {
+    return [&room](int32_t node, int32_t gpus) { room.add(node, gpus); };
+  };
+  room_.begin(nodes_, layout_.num_nodes);
+  if (!index_is_steady_) {
+    for (const Larger& other : larger_) for_each_share(other.position, add_to(room_));
+    return;
   }
-  larger_sorted_ = larger_.size();
+  // Few challengers differ in what is larger than they are: what was counted last time is mostly
+  // still right.
+  if (than != yielding_than_) {
+    yielding_than_ = than;
+    yielding_.clear(layout_.num_nodes);
+    for (const Keyed& other : by_index_.larger(than)) {
+      for_each_share(stretch_[other.job()].position, add_to(yielding_));
+    }
+  }
+  room_.add(yielding_);
+}
+
+// Follows a ranked job whose index changes; -infinity = it is not ranked.
+void Simulation::count_yielding(int32_t job, double old_index, double new_index) {
+  const int sign = static_cast<int>(new_index > yielding_than_) - (old_index > yielding_than_);
+  if (sign == 0) return;
+  for_each_share(stretch_[job].position,
+                 [&](int32_t node, int32_t gpus) { yielding_.add(node, sign * gpus); });
 }
 
 // A running job that has started waits until it may yield; one that never may is left out.
@@ -140,6 +181,7 @@ void Simulation::rank_later(int32_t job) {
 
 void Simulation::rank(int32_t job) {
   running_order_.insert(steady_index_, *this, job, now_, by_index_);
+  count_yielding(job, kNotRanked, running_order_.value(job));
   run_rows_.is_ranked[stretch_[job].position] = 1;
 }
 
@@ -147,6 +189,7 @@ void Simulation::rank(int32_t job) {
 bool Simulation::forget_rank(int32_t job) {
   uint8_t& is_ranked = run_rows_.is_ranked[stretch_[job].position];
   if (!is_ranked) return false;
+  count_yielding(job, running_order_.value(job), kNotRanked);
   running_order_.erase(job, by_index_);
   is_ranked = 0;
   return true;

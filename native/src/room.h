@@ -18,7 +18,11 @@ class Room {
     gpus_.resize(num_nodes);
     for (int32_t node = 0; node < num_nodes; ++node) gpus_[node] = nodes.free_gpus(node);
   }
+  void clear(int32_t num_nodes) { gpus_.assign(num_nodes, 0); }
   void add(int32_t node, int32_t gpus) { gpus_[node] += gpus; }
+  void add(const Room& other) {
+    for (size_t node = 0; node < gpus_.size(); ++node) gpus_[node] += other.gpus_[node];
+  }
   int32_t operator[](int32_t node) const { return gpus_[node]; }
 
   // Whether that many GPUs are on that many nodes. Limits, classes and quotas are not looked at.

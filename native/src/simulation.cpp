@@ -33,9 +33,9 @@ bool differs(const double* values, int32_t count, double from) {
 Simulation::Simulation(Inputs inputs)
     : inputs_(std::move(inputs)),
       layout_(inputs_),
+      timer_(kNever),
       nodes_(&layout_),
       idle_(&layout_),
-      timer_(kNever),
       shadow_(&layout_),
       spare_(&layout_),
       trial_(&layout_) {
@@ -194,6 +194,7 @@ void Simulation::begin() {
   if (order_is_steady_) waiting_order_.begin(count);
   if (index_is_steady_) running_order_.begin(count);
   by_index_.clear();
+  yielding_than_ = std::numeric_limits<double>::quiet_NaN();
   not_ranked_.clear();
   waiting_sizes_.clear();
   arrivals_.clear();
@@ -201,7 +202,29 @@ void Simulation::begin() {
   sorted_at_ = -1;
   freed_ = true;
   reservation_ = {};
+  find_filtered();
   is_plain_ = find_plain();
+}
+
+void Simulation::prefetch() const {
+  berthline::prefetch(&inputs_.jobs);
+  berthline::prefetch(&inputs_.jobs.priority);
+  berthline::prefetch(&inputs_.horizon);
+  berthline::prefetch(&layout_.placement);
+  berthline::prefetch(&layout_.limits);
+  berthline::prefetch(&now_, &waiting_sizes_);
+}
+
+void Simulation::prefetch_more() const {
+  const Jobs& jobs = inputs_.jobs;
+  berthline::prefetch(finishes_.data());
+  berthline::prefetch(finishes_.data() + kCacheLine / sizeof(Keyed));
+  berthline::prefetch(jobs.submit + arrived_);
+  berthline::prefetch(jobs.gpus + arrived_);
+  berthline::prefetch(keys_.data() + (arrived_ - first_key_));
+  if (!sorted_.empty()) berthline::prefetch(&sorted_[0]);
+  log_.prefetch();
+  nodes_.prefetch();
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -272,6 +295,7 @@ void Simulation::enter_instant(double time) {
 
 // What follows the decisions of an instant; false = the run is over.
 bool Simulation::end_instant() {
+  if (is_plain_) return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0;
   if (!touched_.empty()) update_rates();
   if (is_timed_) set_timer(decision_interval(), may_decide_);
   if (log_.preemptions > inputs_.max_preemptions) return false;

@@ -238,16 +238,15 @@ void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job
   if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
 }
 
-void SteadyOrder::evaluate_due(SteadyFormula& formula, LineSource& source, double now,
-                               SortedList& sorted) {
-  jobs_.clear();
+// Takes those out of the list whose value may have changed.
+void SteadyOrder::take_due(double now, SortedList& sorted) {
+  taken_.clear();
   for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
     const int32_t job = due_.top().job();
     if (known_[job].until != due_.top().key()) continue;  // it has gone, or is up to date
+    taken_.push_back({known_[job].value, job});
     erase(job, sorted);
-    jobs_.push_back(job);
   }
-  for (const int32_t job : jobs_) insert(formula, source, job, now, sorted);
 }
 
 }  // namespace berthline

@@ -84,18 +84,32 @@ class SteadyOrder {
     sorted.erase({known_[job].value, job});
     known_[job].until = kGone;
   }
-  // Brings the list up to date.
-  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted) {
-    if (!due_.empty() && due_.top().key() < now) evaluate_due(formula, source, now, sorted);
+  // Of a job in the list; +infinity instead of NaN.
+  double value(int32_t job) const { return known_[job].value; }
+  // Brings the list up to date, and calls changed(job, old value, new value) for those evaluated
+  // again.
+  template <typename Changed>
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
+              Changed changed) {
+    if (due_.empty() || !(due_.top().key() < now)) return;
+    take_due(now, sorted);
+    for (const auto& [old, job] : taken_) {
+      insert(formula, source, job, now, sorted);
+      changed(job, old, value(job));
+    }
   }
 
  private:
-  void evaluate_due(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
+  void take_due(double now, SortedList& sorted);
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
-  std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
+  std::vector<SteadyValue> known_;  // of each job
   Heap due_;                        // times after which values must be looked at again
-  std::vector<int32_t> jobs_;       // scratch
+  struct Taken {
+    double old;
+    int32_t job;
+  };
+  std::vector<Taken> taken_;  // scratch
 };
 
 }  // namespace berthline

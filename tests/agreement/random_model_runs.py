@@ -33,6 +33,7 @@ PREEMPTIONS = (
     "gittins:every=13",
     "index:margin=0.5:every=9",
     "index:a=1:s=0.7:w=0.9:margin=0:every=5:min_run=4",
+    "index:c=900:s=1.2:margin=1:every=7:min_run=2",
     "fair-share:every=10",
     "fair-share:every=0",
     "reclaim",

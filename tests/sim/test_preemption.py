@@ -164,6 +164,16 @@ def test_formula__its_own_index_and_options() -> None:
     ]
 
 
+@pytest.mark.parametrize(("options", "start"), [("", 190), (":c=128", 390)])
+def test_index__who_has_attained_three_times_c_yields_at_a_margin_of_2(
+    options: str, start: float
+) -> None:
+    """log2(attained + c) is then larger than log2(c) by 2, which is looked at every 10 s."""
+    workload = jobs((0, 1000, 1), (100, 50, 1))
+    log = run(workload, one_gpu(), f"fcfs!index:w=0:margin=2:every=10:min_run=0{options}")
+    assert starts(log)[1] == start
+
+
 def test_index__a_job_that_fits_behind_a_blocked_head_starts_and_nobody_yields() -> None:
     """Job 0 could yield, but its one GPU would not be enough; fifteen nodes are free.
 

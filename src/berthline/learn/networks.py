@@ -111,11 +111,14 @@ class Network(nn.Module):
             self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
         if self.by_row and layout.has_pairs:
             self.place = mlp((2 * self.width, self.width, outputs), last_gain=gain)
-        if self.by_row and layout.has_no_op:
-            self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
-            last = self.no_op[-1]
+        if layout.no_op is not None:
+            last = self.head[-1]
+            if self.by_row:
+                self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+                last = self.no_op[-1]
             assert isinstance(last, nn.Linear)
-            nn.init.constant_(last.bias, no_op)
+            first = 0 if self.by_row else layout.no_op * outputs
+            nn.init.constant_(last.bias[first : first + outputs], no_op)
         self.support: Tensor | None
         self.register_buffer("support", support)
         if support is not None:
@@ -151,12 +154,18 @@ class Network(nn.Module):
         common = self.common(summary).unsqueeze(-2)
         return torch.log_softmax(logits + common, dim=-1), summary
 
-    def observed(self, flat: Tensor) -> Tensor | Packed:
+    def observed(self, flat: Tensor, *, copy: bool = False) -> Tensor | Packed:
         """Return observations as `forward` takes them fastest; flat ones it takes as well.
 
         Where there are regimes, it only takes flat ones.
+
+        Args:
+            flat: (batch, size).
+            copy: whether `flat` will change; what is packed is a copy in any case.
         """
-        return pack(self.layout, flat) if self.body.packs else flat
+        if self.body.packs:
+            return pack(self.layout, flat)
+        return flat.clone() if copy else flat
 
     def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
         packed = None
@@ -179,7 +188,7 @@ class Network(nn.Module):
         else:
             beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
             scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
-        if self.layout.has_no_op:
+        if self.layout.no_op is not None:
             scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
         return scores, summary
 

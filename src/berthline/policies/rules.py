@@ -158,9 +158,10 @@ PREEMPTIONS: dict[str, Preemption] = {
         ),
         Preemption(
             "index",
-            "a * log2(attained + 60) + s * log2(gpus + 1) - w * log2(wait + 60)",
-            {"a": 1.0, "s": 0.0, "w": 0.5, "margin": 2.0, **_TURNS},
-            "attained service, size and wait, weighed; the margin keeps preemptions few",
+            "a * log2(attained + c) + s * log2(gpus + 1) - w * log2(wait + 60)",
+            {"a": 1.0, "c": 60.0, "s": 0.0, "w": 0.5, "margin": 2.0, **_TURNS},
+            "attained service, size and wait, weighed; the margin keeps preemptions few; jobs that"
+            " have attained less than c are much alike",
         ),
         Preemption(
             "fair-share",

@@ -1,0 +1,81 @@
+"""Tuning by evolution strategy where the loss is an experiment's own.
+
+`berthline train es` has goals about JCT and slowdown on windows of one cluster. Some experiments
+count something else, preemptions say, or run on several clusters: they bring their losses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.learn.es import EvolutionStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from berthline.learn.search_space import SearchSpace
+
+POPULATION = 10
+"""Candidates of a generation."""
+EPOCH = 5
+"""Generations that run on the same TRAIN windows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """What a search found.
+
+    Attributes:
+        scheduler: the lowest loss on VAL of all that were looked at there.
+        val_loss: that loss.
+        start_val_loss: of what the search began with.
+        evaluations: candidates tried.
+    """
+
+    scheduler: str
+    val_loss: float
+    start_val_loss: float
+    evaluations: int
+
+
+def tune(
+    space: SearchSpace,
+    train_loss: Callable[[str, int], float],
+    val_loss: Callable[[str], float],
+    *,
+    epochs: int,
+    seed: int,
+) -> Tuned:
+    """Search a space.
+
+    Args:
+        space: where to search, from its start on.
+        train_loss: of a scheduler on the TRAIN windows of an epoch.
+        val_loss: of a scheduler on VAL.
+        epochs: how many.
+        seed: of the strategy.
+    """
+    strategy = EvolutionStrategy(space.start, population=POPULATION, seed=seed)
+    start = space.scheduler(space.start)
+    on_val = {start: val_loss(start)}
+
+    def look(point: npt.NDArray[np.float64] | None) -> None:
+        assert point is not None
+        text = space.scheduler(point)
+        if text not in on_val:
+            on_val[text] = val_loss(text)
+
+    for epoch in range(epochs):
+        for _ in range(EPOCH):
+            points = strategy.ask()
+            losses = np.array([train_loss(space.scheduler(point), epoch) for point in points])
+            strategy.tell(points, losses)
+            look(strategy.centre())
+        look(points[int(losses.argmin())])
+    best = min(on_val, key=on_val.__getitem__)
+    return Tuned(best, on_val[best], on_val[start], epochs * EPOCH * POPULATION)
