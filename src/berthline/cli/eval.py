@@ -15,6 +15,7 @@ from berthline.cli.eval_show import sentence, show
 from berthline.cli.options import (
     Force,
     Format,
+    Gap,
     Json,
     Load,
     Out,
@@ -99,8 +100,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     in blocks of jobs. A generator's has --window-jobs jobs."""
     blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
     """Into how many blocks a continuous run is cut, in the order of submission."""
-    gap: Annotated[str, arg(metavar="TIME")] = "1d"
-    """Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0."""
+    gap: Gap = "1d"
     knowledge: Annotated[
         str | None,
         arg(metavar="WHAT", help_behavior_hint=f"(default: that of the run, or {KNOWLEDGE})"),
