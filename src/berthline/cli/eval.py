@@ -18,6 +18,7 @@ from berthline.cli.options import (
     Gap,
     Json,
     Load,
+    Measure,
     Out,
     Resume,
     Seed,
@@ -41,6 +42,7 @@ from berthline.cli.run_tables import tables_of
 from berthline.cli.traces_file import Map
 from berthline.cli.traces_split import duration
 from berthline.errors import ConfigError
+from berthline.evaluate.measurement_window import MeasurementWindow
 
 if TYPE_CHECKING:
     from berthline.evaluate.grid import Cell
@@ -113,6 +115,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     set: Settings = ()
     format: Format = None
     map: Map = None
+    measure: Measure = None
     workers: Workers = None
     json: Json = False
     out: Out = None
@@ -148,6 +151,7 @@ def main(argv: list[str]) -> int:
         RunSettings(
             knowledge=resolved["knowledge"],
             keeps_jobs=directory is not None or options.continuous,
+            measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
         ),
         continuous=options.continuous,
         blocks=options.blocks,
