@@ -138,7 +138,7 @@ const float* Network::run(const Layers& layers, const float* input, size_t rows,
 void Network::encode(const NetworkTable& table, const float* observation, float* mean,
                      float* first) {
   const float* begin = observation + table.begin;
-  const size_t columns = table.columns + table.is_sequence;
+  [[maybe_unused]] const size_t columns = table.columns + table.is_sequence;
   present_.clear();
   gathered_.clear();
   for (size_t row = 0; row < table.rows; ++row) {

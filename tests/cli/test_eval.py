@@ -43,6 +43,17 @@ def test_json(run):
     assert not set(hashes[0]) & set(hashes[1])
 
 
+def test_measure__counts_jobs_of_each_window(run):
+    argv = (*EVAL, "--against", "fcfs")
+    whole, part = run(*argv, "--json").json, run(*argv, "--measure", "2000:", "--json").json
+    for all_jobs, some in zip(whole["cells"], part["cells"], strict=True):
+        assert some["measure"][0] == 2000
+        ours, theirs = some["schedulers"][0], all_jobs["schedulers"][0]
+        assert 0 < ours["jobs"]["submitted"] < theirs["jobs"]["submitted"]
+        assert ours["log_sha256"] == theirs["log_sha256"]
+    assert "jobs submitted from 2,000 s on" in run(*argv, "--measure", "2000:").out
+
+
 def test_table(run):
     outcome = run(*EVAL, "--against", "fcfs,fcfs+easy")
     assert (outcome.code, outcome.err) == (0, "")

@@ -33,12 +33,19 @@ def stopped_at_once():
     yield [signal.SIGTERM]
 
 
-@pytest.mark.parametrize("algorithm", SETTINGS)
-def test_from_the_first_step_to_the_exported_policy(algorithm, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [
+        *((algorithm, ()) for algorithm in SETTINGS),
+        ("ppo", ("--env", "PickPlace")),
+        ("bc", ("--env", "PickPlace")),
+    ],
+)
+def test_from_the_first_step_to_the_exported_policy(algorithm, more, tmp_path, capsys, monkeypatch):
     """A stopped run, resumed, ends where an undisturbed one does; its policy is a scheduler."""
 
     def run(*words):
-        code = main(["train", algorithm, *SMALL, *SETTINGS[algorithm], *words])
+        code = main(["train", algorithm, *SMALL, *SETTINGS[algorithm], *more, *words])
         return code, capsys.readouterr().out
 
     whole, halved = tmp_path / "whole", tmp_path / "halved"
@@ -71,3 +78,10 @@ def test_from_the_first_step_to_the_exported_policy(algorithm, tmp_path, capsys,
         assert main([*words, "--scheduler", str(policy), "--json"]) == 0
         logs.append(json.loads(capsys.readouterr().out)["log_sha256"])
     assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("algorithm", ["d3qn", "sac", "meta-dqn"])
+def test_pickplace__is_refused_where_it_cannot_be_learned(algorithm, tmp_path, capsys):
+    out = str(tmp_path / "run")
+    assert main(["train", algorithm, *SMALL, "--env", "PickPlace", "--out", out]) == 2
+    assert f"{algorithm} does not learn PickPlace" in capsys.readouterr().err

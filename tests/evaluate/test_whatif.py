@@ -12,12 +12,12 @@ from tests.evaluate.sacct_text import sacct_text, whole_seconds
 import berthline as bl
 from berthline.errors import TraceError
 from berthline.evaluate.judge import TRADE
-from berthline.evaluate.replay import HEAD, eligible_since, make_replay
 from berthline.evaluate.statistics import Ratio, verdict
 from berthline.evaluate.whatif import cluster_of, whatif
 from berthline.evaluate.whatif_days import DAY, LEAD
 from berthline.evaluate.whatif_models import MODELS, models_for, with_placement
 from berthline.evaluate.whatif_outcome import DOUBT, said
+from berthline.evaluate.whatif_replay import HEAD, eligible_since, make_replay
 from berthline.evaluate.whatif_result import AgainstToday
 from berthline.model.history import History
 

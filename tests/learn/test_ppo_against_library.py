@@ -15,15 +15,17 @@ from berthline.learn.networks import NetworkConfig  # noqa: E402
 from berthline.learn.ppo import PPO, PPOConfig  # noqa: E402
 from berthline.learn.validation import Validation  # noqa: E402
 
+# Which scheduler decides next: whatever is chosen, jobs start, so nobody learns to wait for ever.
 OPTIONS = {
     "cluster": "uniform:2x4",
-    "load": 2.0,
+    "load": 1.5,
     "episode_jobs": 64,
-    "window": 16,
+    "window": 8,
     "running_window": 4,
     "reward": "mean-wait-hours",
+    "schedulers": ("lcfs", "fcfs", "sjf+easy", "largest-first"),
 }
-ENVS, ROLLOUT, ITERATIONS, SEEDS = 32, 32, 60, 4
+ENVS, ROLLOUT, ITERATIONS, SEEDS = 16, 32, 40, 4
 HIDDEN = (64, 64)
 SHARED = {"epochs": 4, "minibatches": 4, "learning_rate": 1e-3, "discount": 0.99, "trace": 0.95}
 ENTROPY, CLIP, VALUE_WEIGHT, MAX_GRADIENT = 0.01, 0.2, 0.5, 0.5
@@ -31,7 +33,7 @@ ENTROPY, CLIP, VALUE_WEIGHT, MAX_GRADIENT = 0.01, 0.2, 0.5, 0.5
 
 def ours(seed):
     """Return the policy that PPO has learned."""
-    envs = Environments("pick", num=ENVS, seed=1000 * seed, options=OPTIONS)
+    envs = Environments("meta", num=ENVS, seed=1000 * seed, options=OPTIONS)
     config = PPOConfig(
         **SHARED,
         rollout=ROLLOUT,
@@ -59,7 +61,7 @@ def theirs(seed):
 
     from berthline.compat import sb3
 
-    envs = sb3.make("berthline/Pick-v0", num_envs=ENVS, observation="flat", **OPTIONS)
+    envs = sb3.make("berthline/Meta-v0", num_envs=ENVS, observation="flat", **OPTIONS)
     model = MaskablePPO(
         "MlpPolicy",
         envs,
@@ -93,7 +95,7 @@ def test_ppo__learns_what_the_library_learns():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        fresh = Validation("pick", OPTIONS, part="report", episodes=64)
+        fresh = Validation("meta", OPTIONS, part="report", episodes=64)
         random = fresh.random().mean("mean_jct")
         found = {
             learner.__name__: np.array(

@@ -8,6 +8,8 @@ from berthline.learn.algorithms import config_of, make_algorithm, options_for
 from berthline.learn.environments import Environments
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import NetworkConfig
+from berthline.model.cluster import Cluster, NodeGroup
+from berthline.model.gpu_types import GpuType
 
 HOUR = 3600
 WHOLE = {
@@ -32,6 +34,25 @@ CHANGING = {
     ),
     "schedulers": ("sjf", "edf"),
 }
+MIDDLING = GpuType("MIDDLING", 125, 16_384, 10, 100, measured_speed=2 / 3)
+UNEQUAL = {
+    **WHOLE,
+    # Short beside PPO's horizon of two hours: what comes later counts in full.
+    "workload": jobs((0, HOUR / 10, 1), (0, 4 * HOUR / 10, 1)),
+    "cluster": Cluster.from_groups(
+        [
+            NodeGroup(count=1, gpus=1, gpu_type="MIDDLING"),
+            NodeGroup(count=1, gpus=1, gpu_type="V100"),
+        ],
+        extra_types=(MIDDLING,),
+    ),
+    "features": {
+        "jobs": ["estimate/360", "1"],
+        "nodes": ["node_free_gpus", "node_speed"],
+        "running": [],
+        "globals": [],
+    },
+}
 OFF_POLICY = {
     "rollout": 2,
     "reuse": 4.0,
@@ -53,13 +74,13 @@ SETTINGS = {
 STEPS = 6_000
 
 
-def _best_found(name: str, seat: str, options: dict) -> float:
+def _best_found(name: str, seat: str, options: dict, kind: str = "mlp") -> float:
     """Train until the policy's best actions bring what was the highest so far, or time is up."""
     algorithm_name = "d3qn" if name == "rainbow" else name
     config = config_of(algorithm_name, SETTINGS[name])
     options = options_for(algorithm_name, seat, options, config)
     envs = Environments(seat, num=8, seed=1, options=options)
-    network = NetworkConfig(kind="mlp", hidden=(32, 32))
+    network = NetworkConfig(kind=kind, hidden=(32, 32))
     algorithm = make_algorithm(algorithm_name, envs, network, config, seed=1)
     while algorithm.steps < STEPS:
         algorithm.iterate(algorithm.steps / STEPS)
@@ -113,3 +134,18 @@ def test_another_scheduler_for_other_times(name):
     torch.set_num_threads(1)
     optimum = -8 / 4 if name == "d3qn" else -11 / 4
     assert _best_found(name, "meta", CHANGING) == pytest.approx(optimum)
+
+
+@pytest.mark.parametrize("kind", ["kernel", "attention", "mlp"])
+def test_a_job_and_its_node_at_once(kind):
+    """Two nodes of one GPU, one of them slower by a half; a short job S and a long one L.
+
+        6 minutes     0    1   1.5      4
+        V100          |        L        |         JCT 4 + 1.5 = 5.5
+        MIDDLING      |    S    |
+
+    Else S, then L on the V100: 1 + 5 = 6. S there and L on the slower one: 1 + 6 = 7. L, then S on
+    the V100: 4 + 5 = 9. So the job and its node have to be right together; the return is -0.55 / 2.
+    """
+    torch.set_num_threads(1)
+    assert _best_found("ppo", "pickplace", UNEQUAL, kind) == pytest.approx(-0.55 / 2)

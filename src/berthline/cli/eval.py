@@ -15,8 +15,10 @@ from berthline.cli.eval_show import sentence, show
 from berthline.cli.options import (
     Force,
     Format,
+    Gap,
     Json,
     Load,
+    Measure,
     Out,
     Resume,
     Seed,
@@ -40,6 +42,7 @@ from berthline.cli.run_tables import tables_of
 from berthline.cli.traces_file import Map
 from berthline.cli.traces_split import duration
 from berthline.errors import ConfigError
+from berthline.evaluate.measurement_window import MeasurementWindow
 
 if TYPE_CHECKING:
     from berthline.evaluate.grid import Cell
@@ -99,8 +102,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     in blocks of jobs. A generator's has --window-jobs jobs."""
     blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
     """Into how many blocks a continuous run is cut, in the order of submission."""
-    gap: Annotated[str, arg(metavar="TIME")] = "1d"
-    """Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0."""
+    gap: Gap = "1d"
     knowledge: Annotated[
         str | None,
         arg(metavar="WHAT", help_behavior_hint=f"(default: that of the run, or {KNOWLEDGE})"),
@@ -113,6 +115,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     set: Settings = ()
     format: Format = None
     map: Map = None
+    measure: Measure = None
     workers: Workers = None
     json: Json = False
     out: Out = None
@@ -148,6 +151,7 @@ def main(argv: list[str]) -> int:
         RunSettings(
             knowledge=resolved["knowledge"],
             keeps_jobs=directory is not None or options.continuous,
+            measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
         ),
         continuous=options.continuous,
         blocks=options.blocks,

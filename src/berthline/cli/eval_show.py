@@ -88,6 +88,7 @@ def show(evaluation: Evaluation, cluster: Cluster) -> None:
     hindsight = report.oracle.jct_mean.overall
     print_facts(
         {
+            "measured": "" if report.measure is None else wrapped(report.measure.in_words()),
             "caution": wrapped(caution_of(report)),
             "power": wrapped(power_of(evaluation)),
             "bound": bound_in_words(report),

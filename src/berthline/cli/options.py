@@ -116,6 +116,13 @@ Format = Annotated[
         help_behavior_hint="(default: recognised)",
     ),
 ]
+Gap = Annotated[
+    str,
+    arg(
+        metavar="TIME",
+        help="Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0.",
+    ),
+]
 Jobs = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--jobs", lowest=1),

@@ -16,6 +16,7 @@ from berthline.cli.conditions import ConditionOption, with_conditions
 from berthline.cli.options import (
     ClusterName,
     Format,
+    Gap,
     Json,
     Knowledge,
     Load,
@@ -118,8 +119,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How many TRAIN windows there are; candidates run on four, which are exchanged."""
     windows: Annotated[int, msgspec.Meta(ge=2), whole("--windows", lowest=2)] = 20
     """How many VAL windows, and as many REPORT windows."""
-    gap: Annotated[str, arg(metavar="TIME")] = "1d"
-    """Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0."""
+    gap: Gap = "1d"
     condition: ConditionOption = ()
     load: Load = None
     seed: Seed = 0

@@ -95,8 +95,8 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Whatif, argv, verb="whatif")
     from berthline.cli.whatif_output import show
-    from berthline.evaluate.replay import eligible_since
     from berthline.evaluate.whatif import cluster_of, whatif
+    from berthline.evaluate.whatif_replay import eligible_since
     from berthline.model.write_cluster_file import cluster_text, write_cluster_file
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.traces.cluster_argument import resolve_cluster

@@ -20,13 +20,6 @@ from berthline.errors import TraceError
 from berthline.evaluate.fidelity import daily_error, fidelity, group_error_factor
 from berthline.evaluate.groups import SIZES, size_classes
 from berthline.evaluate.idle_waits import idle_wait_share
-from berthline.evaluate.replay import (
-    Replay,
-    Run,
-    eligible_since,
-    recorded_starts,
-    run_replay,
-)
 from berthline.evaluate.whatif_days import FEWEST_JOBS, LEAD, begin_of_replay, days_of
 from berthline.evaluate.whatif_models import (
     PLACEMENTS,
@@ -37,6 +30,13 @@ from berthline.evaluate.whatif_models import (
     with_placement,
 )
 from berthline.evaluate.whatif_outcome import Judged, outcome, user_error, with_verdicts
+from berthline.evaluate.whatif_replay import (
+    Replay,
+    Run,
+    eligible_since,
+    recorded_starts,
+    run_replay,
+)
 from berthline.evaluate.whatif_result import ClusterFacts, ModelFit, Replayed, Split, WhatIf
 from berthline.evaluate.whatif_settings import APART, Setting, settings_of
 from berthline.policies.scheduler import Scheduler

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from berthline.evaluate.replay import eligible_since, recorded_starts
+from berthline.evaluate.whatif_replay import eligible_since, recorded_starts
 
 if TYPE_CHECKING:
-    from berthline.evaluate.replay import Replay
+    from berthline.evaluate.whatif_replay import Replay
     from berthline.model.workload import Workload
 
 DAY = 86_400.0

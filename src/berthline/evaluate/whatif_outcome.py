@@ -15,12 +15,12 @@ from berthline.evaluate.groups import SIZES, size_classes
 from berthline.evaluate.job_table import BOUND_SECONDS
 from berthline.evaluate.judge import JCT_TOLERANCE, TRADE
 from berthline.evaluate.multiple_comparisons import corrected_verdicts
-from berthline.evaluate.replay import Replay
 from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.whatif_replay import Replay
 from berthline.evaluate.whatif_result import AgainstToday, GroupOutcome, Outcome
 
 if TYPE_CHECKING:
-    from berthline.evaluate.replay import Run
+    from berthline.evaluate.whatif_replay import Run
     from berthline.model.workload import FloatColumn
 
 NOTICED_SECONDS, NOTICED_SHARE = 60.0, 0.05

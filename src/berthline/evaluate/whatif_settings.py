@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.evaluate.replay import (
+from berthline.evaluate.whatif_replay import (
     Part,
     Replay,
     make_replay,

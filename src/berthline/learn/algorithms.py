@@ -47,7 +47,17 @@ def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -
 def make_algorithm(
     name: str, envs: Environments, network: NetworkConfig, config: Any, *, seed: int
 ) -> Algorithm:
-    """Return a fresh instance."""
+    """Return a fresh instance.
+
+    Raises:
+        ConfigError: it learns from what is long past, which pairs of PickPlace are not kept for.
+    """
+    if envs.layout.has_pairs and name not in ("ppo", "bc"):
+        raise ConfigError(
+            f"{name} does not learn PickPlace",
+            expected="ppo or bc",
+            hint="or train Pick and Place one after the other",
+        )
     made: Algorithm = _kind(name)[0](envs, network, config, seed=seed)
     return made
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
-from berthline.learn.experience import Experience
+from berthline.learn.experience import Experience, ExperienceConfig
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
 from berthline.learn.random_state import generator_state, restore_generator
@@ -30,22 +29,10 @@ if TYPE_CHECKING:
     from berthline.learn.replay import Transitions
 
 
-class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of D3QN.
+class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of D3QN: those of every replay, and these.
 
     Attributes:
-        rollout: steps of each environment in an iteration.
-        reuse: how often a step is learned from, on average.
-        batch: transitions of a batch.
-        capacity: states of the replay.
-        warmup: steps before learning begins.
-        learning_rate: of Adam.
-        learning_rate_schedule: see `schedules`.
-        max_gradient: norm at which gradients are cut.
-        discount: of rewards, per decision.
-        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
-            None = only decisions count.
-        n_step: steps of a transition.
         no_op: advantage of the no-op at first; jobs have about 0.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
@@ -55,9 +42,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         dueling: values and advantages are parts of their own.
         double: one network chooses the next action, the other one values it.
         target_network: next values are those of a network that follows slowly.
-        target_rate: how far it follows in each update.
         target_every: updates after which it follows wholly instead; 0 = never.
-        average_rate: how far the policy, an average over time, follows the network in each update.
         noisy: exploration by noise in the last layers, whose size is learned, not by epsilon.
         noise: size of that noise at first.
         distributional: learns chances of returns, not their means (C51).
@@ -66,17 +51,6 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         largest_return: the last of them.
     """
 
-    rollout: int = 4
-    reuse: float = 3.0
-    batch: int = 128
-    capacity: int = 50_000
-    warmup: int = 5_000
-    learning_rate: float = 1e-3
-    learning_rate_schedule: str = "linear"
-    max_gradient: float = 10.0
-    discount: float = 1.0
-    horizon: float | None = 7200.0
-    n_step: int = 10
     no_op: float = -0.1
     priority_exponent: float = 0.5
     importance: float = 0.4
@@ -86,9 +60,7 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dueling: bool = True
     double: bool = True
     target_network: bool = True
-    target_rate: float = 0.005
     target_every: int = 0
-    average_rate: float = 0.005
     noisy: bool = False
     noise: float = 0.5
     distributional: bool = False

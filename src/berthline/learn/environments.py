@@ -14,6 +14,7 @@ from berthline.env.options import resolve_options
 from berthline.env.rewards import Reward, Term, resolve_reward
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.learn.layout import Layout
+from berthline.learn.pairs import Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,12 +61,14 @@ class Environments:
         self.plan = self._vector.plan
         self.layout = Layout.of(self.plan)
         self.observations = self._envs.observation
-        self.masks = self._envs.mask
+        self._pairs = Pairs(self._envs) if self.layout.has_pairs else None
+        self.masks = self._envs.mask if self._pairs is None else self._pairs.masks
         self._since: list[list[int]] = [[] for _ in range(num)]
         self._returns: npt.NDArray[np.float64] = np.zeros(num)
         self._reward: npt.NDArray[np.float64] = np.zeros(num)
         self.seconds = self._envs.terms[:, -1]
         self._vector.reset(seed=seed)
+        self._look()
 
     def step(
         self, actions: npt.NDArray[np.int64]
@@ -85,9 +88,14 @@ class Environments:
     def _step(self, actions: npt.NDArray[np.int64]) -> None:
         # Those whose episode was over have begun another.
         self._returns[self._envs.terminated | self._envs.truncated] = 0.0
-        self._envs.step(actions)
+        self._envs.step(actions if self._pairs is None else self._pairs.split(actions))
+        self._look()
         self._reward = self._envs.terms[:, :-1].sum(axis=1)
         self._returns += self._reward
+
+    def _look(self) -> None:
+        if self._pairs is not None:
+            self._pairs.look()
 
     def last_observations(self, envs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the last observations of episodes that ended in the last step."""
@@ -113,7 +121,8 @@ class Environments:
 
     def expert_actions(self, expert: str) -> npt.NDArray[np.int64]:
         """Return what one of the option `experts` would do now in every environment."""
-        return np.ascontiguousarray(expert_actions(self._vector, expert), np.int64)
+        actions = np.ascontiguousarray(expert_actions(self._vector, expert), np.int64)
+        return actions if self._pairs is None else self._pairs.joined(actions)
 
     def scatter(self, seed: int) -> None:
         """Go to a random place of every environment's first episode, by random actions.
@@ -155,6 +164,7 @@ class Environments:
                 self._envs.seed(env, position[env]["seed"], position[env]["episode"])
             if begin:
                 self._envs.reset(begin)
+                self._look()
                 self._returns[begin] = 0.0
             if time == longest:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,6 +19,41 @@ if TYPE_CHECKING:
 
     from berthline.learn.checkpoint import Checkpoint
     from berthline.learn.environments import Environments
+
+
+class ExperienceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings that all algorithms with a replay have.
+
+    Attributes:
+        rollout: steps of each environment in an iteration.
+        reuse: how often a step is learned from, on average.
+        batch: transitions of a batch.
+        capacity: states of the replay.
+        warmup: steps before learning begins.
+        learning_rate: of Adam.
+        learning_rate_schedule: see `schedules`.
+        max_gradient: norm at which gradients are cut.
+        discount: of rewards, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
+        n_step: steps of a transition.
+        target_rate: how far target networks follow in each update.
+        average_rate: how far the policy, an average over time, follows what learns in each update.
+    """
+
+    rollout: int = 4
+    reuse: float = 3.0
+    batch: int = 128
+    capacity: int = 50_000
+    warmup: int = 5_000
+    learning_rate: float = 1e-3
+    learning_rate_schedule: str = "linear"
+    max_gradient: float = 10.0
+    discount: float = 1.0
+    horizon: float | None = 7200.0
+    n_step: int = 10
+    target_rate: float = 0.005
+    average_rate: float = 0.005
 
 
 class Experience:

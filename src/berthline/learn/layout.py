@@ -13,7 +13,13 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.env.plan import Plan
 
-ROWS_OF_ACTIONS = {"pick": "jobs", "backfill": "jobs", "place": "nodes", "preempt": "running"}
+ROWS_OF_ACTIONS = {
+    "pick": "jobs",
+    "pickplace": "jobs",
+    "backfill": "jobs",
+    "place": "nodes",
+    "preempt": "running",
+}
 """The table whose rows are the actions of a seat; other seats answer with something else."""
 
 
@@ -26,7 +32,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         columns: the formulas of each table's columns.
         actions: how many.
         row_table: the table whose rows are the first actions; empty = actions are about something
-            else. Where there is one action more, it is the no-op.
+            else. Where there is one action more, it is the no-op. Of PickPlace, each row has as
+            many actions as there are nodes; see `pairs`.
         knowledge: what is known of run times; a policy that was taught to see estimates does not
             fit where there are none.
     """
@@ -40,17 +47,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, plan: Plan) -> Layout:
-        """Return the layout of an environment.
-
-        Raises:
-            ConfigError: the seat answers with two numbers.
-        """
-        if plan.seat == "pickplace":
-            raise ConfigError(
-                "PickPlace answers with a job and a node at once",
-                expected="an environment with one choice at a time",
-                hint="train Pick and Place one after the other",
-            )
+        """Return the layout of an environment."""
         shapes = dict(plan.table_shapes())
         columns = {
             name: tuple(getattr(plan.columns, name)) for name in shapes if name != "lookahead"
@@ -58,11 +55,14 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         rows = ROWS_OF_ACTIONS.get(plan.seat, "")
         if rows and plan.num_actions - shapes.get(rows, (0,))[0] not in (0, 1):
             rows = ""  # Place that chooses a rule
+        actions = plan.num_actions
+        if plan.seat == "pickplace":
+            actions = plan.options.window * plan.cluster.num_nodes + 1
         return cls(
             seat=plan.seat,
             shapes=shapes,
             columns=columns,
-            actions=plan.num_actions,
+            actions=actions,
             row_table=rows,
             knowledge=plan.options.knowledge,
         )
@@ -79,6 +79,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             return 0
         has_more = bool(self.row_table) and self.actions > self.shapes[self.row_table][0]
         return self.actions - 1 if has_more else None
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether an action is a row of jobs and one of nodes; see `pairs`."""
+        return self.seat == "pickplace"
 
     @property
     def has_job_at_hand(self) -> bool:

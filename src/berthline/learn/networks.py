@@ -109,6 +109,8 @@ class Network(nn.Module):
             self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         else:
             self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
+        if self.by_row and layout.has_pairs:
+            self.place = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         if layout.no_op is not None:
             last = self.head[-1]
             if self.by_row:
@@ -171,6 +173,8 @@ class Network(nn.Module):
             packed = flat
         elif self.body.packs and not torch.onnx.is_in_onnx_export():  # shapes are fixed there
             packed = pack(self.layout, flat)
+        if isinstance(self.body, _Rows) and self.layout.has_pairs and isinstance(flat, Tensor):
+            return self._pairs(self.body, flat)
         rows, present, summary = self.body(flat if packed is None else packed)
         if self.regimes is not None:
             summary = summary + self.regimes(flat)
@@ -187,6 +191,29 @@ class Network(nn.Module):
         if self.layout.no_op is not None:
             scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
         return scores, summary
+
+    def _pairs(self, body: _Rows, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Score jobs, then nodes for each job.
+
+        A job's score is shared out over its nodes as logarithms of shares, so that a job does not
+        gain by the number of nodes it could go to.
+        """
+        rows, present, summary = body.tables(flat)
+        jobs, nodes = rows["jobs"], rows["nodes"]
+        shape = (len(summary), jobs.shape[-2], nodes.shape[-2])
+        beside = summary.unsqueeze(-2).expand(-1, shape[1], -1)
+        picks = _where_present(self.head, torch.cat((jobs, beside), dim=-1), present["jobs"])
+        pairs = torch.cat(
+            (
+                jobs.unsqueeze(2).expand(*shape, -1).flatten(1, 2),
+                nodes.unsqueeze(1).expand(*shape, -1).flatten(1, 2),
+            ),
+            dim=-1,
+        )
+        there = present["jobs"].unsqueeze(-1).expand(shape).flatten(1, 2)
+        places = _where_present(self.place, pairs, there).view(*shape, -1)
+        scores = (picks.unsqueeze(2) + torch.log_softmax(places, dim=2)).flatten(1, 2)
+        return torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2), summary
 
 
 class Regimes(nn.Module):
@@ -267,7 +294,7 @@ class _Rows(nn.Module):
             self.attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
             self.norm = nn.LayerNorm(width)
         self.summary = mlp(((len(self.shapes) + self.has_job_at_hand) * width, width))
-        self.packs = config.kind not in _ATTENDS
+        self.packs = config.kind not in _ATTENDS and not layout.has_pairs
 
     def _packed(self, packed: Packed) -> tuple[Tensor, Tensor]:
         rows = {n: self.encoders[n](t.rows) for n, t in packed.tables.items()}
@@ -286,6 +313,11 @@ class _Rows(nn.Module):
         if isinstance(flat, Packed):
             made, summary = self._packed(flat)
             return made, made, summary
+        rows, present, summary = self.tables(flat)
+        return rows[self.main], present[self.main], summary
+
+    def tables(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Return the rows of every table, which of them are there, and the summary."""
         rows: dict[str, Tensor] = {}
         present: dict[str, Tensor] = {}
         for name, shape in self.shapes.items():
@@ -309,7 +341,7 @@ class _Rows(nn.Module):
         ]
         if self.has_job_at_hand:
             parts.append(rows["jobs"][:, 0])
-        return rows[self.main], present[self.main], self.summary(torch.cat(parts, dim=-1))
+        return rows, present, self.summary(torch.cat(parts, dim=-1))
 
     def _look(self, rows: dict[str, Tensor], present: dict[str, Tensor]) -> None:
         main = self.main
@@ -333,13 +365,15 @@ class _Rows(nn.Module):
         if queries is keys:
             parts = F.linear(queries, weight, bias).chunk(3, dim=-1)
         else:
-            query = F.linear(queries, weight[:width], bias[:width])
-            parts = (query, *F.linear(keys, weight[width:], bias[width:]).chunk(2, dim=-1))
-        heads = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)
+            asked = F.linear(queries, weight[:width], bias[:width])
+            parts = (asked, *F.linear(keys, weight[width:], bias[width:]).chunk(2, dim=-1))
+        query, key, value = (
+            part.view(*part.shape[:2], layer.num_heads, -1).transpose(1, 2) for part in parts
+        )
         there = present.to(queries.dtype)
         # Not infinity: attention over nothing would not be a number.
         hidden = ((there - 1) * _HIDDEN)[:, None, None, :]
-        seen = F.scaled_dot_product_attention(*heads, attn_mask=hidden)
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=hidden)
         seen = layer.out_proj(seen.transpose(1, 2).flatten(2))
         if queries is not keys:  # whoever looks at nothing sees nothing; rows that look are there
             seen = seen * there.amax(dim=-1)[:, None, None]
@@ -370,7 +404,7 @@ def _check(layout: Layout, config: NetworkConfig) -> None:
         raise ConfigError(f"hidden is {config.hidden}", expected="widths from 1 on")
     tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
     needed = {layout.row_table or "jobs"}
-    if config.kind == "hosts":
+    if config.kind == "hosts" or layout.has_pairs:
         needed = {"jobs", "nodes"}
     if config.kind == "cross" and not tables - needed - {"globals"}:
         needed = {*needed, "nodes"}

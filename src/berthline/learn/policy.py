@@ -21,6 +21,7 @@ from berthline.env.options import resolve_options
 from berthline.env.plan import Plan, make_plan
 from berthline.errors import ConfigError, MissingExtraError, PolicyError, SimulationError
 from berthline.learn.layout import Layout
+from berthline.learn.pairs import Pairs
 from berthline.model.schedule import PREEMPT
 from berthline.policies.learned import ONNX, Learned, policy_files
 from berthline.sim.inputs import max_preemptions
@@ -105,9 +106,16 @@ def run_policy(
     envs.reset([0])
     observation, mask = envs.observation[0], envs.mask[0]
     choose, step = policy.choose, envs.step_single
+    pairs = Pairs(envs) if plan.seat == "pickplace" else None
     is_over = False
     while not is_over:
-        _, terminated, truncated, _ = step(choose(observation, mask), 0)
+        if pairs is None:
+            row, node = choose(observation, mask), 0
+        else:
+            pairs.look()
+            chosen = np.array([choose(observation, pairs.masks[0])])
+            row, node = pairs.split(chosen)[0].tolist()
+        _, terminated, truncated, _ = step(row, node)
         is_over = terminated or truncated
     log = envs.log(0)
     if int(np.count_nonzero(log.kind == PREEMPT)) > max_preemptions(len(workload)):

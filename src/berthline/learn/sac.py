@@ -15,13 +15,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import torch
 from torch import Tensor, nn
 
 from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
 from berthline.learn.dqn import QNetwork, follow, huber, taken
-from berthline.learn.experience import Experience
+from berthline.learn.experience import Experience, ExperienceConfig
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig
 from berthline.learn.random_state import generator_state, restore_generator
@@ -33,44 +32,19 @@ if TYPE_CHECKING:
     from berthline.learn.replay import Transitions
 
 
-class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of SAC.
+class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of SAC: those of every replay, and these.
 
     Attributes:
-        rollout: steps of each environment in an iteration.
         reuse: how often a step is learned from, on average.
-        batch: transitions of a batch.
-        capacity: states of the replay.
-        warmup: steps before learning begins.
-        learning_rate: of Adam, for the actor and the critics.
-        learning_rate_schedule: see `schedules`.
-        max_gradient: norm at which gradients are cut.
-        discount: of rewards, per decision.
-        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
-            None = only decisions count.
-        n_step: steps of a transition.
         no_op: logit of the no-op at first; jobs have about 0.
-        target_rate: how far the critics' targets follow them in each update.
-        average_rate: how far the policy, an average over time, follows the actor in each update.
         temperature: at first; returns have a size of about 1.
         temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
         entropy: the policy's, as a share of the logarithm of the number of allowed actions.
     """
 
-    rollout: int = 4
     reuse: float = 2.0
-    batch: int = 128
-    capacity: int = 50_000
-    warmup: int = 5_000
-    learning_rate: float = 1e-3
-    learning_rate_schedule: str = "linear"
-    max_gradient: float = 10.0
-    discount: float = 1.0
-    horizon: float | None = 7200.0
-    n_step: int = 10
     no_op: float = -3.0
-    target_rate: float = 0.005
-    average_rate: float = 0.005
     temperature: float = 1.0
     temperature_rate: float = 1e-2
     entropy: float = 0.98
