@@ -71,7 +71,7 @@ class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     no_op: float = -3.0
     target_rate: float = 0.005
     average_rate: float = 0.005
-    temperature: float = 1.0
+    temperature: float = 0.2
     temperature_rate: float = 1e-2
     entropy: float = 0.98
 
