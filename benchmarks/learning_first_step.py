@@ -19,11 +19,11 @@ from berthline.cli.main import main as berthline
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/results/learning-first-step.md"
 RUNS = {
-    "ppo-pick": "ppo --steps 200000 --validate-every 40000 --seeds 3",
-    "d3qn": "d3qn --steps 50000 --validate-every 10000 --seeds 3",
-    "sac": "sac --steps 50000 --validate-every 10000 --seeds 4",
-    "meta-dqn": "meta-dqn --env Meta --steps 50000 --validate-every 10000 --seeds 3",
-    "ppo-gate": "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 3",
+    "ppo-pick": "ppo --steps 130000 --validate-every 32000 --seeds 3",
+    "d3qn": "d3qn --steps 40000 --validate-every 10000 --seeds 3",
+    "sac": "sac --steps 40000 --validate-every 10000 --seeds 4",
+    "meta-dqn": "meta-dqn --env Meta --steps 20000 --validate-every 5000 --seeds 3",
+    "ppo-gate": "ppo --env Gate --steps 400000 --validate-every 80000 --seeds 3",
 }
 """What is trained: words of `berthline train`."""
 FIGURES = {

@@ -6,6 +6,7 @@ import torch
 
 from berthline.learn.environments import Environments
 from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.packed import join
 
 OPTIONS = {"episode_jobs": 40, "load": 2.0, "window": 12, "running_window": 8}
 
@@ -54,3 +55,24 @@ def test_environments_are_scattered_and_say_how_much_time_passes():
             assert (clocks[over] > 0.5 * scores["makespan"]).all()
             np.testing.assert_allclose(-3600 * scores["return"], scores["mean_jct"], rtol=0.02)
             left[over] = False
+
+
+@pytest.mark.parametrize("seat", ["pick", "place", "meta"])
+def test_joined_observations_are_those_of_all_parts(seat):
+    network, flat = _observed(seat)
+    parts = [network.observed(flat[begin : begin + 3]) for begin in (0, 3, 6)]
+    whole, joined = network.observed(flat), join(parts)
+    for name, table in whole.tables.items():
+        for field in ("rows", "owner", "place", "counts"):
+            assert torch.equal(getattr(table, field), getattr(joined.tables[name], field))
+    torch.testing.assert_close(network(joined)[0], network(flat)[0])
+
+
+@pytest.mark.parametrize("kind", ["mlp", "kernel"])
+def test_observed_copies_do_not_change_with_the_environments(kind):
+    envs = Environments("pick", num=4, seed=2, options=OPTIONS)
+    network = Network(envs.layout, NetworkConfig(kind=kind, hidden=(8, 8)), gain=1.0)
+    before = torch.from_numpy(envs.observations.copy())
+    seen = network.observed(torch.from_numpy(envs.observations), copy=True)
+    envs.step(envs.masks.argmax(axis=1))
+    torch.testing.assert_close(network(seen)[0], network(before)[0])

@@ -90,3 +90,13 @@ def test_positions_are_returned_to():
         action = envs.masks.argmax(axis=1)
         assert (envs.step(action)[0] == other.step(action)[0]).all()
         assert (envs.observations == other.observations).all()
+
+
+def test_values_begin_at_what_the_first_rewards_add_up_to():
+    """A reward of -2 in every step, of which the next counts nine tenths: -20 for ever."""
+    ppo, rewards = _fresh(), torch.full((5, 4), -2.0)
+    ppo._begin_values(rewards, torch.full((5, 4), 0.9))
+    assert ppo.returns.mean == pytest.approx(-20.0, rel=1e-5)
+    # Where nothing fades, the sum over the rollout stands for it.
+    ppo._begin_values(rewards, torch.ones(5, 4))
+    assert ppo.returns.mean == pytest.approx(rewards.sum() / ppo.envs.num)

@@ -35,7 +35,7 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
         "learning_rate": 3e-3,
         "horizon": 43_200.0,
         "trace_horizon": 3_600.0,
-        "no_op": -1.0,
+        "no_op": -0.5,
         "entropy": 0.03,
         "entropy_schedule": "constant",
     }

@@ -201,7 +201,9 @@ class PPO:
         A critic that begins at 0 takes all that follows for free, and whoever lets time pass, such
         as by starting a job, for the one who has brought about the costs of that time.
         """
-        mean = float(rewards.sum() / (1 - discounts).sum().clamp_min(1.0))
+        lost = float((1 - discounts).sum())
+        # Where next to nothing fades there is no such sum; what one rollout brings has to do.
+        mean = float(rewards.sum()) / (lost if lost >= 1 else self.envs.num)
         self.returns = RunningMoments(mean, variance=mean**2 / 100, count=1.0)
 
     def choices(self, observations: Tensor | Packed, masks: Tensor) -> MaskedCategorical:

@@ -45,7 +45,7 @@ class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
     reuse: float = 2.0
     no_op: float = -3.0
-    temperature: float = 1.0
+    temperature: float = 0.2
     temperature_rate: float = 1e-2
     entropy: float = 0.98
 

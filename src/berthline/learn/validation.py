@@ -16,6 +16,8 @@ import torch
 
 from berthline.learn.environments import Environments
 from berthline.learn.masked import MaskedCategorical
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.learn.networks import Network
-    from berthline.model.workload import Workload
 
 TRAIN_SEEDS, VAL_SEED, REPORT_SEED = 1_000_000, 900_000_000, 950_000_000
 """Training run s has the seeds s * TRAIN_SEEDS, + 1, ...; those of VAL and REPORT are the same for
@@ -47,6 +48,8 @@ BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "
 
 LANES = ("express-lane:T=3600:r=0.1", "express-lane:T=3600:r=0.2")
 """Gates that an agent in the seat of the gate is measured against, with the base scheduler."""
+
+_KNOWN: dict[tuple[str, str, int, int], dict[str, Scores]] = {}
 
 METRICS = ("mean_jct", "p99_jct", "mean_wait", "mean_bounded_slowdown", "utilization", "makespan")
 
@@ -142,13 +145,23 @@ class Validation:
     def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
         """Return the scores of schedulers on the same episodes, with the same knowledge.
 
-        Those that name no placement have that of the environment.
+        Those that name no placement have that of the environment. Training runs with several
+        seeds have the same episodes, so what was found is kept.
         """
-        from berthline.sim.simulate import simulate
-
         plan = self._environments().plan
         schedulers = schedulers or _rivals(plan)
-        workloads = self.workloads()
+        if any(isinstance(value, Workload | Cluster) for value in self._options.values()):
+            return self._simulated(plan, schedulers)
+        key = (self._seat, repr(sorted(self._options.items())), self._seed, self.episodes)
+        known = _KNOWN.setdefault(key, {})
+        new = [scheduler for scheduler in schedulers if scheduler not in known]
+        known |= {scores.name: scores for scores in self._simulated(plan, new)}
+        return [known[scheduler] for scheduler in schedulers]
+
+    def _simulated(self, plan: Plan, schedulers: Sequence[str]) -> list[Scores]:
+        from berthline.sim.simulate import simulate
+
+        workloads = self.workloads() if schedulers else []
         found = []
         for scheduler in schedulers:
             metrics: dict[str, list[float]] = {metric: [] for metric in METRICS}

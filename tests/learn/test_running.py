@@ -1,0 +1,29 @@
+"""What counts of rewards that come later, and the size of their sums."""
+
+import math
+
+import numpy as np
+import pytest
+
+from berthline.learn.running import RewardScale, fading
+
+
+def test_rewards_fade_with_simulated_time_or_with_steps():
+    seconds = np.array([0.0, 60.0, 7200.0])
+    assert fading(1.0, 7200.0, seconds) == pytest.approx([1.0, math.exp(-1 / 120), 1 / math.e])
+    assert fading(0.9, 7200.0, seconds)[2] == pytest.approx(0.9 / math.e)
+    assert fading(0.9, None, seconds).tolist() == [0.9, 0.9, 0.9]
+
+
+def test_two_steps_of_an_hour_are_one_of_two():
+    one, two = fading(1.0, 5000.0, np.array([3600.0])), fading(1.0, 5000.0, np.array([7200.0]))
+    assert one**2 == pytest.approx(two)
+
+
+def test_the_scale_is_the_root_mean_square_of_faded_sums():
+    """Rewards 1, 2, 3 and then, in another episode, 4; after each a half of what was counts."""
+    scale = RewardScale(1)
+    for reward, ended in ((1, False), (2, False), (3, True), (4, False)):
+        scale.update(np.array([float(reward)]), np.array([0.5]), np.array([ended]))
+    sums = [1, 2.5, 4.25, 4]
+    assert scale.size == pytest.approx(math.sqrt(sum(x * x for x in sums) / 4))
