@@ -20,14 +20,9 @@ GROUPS = ("exact", "exact, one run", "history", "estimates", "none")
 """What is known, which the tables are about."""
 
 
-def parts(rows: Sequence[Row], networks: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the computed parts of the page, by name.
-
-    Args:
-        rows: of winning-policy.csv.
-        networks: of winning-policy-network.csv.
-    """
-    found = {"goals": goals(rows), "losses": losses(rows), "network": network(networks)}
+def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the computed parts of the page, by name."""
+    found = {"goals": goals(rows), "losses": losses(rows)}
     for group in GROUPS:
         found[group] = table(rows, group)
     found["schedulers"] = schedulers(rows)
@@ -163,23 +158,6 @@ def table(rows: Sequence[Row], group: str) -> list[str]:
         lines.append(
             f"| {name}, {row['windows']} | {_rival(row)} | {' | '.join(cells)}"
             f" | {_value(row, MAKESPAN):.2f} | {spread} | {shipped} |"
-        )
-    return lines
-
-
-def network(rows: Sequence[Row]) -> list[str]:
-    """Return how gates with hidden units compare with plain sums on VAL."""
-    lines = [
-        "| log | gate | seeds | loss on VAL, mean | lowest | its slowdown | its mean JCT |",
-        "| --- | --- |" + " ---: |" * 5,
-    ]
-    for setting, gate in dict.fromkeys((row["setting"], row["gate"]) for row in rows):
-        own = [row for row in rows if (row["setting"], row["gate"]) == (setting, gate)]
-        best = min(own, key=lambda row: float(row["val_loss"]))
-        mean = float(np.mean([float(row["val_loss"]) for row in own]))
-        lines.append(
-            f"| {setting} | {gate} | {len(own)} | {mean:.3f} | {float(best['val_loss']):.3f}"
-            f" | {float(best['val_slowdown']):.2f} | {float(best['val_jct']):.3f} |"
         )
     return lines
 

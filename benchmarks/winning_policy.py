@@ -101,8 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     keep(list(measure(setting, seeds, options.traces, known)), table)
         rows = read_rows(table)
         page = RESULTS / f"{PAGE}.md"
-        networks = rows_of(RESULTS / f"{PAGE}-network.csv")
-        text = filled(page.read_text(encoding="utf-8"), parts(rows, networks))
+        text = filled(page.read_text(encoding="utf-8"), parts(rows))
         write_atomically(page, text.encode())
         draw(rows, RESULTS / f"{PAGE}.png")
     except BerthlineError as error:
