@@ -30,15 +30,18 @@ def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def goals(rows: Sequence[Row]) -> list[str]:
-    """Return what was wanted, and what the chosen policies and all seeds together reached."""
+    """Return what was wanted, and what the chosen, all seeds and the shipped policy reached."""
     lines = [
-        "| wanted | chosen on VAL | | mean of all seeds | |",
-        "| --- | --- | --- | --- | --- |",
+        "| wanted | chosen on VAL | | mean of all seeds | | `holdback` as shipped | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
 
     def add(wanted: str, metrics: Sequence[str], limits: Sequence[float], picked: Picked) -> None:
         cells = []
-        for found in (picked(_chosen), picked(_seeds)):
+        for found in (picked(_chosen), picked(_seeds), picked(_shipped)):
+            if not found:
+                cells += ["-", ""]
+                continue
             values = [_mean(found, metric) for metric in metrics]
             is_reached = all(value <= limit for value, limit in zip(values, limits, strict=True))
             text = ", ".join(f"{value:.3f}" for value in values)
@@ -106,7 +109,7 @@ def goals(rows: Sequence[Row]) -> list[str]:
 
 def _no_loss(rows: Sequence[Row]) -> str:
     cells = []
-    for select in (_chosen, _seeds):
+    for select in (_chosen, _seeds, _shipped):
         known = [row for row in select(rows, "slowdown") if _known(row) == "estimates"]
         worse = {r["setting"].partition(",")[0] for r in known if _value(r, SLOWDOWN, "low") > 1}
         cells += [f"worse on {', '.join(sorted(worse))}" if worse else "worse on none"]
@@ -121,13 +124,16 @@ def _blind_slowdown(row: Row) -> float:
 def losses(rows: Sequence[Row]) -> list[str]:
     """Return where the chosen policy is worse than a rival beyond chance."""
     lines = []
+    names = {SLOWDOWN: "slowdown", JCT: "mean JCT", P99: "p99 JCT"}
     for row in _chosen(rows, "slowdown", "jct", "lane"):
-        for metric, name in ((SLOWDOWN, "slowdown"), (JCT, "mean JCT"), (P99, "p99 JCT")):
-            if row[f"{metric}_low"] and _value(row, metric, "low") > 1.0:
-                lines.append(
-                    f"- {row['setting']}: {name} {_interval(row, metric)} against {_rival(row)}"
-                    f" (slowdown {_interval(row, SLOWDOWN)})"
-                )
+        worse = [
+            f"{name} {_interval(row, metric)}"
+            for metric, name in names.items()
+            if row[f"{metric}_low"] and _value(row, metric, "low") > 1.0
+        ]
+        if worse:
+            gained = f"; slowdown is {_interval(row, SLOWDOWN)}" if "slow" not in worse[0] else ""
+            lines.append(f"- {row['setting']}, against {_rival(row)}: {', '.join(worse)}{gained}")
     return lines or ["None beyond chance."]
 
 
@@ -173,6 +179,10 @@ def _chosen(rows: Sequence[Row], *roles: str) -> list[Row]:
 
 def _seeds(rows: Sequence[Row], *roles: str) -> list[Row]:
     return [row for row in rows if row["policy"].startswith("seed") and row["role"] in roles]
+
+
+def _shipped(rows: Sequence[Row], *roles: str) -> list[Row]:
+    return [row for row in rows if row["policy"] == "holdback" and row["role"] in roles]
 
 
 def _known(row: Row) -> str:

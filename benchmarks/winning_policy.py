@@ -129,7 +129,10 @@ def measure(
     windows = setting.windows(folder)
     place = Place(setting.cluster, setting.knowledge)
     config = config_of(setting)
-    tuned = known or {f"seed {seed}": train(setting, windows, config, seed) for seed in seeds}
+    space = space_of(setting)
+    tuned = known or {
+        f"seed {seed}": train(setting, windows, config, seed, space) for seed in seeds
+    }
     trained = time.process_time() - began
 
     val = windows["val"][:3] if setting.long else windows["val"]
@@ -183,14 +186,22 @@ def lanes_of(place: Place, train: Sequence[bl.Workload]) -> list[str]:
     return sorted(LANES, key=loss.__getitem__)[:LANES_KEPT]
 
 
+def space_of(setting: Setting) -> SearchSpace:
+    """Return what is tuned in a setting, and from where on."""
+    if setting.knowledge == "none":
+        return BLIND
+    space = SPACES["hold"]
+    return near(space, LANE if setting.long else space.values(space.start))
+
+
 def train(
-    setting: Setting, windows: dict[str, list[bl.Workload]], config: SearchConfig, seed: int
+    setting: Setting,
+    windows: dict[str, list[bl.Workload]],
+    config: SearchConfig,
+    seed: int,
+    space: SearchSpace,
 ) -> str:
     """Return the scheduler that a seed finds on TRAIN; VAL and REPORT are not read here."""
-    space = BLIND
-    if setting.knowledge != "none":
-        space = SPACES["hold"]
-        space = near(space, LANE if setting.long else space.values(space.start))
     apart = windows_apart(setting, windows["train"])
     parts = {
         "train": [jobs for jobs in windows["train"] if jobs not in apart],

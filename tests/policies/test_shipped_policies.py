@@ -68,6 +68,11 @@ def test_parts_can_be_replaced():
     assert str(ungated) != "holdback"
 
 
+def test_a_policy_is_no_order():
+    with pytest.raises(PolicyError, match="'holdback' is a whole scheduler, not an order"):
+        Scheduler.parse("holdback+easy")
+
+
 def test_a_loss_is_told():
     better, worse = (
         msgspec.convert({"ratio": x, "low": x, "high": x}, shipped_policies.Gain)

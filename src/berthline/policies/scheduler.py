@@ -213,6 +213,12 @@ def _order(text: str) -> Formula:
             expected="a name, or a formula in brackets",
             hint=f"a formula is written [{text}]; names: berthline policies",
         )
+    if text in shipped_names():
+        raise PolicyError(
+            f"{text!r} is a whole scheduler, not an order",
+            expected=f"{text} alone",
+            hint="its parts, which can be taken and changed: berthline policies shipped",
+        )
     return order_formula(text)
 
 

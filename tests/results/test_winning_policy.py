@@ -1,0 +1,57 @@
+"""The page on the winning policy shows what its CSV file says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.hindsight import HEURISTICS, LANES
+from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.winning_page import parts
+from benchmarks.winning_policy import PAGE, SETTINGS
+from benchmarks.winning_settings import predictions
+
+import berthline as bl
+from berthline.policies.scheduler import Scheduler
+
+ROWS = read_rows(RESULTS / f"{PAGE}.csv")
+
+
+def test_the_page_shows_what_the_csv_file_says():
+    text = (RESULTS / f"{PAGE}.md").read_text(encoding="utf-8")
+    assert filled(text, parts(ROWS)) == text
+
+
+def test_every_setting_and_seed_is_in_the_csv_file():
+    for setting, seeds in SETTINGS.items():
+        found = {row["policy"] for row in ROWS if row["setting"] == setting.name}
+        assert found >= {"chosen", *(f"seed {seed}" for seed in seeds)}
+    for row in ROWS:
+        Scheduler.parse(row["scheduler"])
+        assert Scheduler.parse(row["rival"])
+
+
+def test_the_chosen_policy_has_the_lowest_loss_on_val():
+    for setting in SETTINGS:
+        losses = {
+            row["policy"]: float(row["val_loss"]) for row in ROWS if row["setting"] == setting.name
+        }
+        assert losses["chosen"] == min(losses.values())
+
+
+def test_rivals_as_many_as_the_page_says():
+    text = (RESULTS / f"{PAGE}.md").read_text(encoding="utf-8")
+    assert f"{len(HEURISTICS)} heuristics" in text
+    assert f"of {len(LANES)}, five were chosen on TRAIN" in text
+
+
+def test_predictions_know_finished_jobs_only():
+    jobs = bl.Workload.from_columns(
+        submit=[0, 100, 200, 1000], run=[500, 500, 500, 7], gpus=[1, 1, 1, 1]
+    )
+    found = predictions(jobs)
+    assert found[0] == found[1] == found[2] == pytest.approx(3600)  # nobody has finished
+    assert 500 < found[3] < 3600
+    later = bl.Workload.from_columns(
+        submit=[0, 100, 200, 1000], run=[500, 500, 500, 70_000], gpus=[1, 1, 1, 1]
+    )
+    assert np.array_equal(found, predictions(later))
