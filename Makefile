@@ -18,7 +18,8 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers
+  common_workload whatif_fidelity run_time_prediction tuned_schedulers \
+  mixed_clusters
 RESULTS_ARGS ?=
 
 VENV := .venv
