@@ -19,7 +19,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
   common_workload whatif_fidelity run_time_prediction tuned_schedulers \
-  preemptive_index mixed_clusters
+  preemptive_index meta_regimes mixed_clusters
 RESULTS_ARGS ?=
 
 VENV := .venv
