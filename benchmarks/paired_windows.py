@@ -186,10 +186,9 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
         texts = names(rows, "text", scheduler=name)
         for text in texts:
             # What was tuned is another scheduler in each setting.
-            where = ", ".join(names(rows, "setting", scheduler=name, text=text))
-            found["schedulers"].append(
-                f"| {name}{f', {where}' if len(texts) > 1 else ''} | `{text}` |"
-            )
+            where = "; ".join(names(rows, "setting", scheduler=name, text=text))
+            told = f"{name} ({where})" if len(texts) > 1 else name
+            found["schedulers"].append(f"| {told} | `{text}` |")
     found["tables"] = lines[:-1]
     return found
 

@@ -16,13 +16,11 @@ from berthline.learn.es import EvolutionStrategy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
     from berthline.learn.search_space import SearchSpace
 
 POPULATION = 10
 """Candidates of a generation."""
-EPOCH = 5
+EPOCH = 4
 """Generations that run on the same TRAIN windows."""
 
 
@@ -50,6 +48,7 @@ def tune(
     *,
     epochs: int,
     seed: int,
+    look_every: int = EPOCH,
 ) -> Tuned:
     """Search a space.
 
@@ -59,23 +58,25 @@ def tune(
         val_loss: of a scheduler on VAL.
         epochs: how many.
         seed: of the strategy.
+        look_every: generations between looks at VAL.
     """
     strategy = EvolutionStrategy(space.start, population=POPULATION, seed=seed)
     start = space.scheduler(space.start)
     on_val = {start: val_loss(start)}
-
-    def look(point: npt.NDArray[np.float64] | None) -> None:
-        assert point is not None
-        text = space.scheduler(point)
-        if text not in on_val:
-            on_val[text] = val_loss(text)
-
-    for epoch in range(epochs):
-        for _ in range(EPOCH):
-            points = strategy.ask()
-            losses = np.array([train_loss(space.scheduler(point), epoch) for point in points])
-            strategy.tell(points, losses)
-            look(strategy.centre())
-        look(points[int(losses.argmin())])
+    for generation in range(epochs * EPOCH):
+        points = strategy.ask()
+        losses = np.array(
+            [train_loss(space.scheduler(point), generation // EPOCH) for point in points]
+        )
+        strategy.tell(points, losses)
+        if (generation + 1) % look_every:
+            continue
+        # What it believes in, and the best that it has just tried.
+        centre = strategy.centre()
+        assert centre is not None
+        for point in (centre, points[int(losses.argmin())]):
+            text = space.scheduler(point)
+            if text not in on_val:
+                on_val[text] = val_loss(text)
     best = min(on_val, key=on_val.__getitem__)
     return Tuned(best, on_val[best], on_val[start], epochs * EPOCH * POPULATION)
