@@ -54,7 +54,7 @@ Users ask for more time than they need: twice as much at the median, 7 times for
 
 
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Compare twelve schedulers on the same generated jobs, and tune one before your eyes.
+    """Compare twelve schedulers on the same generated jobs, and tune one live.
 
     One of them is a shipped policy, tuned beforehand: see berthline policies.
 
