@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "batch.h"
@@ -92,10 +93,14 @@ RewardRules read_rewards(const Entries& entries) {
 
 // Copies a row of a table into a column; a table of one row is the same for everybody.
 template <typename T>
-void copy_row(const nb::dict& columns, const char* name, size_t row, std::vector<T>& out) {
+void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
+               std::vector<T> Episode::* column) {
   const auto table = nb::cast<Table<T>>(columns[name], false);
-  const T* data = table.data() + (table.shape(0) == 1 ? 0 : row * table.shape(1));
-  out.assign(data, data + table.shape(1));
+  const T* row = table.data();
+  for (Episode* episode : episodes) {
+    (episode->*column).assign(row, row + table.shape(1));
+    if (table.shape(0) > 1) row += table.shape(1);
+  }
 }
 
 class PyBatch {
@@ -132,24 +137,29 @@ class PyBatch {
   }
 
   void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
+    std::vector<Episode*> episodes;
     for (size_t row = 0; row < envs.size(); ++row) {
       const auto env = static_cast<size_t>(envs.data()[row]);
       if (env >= batch_->num_envs()) throw std::invalid_argument("there is no such environment");
-      Episode& episode = batch_->next_episode(env);
-      copy_row(columns, "submit", row, episode.submit);
-      copy_row(columns, "run", row, episode.run);
-      copy_row(columns, "estimate", row, episode.estimate);
-      copy_row(columns, "priority", row, episode.priority);
-      copy_row(columns, "deadline", row, episode.deadline);
-      copy_row(columns, "reference_speed", row, episode.reference_speed);
-      copy_row(columns, "random", row, episode.random);
-      copy_row(columns, "gpus", row, episode.gpus);
-      copy_row(columns, "gpu_milli", row, episode.gpu_milli);
-      copy_row(columns, "cpus", row, episode.cpus);
-      copy_row(columns, "user", row, episode.user);
-      copy_row(columns, "job_class", row, episode.job_class);
-      copy_row(columns, "quota_set", row, episode.quota_set);
-      copy_row(columns, "memory_mib", row, episode.memory_mib);
+      episodes.push_back(&batch_->next_episode(env));
+    }
+    // Column by column: to look a table up takes as long as to copy a row of it.
+    copy_rows(columns, "submit", episodes, &Episode::submit);
+    copy_rows(columns, "run", episodes, &Episode::run);
+    copy_rows(columns, "estimate", episodes, &Episode::estimate);
+    copy_rows(columns, "priority", episodes, &Episode::priority);
+    copy_rows(columns, "deadline", episodes, &Episode::deadline);
+    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed);
+    copy_rows(columns, "random", episodes, &Episode::random);
+    copy_rows(columns, "gpus", episodes, &Episode::gpus);
+    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli);
+    copy_rows(columns, "cpus", episodes, &Episode::cpus);
+    copy_rows(columns, "user", episodes, &Episode::user);
+    copy_rows(columns, "job_class", episodes, &Episode::job_class);
+    copy_rows(columns, "quota_set", episodes, &Episode::quota_set);
+    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib);
+    for (size_t row = 0; row < episodes.size(); ++row) {
+      Episode& episode = *episodes[row];
       episode.placement_key = keys.data()[2 * row];
       episode.refusal_key = keys.data()[2 * row + 1];
       episode.outages.clear();
@@ -159,7 +169,7 @@ class PyBatch {
                                      nb::cast<int>(outage[2]) != 0});
         }
       }
-      batch_->set_supplied(env);
+      batch_->set_supplied(static_cast<size_t>(envs.data()[row]));
     }
   }
 
