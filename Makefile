@@ -18,7 +18,7 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers \
+  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
   preemptive_index meta_regimes mixed_clusters
 RESULTS_ARGS ?=
 
@@ -43,8 +43,17 @@ help: ## List the targets
 	@echo "Berthline: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMPS)/package $(STAMPS)/report ## Set up if needed, then compare schedulers; ends with a report
+# Two jobs: what draws figures is installed while the native core compiles.
+demo: $(STAMPS)/core ## Set up if needed, then compare schedulers and tune one; ends with a report
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,--jobs=2) \
+	  $(STAMPS)/package $(STAMPS)/report
 	@$(BIN)/berthline demo $(DEMO_ARGS)
+
+.PHONY: demo-train
+demo-train: $(STAMPS)/package $(STAMPS)/report $(STAMPS)/train ## Install torch if needed, then train PPO for about two minutes
+	@rm -rf runs/demo-train
+	@$(BIN)/berthline train ppo --steps 200000 --validate-every 50000 --out runs/demo-train $(DEMO_ARGS)
+	@$(BIN)/berthline report curve runs/demo-train/curve.csv --y mean_jct --out runs/demo-train/jct.png
 
 venv: $(STAMPS)/package $(STAMPS)/dev ## Set up .venv for development: package, native core, dev tools
 	@echo "$(VENV) is ready: $(BIN)/berthline, $(BIN)/pytest"
@@ -146,12 +155,20 @@ $(STAMPS)/dev: $(STAMPS)/core
 	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/dev.txt
 	@touch $@
 
-# For the figures of the report. Without them (no network, say) the demo still runs, and says so.
+# For the figures of the report, and what tunes schedulers. Without them (no network, say) the demo
+# still runs, and says so.
 $(STAMPS)/report: $(STAMPS)/core
-	@echo "==> installing what draws figures"
+	@echo "==> installing what draws figures and tunes schedulers"
 	@$(call requirements,['optional-dependencies']['report']) > $(STAMPS)/report.txt
+	@$(call requirements,['optional-dependencies']['tune']) >> $(STAMPS)/report.txt
 	@if $(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/report.txt; then touch $@; \
 	  else echo "note: not installed; the report will have no figures"; fi
+
+$(STAMPS)/train: $(STAMPS)/core
+	@echo "==> installing what trains networks"
+	@$(call requirements,['optional-dependencies']['train']) > $(STAMPS)/train.txt
+	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/train.txt
+	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/core $(NATIVE_FILES)
 	@echo "==> building the native core"

@@ -1,7 +1,8 @@
-"""Learning curves of PPO with default settings, and what its policies are worth on fresh seeds.
+"""Learning curves with default settings, and what the policies are worth on fresh seeds.
 
-`make results RESULTS=learning_first_step` trains on Pick and on Gate, for some minutes, and writes
-docs/results/learning-first-step.md; runs that are complete in --runs are taken as they are.
+`make results RESULTS=learning_first_step` trains PPO on Pick and on Gate, D3QN, SAC and Meta-DQN
+with several seeds each, and writes docs/results/learning-first-step.md; runs that are complete in
+--runs are taken as they are, and those that were stopped go on.
 """
 
 from __future__ import annotations
@@ -11,58 +12,117 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from berthline.cli.main import main as berthline
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/results/learning-first-step.md"
 RUNS = {
-    "ppo-pick": ["ppo", "--steps", "200000", "--validate-every", "40000"],
-    "ppo-gate": ["ppo", "--env", "Gate", "--steps", "120000", "--validate-every", "40000"],
+    "ppo-pick": "ppo --steps 200000 --validate-every 40000 --seeds 3",
+    "d3qn": "d3qn --steps 50000 --validate-every 10000 --seeds 3",
+    "sac": "sac --steps 50000 --validate-every 10000 --seeds 4",
+    "meta-dqn": "meta-dqn --env Meta --steps 50000 --validate-every 10000 --seeds 3",
+    "ppo-gate": "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 3",
 }
-SHOWN = ("fcfs", "random action", "random+skip", "fcfs+easy", "sjf+easy")
+"""What is trained: words of `berthline train`."""
+FIGURES = {
+    "": ("mean_jct", ("ppo-pick", "d3qn", "sac", "meta-dqn")),
+    "-gate": ("mean_bounded_slowdown", ("ppo-gate",)),
+}
+RIVALS = ("fcfs", "random action", "random+skip", "fcfs+easy", "sjf+easy")
+GATE_BASE = "sqrt-area+easy@best-fit"
+GATE_RIVALS = ("fcfs", "random action", GATE_BASE, f"{GATE_BASE}?express-lane:T=3600:r=0.1")
+GATE_METRICS = {
+    "mean_bounded_slowdown": "bounded slowdown",
+    "mean_jct": "mean JCT",
+    "p99_jct": "p99 JCT",
+}
 
 
 def main() -> int:
     """Train what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are")
-    runs: Path = parser.parse_args().runs
-    curves = []
-    for name, words in RUNS.items():
-        out = runs / name
-        if not (out / "summary.json").is_file():
-            resume = ["--resume"] if (out / "config.toml").is_file() else []
-            if berthline(["train", *words, "--out", str(out), *resume]):
-                return 1
-        curves.append(shutil.copy(out / "curve.csv", PAGE.with_name(f"{PAGE.stem}-{name}.csv")))
-    figure = PAGE.with_suffix(".png")
-    if berthline(["report", "curve", *map(str, curves), "--y", "mean_jct", "--out", str(figure)]):
-        return 1
+    parser.add_argument("--only", choices=RUNS, help="only train this, and write nothing")
+    given = parser.parse_args()
+    for name in [given.only] if given.only else RUNS:
+        if not train(name, given.runs / name):
+            return 1
+    if given.only:
+        return 0
     text = PAGE.read_text(encoding="utf-8")
     for name in RUNS:
-        summary = json.loads((runs / name / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((given.runs / name / "summary.json").read_text(encoding="utf-8"))
         part = rf"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"
-        text = re.sub(part, rf"\g<1>\n{table(summary)}\n\g<2>", text, flags=re.DOTALL)
+        found = gate_table(summary) if name == "ppo-gate" else table(summary)
+        text = re.sub(part, rf"\g<1>\n{found}\n\g<2>", text, flags=re.DOTALL)
     PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return max(draw(ending, *what, given.runs) for ending, what in FIGURES.items())
+
+
+def train(name: str, out: Path) -> bool:
+    """Train one of RUNS, unless that has been done."""
+    if (out / "summary.json").is_file():
+        return True
+    resume = ["--resume"] if (out / "config.toml").is_file() else []
+    return berthline(["train", *RUNS[name].split(), "--out", str(out), *resume]) == 0
+
+
+def draw(ending: str, metric: str, names: tuple[str, ...], runs: Path) -> int:
+    """Draw curves, the seeds of each together."""
+    with tempfile.TemporaryDirectory() as directory:
+        curves = []
+        for name in names:
+            for seed in sorted((runs / name).glob("seed-*")):
+                copy = Path(directory) / f"{name}-{seed.name.removeprefix('seed-')}.csv"
+                curves.append(str(shutil.copy(seed / "curve.csv", copy)))
+        figure = PAGE.with_name(f"{PAGE.stem}{ending}.png")
+        return berthline(["report", "curve", *curves, "--y", metric, "--out", str(figure)])
 
 
 def table(summary: dict) -> str:
-    """Return what a run gave on REPORT, as Markdown."""
-    report = summary["report"]
+    """Return what the seeds gave on REPORT in mean JCT, as Markdown."""
+    runs = summary["runs"]
+    seeds = " | ".join(f"seed {run['seed']}" for run in runs)
     lines = [
-        f"{summary['steps']:,} steps, seed {summary['seed']}; best on VAL: "
-        f"`{summary['best_checkpoint']}`. Mean JCT {report['policy']['mean_jct']:,.0f} s on "
-        f"{report['episodes']} REPORT episodes.",
+        head(runs),
         "",
-        "| against | its mean JCT, s | mean JCT of the policy |",
-        "| --- | ---: | --- |",
+        f"| mean JCT against | its mean, s | {seeds} |",
+        "| --- | ---: |" + " --- |" * len(runs),
     ]
-    for name in SHOWN:
-        found = report["against"][name]["mean_jct"]
-        lines.append(f"| {name} | {found['mean']:,.0f} | {found['verdict']} |")
+    for name in RIVALS:
+        found = [run["report"]["against"][name]["mean_jct"] for run in runs]
+        verdicts = " | ".join(entry["verdict"] for entry in found)
+        lines.append(f"| {name} | {found[0]['mean']:,.0f} | {verdicts} |")
     return "\n".join(lines) + "\n"
+
+
+def gate_table(summary: dict) -> str:
+    """Return the same for the gate, with the slowdown that it is about and what it costs."""
+    runs = summary["runs"]
+    seeds = " | ".join(f"seed {run['seed']}" for run in runs)
+    lines = [
+        head(runs),
+        "",
+        f"| against | in | its mean | {seeds} |",
+        "| --- | --- | ---: |" + " --- |" * len(runs),
+    ]
+    for name in GATE_RIVALS:
+        for metric, label in GATE_METRICS.items():
+            found = [run["report"]["against"][name][metric] for run in runs]
+            verdicts = " | ".join(entry["verdict"] for entry in found)
+            lines.append(f"| {name} | {label} | {found[0]['mean']:,.1f} | {verdicts} |")
+    return "\n".join(lines) + "\n"
+
+
+def head(runs: list[dict]) -> str:
+    """Return how long was trained, and which policies were the best on VAL."""
+    best = ", ".join(f"{int(run['best_checkpoint'].removeprefix('best-')):,}" for run in runs)
+    return (
+        f"{runs[0]['steps']:,} steps each; the best policies on VAL are those after {best} steps. "
+        f"On {runs[0]['report']['episodes']} REPORT episodes:"
+    )
 
 
 if __name__ == "__main__":

@@ -395,6 +395,32 @@ def spaces() -> str:
     )
 
 
+def shipped() -> str:
+    """Return the shipped policies, with what they gained first."""
+    from berthline.policies.shipped_policies import card_of, shipped_names
+
+    def change(gain: Any) -> str:
+        ends = ", ".join(f"{100 * (end - 1):+.0f}" for end in (gain.low, gain.high))
+        return f"{100 * (gain.ratio - 1):+.0f} % [{ends}]"
+
+    cards = [card_of(name) for name in shipped_names()]
+    return table(
+        ("name", "what it does", "knows", "slowdown", "mean JCT", "against", "on"),
+        (
+            (
+                code(card.name),
+                card.meaning,
+                card.knowledge,
+                change(card.measured[0].slowdown),
+                change(card.measured[0].jct),
+                code(card.measured[0].rival),
+                card.measured[0].workload,
+            )
+            for card in cards
+        ),
+    )
+
+
 def figures() -> str:
     """Return the kinds of figures that a report can have."""
     from berthline.report.kinds import KINDS
@@ -412,10 +438,10 @@ def demo() -> str:
             "demo", "--tables-only", "--out", f"{folder}/demo", columns=DEMO_COLUMNS
         )
     values, _, rest = printed.partition("\nagainst fcfs")
-    verdict, _, _ = rest[rest.index("Verdict:") :].partition("\n\n")
+    verdict, _, _ = rest[rest.index("Verdict:") :].partition("\n\ntook")
     kept = [line.rstrip() for line in values.rstrip().splitlines()]
     # The first paragraph says how the demo is set up; the page says that in its own words.
-    start = next(i for i, line in enumerate(kept) if line.startswith("synthetic, "))
+    start = next(i for i, line in enumerate(kept) if line.startswith("diurnal, "))
     return "\n".join(
         ["```console", "$ berthline demo", "...", *kept[start:], "...", verdict, "...", "```"]
     )
@@ -446,6 +472,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "demo": demo,
     "figures": figures,
     "spaces": spaces,
+    "shipped": shipped,
     "verbs": verbs,
     "verbs of traces": verbs_of_traces,
     **environment_tables.PARTS,

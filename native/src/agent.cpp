@@ -127,6 +127,8 @@ void Agent::begin(const Episode& episode) {
   if (rules_.seat == Seat::kGate) {
     holds_.assign(jobs.count, 0);
     sim_.held_at_.assign(jobs.count, -1);
+    if (rules_.hold_seconds > 0) sim_.held_until_.assign(jobs.count, 0.0);
+    sim_.find_filtered();
   }
   rewards_.begin(horizon);
   end_ = End::kNot;
@@ -137,6 +139,8 @@ void Agent::begin(const Episode& episode) {
   left_ = 0;
   decisions_left_ = 0;
   ask_again_ = 0;
+  is_plain_pick_ = rules_.seat == Seat::kPick && sim_.is_plain_ && !sim_.is_filtered() &&
+                   rules_.window_policy == Window::kHead;
   go_on();
   unasked_end_ = end_;
   end_ = End::kNot;

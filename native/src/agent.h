@@ -31,21 +31,22 @@ struct SchedulerParts {
 
 struct SeatRules {
   Seat seat = Seat::kPick;
-  int32_t window = 64;
   Window window_policy = Window::kHead;
-  std::vector<Formula> tops;            // of the window policy kTop
-  int32_t running_window = 0;           // running jobs shown
-  Formula running_order;                // smallest first; empty = none are shown
-  bool waits = false;                   // pick: time runs until the chosen job starts
-  bool protects_head = true;            // backfill: nobody may delay the head
-  std::vector<SchedulerParts> menu;     // meta: schedulers; place: rules, where not empty
+  int32_t window = 64;
+  int32_t running_window = 0;        // running jobs shown
+  bool waits = false;                // pick: time runs until the chosen job starts
+  bool protects_head = true;         // backfill: nobody may delay the head
+  int32_t every_events = 1;          // meta: decisions between two choices
+  double every_seconds = 0;          // meta: seconds between two choices, at least
+  int32_t max_holds = 0;             // gate: how often one job may be held
+  double hold_seconds = 0;           // gate: how long a held job is not asked about again
+  double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
+  double horizon_factor = 0;         // 0 = no horizon
+  int64_t max_steps = 0;             // 0 = no limit
+  std::vector<Formula> tops;         // of the window policy kTop
+  Formula running_order;             // smallest first; empty = none are shown
+  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
   std::vector<SchedulerParts> experts;  // whom `advise` asks
-  int32_t every_events = 1;             // meta: decisions between two choices
-  double every_seconds = 0;             // meta: seconds between two choices, at least
-  int32_t max_holds = 0;                // gate: how often one job may be held
-  double recheck = 0;         // gate: seconds until held jobs are looked at again; 0 = never
-  double horizon_factor = 0;  // 0 = no horizon
-  int64_t max_steps = 0;      // 0 = no limit
 };
 
 // The columns of one episode's jobs; see Jobs for what they are.
@@ -79,6 +80,23 @@ class Agent {
   };
   // What an expert would answer (expert.cpp).
   Advice advise(size_t expert);
+
+  // Tells the memory that a step comes soon: first about the agent, then about what it points to.
+  void prefetch() const {
+    berthline::prefetch(this);
+    berthline::prefetch(&rows_);
+    berthline::prefetch(&rules_);
+    berthline::prefetch(&rules_.running_order);
+    sim_.prefetch();
+    rewards_.prefetch();
+  }
+  void prefetch_more() const {
+    berthline::prefetch(rows_.data());
+    berthline::prefetch(mask_.data());
+    berthline::prefetch(fits_.data());
+    sim_.prefetch_more();
+    rewards_.prefetch_more();
+  }
 
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
@@ -150,23 +168,25 @@ class Agent {
   int64_t least_room() const;
   void take_room(int32_t node);
 
+  // What every step touches comes first; see `prefetch`.
+  int64_t no_op_ = 0;  // -1 = the seat has none
+  End end_ = End::kTerminated;
+  End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
+  int64_t steps_ = 0;
+  bool was_legal_ = true;
+  bool is_deciding_ = false;    // a decision point is going on
+  bool has_concluded_ = false;  // nothing more is to be decided at it
+  bool is_plain_pick_ = false;  // what show_startable is for
+  int32_t at_hand_ = kNoJob;
+  std::vector<int32_t> rows_;
+  std::vector<uint8_t> mask_;
+  std::vector<uint8_t> fits_;
+  std::vector<int32_t> shown_;
   SeatRules rules_;
   Simulation sim_;
   Rewards rewards_;
-  int64_t no_op_ = 0;  // -1 = the seat has none
-  End end_ = End::kTerminated;
-  bool was_legal_ = true;
-  int64_t steps_ = 0;
-  End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
-  bool is_deciding_ = false;     // a decision point is going on
-  bool has_concluded_ = false;   // nothing more is to be decided at it
 
-  std::vector<int32_t> rows_;
-  std::vector<int32_t> shown_;
-  std::vector<uint8_t> mask_;
-  std::vector<uint8_t> fits_;
   std::vector<uint8_t> pair_mask_;
-  int32_t at_hand_ = kNoJob;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
   std::vector<int32_t> queue_;  // scratch
   std::vector<uint8_t> taken_;  // scratch: positions in the queue

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "large_pages.h"
+#include "prefetch.h"
 
 namespace berthline {
 namespace {
@@ -26,7 +30,11 @@ T wait_for_change(const std::atomic<T>& value, T old) {
 
 Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
              const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step)
-    : same_step_(same_step), lacking_(num_envs, 1), num_lacking_(num_envs) {
+    : same_step_(same_step),
+      has_next_(num_envs, 0),
+      states_(num_envs, State::kFresh),
+      lacking_(num_envs, 1),
+      num_lacking_(num_envs) {
   // The caller's own thread takes the first part.
   num_parts_ = std::max<size_t>(std::min(num_threads, num_envs), 1);
   for (size_t part = 0; part < num_parts_; ++part) {
@@ -51,10 +59,10 @@ Batch::~Batch() {
 void Batch::begin(size_t i) {
   Env& env = *envs_[i];
   std::swap(env.current, env.next);
-  env.has_next = false;
+  has_next_[i] = 0;
   env.agent.begin(*env.current);
   env.observer.begin();
-  env.state = State::kAsking;
+  states_[i] = State::kAsking;
   env.sum = 0;
 }
 
@@ -77,6 +85,7 @@ void Batch::write_scores(size_t i) {
   const double values[kNumScores] = {env.sum,
                                      static_cast<double>(env.agent.steps()),
                                      scores.jct,
+                                     scores.p99_jct,
                                      scores.wait,
                                      scores.slowdown,
                                      scores.bounded_slowdown,
@@ -102,10 +111,10 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   Env& env = *envs_[i];
   buffers_.reward[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
-  if (env.state == State::kOver) {
+  if (states_[i] == State::kOver) {
     // The step after the last of an episode begins the next, and its action is ignored.
     std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
-    if (!env.has_next) return;
+    if (!has_next_[i]) return;
     begin(i);
     write_question(i);
     return;
@@ -124,22 +133,42 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   buffers_.terminated[i] = end == Agent::End::kTerminated;
   buffers_.truncated[i] = end == Agent::End::kTruncated;
   write_scores(i);
-  env.state = State::kOver;
+  states_[i] = State::kOver;
   if (!same_step_) {
     write_question(i);
     return;
   }
   write(i, buffers_.final_observation, buffers_.final_mask, false);
-  if (!env.has_next) return;
+  if (!has_next_[i]) return;
   begin(i);
   write_question(i);
 }
 
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
-  for (size_t i = first; i < last; ++i) step_one(i, actions + i * stride, stride);
+  // Many environments do not fit into a cache: while one is stepped, what the next ones need is on
+  // its way.
+  for (size_t i = first; i < last; ++i) {
+    if (i + 2 < last) prefetch(i + 2);
+    if (i + 1 < last) prefetch_more(i + 1);
+    step_one(i, actions + i * stride, stride);
+  }
+}
+
+void Batch::prefetch(size_t i) const {
+  envs_[i]->agent.prefetch();
+  envs_[i]->observer.prefetch();
+}
+
+void Batch::prefetch_more(size_t i) const {
+  envs_[i]->agent.prefetch_more();
+  // Queues are mostly short.
+  const float* row = buffers_.observation + i * observation_size();
+  berthline::prefetch(row, row + std::min<size_t>(observation_size(), 64));
+  berthline::prefetch(buffers_.mask + i * num_actions());
 }
 
 void Batch::step(const int64_t* actions, size_t stride) {
+  if (!has_settled_) settle();
   actions_ = actions;
   stride_ = stride;
   if (num_parts_ > 1) {
@@ -150,6 +179,19 @@ void Batch::step(const int64_t* actions, size_t stride) {
   step_range(0, num_envs() / num_parts_, actions, stride);
   for (size_t left = working_; left > 0;) left = wait_for_change(working_, left);
   count_lacking();
+}
+
+// By the first step everything that lasts has its place in memory.
+void Batch::settle() {
+  constexpr size_t kMany = 32;
+  has_settled_ = true;
+  if (num_envs() < kMany) return;
+  std::vector<const void*> used;
+  for (const std::unique_ptr<Env>& env : envs_) {
+    used.insert(used.end(), {env.get(), env->current->submit.data(), env->next->submit.data(),
+                             env->agent.simulation().log().time.data(), env->observer.records()});
+  }
+  use_large_pages(std::move(used));
 }
 
 void Batch::work(size_t part) {
@@ -164,7 +206,7 @@ void Batch::work(size_t part) {
 
 void Batch::begin_stuck() {
   for (size_t i = 0; i < num_envs(); ++i) {
-    if (envs_[i]->state != State::kOver || !envs_[i]->has_next) continue;
+    if (states_[i] != State::kOver || !has_next_[i]) continue;
     begin(i);
     write_question(i);
   }
@@ -174,9 +216,9 @@ void Batch::begin_stuck() {
 void Batch::count_lacking() {
   num_lacking_ = num_stuck_ = 0;
   for (size_t i = 0; i < num_envs(); ++i) {
-    lacking_[i] = !envs_[i]->has_next;
+    lacking_[i] = !has_next_[i];
     num_lacking_ += lacking_[i];
-    num_stuck_ += lacking_[i] && envs_[i]->state == State::kOver;
+    num_stuck_ += lacking_[i] && states_[i] == State::kOver;
   }
 }
 

@@ -29,10 +29,20 @@ struct Buffers {
 
 class Batch {
  public:
-  static constexpr size_t kNumScores = 12;
-  static constexpr const char* kScoreNames[kNumScores] = {
-      "return",      "length",   "mean_jct", "mean_wait", "mean_slowdown", "mean_bounded_slowdown",
-      "utilization", "fairness", "makespan", "completed", "rejected",      "unfinished"};
+  static constexpr size_t kNumScores = 13;
+  static constexpr const char* kScoreNames[kNumScores] = {"return",
+                                                          "length",
+                                                          "mean_jct",
+                                                          "p99_jct",
+                                                          "mean_wait",
+                                                          "mean_slowdown",
+                                                          "mean_bounded_slowdown",
+                                                          "utilization",
+                                                          "fairness",
+                                                          "makespan",
+                                                          "completed",
+                                                          "rejected",
+                                                          "unfinished"};
 
   Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
         const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step);
@@ -49,7 +59,7 @@ class Batch {
   // The episode that an environment is to begin next; it is exchanged for one that is over.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
   void set_supplied(size_t env) {
-    envs_[env]->has_next = true;
+    has_next_[env] = 1;
     num_lacking_ -= lacking_[env];
     lacking_[env] = 0;
   }
@@ -77,11 +87,12 @@ class Batch {
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();
     std::unique_ptr<Episode> next = std::make_unique<Episode>();
-    bool has_next = false;
-    State state = State::kFresh;
     double sum = 0;  // of rewards
   };
 
+  void settle();
+  void prefetch(size_t i) const;
+  void prefetch_more(size_t i) const;
   void begin(size_t i);
   void write(size_t i, float* observation, uint8_t* mask, bool is_same);
   void write_question(size_t i);
@@ -94,6 +105,9 @@ class Batch {
   std::vector<std::unique_ptr<Env>> envs_;
   Buffers buffers_;
   bool same_step_;
+  bool has_settled_ = false;
+  std::vector<uint8_t> has_next_;
+  std::vector<State> states_;
   std::vector<uint8_t> lacking_;
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;

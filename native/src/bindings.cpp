@@ -30,26 +30,34 @@ nb::dict log_arrays(std::unique_ptr<Simulation> simulation, int64_t max_preempti
   return arrays;
 }
 
-nb::dict run(nb::dict inputs, nb::object progress) {
+nb::ndarray<nb::numpy, double, nb::ndim<1>> owned_array(
+    std::unique_ptr<std::vector<double>> values) {
+  double* data = values->data();
+  const size_t count = values->size();
+  nb::capsule owner(values.release(),
+                    [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
+  return {data, {count}, owner};
+}
+
+nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
   Inputs read = read_inputs(inputs);
   const int64_t max_preemptions = read.max_preemptions;
   std::unique_ptr<Simulation> simulation;
+  auto decision_seconds = std::make_unique<std::vector<double>>();
   {
     nb::gil_scoped_release unlocked;
     simulation = std::make_unique<Simulation>(std::move(read));
-    simulation->run([&](int32_t arrived) {
+    const auto pause = [&](int32_t arrived) {
       nb::gil_scoped_acquire locked;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();  // Ctrl-C
       if (!progress.is_none()) progress(arrived);
-    });
+    };
+    simulation->run(pause, time_decisions ? decision_seconds.get() : nullptr);
   }
   simulation->drop_scratch();  // with the lock: a plan belongs to Python
-  return log_arrays(std::move(simulation), max_preemptions);
-}
-
-template <size_t N>
-std::vector<std::string> list_of(const char* const (&names)[N]) {
-  return {names, names + N};
+  nb::dict arrays = log_arrays(std::move(simulation), max_preemptions);
+  if (time_decisions) arrays["decision_seconds"] = owned_array(std::move(decision_seconds));
+  return arrays;
 }
 
 }  // namespace
@@ -70,8 +78,9 @@ NB_MODULE(_native, m) {
   m.attr("disciplines") = list_of(kDisciplineNames);
   m.attr("placements") = list_of(kPlacementNames);
   m.attr("preemptions") = list_of(kPreemptionNames);
-  m.def("run", &run, "inputs"_a, "progress"_a.none(),
-        "Simulate one run and return the columns of its log.");
+  m.def(
+      "run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
+      "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
   bind_batch(m);
   bind_draws(m);
   bind_network(m);

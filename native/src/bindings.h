@@ -30,6 +30,11 @@ Enum named(const char* const (&names)[N], const std::string& name, const char* k
   throw std::invalid_argument("the native core knows no " + std::string(kind) + " '" + name + "'");
 }
 
+template <size_t N>
+std::vector<std::string> list_of(const char* const (&names)[N]) {
+  return {names, names + N};
+}
+
 inline constexpr const char* kDisciplineNames[] = {"strict", "skip", "easy", "conservative",
                                                    "rounds"};
 inline constexpr const char* kPlacementNames[] = {

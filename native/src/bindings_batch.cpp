@@ -52,6 +52,7 @@ SeatRules read_seat(const Entries& entries) {
   rules.every_events = entries.get<int32_t>("every_events");
   rules.every_seconds = entries.get<double>("every_seconds");
   rules.max_holds = entries.get<int32_t>("max_holds");
+  rules.hold_seconds = entries.get<double>("hold_seconds");
   rules.recheck = entries.get<double>("recheck");
   rules.horizon_factor = entries.get<double>("horizon_factor");
   rules.max_steps = entries.get<int64_t>("max_steps");
@@ -241,11 +242,6 @@ class PyBatch {
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
-
-template <size_t N>
-std::vector<std::string> list_of(const char* const (&names)[N]) {
-  return {names, names + N};
-}
 
 }  // namespace
 

@@ -3,16 +3,35 @@
 #include <algorithm>
 #include <cstring>
 
+#include "clones.h"
 #include "observe.h"
 
 namespace berthline {
 namespace {
+
+// Kept words, the age and two numbers for each column find room on the stack.
+constexpr size_t kMostQuotients = 16, kMostOperands = 8 + 1 + 2 * kMostQuotients;
 
 // Without branches, so that the compiler can do several at once.
 float cut(double value) {
   double within = value < Observer::kLimit ? value : Observer::kLimit;
   within = within > -Observer::kLimit ? within : -Observer::kLimit;
   return static_cast<float>(value == value ? within : 0.0);
+}
+
+BERTHLINE_CLONES
+void divide(const double* a, const double* b, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = cut(a[i] / b[i]);
+}
+
+BERTHLINE_CLONES
+void divide_by_sum(const double* a, const double* b, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = cut(a[i] / (a[i] + b[i]));
+}
+
+BERTHLINE_CLONES
+void subtract_from(double number, const double* a, int count, double* out) {
+  for (int i = 0; i < count; ++i) out[i] = number - a[i];
 }
 
 // Either a column or the same number for every row.
@@ -103,94 +122,125 @@ void ColumnProgram::add(const Formula& formula, size_t position) {
     stack.push_back(value);
   }
   room_ = 0;
-  Direct direct{};
-  if (steps_.size() == steps_before + 1 && steps_.back().operation == Operation::kDivide &&
-      find_operand(steps_.back().argument[0], direct.a) &&
-      find_operand(steps_.back().argument[1], direct.b)) {
-    direct.is_share = steps_.back().is_share;
-    direct.position = position;
-    direct_.push_back(direct);
-    steps_.pop_back();
-    return;
+  if (steps_.size() == steps_before + 1 && quotients_.size() < kMostQuotients) {
+    const Step& step = steps_.back();
+    if (step.operation == Operation::kDivide && is_operand(step.argument[0]) &&
+        is_operand(step.argument[1])) {
+      quotients_.push_back({step.argument[0], step.argument[1], step.is_share, position});
+      steps_.pop_back();
+      return;
+    }
   }
   needs_age_ = needs_age_ || (age_ >= 0 && formula.uses(Word::kWait));
   needs_kept_ = needs_kept_ || needs_age_ || (formula.words() & kept_words_).any();
   outputs_.push_back({stack.back(), position});
 }
 
-// Says where a value is found without computing it; false = it must be computed.
-bool ColumnProgram::find_operand(int32_t value, Operand& operand) const {
-  const auto kept_index = [this](int32_t wanted) {
-    size_t k = 0;
-    while (k < kept_.size() && kept_[k].value != wanted) ++k;
-    return static_cast<int32_t>(k);
+// Whether a value is known without computing it row by row.
+bool ColumnProgram::is_operand(int32_t value) const {
+  return !is_column(value) || value == age_ ||
+         std::any_of(kept_.begin(), kept_.end(),
+                     [=](const Lookup& lookup) { return lookup.value == value; });
+}
+
+int32_t ColumnProgram::operand_of(int32_t value) {
+  const auto num_kept = static_cast<int32_t>(kept_.size());
+  if (value == age_) return num_kept;
+  for (int32_t k = 0; k < num_kept; ++k) {
+    if (kept_[k].value == value) return k;
+  }
+  numbers_.push_back(value);
+  return num_kept + static_cast<int32_t>(numbers_.size());
+}
+
+// Makes room for so many rows, and numbers operands once all columns are known.
+void ColumnProgram::make_ready(size_t rows) {
+  room_ = rows;
+  columns_.resize(room_ * static_cast<size_t>(num_columns_));
+  shares_.clear();
+  others_.clear();
+  numbers_.clear();
+  for (const Quotient& column : quotients_) {
+    (column.is_share ? shares_ : others_)
+        .push_back({operand_of(column.a), operand_of(column.b), column.is_share, column.position});
+  }
+  if (age_ >= 0) submit_kept_ = operand_of(submit_);
+  const size_t num_operands = kept_.size() + 1 + numbers_.size();
+  operands_.assign(num_operands * room_, 0.0);
+  quotient_.resize(room_);
+}
+
+void ColumnProgram::run_quotient_rows(const int32_t* ids, int count, float* out, size_t width,
+                                      Kept kept) const {
+  double operand[kMostOperands];
+  const size_t num_kept = kept_.size();
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    operand[num_kept + 1 + i] = number_[numbers_[i]];
+  }
+  const double now = age_ >= 0 ? number_[now_] : 0.0;
+  for (int row = 0; row < count; ++row, out += width) {
+    const double* from = kept.of(ids[row]);
+    for (size_t k = 0; k < num_kept; ++k) operand[k] = from[k];
+    operand[num_kept] = now - operand[submit_kept_];
+    for (const Quotient& column : shares_) {
+      const double a = operand[column.a];
+      out[column.position] = cut(a / (a + operand[column.b]));
+    }
+    for (const Quotient& column : others_) {
+      out[column.position] = cut(operand[column.a] / operand[column.b]);
+    }
+  }
+}
+
+// Column by column, so that the compiler can do several rows at once.
+void ColumnProgram::run_quotient_columns(const int32_t* ids, int count, float* out, size_t width,
+                                         Kept kept) {
+  const size_t num_kept = kept_.size();
+  double* const operands = operands_.data();
+  for (int row = 0; row < count; ++row) {
+    const double* from = kept.of(ids[row]);
+    for (size_t k = 0; k < num_kept; ++k) operands[k * room_ + row] = from[k];
+  }
+  if (age_ >= 0) {
+    subtract_from(number_[now_], operands + submit_kept_ * room_, count,
+                  operands + num_kept * room_);
+  }
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    std::fill_n(operands + (num_kept + 1 + i) * room_, count, number_[numbers_[i]]);
+  }
+  const auto write = [&](const Quotient& column, auto divide) {
+    divide(operands + column.a * room_, operands + column.b * room_, count, quotient_.data());
+    float* to = out + column.position;
+    for (int row = 0; row < count; ++row, to += width) *to = quotient_[row];
   };
-  if (!is_column(value)) {
-    operand = {Operand::kNumber, value};
-  } else if (value == age_) {
-    operand = {Operand::kAge, kept_index(submit_)};
-  } else {
-    operand = {Operand::kKept, kept_index(value)};
-  }
-  return operand.kind == Operand::kNumber || operand.index < static_cast<int32_t>(kept_.size());
+  for (const Quotient& column : shares_) write(column, divide_by_sum);
+  for (const Quotient& column : others_) write(column, divide);
 }
 
-// Calls use(get), where get(row's kept words) is the value for a row.
-template <typename Use>
-void ColumnProgram::with_operand(const Operand& operand, Use use) const {
-  switch (operand.kind) {
-    case Operand::kNumber:
-      return use([number = number_[operand.index]](const double*) { return number; });
-    case Operand::kKept:
-      return use([k = operand.index](const double* kept) { return kept[k]; });
-    case Operand::kAge:
-      return use(
-          [now = number_[now_], k = operand.index](const double* kept) { return now - kept[k]; });
-  }
-}
-
-void ColumnProgram::run_direct(const Direct& direct, const int32_t* ids, int count, float* out,
-                               size_t width, const double* kept) const {
-  const size_t kept_width = kept_.size();
-  float* to = out + direct.position;
-  with_operand(direct.a, [&](auto a) {
-    with_operand(direct.b, [&](auto b) {
-      const auto write = [&](auto function) {
-        float* at = to;
-        for (const int32_t* id = ids; id != ids + count; ++id, at += width) {
-          const double* row = kept + *id * kept_width;
-          *at = cut(function(a(row), b(row)));
-        }
-      };
-      if (direct.is_share) {
-        write([](double x, double y) { return x / (x + y); });
-      } else {
-        write([](double x, double y) { return x / y; });
-      }
-    });
-  });
-}
-
-void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count, double* kept) {
+void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count, Kept kept) {
   std::vector<double> values(count);
   for (size_t k = 0; k < kept_.size(); ++k) {
     source.fill(kept_[k].word, ids, count, values.data());
-    for (int row = 0; row < count; ++row) kept[ids[row] * kept_.size() + k] = values[row];
+    for (int row = 0; row < count; ++row) kept.of(ids[row])[k] = values[row];
   }
 }
 
 void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
-                        const double* kept) {
-  constexpr int kFew = 4;
+                        Kept kept) {
+  // Loops over very few rows cost more than what they do.
+  constexpr int kFew = 4, kFewQuotients = 12;
   if (count <= 0 || empty()) return;
-  if (room_ < static_cast<size_t>(count)) {
-    room_ = static_cast<size_t>(count);
-    columns_.resize(room_ * static_cast<size_t>(num_columns_));
-  }
+  if (room_ < static_cast<size_t>(count)) make_ready(static_cast<size_t>(count));
   for (const auto& [word, value] : scalars_) source.fill(word, ids, 1, &number_[value]);
   for (const auto& [word, value] : by_row_) source.fill(word, ids, count, column(value));
   for (const Step& step : scalar_steps_) number_[step.value] = compute_one(step);
-  for (const Direct& direct : direct_) run_direct(direct, ids, count, out, width, kept);
+  if (!quotients_.empty()) {
+    if (count <= kFewQuotients) {
+      run_quotient_rows(ids, count, out, width, kept);
+    } else {
+      run_quotient_columns(ids, count, out, width, kept);
+    }
+  }
   if (outputs_.empty()) return;
   if (count <= kFew) {
     run_rows(ids, count, out, width, kept);
@@ -206,13 +256,12 @@ double ColumnProgram::compute_one(const Step& step) const {
   return apply_to_one(step.operation, a, b, number[step.argument[2]]);
 }
 
-// Row by row, without columns: loops over very few rows cost more than what they do.
-void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t width,
-                             const double* kept) {
+// Row by row, without columns.
+void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t width, Kept kept) {
   double* number = number_.data();
   for (int row = 0; row < count; ++row, out += width) {
     for (const auto& [word, value] : by_row_) number[value] = column(value)[row];
-    const double* from = kept + ids[row] * kept_.size();
+    const double* from = kept.of(ids[row]);
     if (needs_kept_) {
       for (const auto& [word, value] : kept_) number[value] = *from++;
     }
@@ -223,10 +272,10 @@ void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t w
 }
 
 void ColumnProgram::run_columns(const int32_t* ids, int count, float* out, size_t width,
-                                const double* kept) {
+                                Kept kept) {
   for (size_t k = 0; k < kept_.size() && needs_kept_; ++k) {
     double* to = column(kept_[k].value);
-    for (int row = 0; row < count; ++row) to[row] = kept[ids[row] * kept_.size() + k];
+    for (int row = 0; row < count; ++row) to[row] = kept.of(ids[row])[k];
   }
   if (needs_age_) {
     const double* submit = column(submit_);

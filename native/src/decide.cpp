@@ -162,8 +162,10 @@ void Simulation::find_open_gates() {
   }
   open_.clear();
   for (size_t i = 0; i < count; ++i) {
-    if (!held_at_.empty() && held_at_[ids_[i]] == log_.decisions) continue;
-    if (values_[i] >= 0 || is_idle(class_of(ids_[i]))) open_.push_back(i);
+    const int32_t job = ids_[i];
+    if (!held_at_.empty() && held_at_[job] == log_.decisions) continue;
+    const bool is_held = !held_until_.empty() && now_ < held_until_[job];
+    if ((values_[i] >= 0 && !is_held) || is_idle(class_of(job))) open_.push_back(i);
   }
 }
 

@@ -61,6 +61,7 @@ Agent::Advice Agent::advise_pick(SchedulerParts& parts) {
       std::swap(parts.placement, sim_.layout_.placement);
     }
     sim_.reservation_ = {};
+    sim_.find_filtered();
     sim_.sort_queue();
   };
   exchange();

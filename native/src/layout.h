@@ -49,6 +49,8 @@ class Nodes;
 struct Layout {
   explicit Layout(const Inputs& inputs);
 
+  // Whether a gang of whole GPUs needs no more than one node, where nothing else counts.
+  bool is_for_one_node(int32_t gpus) const { return gpus > 0 && gpus <= max_node_gpus; }
   int32_t words() const { return (num_nodes + 63) / 64; }
   // Whether gangs may take a node more than they need; `monotone` is about all rules that may come.
   bool places_in_tiers() const {

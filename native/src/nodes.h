@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "layout.h"
+#include "prefetch.h"
 #include "queue.h"
 
 namespace berthline {
@@ -62,8 +63,26 @@ class Nodes {
   struct KnownSizes {
     uint64_t known, fitting;
   };
-  KnownSizes known_sizes() const { return {fit_ | unfit_[0], fit_}; }
+  KnownSizes known_sizes() const {
+    KnownSizes sizes{fit_ | unfit_[0], fit_};
+    const int32_t most = layout_->max_node_gpus;
+    if (layout_->indexed && layout_->placement != Placement::kScatter && most < Sizes::kMany) {
+      // Gangs for one node fit where the most is free.
+      int32_t free = most;
+      while (free > 0 && exactly_[free] == 0) --free;
+      sizes.known |= (uint64_t{2} << most) - 2;
+      sizes.fitting |= (uint64_t{2} << free) - 2;
+    }
+    return sizes;
+  }
   const int32_t* free_by_node() const { return gpus_.data(); }
+  // Tells the memory that a gang will be placed in this state soon.
+  void prefetch() const {
+    berthline::prefetch(at_least_.data());
+    berthline::prefetch(exactly_.data());
+    berthline::prefetch(unfit_.data());
+    berthline::prefetch(gpus_.data());
+  }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -166,13 +185,13 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
-  std::vector<int64_t> cpus_;
-  std::vector<int64_t> memory_mib_;
-  std::vector<int64_t> class_free_;
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
   mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
+  std::vector<int64_t> cpus_;
+  std::vector<int64_t> memory_mib_;
+  std::vector<int64_t> class_free_;
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers

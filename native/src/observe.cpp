@@ -18,6 +18,8 @@ class RowWords : public WordSource {
       std::copy(fits.begin(), fits.end(), out);
     } else if (word == Word::kNow) {
       std::fill_n(out, count, sim_.now());
+    } else if (word == Word::kFreeGpus) {
+      std::fill_n(out, count, sim_.free_gpus());
     } else {
       sim_.fill(word, jobs, count, out);
     }
@@ -26,6 +28,23 @@ class RowWords : public WordSource {
  private:
   Agent& agent_;
   Simulation& sim_;
+};
+
+// The words of nodes, as if each had so many free GPUs.
+class FreeGpusWords : public NodeWords {
+ public:
+  FreeGpusWords(Simulation& sim, const Nodes& state, double free)
+      : NodeWords(sim, state, 0), free_(free) {}
+  void fill(Word word, const int32_t* nodes, int count, double* out) override {
+    if (word == Word::kNodeFreeGpus) {
+      std::fill_n(out, count, free_);
+    } else {
+      NodeWords::fill(word, nodes, count, out);
+    }
+  }
+
+ private:
+  double free_;
 };
 
 // Words that stay the same while a job waits, but not when it has run in between.
@@ -75,8 +94,8 @@ void Observer::make_programs(const ObservationRules& rules) {
     }
     (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
   }
-  made.is_by_node = std::all_of(rules.nodes.begin(), rules.nodes.end(),
-                                [this](const Formula& formula) { return is_by_node(formula); });
+  made.is_by_free = std::all_of(rules.nodes.begin(), rules.nodes.end(),
+                                [this](const Formula& formula) { return is_by_free(formula); });
   ColumnProgram fixed_nodes(ColumnProgram::Rows::kNodes);
   for (size_t c = 0; c < node_width_; ++c) {
     (is_fixed_for_nodes(rules.nodes[c]) ? fixed_nodes : made.nodes).add(rules.nodes[c], c);
@@ -95,6 +114,22 @@ void Observer::make_programs(const ObservationRules& rules) {
   NodeWords words(sim_, sim_.nodes_, 0);
   fixed_nodes.run(words, made.ids.data(), static_cast<int>(num_nodes), made.node_rows.data(),
                   node_width_);
+  if (made.is_by_free) find_rows_by_free();
+}
+
+// Works out the row of every node for every number of free GPUs, where that is not too much.
+void Observer::find_rows_by_free() {
+  constexpr size_t kMostNumbers = size_t{1} << 20;
+  ObservationPrograms& made = *programs_;
+  const size_t table = made.node_rows.size();
+  const auto levels = static_cast<size_t>(sim_.layout_.max_node_gpus) + 1;
+  made.is_by_free = table * levels <= kMostNumbers;
+  for (size_t free = 0; free < levels && made.is_by_free; ++free) {
+    made.rows_by_free.insert(made.rows_by_free.end(), made.node_rows.begin(), made.node_rows.end());
+    FreeGpusWords words(sim_, sim_.nodes_, static_cast<double>(free));
+    made.nodes.run(words, made.ids.data(), sim_.layout_.num_nodes,
+                   made.rows_by_free.data() + free * table, node_width_);
+  }
 }
 
 bool Observer::is_fixed_for_nodes(const Formula& formula) {
@@ -106,7 +141,7 @@ bool Observer::is_fixed_for_nodes(const Formula& formula) {
 }
 
 // Whether its value for a node changes only with the node's free GPUs.
-bool Observer::is_by_node(const Formula& formula) const {
+bool Observer::is_by_free(const Formula& formula) const {
   if (!sim_.fits_by_size()) return false;
   WordSet others = formula.words();
   for (const Word word :
@@ -154,14 +189,14 @@ void Observer::begin() {
     programs_->ids.resize(count);
     std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
   }
-  if (const size_t num_kept = programs_->jobs.num_kept(); num_kept > 0) {
-    kept_.resize(count * num_kept);
-    programs_->jobs.keep_words(sim_, programs_->ids.data(), static_cast<int>(count), kept_.data());
-  }
-  if (programs_->fixed_jobs.empty()) return;
-  job_rows_.resize(count * job_width_);
-  programs_->fixed_jobs.run(sim_, programs_->ids.data(), static_cast<int>(count), job_rows_.data(),
-                            job_width_);
+  const size_t num_kept = programs_->jobs.num_kept();
+  record_floats_ = programs_->fixed_jobs.empty() ? 0 : (job_width_ + 1) / 2;
+  record_size_ = record_floats_ + num_kept;
+  job_records_.resize(count * record_size_ * sizeof(double));
+  const int32_t* const ids = programs_->ids.data();
+  if (num_kept > 0) programs_->jobs.keep_words(sim_, ids, static_cast<int>(count), kept());
+  if (record_floats_ == 0) return;
+  programs_->fixed_jobs.run(sim_, ids, static_cast<int>(count), job_rows(), 2 * record_size_);
 }
 
 void Observer::write(float* out, bool is_same) {
@@ -182,15 +217,21 @@ void Observer::write_jobs(float* out, bool is_same) {
   const std::vector<int32_t>& rows = agent_.rows();
   const size_t used = rows.size() * job_width_;
   if (!programs_->fixed_jobs.empty()) {
+    constexpr size_t kUsual = 8;  // a copy of known length needs no call
+    const float* const from = job_rows();
     float* to = out;
     for (const int32_t job : rows) {
-      std::memcpy(to, &job_rows_[job * job_width_], job_width_ * sizeof(float));
+      const float* row = from + static_cast<size_t>(job) * 2 * record_size_;
+      if (job_width_ == kUsual) {
+        std::memcpy(to, row, kUsual * sizeof(float));
+      } else {
+        std::memcpy(to, row, job_width_ * sizeof(float));
+      }
       to += job_width_;
     }
   }
   RowWords words(agent_, sim_);
-  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_,
-                      kept_.data());
+  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, kept());
   for (const size_t column : programs_->can_start) {
     const std::vector<uint8_t>& fits = agent_.fits();
     float* to = out + column;
@@ -208,16 +249,20 @@ void Observer::write_jobs(float* out, bool is_same) {
 void Observer::write_nodes(float* out, bool is_same) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
   const int32_t* const free = sim_.nodes_.free_by_node();
-  if (programs_->is_by_node && is_same && nodes_written_.size() == num_nodes) {
-    changed_.clear();
-    for (size_t node = 0; node < num_nodes; ++node) {
-      if (free[node] != nodes_written_[node]) changed_.push_back(static_cast<int32_t>(node));
-    }
-    NodeWords words(sim_, sim_.nodes_, 0);
-    for (const int32_t node : changed_) {
-      nodes_written_[node] = free[node];
-      programs_->nodes.run(words, &node, 1, out + static_cast<size_t>(node) * node_width_,
-                           node_width_);
+  if (programs_->is_by_free && is_same && nodes_written_.size() == num_nodes) {
+    constexpr size_t kAtOnce = 16;  // so that the compiler can compare several
+    int32_t* const written = nodes_written_.data();
+    for (size_t begin = 0; begin < num_nodes; begin += kAtOnce) {
+      const size_t end = std::min(begin + kAtOnce, num_nodes);
+      int32_t differ = 0;
+      for (size_t node = begin; node < end; ++node) differ |= free[node] ^ written[node];
+      if (differ == 0) continue;
+      for (size_t node = begin; node < end; ++node) {
+        if (free[node] == written[node]) continue;
+        written[node] = free[node];
+        const size_t row = (static_cast<size_t>(free[node]) * num_nodes + node) * node_width_;
+        std::copy_n(&programs_->rows_by_free[row], node_width_, out + node * node_width_);
+      }
     }
     return;
   }

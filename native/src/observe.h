@@ -4,6 +4,7 @@
 // what concerns the whole cluster, and the look-ahead. Rows without a job are zero.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,11 +39,12 @@ struct ObservationPrograms {
   ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
-  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
-  std::vector<size_t> can_start;  // columns of jobs that are this word alone, where masks know it
-  std::vector<float> node_rows;   // [node][column], of the columns that stay the same
-  bool is_by_node = false;        // a node's row changes only with its free GPUs
-  std::vector<int32_t> ids;       // 0, 1, 2, ...
+  std::vector<size_t> about_job;    // columns of nodes that ask about the job at hand
+  std::vector<size_t> can_start;    // columns of jobs that are this word alone, where masks know it
+  std::vector<float> node_rows;     // [node][column], of the columns that stay the same
+  bool is_by_free = false;          // a node's row changes only with its free GPUs, and then
+  std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
+  std::vector<int32_t> ids;         // 0, 1, 2, ...
 };
 
 class Observer {
@@ -54,6 +56,13 @@ class Observer {
   Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
 
   size_t size() const { return size_; }
+  // Tells the memory that an observation is to be written soon.
+  void prefetch() const {
+    berthline::prefetch(this);
+    berthline::prefetch(&rows_written_);
+  }
+  // Where it keeps what it knows of jobs.
+  const void* records() const { return job_records_.data(); }
   // Works out what stays the same during an episode.
   void begin();
   // `is_same` says that `out` still holds what was last written to it in this way.
@@ -68,7 +77,8 @@ class Observer {
   bool is_fixed_for_jobs(const Formula& formula) const;
   WordSet fixed_words() const;
   static bool is_fixed_for_nodes(const Formula& formula);
-  bool is_by_node(const Formula& formula) const;
+  bool is_by_free(const Formula& formula) const;
+  void find_rows_by_free();
 
   Agent& agent_;
   Simulation& sim_;
@@ -80,10 +90,15 @@ class Observer {
   size_t size_ = 0;
   size_t rows_written_ = 0;             // where it goes to the same place every time
   std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
-  std::vector<int32_t> changed_;        // scratch: nodes
 
-  std::vector<float> job_rows_;  // [job][column], of the columns that stay the same
-  std::vector<double> kept_;     // [job][word], of the words that stay the same, in other columns
+  // Of each job: the columns that stay the same, as floats, then the kept words of the others, as
+  // doubles. Together they are one line of the cache, mostly.
+  std::vector<std::byte> job_records_;
+  size_t record_floats_ = 0, record_size_ = 0;  // in doubles: of the columns, of all
+  float* job_rows() { return reinterpret_cast<float*>(job_records_.data()); }
+  ColumnProgram::Kept kept() {
+    return {reinterpret_cast<double*>(job_records_.data()) + record_floats_, record_size_};
+  }
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -32,9 +32,19 @@ void Simulation::enter_plain_instant(double time) {
     freed_ = true;
   }
   arrivals_.clear();
-  while (arrived_ < jobs.count && jobs.submit[arrived_] == time) arrive(arrived_++);
+  while (arrived_ < jobs.count && jobs.submit[arrived_] == time) arrive_plain(arrived_++);
   may_decide_ = true;
   ++log_.decisions;
+}
+
+void Simulation::arrive_plain(int32_t job) {
+  const int32_t gpus = inputs_.jobs.gpus[job];
+  if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
+  log_.append(now_, Log::kSubmit, job, -1);
+  arrivals_.push_back(job);
+  ++waiting_count_;
+  waiting_sizes_.add(gpus);
+  sorted_.insert({fixed_key(job), job});
 }
 
 void Simulation::start_plain(int32_t job) {

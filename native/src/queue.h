@@ -43,6 +43,7 @@ class Heap {
   void clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
   const Keyed& top() const { return entries_.front(); }
+  const Keyed* data() const { return entries_.data(); }
 
   void push(Keyed entry) {
     entries_.push_back(entry);

@@ -17,6 +17,16 @@ constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTim
 
 double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
 
+// Between the two values next to it; evaluate/distribution.py. Reorders `values`.
+double percentile_99(std::vector<double>& values) {
+  const double place = 0.99 * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<int64_t>(place);
+  std::nth_element(values.begin(), below, values.end());
+  if (below + 1 == values.end()) return *below;
+  const double above = *std::min_element(below + 1, values.end());
+  return *below + (above - *below) * (place - std::floor(place));
+}
+
 bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
        word <= static_cast<size_t>(Word::kBaselineUtilization); ++word) {
@@ -87,13 +97,15 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
     int64_t jobs = 0;
   };
   std::vector<User> users;
-  int64_t counted = 0;
+  std::vector<double> jcts;
+  jcts.reserve(jobs.count);
   for (int32_t job = 0; job < jobs.count; ++job) {
     if (status[job] == kAbsent || status[job] == kRejected) continue;
     if (status[job] == kRunning) busy += gpus(job) * (end - since[job]);
     const double jct = (finish[job] == kNotStarted ? end : finish[job]) - jobs.submit[job];
     const double stretched = bounded(jct, jobs.run[job]);
     scores.jct += jct;
+    jcts.push_back(jct);
     scores.wait += (start[job] == kNotStarted ? end : start[job]) - jobs.submit[job];
     scores.slowdown += jct / jobs.run[job];
     scores.bounded_slowdown += stretched;
@@ -101,12 +113,12 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
     if (user >= users.size()) users.resize(user + 1);
     users[user].sum += stretched;
     ++users[user].jobs;
-    ++counted;
   }
-  if (counted == 0) return scores;
+  if (jcts.empty()) return scores;
   for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
-    *mean /= static_cast<double>(counted);
+    *mean /= static_cast<double>(jcts.size());
   }
+  scores.p99_jct = percentile_99(jcts);
   double sum = 0, squares = 0, number = 0;
   for (const User& user : users) {
     if (user.jobs == 0) continue;
@@ -122,10 +134,10 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
 
 Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like)
     : terms_(like != nullptr ? like->terms_ : std::make_shared<std::vector<Term>>()),
+      sim_(simulation),
       idle_w_(rules.idle_w),
       peak_w_(rules.peak_w),
-      sleep_w_(rules.sleep_w),
-      sim_(simulation) {
+      sleep_w_(rules.sleep_w) {
   for (const RewardTerm& term : rules.terms) {
     words_ |= term.formula.words();
     has_[static_cast<size_t>(term.occasion)] = true;
@@ -142,6 +154,8 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
   sums_.assign(rules.terms.size(), 0.0);
+  is_count_ = terms_->size() == 1 && terms_->front().is_by_count &&
+              terms_->front().occasion == Occasion::kSecond;
 }
 
 void Rewards::begin(double horizon) {
@@ -179,6 +193,12 @@ void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
   const double now = sim_.now_;
   if (!(until > now)) return;
+  if (is_count_) {
+    const double add = (until - now) * count_value(terms_->front());
+    sums_[0] += add;
+    total_ += add;
+    return;
+  }
   double from = now;
   if (sees_sleep_ || asks(Word::kBacklogWork)) {
     // That a node falls asleep, or that a job begins to make progress after its start, is no event
@@ -226,18 +246,22 @@ void Rewards::integrate(double from, double until) {
 
 // The value of a term that is not about a job.
 double Rewards::value_now(Term& term) {
+  if (term.is_by_count) return count_value(term);
   const int32_t none = 0;
   double value;
-  if (!term.is_by_count) {
-    term.formula.evaluate(*this, &none, 1, &value);
-    return value;
-  }
+  term.formula.evaluate(*this, &none, 1, &value);
+  return value;
+}
+
+// The value of a term that follows from the number of jobs in the system.
+double Rewards::count_value(Term& term) {
   const int32_t num_jobs = sim_.inputs_.jobs.count;
   if (term.num_jobs != num_jobs) {
     term.num_jobs = num_jobs;
     term.by_count.assign(static_cast<size_t>(num_jobs) + 1, std::nan(""));
   }
   double& known = term.by_count[sim_.waiting_count_ + sim_.running_ + sim_.away_];
+  const int32_t none = 0;
   if (std::isnan(known)) term.formula.evaluate(*this, &none, 1, &known);
   return known;
 }

@@ -7,6 +7,7 @@
 
 #include "formula.h"
 #include "inputs.h"
+#include "prefetch.h"
 
 namespace berthline {
 
@@ -39,6 +40,7 @@ struct RewardRules {
 // at the end. See evaluate/job_table.py.
 struct Scores {
   double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
+  double p99_jct = 0;      // not a mean
   double utilization = 0;  // of GPUs, from 0 to the end
   double jain = 1;         // over users' mean bounded slowdowns
   double makespan = 0;
@@ -61,6 +63,12 @@ class Rewards : public WordSource {
   void read_log();
   void finish_episode(bool is_done);
 
+  // Tells the memory that a decision comes soon.
+  void prefetch() const {
+    berthline::prefetch(&terms_);
+    berthline::prefetch(&words_);
+  }
+  void prefetch_more() const { berthline::prefetch(sums_.data()); }
   double total() const { return total_; }
   const std::vector<double>& terms() const { return sums_; }
   bool asks(Word word) const { return words_[static_cast<size_t>(word)]; }
@@ -80,26 +88,27 @@ class Rewards : public WordSource {
     int32_t num_jobs = -1;         //   for episodes of so many jobs
   };
   double value_now(Term& term);
+  double count_value(Term& term);
   std::shared_ptr<std::vector<Term>> terms_;
-  std::vector<double> idle_w_, peak_w_;
-  double sleep_w_;
-  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
-  double asleep_at_ = 0;      // whether nodes sleep is told for this time
-  std::vector<double> cuts_;  // scratch
   Simulation& sim_;
-  std::unique_ptr<Simulation> baseline_;
-  WordSet words_;
-  bool has_[4] = {};  // terms of an occasion
-
   double total_ = 0;
   std::vector<double> sums_;
-  size_t read_ = 0;  // rows of the log
+  size_t read_ = 0;          // rows of the log
+  bool has_[4] = {};         // terms of an occasion
+  bool is_count_ = false;    // there is one term, by count, integrated over time
+  bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
+  bool has_decided_ = false;
+  bool is_no_op_ = false, has_started_ = false, is_done_ = false;
+  WordSet words_;
+  std::vector<double> idle_w_, peak_w_;
+  double sleep_w_;
+  double asleep_at_ = 0;      // whether nodes sleep is told for this time
+  std::vector<double> cuts_;  // scratch
+  std::unique_ptr<Simulation> baseline_;
   std::vector<double> start_;
   double horizon_ = 0;
   double total_work_ = 0;
   double finished_work_ = 0;
-  bool has_decided_ = false;
-  bool is_no_op_ = false, has_started_ = false, is_done_ = false;
   double startable_work_ = 0;
   Scores scores_, baseline_scores_;
 };

@@ -103,7 +103,7 @@ bool Agent::place_and_start(int32_t job, size_t row) {
 bool Agent::ask_pick() {
   if (sim_.waiting_count_ == 0) return false;
   if (sim_.layout_.only_whole && sim_.nodes_.free_gpus() == 0) return false;
-  if (sim_.is_plain_ && rules_.window_policy == Window::kHead && !sim_.is_filtered()) {
+  if (is_plain_pick_) {
     if (!show_startable()) return false;
   } else {
     sort_if_needed();
@@ -232,7 +232,9 @@ void Agent::answer_pick(int64_t action, int64_t node) {
 // borrow.
 void Agent::find_rooms(int32_t job, const Nodes& state) {
   gang_ = sim_.gang(job);
-  if (gang_.nodes_min <= 0 || !state.fits(gang_)) gang_ = sim_.borrowing(gang_);
+  if (!sim_.layout_.one_class && (gang_.nodes_min <= 0 || !state.fits(gang_))) {
+    gang_ = sim_.borrowing(gang_);
+  }
   left_ = gang_.units();
   nodes_left_ = gang_.nodes_min;
   room_.resize(sim_.layout_.num_nodes);
@@ -339,6 +341,7 @@ void Agent::adopt(int64_t index) {
   sim_.layout_.placement = sim_.inputs_.placement;
   sim_.reservation_ = {};
   sim_.must_sort_ = true;
+  sim_.find_filtered();
 }
 
 bool Agent::ask_meta() {
@@ -422,6 +425,7 @@ void Agent::answer_gate(int64_t action) {
   if (action == no_op_) {
     ++holds_[at_hand_];
     sim_.held_at_[at_hand_] = sim_.log_.decisions;
+    if (rules_.hold_seconds > 0) sim_.held_until_[at_hand_] = sim_.now_ + rules_.hold_seconds;
     if (rules_.recheck > 0) sim_.wake_ = sim_.now_ + rules_.recheck;
     return;
   }

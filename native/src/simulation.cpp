@@ -33,9 +33,9 @@ bool differs(const double* values, int32_t count, double from) {
 Simulation::Simulation(Inputs inputs)
     : inputs_(std::move(inputs)),
       layout_(inputs_),
+      timer_(kNever),
       nodes_(&layout_),
       idle_(&layout_),
-      timer_(kNever),
       shadow_(&layout_),
       spare_(&layout_),
       trial_(&layout_) {
@@ -201,7 +201,29 @@ void Simulation::begin() {
   sorted_at_ = -1;
   freed_ = true;
   reservation_ = {};
+  find_filtered();
   is_plain_ = find_plain();
+}
+
+void Simulation::prefetch() const {
+  berthline::prefetch(&inputs_.jobs);
+  berthline::prefetch(&inputs_.jobs.priority);
+  berthline::prefetch(&inputs_.horizon);
+  berthline::prefetch(&layout_.placement);
+  berthline::prefetch(&layout_.limits);
+  berthline::prefetch(&now_, &waiting_sizes_);
+}
+
+void Simulation::prefetch_more() const {
+  const Jobs& jobs = inputs_.jobs;
+  berthline::prefetch(finishes_.data());
+  berthline::prefetch(finishes_.data() + kCacheLine / sizeof(Keyed));
+  berthline::prefetch(jobs.submit + arrived_);
+  berthline::prefetch(jobs.gpus + arrived_);
+  berthline::prefetch(keys_.data() + (arrived_ - first_key_));
+  if (!sorted_.empty()) berthline::prefetch(&sorted_[0]);
+  log_.prefetch();
+  nodes_.prefetch();
 }
 
 std::span<const Share> Simulation::allocation(int32_t job) const {
@@ -272,24 +294,33 @@ void Simulation::enter_instant(double time) {
 
 // What follows the decisions of an instant; false = the run is over.
 bool Simulation::end_instant() {
+  if (is_plain_) return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0;
   if (!touched_.empty()) update_rates();
   if (is_timed_) set_timer(decision_interval(), may_decide_);
   if (log_.preemptions > inputs_.max_preemptions) return false;
   return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0 || away_ > 0;
 }
 
-void Simulation::run(const std::function<void(int32_t)>& pause) {
+void Simulation::run(const std::function<void(int32_t)>& pause,
+                     std::vector<double>* decision_seconds) {
+  using Clock = std::chrono::steady_clock;
   constexpr int64_t kDecisionsBetweenLooks = 64;
   constexpr int64_t kDecisionsBetweenPauses = 4096;
   constexpr std::chrono::milliseconds kLongestWait{50};
-  auto last_pause = std::chrono::steady_clock::now();
+  auto last_pause = Clock::now();
   const bool is_round = inputs_.discipline == Discipline::kRounds;
   while (next_instant()) {
-    if (may_decide_) is_round ? decide_round() : decide();
+    if (may_decide_) {
+      const auto started = decision_seconds ? Clock::now() : Clock::time_point();
+      is_round ? decide_round() : decide();
+      if (decision_seconds) {
+        decision_seconds->push_back(std::chrono::duration<double>(Clock::now() - started).count());
+      }
+    }
     if (!end_instant()) return;
     if (log_.decisions % kDecisionsBetweenLooks == 0) {
       // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
-      const auto time = std::chrono::steady_clock::now();
+      const auto time = Clock::now();
       if (log_.decisions % kDecisionsBetweenPauses == 0 || time - last_pause >= kLongestWait) {
         pause(arrived_);
         last_pause = time;

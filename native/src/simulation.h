@@ -15,6 +15,7 @@
 #include "inputs.h"
 #include "large_array.h"
 #include "nodes.h"
+#include "prefetch.h"
 #include "queue.h"
 #include "releases.h"
 #include "room.h"
@@ -58,6 +59,14 @@ class Log {
     detail[count] = more;
     ++count;
   }
+  // Tells the memory that a row will be appended soon.
+  void prefetch() const {
+    berthline::prefetch(&time[count]);
+    berthline::prefetch(&kind[count]);
+    berthline::prefetch(&job[count]);
+    berthline::prefetch(&detail[count]);
+    berthline::prefetch(shares.data() + shares.size());
+  }
 
  private:
   void resize(size_t capacity) {
@@ -90,8 +99,10 @@ class Simulation : public LineSource {
   explicit Simulation(Inputs inputs);
 
   // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
-  // throw to abandon the run.
-  void run(const std::function<void(int32_t)>& pause);
+  // throw to abandon the run. The seconds that each decision takes are appended to
+  // `decision_seconds`, if there is one.
+  void run(const std::function<void(int32_t)>& pause,
+           std::vector<double>* decision_seconds = nullptr);
   // The same instant by instant, for an agent that decides (agent.h).
   bool next_instant();
   bool end_instant();
@@ -99,7 +110,12 @@ class Simulation : public LineSource {
   void begin_again(const Jobs& jobs);
   Log& log() { return log_; }
   double now() const { return now_; }
+  double free_gpus() const { return static_cast<double>(nodes_.free_milli()) / 1000; }
   double horizon() const { return inputs_.horizon; }
+  // Tells the memory what the next event will touch: first the run itself, then, when that has
+  // come, what it points to.
+  void prefetch() const;
+  void prefetch_more() const;
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
@@ -179,6 +195,10 @@ class Simulation : public LineSource {
   Gang gang(int32_t job) {
     const Jobs& jobs = inputs_.jobs;
     Gang gang{job, jobs.gpus[job]};
+    if (is_plain_ && layout_.is_for_one_node(gang.gpus)) {
+      gang.nodes_min = 1;
+      return gang;
+    }
     if (!layout_.only_whole) gang.gpu_milli = jobs.gpu_milli[job];
     gang.job_class = class_of(job);
     if (layout_.limits) {
@@ -232,6 +252,7 @@ class Simulation : public LineSource {
   // The same in plain runs (plain.cpp).
   bool find_plain() const;
   void enter_plain_instant(double time);
+  void arrive_plain(int32_t job);
   void start_plain(int32_t job);
 
   // Admission (admission.cpp).
@@ -277,8 +298,10 @@ class Simulation : public LineSource {
   void find_candidates();
   void find_open_gates();
   bool is_idle(int32_t job_class) const;
-  bool is_filtered() const {
-    return !inputs_.gate.empty() || !quota_used_.empty() || !held_at_.empty();
+  // Whether some waiting jobs may not start though they fit.
+  bool is_filtered() const { return is_filtered_; }
+  void find_filtered() {
+    is_filtered_ = !inputs_.gate.empty() || !quota_used_.empty() || !held_at_.empty();
   }
   void leave_queue(size_t position);
   void leave_queue_by_id(int32_t job);
@@ -328,16 +351,22 @@ class Simulation : public LineSource {
 
   Inputs inputs_;
   Layout layout_;
-  Log log_;
-  Nodes nodes_;
-  Nodes idle_;  // before anything starts
+
+  // What every event touches, side by side: many runs that take turns are slow for the lines of the
+  // cache that they read, not for what they do with them (see `prefetch`).
   double now_ = 0;
-  bool may_decide_ = false;  // at this instant
+  double timer_;
+  double wake_ = std::numeric_limits<double>::infinity();  // when the agent wants to be asked
   int32_t arrived_ = 0;
   int32_t running_ = 0;
+  int32_t waiting_count_ = 0;
+  int32_t away_ = 0;
+  bool may_decide_ = false;  // at this instant
+  bool must_sort_ = true;    // waiting_ has changed since the queue was sorted,
+  double sorted_at_ = -1;    //   at this time
+  bool freed_ = true;        // since the last decision that left nothing to start
 
   // What this run needs.
-  WordSet words_;                 // in its formulas
   bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
   bool shortcuts_ = true;         // decisions may use what they know of earlier ones
   bool interferes_ = false;       // jobs on the same GPU slow each other down
@@ -350,23 +379,38 @@ class Simulation : public LineSource {
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
   bool is_plain_ = false;         // see plain.cpp
+  bool reserves_ = false;         // the discipline makes reservations
+  bool uses_gittins_ = false;
+  bool track_ = false;  // see below
+  // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
+  // the queue must follow job ids, the ids are kept too.
+  bool use_heap_ = false;
+  bool keep_ids_ = false;
+  bool is_filtered_ = false;
+
+  int32_t first_key_ = 0;     // keys_ are from this job on
+  std::vector<double> keys_;  // of a block of coming jobs, when the order never changes
+  const double* estimate_ = nullptr;
+  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
+  Heap finishes_;
+  SortedList sorted_;
+  std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
+  std::vector<Share> placed_;
+  Log log_;
+  Nodes nodes_;
+  Sizes waiting_sizes_;
+
+  WordSet words_;  // in its formulas
+  Nodes idle_;     // before anything starts
 
   // Jobs.
-  const double* estimate_ = nullptr;
   size_t room_for_ = 0;  // jobs
   std::vector<double> predicted_;
   // Of each job, when there are limits or quotas by GPU type; see Layout::nodes_min.
   std::vector<int32_t> nodes_min_, borrow_nodes_min_;
-  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
-  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes,
-  int32_t first_key_ = 0;            //   from this job on
   std::vector<Stretch> stretch_;
-  Heap finishes_;
   Heap returns_;  // jobs that stay out of the queue
   size_t next_outage_ = 0;
-  double timer_;
-  double wake_ = std::numeric_limits<double>::infinity();  // when the agent wants to be asked
-  bool reserves_ = false;                                  // the discipline makes reservations
   Releases releases_;
   std::vector<int32_t> running_list_;            // in no order
   RunRows run_rows_;                             // of the same jobs
@@ -375,34 +419,23 @@ class Simulation : public LineSource {
   std::vector<int32_t> touched_;  // jobs whose neighbours have changed at this instant
   std::vector<int64_t> quota_used_;
   std::vector<double> class_speed_;  // of the slowest node of a class, borrowed ones included
-  int32_t waiting_count_ = 0;
-  int32_t away_ = 0;
   GittinsTable gittins_;
-  bool uses_gittins_ = false;
 
-  // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
-  // the queue must follow job ids, the ids are kept too.
-  bool use_heap_ = false;
-  bool keep_ids_ = false;
+  // The queue in its other forms.
   Heap heap_;
-  SortedList sorted_;
   std::vector<int32_t> waiting_;  // by id
-  bool must_sort_ = true;         // waiting_ has changed since the queue was sorted,
-  double sorted_at_ = -1;         //   at this time
   SteadyFormula steady_order_, steady_index_;
   SteadyOrder waiting_order_;  // of sorted_, when the order is steady
-  Sizes waiting_sizes_;
-  std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
 
   // Decisions.
   std::vector<int64_t> held_at_;  // the decision at which the agent last held each job
-  std::vector<size_t> open_;      // positions in the sorted queue whose gate is open
-  std::vector<Keyed> keyed_;      // scratch
-  std::vector<double> values_;    // scratch
-  std::vector<int32_t> ids_;      // scratch
-  std::vector<Share> placed_;
+  // Until when it holds it, unless the pool is idle; empty = no longer.
+  std::vector<double> held_until_;
+  std::vector<size_t> open_;    // positions in the sorted queue whose gate is open
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+  std::vector<int32_t> ids_;    // scratch
   bool placed_on_spare_ = false;
-  bool freed_ = true;  // since the last decision that left nothing to start
   Reservation reservation_;
   Nodes shadow_;  // at the reservation's time, the head in place
   Nodes spare_;   // free now and in the shadow
@@ -427,8 +460,7 @@ class Simulation : public LineSource {
   Room room_, trial_room_;
   std::vector<int32_t> victims_;
 
-  // Quantities of the vocabulary, kept up only when a formula uses them.
-  bool track_ = false;
+  // Quantities of the vocabulary, kept up only when a formula uses them: `track_`.
   int64_t queued_milli_ = 0;
   std::vector<int64_t> class_queued_milli_;
   std::vector<int64_t> user_jobs_;

@@ -126,7 +126,7 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kBusyGpus:
       return same(busy_gpus());
     case Word::kFreeGpus:
-      return same(nodes_.free_milli() / 1000.0);
+      return same(free_gpus());
     case Word::kTotalGpus:
       return same(total_gpus);
     case Word::kDownGpus:

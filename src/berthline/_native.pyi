@@ -24,7 +24,9 @@ scores: list[str]
 observation_limit: float
 
 def version() -> str: ...
-def run(inputs: dict[str, Any], progress: Callable[[int], None] | None) -> dict[str, Any]: ...
+def run(
+    inputs: dict[str, Any], progress: Callable[[int], None] | None, time_decisions: bool = False
+) -> dict[str, Any]: ...
 
 class Batch:
     num_lacking: int

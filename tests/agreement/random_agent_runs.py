@@ -197,6 +197,7 @@ def random_seat_options(rng: np.random.Generator, seat: str, knowledge: str) -> 
     if seat == "gate":
         return {
             "max_holds": int(rng.choice([0, 1, 3, 32])),
+            "hold_seconds": float(rng.choice([0, 0, 20, 300.5])),
             "recheck": float(rng.choice([0, 0, 5, 30.5])),
         }
     if seat == "preempt":

@@ -135,6 +135,7 @@ class SideBySide:
             return
         for name, expected in (
             ("mean_jct", measured.jct.mean),
+            ("p99_jct", measured.jct.p99),
             ("mean_wait", measured.wait.mean),
             ("mean_slowdown", measured.slowdown.mean),
             ("mean_bounded_slowdown", measured.bounded_slowdown.mean),

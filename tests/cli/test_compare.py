@@ -30,6 +30,42 @@ def test_agrees_with_sim(run):
     assert compared["schedulers"][0]["log_sha256"] == [alone["log_sha256"]]
 
 
+def test_measure__counts_what_sim_counts(run):
+    """A comparison measures in its window what one run does, and says so."""
+    window = ("--seed", "7", "--measure", "500:2000")
+    compared = run(*COMPARE, "--schedulers", "sjf+easy", *window, "--json").json
+    alone = run("sim", *COMPARE[1:], "--scheduler", "sjf+easy", *window, "--json").json
+    whole = run(*COMPARE, "--schedulers", "sjf+easy", "--seed", "7", "--json").json
+    found = compared["schedulers"][0]
+    assert compared["measure"] == alone["measure"] == [500, 2000]
+    assert 0 < found["jobs"]["submitted"] == alone["jobs"]["submitted"] < 120
+    for metric in ("jct", "wait", "utilization", "queue", "makespan"):
+        assert found["metrics"][metric] == alone[metric]
+    assert found["log_sha256"] == whole["schedulers"][0]["log_sha256"]
+    assert compared["bounds"][0]["jobs"] == found["jobs"]["submitted"]
+    assert compared["bounds"][0]["mean"] <= found["metrics"]["jct"]["mean"]
+    assert "jobs submitted from 500 s to 2,000 s" in run(*COMPARE, *window).out
+
+
+def test_measure__of_a_continuous_run__blocks_are_within_it(run):
+    argv = (*COMPARE, "--schedulers", "fcfs,sjf", "--continuous", "--blocks", "4", "--json")
+    whole, part = run(*argv).json, run(*argv, "--measure", "1000:").json
+    ratio = part["schedulers"][1]["against_baseline"]["jct_mean"]
+    assert ratio["windows"] == 4
+    assert ratio["ratio"] != whole["schedulers"][1]["against_baseline"]["jct_mean"]["ratio"]
+    fcfs, sjf = (result["metrics"]["jct"]["mean"] for result in part["schedulers"])
+    assert (sjf < fcfs) == (ratio["ratio"] < 1)
+
+
+@pytest.mark.parametrize(
+    ("window", "text"), [("20:10", "the measurement window is 20:10"), ("9e9:", "no job of")]
+)
+def test_measure__nothing_in_it__is_refused(run, window, text):
+    outcome = run(*COMPARE, "--measure", window)
+    assert outcome.code == 2
+    assert text in outcome.err
+
+
 def test_table(run):
     outcome = run(*COMPARE, "--windows", "8", "--baseline", "fcfs+easy")
     assert (outcome.code, outcome.err) == (0, "")

@@ -153,13 +153,21 @@ class TestCurve:
         assert run("report", "curve").code == 2
 
 
-def test_demo_ends_with_the_report(run, monkeypatch, tmp_path):
-    from berthline.cli import demo
+def test_demo_tunes_and_ends_with_the_report(run, monkeypatch, tmp_path):
+    from berthline.cli import demo, demo_tune
 
     monkeypatch.setattr(demo, "JOBS", 100)
+    for name, value in {"SECONDS": 2.0, "WINDOW_JOBS": 60, "JUDGED": 3}.items():
+        monkeypatch.setattr(demo_tune, name, value)
     monkeypatch.chdir(tmp_path)
     outcome = run("demo")
-    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.code == 0
+    assert outcome.err.startswith("tuning: ")
+    tuned = json.loads((tmp_path / "runs" / "demo" / "tuning.json").read_text())
+    assert tuned["scheduler"] in outcome.out
+    assert tuned["report"]["windows"] == 3
+    assert "Tuned just now: " in outcome.out
+    assert run("demo").code == 0  # which replaces the former, with all its files
     assert "runs/demo/report.html" in outcome.out
     assert (tmp_path / "runs" / "demo" / "report.html").stat().st_size < 8_000_000
     summary = json.loads((tmp_path / "runs" / "demo" / "summary.json").read_text())

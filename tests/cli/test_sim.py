@@ -66,14 +66,18 @@ def test_measure__no_window__is_refused(run):
     assert "the measurement window is 20:10" in outcome.err
 
 
-def test_decision_latency__is_measured(run):
-    argv = ["sim", "synthetic", "--jobs", "40", "--json"]
-    native, reference = run(*argv).json, run(*argv, "--simulator", "reference").json
-    latency = native["decision_latency"]
-    assert latency["mean"] == pytest.approx(native["wall_seconds"] / native["decisions"])
-    assert (latency["p50"], latency["p99"]) == (None, None)
-    latency = reference["decision_latency"]
-    assert 0 < latency["p50"] <= latency["p99"] <= reference["wall_seconds"]
+@pytest.mark.parametrize("simulator", ["native", "reference"])
+def test_decision_latency__is_measured_on_request(run, simulator):
+    argv = ["sim", "synthetic", "--jobs", "40", "--simulator", simulator]
+    plain, timed = run(*argv, "--json").json, run(*argv, "--time-decisions", "--json").json
+    latency = plain["decision_latency"]
+    assert latency["mean"] == pytest.approx(plain["wall_seconds"] / plain["decisions"])
+    assert (latency["p50"], latency["p99"], latency["max"]) == (None, None, None)
+    latency = timed["decision_latency"]
+    assert 0 < latency["p50"] <= latency["p99"] <= latency["max"] <= timed["wall_seconds"]
+    assert timed["log_sha256"] == plain["log_sha256"]
+    assert "us at the 99th percentile" in run(*argv, "--time-decisions").out
+    assert "percentile" not in run(*argv).out
 
 
 def test_published_numbers(run):

@@ -8,11 +8,13 @@ import sys
 import time
 import tomllib
 
+import msgspec
 import pytest
 
 from berthline.cli import train
 from berthline.cli.main import main
 from berthline.errors import MissingExtraError
+from berthline.learn.ppo import PPOConfig
 
 SMALL = (
     "--set", "episode_jobs=16", "load=3", "window=8", "running_window=4",
@@ -130,3 +132,15 @@ def test_the_environment_of_a_preset_is_taken():
     assert train.config_of_options(options).seat == "place"
     trace = train.Train(algorithm="ppo", set=("workload=lublin",))
     assert "load" not in train.config_of_options(trace).options
+
+
+def test_the_gate_has_defaults_of_its_own():
+    config = train.config_of_options(train.Train(algorithm="ppo", env="Gate", set=("order=sjf",)))
+    assert (config.options["workload"], config.options["order"]) == ("lublin", "sjf")
+    assert config.settings["horizon"] > PPOConfig().horizon
+    given = train.Train(algorithm="ppo", env="Gate", config=("horizon=60",))
+    assert train.config_of_options(given).settings["horizon"] == 60
+    blind = train.Train(algorithm="ppo", env="Gate", set=("knowledge=none",))
+    assert not {"order", "features"} & set(train.config_of_options(blind).options)
+    pick = train.config_of_options(train.Train(algorithm="ppo"))
+    assert pick.settings == msgspec.to_builtins(PPOConfig())

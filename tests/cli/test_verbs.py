@@ -79,6 +79,20 @@ class TestPolicies:
             assert text in outcome.out
         assert max(map(len, outcome.out.splitlines())) <= 80
 
+    def test_shipped(self, run):
+        cards = run("policies", "shipped", "--json").json["shipped"]
+        assert "holdback" in {card["name"] for card in cards}
+        outcome = run("policies", "shipped")
+        for card in cards:
+            for text in (card["name"], card["scheduler"], card["command"]):
+                assert text in outcome.out
+        lines = [
+            x for x in outcome.out.splitlines() if x.strip() not in {c["scheduler"] for c in cards}
+        ]
+        assert max(map(len, lines)) <= 80
+        assert "holdback" in run("policies").out
+        assert run("policies", "--json").json["shipped"] == cards
+
     def test_words(self, run):
         outcome = run("policies", "words")
         for word in (*VOCABULARY, *REWARD_WORDS):

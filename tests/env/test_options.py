@@ -72,6 +72,7 @@ WRONG: list[tuple[str, dict[str, Any], type[BerthlineError], str]] = [
     ("pick", {"window": 2.5}, ConfigError, "window"),
     ("pick", {"max_steps": 0}, ConfigError, "max_steps"),
     ("gate", {"max_holds": -1}, ConfigError, "max_holds"),
+    ("gate", {"hold_seconds": -1.0}, ConfigError, "hold_seconds"),
     ("gate", {"recheck": -1.0}, ConfigError, "recheck"),
     ("meta", {"every_seconds": -1.0}, ConfigError, "every_seconds"),
     ("pick", {"horizon_factor": float("nan")}, ConfigError, "horizon_factor"),

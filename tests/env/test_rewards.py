@@ -93,6 +93,11 @@ class TestNamed:
         assert episode.sum_of("fairness") == pytest.approx(jain - 1)
         assert sum(episode.rewards) == pytest.approx(sum(map(episode.sum_of, episode.terms[0])))
 
+    def test_wait_and_slowdown(self):
+        episode = rewarded("wait-and-slowdown")
+        assert episode.sum_of("wait") == pytest.approx(-3 * (90 / 3) / 3600)
+        assert episode.sum_of("slowdown") == pytest.approx(-np.log2(5.5) / 3)
+
     def test_multi_objective_with_weights(self):
         plain = rewarded("multi-objective")
         weights = {"jct": 10, "deadlines": 0, "fairness": 0.5}
@@ -105,7 +110,8 @@ class TestNamed:
     def test_every_reward_is_tested(self):
         """Those of the reference systems are in test_presets.py."""
         assert set(REWARDS) == {
-            *("jct", "mean-jct-hours", "mean-wait-hours", "slowdown", "multi-objective"),
+            *("jct", "mean-jct-hours", "mean-wait-hours", "wait-and-slowdown", "slowdown"),
+            "multi-objective",
             *(f"relative-{name}" for name in ("bounded-slowdown", "slowdown", "wait", "jct")),
             *("relative-utilization", "drl-scheduler", "rlmetadqn", "lsf", "lookahead"),
         }

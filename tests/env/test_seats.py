@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.env import by_hand
 from tests.env.agents import SEATS, options_of, random_action
 
 import berthline as bl
 from berthline.env.single import SchedulingEnv
 from berthline.env.supply import episode_seed
 from berthline.evaluate.metrics import measure
+from berthline.model.schedule import START
 
 SEEDS = range(6)
 
@@ -108,6 +110,30 @@ def test_gate__always_starting_is_the_base_scheduler(discipline: str) -> None:
 def test_gate__without_holds_is_never_asked() -> None:
     steps = play("gate", lambda _: 0, "fcfs+easy@best-fit", 0, discipline="easy", max_holds=0)
     assert steps == 1
+
+
+def test_gate__a_held_job_is_left_alone_unless_the_cluster_is_idle() -> None:
+    """Two GPUs. Job 0 takes one for 100 s; jobs 1 to 3 come at 10, 20 and 60 s, one GPU each.
+
+    Without `hold_seconds` job 1, held at 10 s, is asked about at 20 s again, and job 2 when it has
+    ended. With 45 s, job 2 is asked about at 20 s; at 60 s job 1 comes first again. Held once more,
+    until 105 s, it starts unasked at 100 s, when nothing runs any more.
+    """
+    columns = {"submit": [0, 10, 20, 60], "run": [100, 5, 10, 40], "gpus": [1, 1, 1, 1]}
+    workload = bl.Workload.from_columns(name="four", **columns)
+    for seconds, times, start in ((0.0, [10, 20, 25, 60], 20), (45.0, [10, 20, 60, 60], 100)):
+        actions = [0, 1, 1, 1] if seconds == 0 else [0, 1, 0, 1]
+        env = by_hand.make(
+            "gate",
+            workload,
+            cluster="uniform:1x2:V100",
+            knowledge="none",
+            hold_seconds=seconds,
+        )
+        episode = by_hand.play(env, *actions)
+        assert episode.times == times
+        log = env.log()
+        assert log.time[(log.kind == START) & (log.job == 1)].tolist() == [start]
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "wfp3"])

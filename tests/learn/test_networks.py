@@ -26,6 +26,18 @@ def _network(layout: Layout, kind: str) -> Network:
 SEATS = ("pick", "place", "gate", "meta", "preempt", "backfill")
 
 
+@pytest.mark.parametrize(
+    ("seat", "kind"), [("gate", "kernel"), ("pick", "mlp"), ("pick", "kernel")]
+)
+def test_the_no_op_begins_where_it_is_told_to(seat, kind):
+    layout, states = _layout_and_states(seat)
+    scores, _ = Network(layout, NetworkConfig(kind=kind, hidden=(16, 8)), no_op=-3.0)(states)
+    scores = scores.detach()
+    assert scores[:, layout.no_op, 0] == pytest.approx(-3.0, abs=0.1)
+    others = [action for action in range(layout.actions) if action != layout.no_op]
+    assert scores[:, others, 0].abs().max() < 0.1
+
+
 @pytest.mark.parametrize("seat", SEATS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_action_has_a_score(seat, kind):

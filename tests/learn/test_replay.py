@@ -8,8 +8,6 @@ from berthline.errors import ConfigError
 from berthline.learn import checkpoint
 from berthline.learn.replay import Replay, SumTree
 
-DISCOUNT = 0.9
-
 
 def _play(replay: Replay, steps: int, seed: int = 0, *, num_regimes: int = 1) -> list[list[dict]]:
     """Fill a replay with made-up steps; return them, by environment.
@@ -32,7 +30,17 @@ def _play(replay: Replay, steps: int, seed: int = 0, *, num_regimes: int = 1) ->
         terminated, truncated = end < 0.1, (end >= 0.1) & (end < 0.25)
         replay.see(states[:, None], masks, regimes)
         cut = np.flatnonzero(truncated)
-        replay.act(actions, rewards, terminated, truncated, lasts[cut, None], last_masks[cut])
+        # Steps take different times, so that what comes after them counts differently.
+        discounts = draws.uniform(0.7, 1.0, num)
+        replay.act(
+            actions,
+            rewards,
+            discounts,
+            terminated,
+            truncated,
+            lasts[cut, None],
+            last_masks[cut],
+        )
         for env in range(num):
             played[env].append(
                 {
@@ -41,6 +49,7 @@ def _play(replay: Replay, steps: int, seed: int = 0, *, num_regimes: int = 1) ->
                     "regime": regimes[env],
                     "action": actions[env],
                     "reward": rewards[env],
+                    "discount": discounts[env],
                     "terminated": terminated[env],
                     "last": (lasts[env], last_masks[env]) if truncated[env] else None,
                 }
@@ -53,27 +62,22 @@ def _expected(played: list[list[dict]], n_step: int) -> dict[float, tuple]:
     found = {}
     for steps in played:
         for begin, step in enumerate(steps):
-            total = 0.0
+            total, discount = 0.0, 1.0
             for k in range(n_step):
                 if begin + k == len(steps):
                     break
                 now = steps[begin + k]
-                total += DISCOUNT**k * now["reward"]
+                total += discount * now["reward"]
+                discount *= now["discount"]
                 if now["terminated"]:
                     found[step["state"]] = (step["action"], total, 0.0, None, None)
                     break
                 if now["last"]:
-                    found[step["state"]] = (
-                        step["action"],
-                        total,
-                        DISCOUNT ** (k + 1),
-                        *now["last"],
-                    )
+                    found[step["state"]] = (step["action"], total, discount, *now["last"])
                     break
             else:
                 if begin + n_step < len(steps):
                     after = steps[begin + n_step]
-                    discount = DISCOUNT**n_step
                     found[step["state"]] = (
                         step["action"],
                         total,
@@ -87,7 +91,7 @@ def _expected(played: list[list[dict]], n_step: int) -> dict[float, tuple]:
 @pytest.mark.parametrize("n_step", [1, 3, 5])
 @pytest.mark.parametrize("capacity", [61, 400])
 def test_transitions_are_those_of_the_definition(n_step, capacity):
-    replay = Replay(capacity, 4, size=1, actions=3, discount=DISCOUNT, n_step=n_step)
+    replay = Replay(capacity, 4, size=1, actions=3, n_step=n_step)
     expected = _expected(_play(replay, 60), n_step)
     batch = replay.sample(3000, torch.Generator().manual_seed(0), importance=1.0)
     drawn = set()
@@ -127,7 +131,7 @@ def test_the_tree_finds_what_adding_up_finds():
 
 
 def test_chances_are_as_errors_ask_and_weights_make_up_for_them():
-    replay = Replay(80, 4, size=1, actions=3, discount=DISCOUNT, exponent=0.5)
+    replay = Replay(80, 4, size=1, actions=3, exponent=0.5)
     _play(replay, 10)
     slots = np.flatnonzero(replay.tensors()["priorities"].numpy())
     errors = np.random.default_rng(1).normal(size=len(slots)) * 3
@@ -143,7 +147,7 @@ def test_chances_are_as_errors_ask_and_weights_make_up_for_them():
 
 
 def test_regimes_are_drawn_from_alike():
-    replay = Replay(2000, 4, size=1, actions=3, discount=DISCOUNT, num_regimes=4)
+    replay = Replay(2000, 4, size=1, actions=3, num_regimes=4)
     played = _play(replay, 200, num_regimes=4)
     regime_of = {step["state"]: step["regime"] for steps in played for step in steps}
     present = sorted(set(regime_of.values()))
@@ -159,9 +163,7 @@ def test_regimes_are_drawn_from_alike():
 
 def test_a_saved_replay_goes_on_with_the_same_bits(tmp_path):
     def fresh() -> Replay:
-        return Replay(
-            70, 4, size=1, actions=3, discount=DISCOUNT, n_step=3, exponent=0.6, num_regimes=3
-        )
+        return Replay(70, 4, size=1, actions=3, n_step=3, exponent=0.6, num_regimes=3)
 
     def go_on(replay: Replay, seed: int) -> torch.Tensor:
         _play(replay, 11, seed, num_regimes=3)
@@ -184,4 +186,4 @@ def test_a_saved_replay_goes_on_with_the_same_bits(tmp_path):
 
 def test_too_small_a_replay_is_refused():
     with pytest.raises(ConfigError, match="a replay of 47 states"):
-        Replay(47, 4, size=1, actions=2, discount=DISCOUNT, n_step=5)
+        Replay(47, 4, size=1, actions=2, n_step=5)

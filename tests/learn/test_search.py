@@ -179,19 +179,23 @@ def test_windows_of_a_trace_are_parts_of_its_split():
 
 
 def test_goals():
-    """Reference JCT 100, p99 1000, slowdown 4; ours 103, 1000, 2 on every window.
+    """Reference JCT 100, p99 1000, slowdown 4, makespan 5000; ours 103, 1000, 2, 5000.
 
     Slowdown is halved: ln 1/2. JCT is 1 % over its limit of 2 %: 20 (ln 1.03 - ln 1.02) on top.
     """
-    reference = [Outcome(100.0, 1000.0, 4.0)] * 3
-    ours = [Outcome(103.0, 1000.0, 2.0)] * 3
+    reference = [Outcome(100.0, 1000.0, 4.0, 5000.0)] * 3
+    ours = [Outcome(103.0, 1000.0, 2.0, 5000.0)] * 3
     over = 20 * (np.log(1.03) - np.log(1.02))
     assert Goal().loss(ours, reference) == pytest.approx(np.log(0.5) + over)
     assert Goal(jct_tolerance=0.05).loss(ours, reference) == pytest.approx(np.log(0.5))
     assert Goal(name="jct").loss(ours, reference) == pytest.approx(np.log(1.03))
     assert Goal(name="mix").loss(ours, reference) == pytest.approx(np.log(1.03 * 0.5) / 2)
-    late = [Outcome(100.0, 1200.0, 4.0)] * 3
+    late = [Outcome(100.0, 1200.0, 4.0, 5000.0)] * 3
     assert Goal().loss(late, reference) == pytest.approx(20 * np.log(1.2 / 1.1))
+    idle = [Outcome(100.0, 1000.0, 4.0, 6000.0)] * 3
+    assert Goal().loss(idle, reference) == 0
+    strict = Goal(makespan_tolerance=0.1)
+    assert strict.loss(idle, reference) == pytest.approx(20 * np.log(1.2 / 1.1))
     assert Goal().loss([*ours[:2], PolicyError("x")], reference) == FAILED
 
 

@@ -39,6 +39,7 @@ OFF_POLICY = {
     "capacity": 4000,
     "warmup": 500,
     "discount": 0.999,
+    "horizon": None,
     "n_step": 3,
     "learning_rate": 3e-3,
 }

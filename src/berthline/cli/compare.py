@@ -21,6 +21,7 @@ from berthline.cli.options import (
     Json,
     Knowledge,
     Load,
+    Measure,
     Out,
     Resume,
     Seed,
@@ -45,6 +46,7 @@ from berthline.cli.run_directory import RunDirectory, open_directory
 from berthline.cli.run_tables import tables_of
 from berthline.cli.traces_file import Map
 from berthline.errors import BerthlineError, ConfigError
+from berthline.evaluate.measurement_window import MeasurementWindow
 
 if TYPE_CHECKING:
     from berthline.evaluate.comparison import Comparison
@@ -68,6 +70,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
       berthline compare trace.swf --cluster my.toml --continuous
       berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
       berthline compare synthetic --by size --energy-rate tariff.csv
+      berthline compare synthetic --jobs 5000 --measure 86400:172800
     """
 
     workload: WorkloadNames
@@ -107,6 +110,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     set: Settings = ()
     format: Format = None
     map: Map = None
+    measure: Measure = None
     by: By = ()
     energy_rate: EnergyRateFile = None
     energy_period: EnergyPeriod = None
@@ -139,6 +143,7 @@ def main(argv: list[str]) -> int:
         knowledge=options.knowledge,
         by=tuple(groupings),
         keeps_jobs=directory is not None or options.continuous,
+        measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
     )
     grid = Grid(
         cells_of(options),

@@ -66,6 +66,9 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     counts = comparison.schedulers[0].jobs
     print_facts(
         {
+            "measured": ""
+            if comparison.measure is None
+            else wrapped(comparison.measure.in_words()),
             "caution": wrapped(caution_of(comparison)),
             "correction": _correction(comparison),
             "power": wrapped(_power(comparison)),

@@ -13,13 +13,14 @@ from tyro.conf import Positional, arg
 from berthline.cli import policies_environments as learning
 from berthline.cli.options import Json, check_choice, parse_options
 from berthline.cli.output import new_table, print_json, print_table
+from berthline.cli.policies_shipped import shipped, shipped_table, show_cards
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List what schedulers, clusters and learning environments are made of.
+    """List the shipped policies, and what schedulers and environments are made of.
 
     A scheduler is order[+discipline][@placement][?gate][!preemption].
 
@@ -27,6 +28,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Examples:
       berthline policies
+      berthline policies shipped
       berthline policies words
       berthline policies preemptions --json
       berthline policies rewards
@@ -34,10 +36,13 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     topic: Annotated[
         Positional[str],
-        arg(metavar="[TOPIC]", help_behavior_hint="(default: the parts of schedulers)"),
+        arg(
+            metavar="[TOPIC]",
+            help_behavior_hint="(default: shipped ones and the parts of schedulers)",
+        ),
     ] = ""
-    """orders, disciplines, placements, gates, preemptions; words, conditions; environments,
-    columns, rewards, presets."""
+    """shipped (their cards); orders, disciplines, placements, gates, preemptions; words,
+    conditions; environments, columns, rewards, presets."""
     json: Json = False
 
 
@@ -46,7 +51,7 @@ def main(argv: list[str]) -> int:
     options = parse_options(Policies, argv, verb="policies")
     if options.topic:
         check_choice("TOPIC", options.topic, TOPICS)
-    topics = [options.topic] if options.topic else list(PARTS)
+    topics = [options.topic] if options.topic else ["shipped", *PARTS]
     if options.json:
         print_json({topic: TOPICS[topic][0]() for topic in topics})
         return 0
@@ -54,7 +59,10 @@ def main(argv: list[str]) -> int:
         rows, draw = TOPICS[topic]
         if position:
             print()
-        print_table(draw(rows()))
+        if options.topic == "shipped":
+            show_cards()
+        else:
+            print_table(draw(rows()))
     if options.topic not in WITHOUT_MARKS:
         print("\nt = needs to know run times: any --knowledge but none")
     if not options.topic:
@@ -300,6 +308,7 @@ PARTS: dict[
 """For each part of a scheduler, its rows as plain data and the table made of them."""
 
 TOPICS = {
+    "shipped": (shipped, shipped_table),
     **PARTS,
     "words": (words, _words_table),
     "conditions": (conditions, _conditions_table),
@@ -310,5 +319,5 @@ TOPICS = {
 }
 """Likewise for everything that can be listed."""
 
-WITHOUT_MARKS = ("placements", "conditions", "environments", "rewards", "presets")
+WITHOUT_MARKS = ("shipped", "placements", "conditions", "environments", "rewards", "presets")
 """Topics in which nothing is marked as needing run times."""

@@ -8,6 +8,7 @@
     jobs.parquet      one row for each run and job
     cluster.toml      the cluster, of a comparison that of the first window
     workload.parquet  the jobs, of a comparison those of the first window
+    tuning.json       of demo: what it has tuned
     figures/          what `berthline report` has drawn
     report.html       likewise
     runs.partial      of an unfinished comparison: the runs that are done (kept_runs.py)
@@ -47,6 +48,9 @@ TABLES = ("jobs.parquet", "cluster.toml", "workload.parquet")
 
 REPORT = ("figures", "report.html")
 """What is added to a run afterwards."""
+
+TUNING = "tuning.json"
+"""What demo has tuned: the summary of a search, as `berthline train es --json` prints it."""
 
 UNFINISHED = "runs.partial"
 """What a run leaves behind while it is under way; `--resume` goes on from there."""
@@ -198,7 +202,7 @@ class RunDirectory:
                 expected="a new or an empty directory, or one that such a run has written",
                 hint="choose another directory",
             )
-        foreign = [name for name in present if name not in (*FILES, *TABLES, *REPORT)]
+        foreign = [name for name in present if name not in (*FILES, *TABLES, *REPORT, TUNING)]
         if foreign:
             raise ConfigError(
                 f"--out also holds {foreign[0]!r}, which is no part of the earlier run",

@@ -111,6 +111,8 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     energy_period: EnergyPeriod = None
     simulator: Annotated[str, arg(metavar="NAME")] = "native"
     """native is fast; reference (needs simpy) is slow, and defines what is right."""
+    time_decisions: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Time every decision of the scheduler: the run takes longer, its log stays the same."""
     json: Json = False
     out: Out = None
     force: Force = False
@@ -152,6 +154,7 @@ def main(argv: list[str]) -> int:
             seed=options.seed,
             horizon=options.horizon,
             simulator=options.simulator,
+            time_decisions=options.time_decisions,
             progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
         )
     summary = summarise(result, window)
@@ -288,9 +291,19 @@ def show(
             else "",
             "note": unlike_the_trace(result),
             "caution": shorter_than_its_jobs(result),
+            "decisions": _latency(result),
             "run took": f"{result.wall_seconds:.3g} s, {counted(metrics.events, 'event')}",
         }
     )
+
+
+def _latency(result: Result) -> str:
+    """Return how long decisions took, if they were timed."""
+    latency = result.decision_latency()
+    if latency.p50 is None or latency.p99 is None or latency.max is None:
+        return ""
+    p50, p99, most = (f"{value * 1e6:.3g}" for value in (latency.p50, latency.p99, latency.max))
+    return f"{p50} us at the median, {p99} us at the 99th percentile, {most} us at most"
 
 
 def _ratio(value: float) -> str:

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from berthline.learn.trainer import TrainConfig
 
 ENVIRONMENT = "Pick"
-LOAD, REWARD = 1.1, "mean-wait-hours"
-"""Unless something else is asked for: where jobs wait, so that there is something to decide, and
-decisions are paid for at once. With no preemption and GPUs of one speed, waits add up to JCTs but
-for what nobody can change."""
-
 EXPERT = "sjf"
 
 Whole = Annotated[int, msgspec.Meta(ge=1)]
@@ -167,6 +162,7 @@ def config_of_options(options: Train) -> TrainConfig:
     from berthline.env.presets import PRESETS
     from berthline.env.registration import SEATS
     from berthline.learn.algorithms import config_of
+    from berthline.learn.defaults import default_options, default_settings
     from berthline.learn.networks import KINDS, NetworkConfig
     from berthline.learn.trainer import TrainConfig
 
@@ -180,17 +176,14 @@ def config_of_options(options: Train) -> TrainConfig:
         seat = PRESETS[options.preset].seat
     else:
         seat = seats[ENVIRONMENT.lower()]
-        given = {"load": LOAD, "reward": REWARD, **given}
-        if "workload" in given and "load" not in read_settings(options.set):
-            given["load"] = None  # a trace is taken as it is
     if options.env is not None:
         name = options.env.removeprefix("berthline/").partition("-v")[0].lower()
         if name not in seats:
             what, expected, hint = unknown_name("environment", options.env, SEATS)
             raise ConfigError(what, where="--env", expected=expected, hint=hint)
         seat = seats[name]
-    if given.get("load", 0) is None:
-        del given["load"]
+    if options.preset is None:
+        given = default_options(seat, given)
     if options.expert is not None and options.algorithm != "bc":
         raise ConfigError(f"{options.algorithm} learns from no expert", hint="train bc does")
     if options.algorithm == "bc" and (options.expert is not None or "experts" not in given):
@@ -203,7 +196,10 @@ def config_of_options(options: Train) -> TrainConfig:
         raise ConfigError(
             f"--hidden is {options.hidden!r}", expected="whole numbers with commas, such as 32,16"
         ) from None
-    settings = {k: _value(v) for k, v in read_settings(options.config, "--config").items()}
+    settings = {
+        **default_settings(options.algorithm, seat),
+        **{k: _value(v) for k, v in read_settings(options.config, "--config").items()},
+    }
     return TrainConfig(
         algorithm=options.algorithm,
         seat=seat,
@@ -245,14 +241,14 @@ def _train(
     from berthline.learn.checkpoint import find
     from berthline.learn.trainer import Trainer
 
-    trainer = Trainer(
-        config,
-        path,
-        # It may have been stopped before the first checkpoint.
-        resume=find(path / "checkpoints", "last") is not None,
-        init_from=None if options.init_from is None else Path(options.init_from),
-    )
     with watching(f"{config.algorithm} on {config.seat}, seed {config.seed}") as report:
+        trainer = Trainer(
+            config,
+            path,
+            # It may have been stopped before the first checkpoint.
+            resume=find(path / "checkpoints", "last") is not None,
+            init_from=None if options.init_from is None else Path(options.init_from),
+        )
         return trainer.run(report, lambda: bool(caught))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 _MOST_LOSSES = 8
+_LOSSES_WIDTH = 70
+"""Beside their label, on a terminal of 80 columns."""
+_BEGINS = "the heuristics play the VAL episodes"
+"""What happens before there is progress; it may take many seconds."""
 
 
 @contextlib.contextmanager
@@ -26,8 +31,11 @@ def watching(name: str) -> Iterator[Callable[[Progress], None]]:
         return
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+    first, console = Text(f"{name}: {_BEGINS}"), Console(stderr=True)
+    with Live(first, console=console, auto_refresh=False, transient=True) as live:
+        live.refresh()
         yield lambda progress: live.update(panel(name, progress), refresh=True)
 
 
@@ -39,12 +47,14 @@ def panel(name: str, progress: Progress) -> Table:
     for label, text in facts(progress).items():
         table.add_row(label, text)
     losses = [
-        f"{key.partition('/')[2]} {value:.4g}"
+        # A name and its value stay on one line: the space between them does not break.
+        f"{key.partition('/')[2]}\N{NO-BREAK SPACE}{value:.4g}"
         for key, value in progress.log.items()
         if key.startswith("losses/")
     ]
-    for begin in range(0, min(len(losses), _MOST_LOSSES), 4):
-        table.add_row("losses" if not begin else "", ", ".join(losses[begin : begin + 4]))
+    if losses:
+        lines = textwrap.wrap(", ".join(losses[:_MOST_LOSSES]), _LOSSES_WIDTH)
+        table.add_row("losses", "\n".join(lines).replace("\N{NO-BREAK SPACE}", " "))
     table.title, table.title_justify = name, "left"
     return table
 

@@ -109,6 +109,22 @@ COLUMN_SETS: dict[str, Columns] = {
         ),
         globals=_GLOBALS,
     ),
+    # Whether to hold a job back: what it is, what it would leave free, and how much waits.
+    "gate": Columns(
+        jobs=(
+            "log10(1 + estimate) / 6",
+            "log2(1 + gpus) / 10",
+            "(pool_free_gpus - gpus) / pool_total_gpus",
+            "wait / (wait + estimate)",
+            "wait / (wait + 3600)",
+        ),
+        globals=(
+            "utilization",
+            "queue_len / (queue_len + 32)",
+            "log2(1 + queued_work / total_gpus / 60) / 12",
+            "arrival_rate * 60",
+        ),
+    ),
     # Those of the reference systems; presets.py says what differs from the originals.
     "rltune": Columns(
         jobs=(

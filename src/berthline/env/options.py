@@ -62,6 +62,8 @@ class Options:
         placements: Place only: rules to choose from; empty = it chooses nodes.
         protect_head: Backfill only: whether jobs that would delay the head are masked out.
         max_holds: Gate only: how often one job may be held.
+        hold_seconds: Gate only: how long a held job is not asked about again, unless the nodes it
+            may use are idle; 0 = until the next event.
         recheck: Gate only: seconds after which held jobs are asked about again though nothing has
             happened; 0 = never.
         min_run: Preempt only: seconds a job runs before it may be chosen.
@@ -110,6 +112,7 @@ class Options:
     placements: Sequence[str] = ()
     protect_head: bool = True
     max_holds: int = 32
+    hold_seconds: float = 0.0
     recheck: float = 0.0
     min_run: float = 0.0
     max_restarts: float = float("inf")
@@ -164,7 +167,14 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
         value = getattr(options, name)
         if value is not None and not (isinstance(value, int) and value >= least):
             raise ConfigError(f"{name} is {value!r}", expected=f"a whole number from {least} on")
-    for name in ("every_seconds", "recheck", "min_run", "max_restarts", "horizon_factor"):
+    for name in (
+        "every_seconds",
+        "hold_seconds",
+        "recheck",
+        "min_run",
+        "max_restarts",
+        "horizon_factor",
+    ):
         value = getattr(options, name)
         if value is not None and not value >= 0:
             raise ConfigError(f"{name} is {value!r}", expected="0 or more")

@@ -208,6 +208,7 @@ class Plan:
             "every_events": options.every_events,
             "every_seconds": float(options.every_seconds),
             "max_holds": options.max_holds,
+            "hold_seconds": float(options.hold_seconds),
             "recheck": float(options.recheck),
             "horizon_factor": float(options.horizon_factor or 0.0),
             "max_steps": options.max_steps or 0,

@@ -82,8 +82,9 @@ QUESTIONS: dict[str, Question] = {
         Question(
             "gate",
             "whether the base scheduler's choice starts now",
-            "for each start, unless the cluster is idle or the job has been held `max_holds` times",
-            "0: hold it at this decision point; 1: start it",
+            "for each start, unless the cluster is idle, or the job has been held `max_holds` "
+            "times or less than `hold_seconds` ago",
+            "0: hold it at this decision point, and for `hold_seconds`; 1: start it",
             "both",
             _AT_HAND,
         ),

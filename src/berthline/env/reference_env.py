@@ -50,6 +50,7 @@ def seat_rules(plan: Plan) -> SeatRules:
         every_seconds=options.every_seconds,
         protect_head=options.protect_head,
         max_holds=options.max_holds,
+        hold_seconds=options.hold_seconds,
         recheck=options.recheck,
         min_run=options.min_run,
         max_restarts=options.max_restarts,

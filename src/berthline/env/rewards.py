@@ -109,6 +109,14 @@ REWARDS: dict[str, Reward] = {
             (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
         ),
         Reward(
+            "wait-and-slowdown",
+            "the same three times, and minus the doublings of each finished job's bounded slowdown",
+            (
+                Term("wait", "second", "-queue_len / num_jobs / 3600", 3.0),
+                Term("slowdown", "finish", "-log2(bounded_slowdown) / num_jobs"),
+            ),
+        ),
+        Reward(
             "slowdown",
             "minus the bounded slowdown of each job that finishes",
             (Term("slowdown", "finish", "-bounded_slowdown"),),

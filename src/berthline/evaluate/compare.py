@@ -14,6 +14,7 @@ from berthline.evaluate.blocks import BLOCKS
 from berthline.evaluate.grid import Cell, Grid, Progress, run_grid
 from berthline.evaluate.groups import check_grouping
 from berthline.evaluate.judge import comparison_of
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.run_record import RunSettings
 from berthline.model.workload import Workload
 
@@ -40,6 +41,7 @@ def compare(
     simulator: str = "native",
     energy_rate: EnergyRate | None = None,
     by: Sequence[str] = (),
+    measure: tuple[float, float] | None = None,
     workers: int | None = 1,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -61,13 +63,15 @@ def compare(
         energy_rate: price or carbon per kWh over time, on the clock of each workload; windows cut
             from one keep their time in it.
         by: also compare groups of jobs: `user`, `pool`, `size`, `priority`.
+        measure: a measurement window (from, to) in seconds on the clock of each window, which
+            leaves out a warm-up and a cool-down: jobs count that are submitted in it.
         workers: how many processes make the runs; 1 = this one alone, None = as many as pay. The
             results are the same.
         progress: called after each run with (done, total, label).
 
     Raises:
         ConfigError: no or duplicate schedulers, more windows or blocks than jobs, several windows
-            in a continuous run, or no such grouping.
+            in a continuous run, no such grouping, or no job in the measurement window.
         BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
     """
     from berthline.model.cluster import Cluster
@@ -84,7 +88,13 @@ def compare(
         [cell_of(workloads, cluster, windows=windows, energy_rate=energy_rate)],
         names,
         [seed],
-        RunSettings(knowledge=knowledge, simulator=simulator, by=tuple(by), keeps_jobs=continuous),
+        RunSettings(
+            knowledge=knowledge,
+            simulator=simulator,
+            by=tuple(by),
+            keeps_jobs=continuous,
+            measure=None if measure is None else MeasurementWindow.checked(measure),
+        ),
         continuous=continuous,
         blocks=blocks,
     )

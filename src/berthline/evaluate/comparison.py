@@ -11,6 +11,7 @@ from berthline.evaluate.distribution import Distribution
 from berthline.evaluate.fairness import Fairness
 from berthline.evaluate.groups import GroupMetrics
 from berthline.evaluate.job_table import JobCounts
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.oracle import Oracle
 from berthline.evaluate.power import Power
 from berthline.evaluate.queue_length import QueueLength
@@ -118,6 +119,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         windows: how many windows each scheduler ran.
         window_jobs: jobs in each of them.
         continuous: one run, judged in blocks of jobs; `windows` in a judgement then counts blocks.
+        measure: the part of each run that counts, in seconds; None = all of it.
         baseline: the scheduler that the others are compared with.
         schedulers: one result each, in the order given.
         bounds: for each window, a total JCT that no scheduler can go below.
@@ -137,6 +139,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
     window_jobs: list[int]
     continuous: bool
+    measure: MeasurementWindow | None
     baseline: str
     schedulers: list[SchedulerResult]
     bounds: list[Bound]

@@ -105,6 +105,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
         windows=place.windows,
         window_jobs=[results.windows[cell, window].jobs for window in range(place.windows)],
         continuous=grid.continuous,
+        measure=grid.settings.measure,
         baseline=names[baseline],
         schedulers=found,
         bounds=bounds,
@@ -156,6 +157,8 @@ def _ratios_of_blocks(
     outcomes = [results.jobs[_place(cell, number)] for number in range(len(grid.schedulers))]
     # Which jobs are rejected does not depend on the scheduler.
     counted = outcomes[baseline].state != STATES.index("rejected")
+    if grid.settings.measure is not None:
+        counted &= grid.settings.measure.has(results.columns[cell, 0].submit)
     found = []
     for number, ours in enumerate(measured):
         ratios = _ratios_of_windows(ours, measured[baseline], grid.seeds[0])

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from berthline.errors import ConfigError
 from berthline.evaluate.bounds import Bound, jct_lower_bound
 from berthline.evaluate.groups import GroupMetrics
 from berthline.evaluate.job_outcomes import JobOutcomes, job_outcomes
 from berthline.evaluate.job_table import job_table
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics import Metrics
 from berthline.model.schedule import Schedule
 
@@ -35,19 +37,21 @@ class RunSettings:
         simulator: `native` or `reference`.
         by: groups of jobs to measure too.
         keeps_jobs: whether job outcomes are wanted.
+        measure: the part of each run that counts, on the clock of its window; None = all of it.
     """
 
     knowledge: str = "estimate"
     simulator: str = "native"
     by: tuple[str, ...] = ()
     keeps_jobs: bool = False
+    measure: MeasurementWindow | None = None
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one run.
 
     Attributes:
-        metrics: of the whole run.
+        metrics: of the run, or of what is measured of it.
         wall_seconds: what the simulation took.
         energy_cost: at the energy rate, if one was given.
         groups: the metrics of groups of jobs, under the name of the grouping.
@@ -105,10 +109,17 @@ def make_run(
         bounds: whether the bound of these jobs is wanted.
 
     Raises:
+        ConfigError: no job is submitted in the measurement window.
         BerthlineError: the inputs do not go together.
     """
     from berthline.sim.simulate import simulate
 
+    measure = settings.measure
+    if measure is not None and not measure.submitted(workload).any():
+        raise ConfigError(
+            f"no job of {workload.name} is submitted in the measurement window",
+            expected=f"a part of 0 to {workload.submit.max(initial=0):,.10g} s, when they are",
+        )
     result = simulate(
         workload,
         cluster,
@@ -118,11 +129,15 @@ def make_run(
         simulator=settings.simulator,
     )
     record = RunRecord(
-        metrics=result.metrics(),
+        metrics=result.metrics(measure=measure),
         wall_seconds=result.wall_seconds,
-        energy_cost=None if energy_rate is None else result.energy_cost(energy_rate),
-        groups={grouping: result.by(grouping) for grouping in settings.by},
-        bound=jct_lower_bound(workload, cluster, counted=job_table(result.log, workload).counted)
+        energy_cost=None
+        if energy_rate is None
+        else result.energy_cost(energy_rate, measure=measure),
+        groups={grouping: result.by(grouping, measure=measure) for grouping in settings.by},
+        bound=jct_lower_bound(
+            workload, cluster, counted=job_table(result.log, workload, measure).counted
+        )
         if bounds
         else None,
     )

@@ -43,7 +43,10 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         learning_rate_schedule: see `schedules`.
         max_gradient: norm at which gradients are cut.
         discount: of rewards, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
         n_step: steps of a transition.
+        no_op: advantage of the no-op at first; jobs have about 0.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
         epsilon: share of random actions at first.
@@ -71,8 +74,10 @@ class DQNConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
     max_gradient: float = 10.0
-    discount: float = 0.995
+    discount: float = 1.0
+    horizon: float | None = 7200.0
     n_step: int = 10
+    no_op: float = -0.1
     priority_exponent: float = 0.5
     importance: float = 0.4
     epsilon: float = 1.0
@@ -189,7 +194,13 @@ class DQN:
             support = torch.linspace(config.least_return, config.largest_return, config.atoms)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            policy = Network(envs.layout, network, support=support, num_regimes=num_regimes)
+            policy = Network(
+                envs.layout,
+                network,
+                no_op=0.0 if support is not None else config.no_op,
+                support=support,
+                num_regimes=num_regimes,
+            )
             self.q = QNetwork(policy, dueling=config.dueling)
         self.policy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
         self.target = copy.deepcopy(self.q).requires_grad_(requires_grad=False)
@@ -199,6 +210,7 @@ class DQN:
             envs,
             capacity=config.capacity,
             discount=config.discount,
+            horizon=config.horizon,
             n_step=config.n_step,
             exponent=config.priority_exponent,
             num_regimes=num_drawn_alike,
@@ -219,7 +231,7 @@ class DQN:
         log["charts/epsilon"] = epsilon
         fresh = config.rollout * self.experience.envs.num
         self.steps += fresh
-        if self.steps < config.warmup:
+        if self.steps < config.warmup or len(self.experience.replay) == 0:
             return log
         if self.updates == 0:
             # The policy may have been given another beginning meanwhile.

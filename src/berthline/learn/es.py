@@ -38,7 +38,7 @@ class EvolutionStrategy:
         try:
             import cmaes
         except ImportError:
-            raise MissingExtraError("cmaes", "train", "an evolution strategy") from None
+            raise MissingExtraError("cmaes", "tune", "an evolution strategy") from None
         self._kind = cmaes.CMA
         self._population = population
         self._random = np.random.Generator(np.random.Philox(key=[seed, 1]))

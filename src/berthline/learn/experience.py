@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from berthline.learn.replay import Replay, Transitions
-from berthline.learn.running import RewardScale
+from berthline.learn.running import RewardScale, fading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,8 @@ class Experience:
         envs: where to learn.
         capacity: states of the replay.
         discount: of rewards, per step.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only steps count.
         n_step: steps of a transition.
         exponent: of errors, when they become priorities.
         num_regimes: regimes that are drawn from alike.
@@ -38,22 +40,22 @@ class Experience:
         *,
         capacity: int,
         discount: float,
+        horizon: float | None,
         n_step: int,
         exponent: float = 0.0,
         num_regimes: int = 1,
     ) -> None:
-        self.envs = envs
+        self.envs, self.discount, self.horizon = envs, discount, horizon
         self.replay = Replay(
             capacity,
             envs.num,
             size=envs.layout.size,
             actions=envs.layout.actions,
-            discount=discount,
             n_step=n_step,
             exponent=exponent,
             num_regimes=num_regimes,
         )
-        self.scale = RewardScale(envs.num, discount)
+        self.scale = RewardScale(envs.num)
 
     @torch.no_grad()
     def collect(
@@ -76,17 +78,19 @@ class Experience:
             self.replay.see(envs.observations, envs.masks, regimes(seen) if regimes else None)
             actions = choose(seen, masks).numpy()
             rewards, terminated, truncated = envs.step(actions)
+            discounts = fading(self.discount, self.horizon, envs.seconds)
             cut = np.flatnonzero(truncated)
             self.replay.act(
                 actions,
                 rewards,
+                discounts,
                 terminated,
                 truncated,
                 envs.last_observations(cut),
                 envs.last_masks(cut),
             )
             ended = terminated | truncated
-            self.scale.update(rewards, ended)
+            self.scale.update(rewards, discounts, ended)
             if ended.any():
                 for name, found in envs.scores(np.flatnonzero(ended)).items():
                     finished.setdefault(name, []).extend(found.tolist())

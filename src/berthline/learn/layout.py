@@ -73,9 +73,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
-    def has_no_op(self) -> bool:
-        """Whether the last action is not a row."""
-        return bool(self.row_table) and self.actions > self.shapes[self.row_table][0]
+    def no_op(self) -> int | None:
+        """The action that does nothing; None = there is none."""
+        if self.seat == "gate":
+            return 0
+        has_more = bool(self.row_table) and self.actions > self.shapes[self.row_table][0]
+        return self.actions - 1 if has_more else None
 
     @property
     def has_job_at_hand(self) -> bool:
@@ -147,7 +150,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             name: (1,) if name == "lookahead" else (1, *shape[1:]) if len(shape) > 1 else shape
             for name, shape in self.shapes.items()
         }
-        actions = 1 + self.has_no_op if self.row_table else self.actions
+        actions = 1 + (self.no_op is not None) if self.row_table else self.actions
         return msgspec.structs.replace(self, shapes=shapes, actions=actions)
 
     def _differences(self, other: Layout) -> str:

@@ -24,12 +24,17 @@ class MaskedCategorical:
     @property
     def probs(self) -> Tensor:
         """Probabilities; those of forbidden actions are 0."""
-        return self.log_probs.exp()
+        # The exponential function takes ten times as long where it underflows.
+        return torch.softmax(self.log_probs, dim=-1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """Draw an action: the largest log-probability plus Gumbel noise."""
-        noise = torch.empty_like(self.log_probs).exponential_(generator=generator).log_()
-        return (self.log_probs - noise).masked_fill(~self.mask, -torch.inf).argmax(dim=-1)
+        """Draw an action: the first at which the probabilities, added up, pass a random number."""
+        sums = self.probs.cumsum(dim=-1)
+        total = sums[..., -1:]
+        drawn = torch.rand(total.shape, generator=generator) * total
+        # Rounding may reach the total, which no sum passes.
+        drawn = torch.minimum(drawn, torch.nextafter(total, torch.zeros_like(total)))
+        return (sums > drawn).to(torch.uint8).argmax(dim=-1)
 
     def mode(self) -> Tensor:
         """Return the likeliest action."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from berthline.errors import ConfigError
 from berthline.learn.masked import masked_mean
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = ("mlp", "kernel", "attention", "cross", "hosts")
 _ATTENDS = ("attention", "cross", "hosts")
+_HIDDEN = 1e9
+"""Taken off the score of a row that is not there: none of it is left after the softmax."""
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,11 +109,14 @@ class Network(nn.Module):
             self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         else:
             self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
-        if self.by_row and layout.has_no_op:
-            self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
-            last = self.no_op[-1]
+        if layout.no_op is not None:
+            last = self.head[-1]
+            if self.by_row:
+                self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+                last = self.no_op[-1]
             assert isinstance(last, nn.Linear)
-            nn.init.constant_(last.bias, no_op)
+            first = 0 if self.by_row else layout.no_op * outputs
+            nn.init.constant_(last.bias[first : first + outputs], no_op)
         self.support: Tensor | None
         self.register_buffer("support", support)
         if support is not None:
@@ -146,12 +152,18 @@ class Network(nn.Module):
         common = self.common(summary).unsqueeze(-2)
         return torch.log_softmax(logits + common, dim=-1), summary
 
-    def observed(self, flat: Tensor) -> Tensor | Packed:
+    def observed(self, flat: Tensor, *, copy: bool = False) -> Tensor | Packed:
         """Return observations as `forward` takes them fastest; flat ones it takes as well.
 
         Where there are regimes, it only takes flat ones.
+
+        Args:
+            flat: (batch, size).
+            copy: whether `flat` will change; what is packed is a copy in any case.
         """
-        return pack(self.layout, flat) if self.body.packs else flat
+        if self.body.packs:
+            return pack(self.layout, flat)
+        return flat.clone() if copy else flat
 
     def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
         packed = None
@@ -172,7 +184,7 @@ class Network(nn.Module):
         else:
             beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
             scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
-        if self.layout.has_no_op:
+        if self.layout.no_op is not None:
             scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
         return scores, summary
 
@@ -288,7 +300,7 @@ class _Rows(nn.Module):
                 present[name] = torch.ones_like(place, dtype=torch.bool)
             else:
                 table = table.view(-1, *shape)
-                present[name] = (table != 0).any(dim=-1)
+                present[name] = table.abs().amax(dim=-1) > 0
             rows[name] = _where_present(self.encoders[name], table, present[name])
         self._look(rows, present)
         parts = [
@@ -315,11 +327,22 @@ class _Rows(nn.Module):
 
     def _attend(self, queries: Tensor, keys: Tensor, present: Tensor) -> Tensor:
         """Return queries with what they have seen of the keys that are there."""
-        # Attention over nothing is not a number: all are let in, and what is seen is dropped.
-        any_there = present.any(dim=-1)
-        hidden = ~(present | ~any_there.unsqueeze(-1))
-        seen, _ = self.attention(queries, keys, keys, key_padding_mask=hidden, need_weights=False)
-        seen = seen * any_there[:, None, None].to(seen.dtype)
+        # The layer's own forward, in half of its operations: what is exported runs one by one.
+        layer, width = self.attention, queries.shape[-1]
+        weight, bias = layer.in_proj_weight, layer.in_proj_bias
+        if queries is keys:
+            parts = F.linear(queries, weight, bias).chunk(3, dim=-1)
+        else:
+            query = F.linear(queries, weight[:width], bias[:width])
+            parts = (query, *F.linear(keys, weight[width:], bias[width:]).chunk(2, dim=-1))
+        heads = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)
+        there = present.to(queries.dtype)
+        # Not infinity: attention over nothing would not be a number.
+        hidden = ((there - 1) * _HIDDEN)[:, None, None, :]
+        seen = F.scaled_dot_product_attention(*heads, attn_mask=hidden)
+        seen = layer.out_proj(seen.transpose(1, 2).flatten(2))
+        if queries is not keys:  # whoever looks at nothing sees nothing; rows that look are there
+            seen = seen * there.amax(dim=-1)[:, None, None]
         normed: Tensor = self.norm(queries + seen)
         return normed
 
@@ -331,8 +354,10 @@ def _width_of(name: str, shape: tuple[int, ...]) -> int:
 def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
     """Return what the layers make of the rows that are there, and zeros for the others."""
     if torch.onnx.is_in_onnx_export():
-        made: Tensor = layers(rows) * present.unsqueeze(-1).to(rows.dtype)
-        return made
+        # All rows as one matrix: a layer and its ReLU become one operation.
+        made = layers(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+        kept: Tensor = made * present.unsqueeze(-1).to(rows.dtype)
+        return kept
     found = layers(rows[present])
     out: Tensor = found.new_zeros((*present.shape, found.shape[-1]))
     return out.index_put((present,), found)

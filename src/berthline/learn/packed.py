@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from berthline.learn.layout import Layout
 
 
@@ -80,6 +82,22 @@ class Packed(msgspec.Struct, frozen=True):
         )
 
 
+def join(parts: Sequence[Packed]) -> Packed:
+    """Return the observations of all parts, one after another."""
+    tables: dict[str, PackedTable] = {}
+    for name in parts[0].tables:
+        own = [part.tables[name] for part in parts]
+        counts = torch.cat([table.counts for table in own])
+        tables[name] = PackedTable(
+            torch.cat([table.rows for table in own]),
+            torch.repeat_interleave(counts),
+            torch.cat([table.place for table in own]),
+            counts,
+        )
+    whole = [part.globals for part in parts if part.globals is not None]
+    return Packed(tables, torch.cat(whole) if whole else None)
+
+
 def pack(layout: Layout, flat: Tensor) -> Packed:
     """Return flat observations without their empty rows."""
     tables: dict[str, PackedTable] = {}
@@ -89,7 +107,7 @@ def pack(layout: Layout, flat: Tensor) -> Packed:
         if 0 in shape:
             continue
         if name == "globals":
-            whole = table
+            whole = table.clone()
         elif name == "lookahead":
             # A column of numbers; where each stands is what it means.
             where = torch.linspace(0, 1, shape[0]).expand_as(table)
@@ -97,7 +115,8 @@ def pack(layout: Layout, flat: Tensor) -> Packed:
             tables[name] = _packed(torch.stack((table, where), dim=-1), there)
         else:
             rows = table.reshape(-1, *shape)
-            tables[name] = _packed(rows, rows.abs().sum(dim=-1) != 0)
+            # A product with ones adds up faster than a sum over so short a dimension.
+            tables[name] = _packed(rows, rows.abs() @ rows.new_ones(shape[-1]) != 0)
     return Packed(tables, whole)
 
 

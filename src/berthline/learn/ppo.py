@@ -23,14 +23,12 @@ from torch import Tensor, nn
 from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
-from berthline.learn.packed import Packed
+from berthline.learn.packed import Packed, join
 from berthline.learn.random_state import generator_state, restore_generator
-from berthline.learn.running import RunningMoments
+from berthline.learn.running import RunningMoments, fading
 from berthline.learn.schedules import factor
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from berthline.learn.checkpoint import Checkpoint
     from berthline.learn.environments import Environments
 
@@ -138,7 +136,7 @@ class PPO:
     def _collect(self) -> tuple[dict[str, Any], dict[str, float]]:
         envs, config, length = self.envs, self.config, self.config.rollout
         shape = (length, envs.num)
-        observations = torch.empty((*shape, envs.layout.size))
+        seen: list[Any] = []
         masks = torch.empty((*shape, envs.layout.actions), dtype=torch.bool)
         actions = torch.empty(shape, dtype=torch.int64)
         log_probs, rewards, discounts, traces, ended = (torch.empty(shape) for _ in range(5))
@@ -146,15 +144,17 @@ class PPO:
         if self.steps == 0:
             envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
         for t in range(length):
-            observations[t] = torch.from_numpy(envs.observations)
+            # What the environments have written is overwritten by the next step.
+            seen.append(self.policy.observed(torch.from_numpy(envs.observations), copy=True))
             masks[t] = torch.from_numpy(envs.masks)
-            chances = self.choices(observations[t], masks[t])
+            chances = self.choices(seen[t], masks[t])
             actions[t] = chances.sample(self.generator)
             log_probs[t] = chances.log_prob(actions[t])
             reward, terminated, truncated = envs.step(actions[t].numpy())
             rewards[t] = torch.from_numpy(reward)
-            discounts[t] = _fading(config.discount, config.horizon, envs.seconds)
-            traces[t] = _fading(config.trace, config.trace_horizon, envs.seconds)
+            discounts[t] = torch.from_numpy(fading(config.discount, config.horizon, envs.seconds))
+            faded = fading(config.trace, config.trace_horizon, envs.seconds)
+            traces[t] = torch.from_numpy(faded)
             over = np.flatnonzero(terminated | truncated)
             ended[t] = torch.from_numpy(terminated | truncated)
             if truncated.any():
@@ -167,7 +167,7 @@ class PPO:
                     finished.setdefault(name, []).extend(found.tolist())
         if self.returns.count == 0:
             self._begin_values(rewards, discounts)
-        observed = self.policy.observed(observations.flatten(0, 1))
+        observed = join(seen) if isinstance(seen[0], Packed) else torch.cat(seen)
         values = self._value(observed).view(shape)
         after = self._value(self.policy.observed(torch.from_numpy(envs.observations)))
         following = torch.cat((values[1:], after[None]))
@@ -292,13 +292,6 @@ class PPO:
 
 def _selected(rows: Tensor | Packed, chosen: Tensor) -> Tensor | Packed:
     return rows.select(chosen) if isinstance(rows, Packed) else rows.index_select(0, chosen)
-
-
-def _fading(per_step: float, horizon: float | None, seconds: npt.NDArray[np.float64]) -> Tensor:
-    """Return what the rest counts after steps of so many seconds."""
-    if horizon is None:
-        return torch.full((len(seconds),), per_step)
-    return torch.from_numpy(per_step * np.exp(-seconds / horizon))
 
 
 def gae(

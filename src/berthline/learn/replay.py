@@ -124,7 +124,6 @@ class Replay:
         num_envs: environments.
         size: numbers in an observation.
         actions: how many there are.
-        discount: of rewards, per step.
         n_step: steps of a transition.
         exponent: of errors, when they become priorities; 0 = all are drawn alike.
         num_regimes: regimes that are drawn from alike, however many transitions each has.
@@ -137,7 +136,6 @@ class Replay:
         *,
         size: int,
         actions: int,
-        discount: float,
         n_step: int = 1,
         exponent: float = 0.0,
         num_regimes: int = 1,
@@ -150,7 +148,7 @@ class Replay:
                 expected=f"at least {least} for {num_envs} environments and {n_step} steps",
             )
         self.capacity, self.num_envs = capacity, num_envs
-        self.discount, self.n_step, self.exponent = discount, n_step, exponent
+        self.n_step, self.exponent = n_step, exponent
         self.observations = np.zeros((capacity, size), np.float32)
         self.masks = np.zeros((capacity, actions), np.bool_)
         self.actions = np.zeros(capacity, np.int64)
@@ -189,7 +187,7 @@ class Replay:
         """
         rows = self._write(observations, masks, regimes)
         ripe = self._open[-1] >= 0
-        self._close(self._open[-1, ripe], rows[ripe], self.discount**self.n_step)
+        self._close(self._open[-1, ripe], rows[ripe])
         self._open[1:] = self._open[:-1]
         self._open[0] = rows
 
@@ -197,6 +195,7 @@ class Replay:
         self,
         actions: IntArray,
         rewards: FloatArray,
+        discounts: FloatArray,
         terminated: BoolArray,
         truncated: BoolArray,
         last_observations: npt.NDArray[np.float32],
@@ -207,22 +206,26 @@ class Replay:
         Args:
             actions: (num_envs,).
             rewards: (num_envs,).
+            discounts: (num_envs,), of what comes after this step.
             terminated: (num_envs,).
             truncated: (num_envs,).
             last_observations: (number truncated, size).
             last_masks: (number truncated, actions).
         """
         self.actions[self._open[0] % self.capacity] = actions
-        for k, rows in enumerate(self._open):
+        for rows in self._open:
             is_open = rows >= 0
-            self.returns[rows[is_open] % self.capacity] += self.discount**k * rewards[is_open]
+            slots = rows[is_open] % self.capacity
+            self.returns[slots] += self.discounts[slots] * rewards[is_open]
+            self.discounts[slots] *= discounts[is_open]
         cut = np.flatnonzero(truncated)
         ends = self._write(last_observations, last_masks, None)
-        for k, rows in enumerate(self._open):
+        for rows in self._open:
             over = rows[terminated & (rows >= 0)]
-            self._close(over, over, 0.0)
+            self.discounts[over % self.capacity] = 0.0
+            self._close(over, over)
             is_open = rows[cut] >= 0
-            self._close(rows[cut][is_open], ends[is_open], self.discount ** (k + 1))
+            self._close(rows[cut][is_open], ends[is_open])
         self._open[:, terminated | truncated] = -1
 
     def sample(self, size: int, generator: torch.Generator, *, importance: float) -> Transitions:
@@ -313,14 +316,14 @@ class Replay:
         self.observations[slots] = observations
         self.masks[slots] = masks
         self.returns[slots] = 0.0
+        self.discounts[slots] = 1.0
         self.regimes[slots] = 0 if regimes is None else regimes
         return rows
 
-    def _close(self, rows: IntArray, ends: IntArray, discount: float) -> None:
+    def _close(self, rows: IntArray, ends: IntArray) -> None:
         """Give transitions their ends, so that they can be drawn."""
         slots = rows % self.capacity
         self.following[slots] = ends
-        self.discounts[slots] = discount
         self._counts += np.bincount(self.regimes[slots], minlength=len(self._trees))
         self._set_priorities(slots, self._largest)
 

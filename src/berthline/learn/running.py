@@ -55,17 +55,20 @@ class RewardScale:
 
     Args:
         num_envs: environments that step together.
-        discount: of rewards, per step.
     """
 
-    def __init__(self, num_envs: int, discount: float) -> None:
-        self.discount = discount
+    def __init__(self, num_envs: int) -> None:
         self.sums: npt.NDArray[np.float64] = np.zeros(num_envs)
         self.mean_square, self.count = 0.0, 0
 
-    def update(self, rewards: npt.NDArray[np.float64], ended: npt.NDArray[np.bool_]) -> None:
+    def update(
+        self,
+        rewards: npt.NDArray[np.float64],
+        discounts: npt.NDArray[np.float64],
+        ended: npt.NDArray[np.bool_],
+    ) -> None:
         """Take a step of all environments into account."""
-        sums = self.discount * self.sums + rewards
+        sums = discounts * self.sums + rewards
         self.count += len(sums)
         gap = float(np.mean(sums**2)) - self.mean_square
         self.mean_square += gap * len(sums) / self.count
@@ -88,3 +91,19 @@ class RewardScale:
         """Go on from a state."""
         self.sums = np.array(state["sums"])
         self.mean_square, self.count = state["mean_square"], state["count"]
+
+
+def fading(
+    per_step: float, horizon: float | None, seconds: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return what counts of the rest after steps of so many seconds.
+
+    Args:
+        per_step: what counts after any step.
+        horizon: seconds after which it is 1 / e of that; None = time does not matter.
+        seconds: that each step has taken.
+    """
+    if horizon is None:
+        return np.full(len(seconds), per_step)
+    found: npt.NDArray[np.float64] = per_step * np.exp(-seconds / horizon)
+    return found

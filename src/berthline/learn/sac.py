@@ -46,7 +46,10 @@ class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         learning_rate_schedule: see `schedules`.
         max_gradient: norm at which gradients are cut.
         discount: of rewards, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
         n_step: steps of a transition.
+        no_op: logit of the no-op at first; jobs have about 0.
         target_rate: how far the critics' targets follow them in each update.
         average_rate: how far the policy, an average over time, follows the actor in each update.
         temperature: at first; returns have a size of about 1.
@@ -62,12 +65,14 @@ class SACConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     learning_rate: float = 1e-3
     learning_rate_schedule: str = "linear"
     max_gradient: float = 10.0
-    discount: float = 0.995
+    discount: float = 1.0
+    horizon: float | None = 7200.0
     n_step: int = 10
+    no_op: float = -3.0
     target_rate: float = 0.005
     average_rate: float = 0.005
-    temperature: float = 0.01
-    temperature_rate: float = 3e-3
+    temperature: float = 1.0
+    temperature_rate: float = 1e-2
     entropy: float = 0.98
 
 
@@ -88,7 +93,7 @@ class SAC:
         self.steps, self.updates = 0, 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.actor = Network(envs.layout, network)
+            self.actor = Network(envs.layout, network, no_op=config.no_op)
             self.critics = nn.ModuleList(
                 QNetwork(Network(envs.layout, network), dueling=True) for _ in range(2)
             )
@@ -97,7 +102,11 @@ class SAC:
         self.log_temperature = torch.tensor(config.temperature).log().requires_grad_()
         self.generator = torch.Generator().manual_seed(seed)
         self.experience = Experience(
-            envs, capacity=config.capacity, discount=config.discount, n_step=config.n_step
+            envs,
+            capacity=config.capacity,
+            discount=config.discount,
+            horizon=config.horizon,
+            n_step=config.n_step,
         )
         self.optimizers = {
             name: torch.optim.Adam(parameters, lr=rate, eps=1e-5, foreach=True)
@@ -117,7 +126,7 @@ class SAC:
         )
         fresh = config.rollout * self.experience.envs.num
         self.steps += fresh
-        if self.steps < config.warmup:
+        if self.steps < config.warmup or len(self.experience.replay) == 0:
             return log
         if self.updates == 0:
             # The policy may have been given another beginning meanwhile.

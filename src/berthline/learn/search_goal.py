@@ -1,6 +1,6 @@
 """Goals of a search: one number to be made small, from what a scheduler did on some windows.
 
-    slowdown  bounded slowdown, with a penalty where mean or p99 JCT exceed their limits
+    slowdown  bounded slowdown, with a penalty where mean or p99 JCT or makespan exceed their limits
     jct       mean JCT
     mix       half of each, without limits
 
@@ -31,6 +31,7 @@ class Outcome(NamedTuple):
     mean_jct: float
     p99_jct: float
     mean_bounded_slowdown: float
+    makespan: float
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,12 +41,14 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         name: one of GOALS.
         jct_tolerance: by which share mean JCT may exceed the reference's before it costs.
         p99_tolerance: likewise p99 JCT.
+        makespan_tolerance: likewise makespan, from the first submission to the last end.
         penalty: what each further percent costs, in percent of slowdown.
     """
 
     name: str = "slowdown"
     jct_tolerance: float = 0.02
     p99_tolerance: float = 0.10
+    makespan_tolerance: float = 1.0
     penalty: float = 20.0
 
     def loss(self, ours: Sequence[Outcome | Exception], reference: Sequence[Outcome]) -> float:
@@ -56,11 +59,12 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
             logs = np.log(np.array(ours, float) / np.array(reference, float)).mean(axis=0)
         if not np.isfinite(logs).all():
             return FAILED
-        jct, p99, slowdown = logs.tolist()
+        jct, p99, slowdown, makespan = logs.tolist()
         if self.name == "jct":
             return float(jct)
         if self.name == "mix":
             return float(jct + slowdown) / 2
         excess = max(jct - math.log1p(self.jct_tolerance), 0.0)
         excess += max(p99 - math.log1p(self.p99_tolerance), 0.0)
+        excess += max(makespan - math.log1p(self.makespan_tolerance), 0.0)
         return float(slowdown + self.penalty * excess)

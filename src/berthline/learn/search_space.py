@@ -133,6 +133,10 @@ class SearchSpace:
         Scheduler.parse(self.scheduler(self.start))
 
 
+_LONG = Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held")
+_SHARE = Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free")
+_QUEUE = Parameter("q", -0.2, 0.2, 0.0, meaning="more of it for each doubling of the queue")
+_LENGTH = Parameter("l", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the job")
 _SIZE = Parameter("g", 0.0, 1.5, 0.5, meaning="weight of the size: 0 is sjf, 1 smallest area")
 
 SPACES: dict[str, SearchSpace] = {
@@ -154,23 +158,34 @@ SPACES: dict[str, SearchSpace] = {
             "[estimate * gpus ** {g}]+easy?[where(estimate > {T}, pool_free_gpus - gpus"
             " - pool_total_gpus * clip({r} + {q} * log2(1 + queued_gpus / total_gpus)"
             " + {l} * log2(estimate / {T}), 0, 0.9), 0)]",
-            (
-                _SIZE,
-                Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held"),
-                Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free"),
-                Parameter("q", -0.2, 0.2, 0.0, meaning="more of it for each doubling of the queue"),
-                Parameter("l", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the job"),
-            ),
+            (_SIZE, _LONG, _SHARE, _QUEUE, _LENGTH),
             "a gate on EASY; it begins at an express lane",
+        ),
+        SearchSpace(
+            "hold",
+            "[estimate * gpus ** {g}]+easy@best-fit?[where(estimate > {T}, pool_free_gpus - gpus"
+            " - pool_total_gpus * clip({r} + {l} * log2(estimate / {T}) + {s} * log2(gpus + 1)"
+            " - {w} * log2(1 + wait / estimate) + {q} * log2(1 + queued_gpus / total_gpus)"
+            " + {d} * log2(1 + queued_work / total_gpus / 3600)"
+            " + {b} * log2(1 + arrival_burstiness) + {f} * fragmentation, 0, 0.9), 0)]",
+            (
+                dataclasses.replace(_SIZE, start=1.0),
+                dataclasses.replace(_LONG, start=3600.0),
+                _SHARE,
+                dataclasses.replace(_LENGTH, start=0.02),
+                Parameter("s", -0.1, 0.1, 0.0, meaning="more of it for each doubling of its size"),
+                Parameter("w", 0.0, 0.4, 0.08, meaning="less of it as the job waits"),
+                dataclasses.replace(_QUEUE, start=-0.04),
+                Parameter("d", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the work"),
+                Parameter("b", -0.1, 0.1, 0.0, meaning="more of it as submissions come in bursts"),
+                Parameter("f", -0.3, 0.3, 0.0, meaning="more of it as nodes are partly in use"),
+            ),
+            "a gate on EASY that reads the job, its wait, the queue, bursts and the nodes",
         ),
         SearchSpace(
             "lane",
             "[estimate * gpus ** {g}]+easy?express-lane:T={T}:r={r}",
-            (
-                _SIZE,
-                Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held"),
-                Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free"),
-            ),
+            (_SIZE, _LONG, _SHARE),
             "the express lane as it is, its two numbers and the order",
         ),
         SearchSpace(

@@ -1,6 +1,6 @@
 """Runs of a search: many schedulers on a few windows, in processes that stay.
 
-A process gets a window when it first needs it and keeps it. Losses need three numbers of a run,
+A process gets a window when it first needs it and keeps it. Losses need four numbers of a run,
 which are worked out here without the rest of the metrics: those would take longer than the run.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
@@ -18,9 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import BerthlineError, SimulationError
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
+from berthline.evaluate.job_table import (
+    bounded_slowdowns,
+    completion_times,
+    job_table,
+    makespan,
+)
 from berthline.evaluate.worker import command, receive, send
 from berthline.learn.search_goal import Outcome
+from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ def outcome_of(
 ) -> Outcome | BerthlineError:
     """Run a scheduler on a window, and return what it did or what was wrong."""
     try:
-        log = simulate(workload, cluster, scheduler, knowledge=knowledge).log
+        log = simulate(workload, cluster, _parsed(scheduler), knowledge=knowledge).log
     except BerthlineError as error:
         return error
     table = job_table(log, workload)
@@ -47,7 +54,18 @@ def outcome_of(
     if not jct.size:
         return SimulationError("all jobs of a window were rejected", where=workload.name)
     slowdown = bounded_slowdowns(table, workload)
-    return Outcome(float(jct.mean()), float(np.quantile(jct, 0.99)), float(slowdown.mean()))
+    return Outcome(
+        mean_jct=float(jct.mean()),
+        p99_jct=float(np.quantile(jct, 0.99)),
+        mean_bounded_slowdown=float(slowdown.mean()),
+        makespan=makespan(table),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(scheduler: str) -> Scheduler:
+    """Return a scheduler; reading a long formula takes as long as a short window."""
+    return Scheduler.parse(scheduler)
 
 
 class SearchWorkers:

@@ -21,6 +21,7 @@ from berthline.learn.layout import Layout
 from berthline.learn.networks import Network, NetworkConfig
 from berthline.learn.run_files import RunFiles
 from berthline.learn.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
+from berthline.policies.learned import checkpoint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,9 +314,7 @@ def _policy_tensors(path: Path, layout: Layout) -> dict[str, Any]:
     Raises:
         ConfigError: there is none, or it was trained on other observations.
     """
-    found = path if (path / "checkpoint.json").is_file() else None
-    for kind in ("best", "last"):
-        found = found or checkpoint.find(path / "checkpoints", kind)
+    found = checkpoint_of(path)
     if found is None:
         raise ConfigError("no checkpoint to begin from", where=str(path))
     loaded = checkpoint.load(found)

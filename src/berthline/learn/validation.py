@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from berthline.env.plan import Plan
     from berthline.learn.networks import Network
     from berthline.model.workload import Workload
 
@@ -44,7 +45,10 @@ HEURISTICS = (
 BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "lcfs+skip")
 """Those that need no run times."""
 
-METRICS = ("mean_jct", "mean_wait", "mean_bounded_slowdown", "utilization", "makespan")
+LANES = ("express-lane:T=3600:r=0.1", "express-lane:T=3600:r=0.2")
+"""Gates that an agent in the seat of the gate is measured against, with the base scheduler."""
+
+METRICS = ("mean_jct", "p99_jct", "mean_wait", "mean_bounded_slowdown", "utilization", "makespan")
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,23 +140,28 @@ class Validation:
         return [envs.workload(env) for env in range(self.episodes)]
 
     def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
-        """Return the scores of schedulers on the same episodes, with the same knowledge."""
+        """Return the scores of schedulers on the same episodes, with the same knowledge.
+
+        Those that name no placement have that of the environment.
+        """
         from berthline.sim.simulate import simulate
 
         plan = self._environments().plan
-        if schedulers is None:
-            known = plan.options.knowledge != "none"
-            schedulers = HEURISTICS if known else BLIND_HEURISTICS
+        schedulers = schedulers or _rivals(plan)
         workloads = self.workloads()
         found = []
         for scheduler in schedulers:
             metrics: dict[str, list[float]] = {metric: [] for metric in METRICS}
             for workload in workloads:
                 run = simulate(
-                    workload, plan.cluster, scheduler, knowledge=plan.options.knowledge
+                    workload,
+                    plan.cluster,
+                    _placed(scheduler, plan.options.placement),
+                    knowledge=plan.options.knowledge,
                 ).metrics()
                 values = (
                     run.jct.mean,
+                    run.jct.p99,
                     run.wait.mean,
                     run.bounded_slowdown.mean,
                     run.utilization.gpu,
@@ -162,3 +171,20 @@ class Validation:
                     metrics[metric].append(value)
             found.append(Scores(name=scheduler, episode_return=[], metrics=metrics))
         return found
+
+
+def _rivals(plan: Plan) -> list[str]:
+    """Return who policies are measured against."""
+    if plan.options.knowledge == "none":
+        return list(BLIND_HEURISTICS)
+    rivals = list(HEURISTICS)
+    if plan.seat == "gate" and not plan.options.gate:
+        base = str(plan.scheduler)
+        rivals += [base, *(f"{base}?{lane}" for lane in LANES)]
+    return rivals
+
+
+def _placed(scheduler: str, placement: str) -> str:
+    """Return a scheduler with a placement, unless it has one."""
+    rule, mark, gate = scheduler.partition("?")
+    return scheduler if "@" in rule else f"{rule}@{placement}{mark}{gate}"

@@ -8,7 +8,8 @@ Every seat but the discipline takes a name or a formula in brackets; options fol
     las+skip!las:q1=3600:q2=36000
     fcfs+skip![log2(attained + 60)]:margin=1:every=60
 
-A learned policy is a scheduler too, written as a path: see `policies/learned.py`.
+A learned policy is a scheduler too, written as a path: see `policies/learned.py`. So is a shipped
+one, written as its name: see `policies/shipped_policies.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from berthline.policies.rules import (
     ROUND_SECONDS,
     SAVES_FIRST,
 )
+from berthline.policies.shipped_policies import card_of, shipped_names
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -138,6 +140,11 @@ class Scheduler:
         learned = Learned.find(text)
         if learned is not None:
             return cls._of_learned(learned, has_more=order is not None or gate is not None)
+        if text.strip() in shipped_names():
+            card = card_of(text.strip())
+            found = cls.parse(card.scheduler, order=order, gate=gate)
+            is_changed = order is not None or gate is not None
+            return found if is_changed else dataclasses.replace(found, name=card.name)
         match = _SCHEDULER.fullmatch(text.strip())
         if match is None:
             raise PolicyError(f"cannot read scheduler {text!r}", expected=FORM)

@@ -142,12 +142,12 @@ def _size_name(size: pl.Expr) -> pl.Expr:
     return size.replace_strict(dict(enumerate(SIZES)), return_dtype=pl.String)
 
 
-def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+def draw(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> Any:
     """Return the figure: mean JCT of the groups, and the change to the baseline as a table."""
-    return in_style(lambda: _draw(frame, lineup))
+    return in_style(lambda: _draw(frame, lineup, groups_are))
 
 
-def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+def _draw(frame: pl.DataFrame, lineup: Lineup, groups_are: str) -> Any:
     groups = _in_order(frame["group"].to_list())
     others = len(lineup.schedulers) > 1
     rows = len(lineup.schedulers) - 1
@@ -159,6 +159,8 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     _draw_means(panels[0], frame, lineup, groups)
     if others:
         _draw_gaps(panels[1], frame, lineup, groups)
+    for axes in panels:
+        axes.set_xlabel(groups_are)
     legend_below(figure, lineup, markers=True)
     return figure
 
@@ -212,7 +214,7 @@ def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[
     axes.set_title("Mean JCT above the best of each column, %", fontsize=9.5)
 
 
-def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
+def interactive(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> dict[str, Any]:
     """Return the figure for plotly: mean JCT of the groups."""
     groups = _in_order(frame["group"].to_list())
     traces = [
@@ -229,12 +231,13 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     return {
         "data": traces,
         "layout": twin_layout(
+            xaxis={"title": {"text": groups_are}},
             yaxis={
                 "type": "log",
                 "title": {"text": "mean JCT"},
                 "tickvals": [at for at, _ in DURATIONS],
                 "ticktext": [text for _, text in DURATIONS],
-            }
+            },
         ),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from berthline.report import (
@@ -93,29 +94,29 @@ KINDS: dict[str, Kind] = {
         "GPUs a job asks for. On the right how far every scheduler is from the best for such jobs: "
         "where it loses.",
         by_group.size_data,
-        by_group.draw,
-        by_group.interactive,
+        partial(by_group.draw, groups_are="GPUs per job"),
+        partial(by_group.interactive, groups_are="GPUs per job"),
     ),
     "priorities": Kind(
         "JCT by priority",
         "As above, for jobs of one priority.",
         by_group.priority_data,
-        by_group.draw,
-        by_group.interactive,
+        partial(by_group.draw, groups_are="priority"),
+        partial(by_group.interactive, groups_are="priority"),
     ),
     "users": Kind(
         "JCT by user",
         "The users with the most jobs.",
         by_group.user_data,
-        by_group.draw,
-        by_group.interactive,
+        partial(by_group.draw, groups_are="user"),
+        partial(by_group.interactive, groups_are="user"),
     ),
     "pools": Kind(
         "JCT by pool",
         "Jobs by the pool they are bound to.",
         by_group.pool_data,
-        by_group.draw,
-        by_group.interactive,
+        partial(by_group.draw, groups_are="pool"),
+        partial(by_group.interactive, groups_are="pool"),
     ),
     "fairness": Kind(
         "Fairness between users",

@@ -11,11 +11,13 @@ import base64
 import gzip
 import html
 import json
+import math
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.report import losses, verdict
 from berthline.report.kinds import KINDS, Drawn
 from berthline.report.page_tables import (
@@ -99,9 +101,14 @@ def _about(run: RunResults) -> str:
     jobs = cell.get("window_jobs") or [0]
     few, many = min(jobs), max(jobs)
     count = f"{many:,}" if few == many else f"{few:,} to {many:,}"
+    measured = ""
+    if cell.get("measure"):
+        begin, stop = cell["measure"]
+        window = MeasurementWindow(begin, math.inf if stop is None else stop)
+        measured = f" Counted: {window.in_words()}; figures of single jobs show all of them."
     return html.escape(
         f"{len(run.schedulers)} schedulers, {run.windows} windows of {count} jobs; known of run "
-        f"times: {cell['knowledge']}; seed {cell['seed']}. "
+        f"times: {cell['knowledge']}; seed {cell['seed']}.{measured} "
         f"Berthline {run.meta.get('berthline', '')}, "
         f"{str(run.meta.get('written', ''))[:16].replace('T', ' ')}."
     )

@@ -21,16 +21,23 @@ _NATIVE_PLACEMENT = {"first-available": "first-fit", "milp": "best-fit"}
 """What stands behind a placement in the core, where the name is another."""
 
 
-def run(inputs: Inputs, progress: Callable[[int], None] | None = None) -> Schedule:
+def run(
+    inputs: Inputs,
+    progress: Callable[[int], None] | None = None,
+    decision_seconds: list[float] | None = None,
+) -> Schedule:
     """Simulate the inputs and return the log.
 
     Args:
         inputs: the run.
         progress: called now and then with the number of jobs that have arrived.
+        decision_seconds: how long each decision took is appended here.
     """
-    arrays = _native.run(run_arguments(inputs), progress)
+    arrays = _native.run(run_arguments(inputs), progress, decision_seconds is not None)
     if arrays.pop("is_endless"):
         raise endless_preemption(inputs)
+    if decision_seconds is not None:
+        decision_seconds.extend(arrays.pop("decision_seconds").tolist())
     return Schedule(**arrays, horizon=inputs.horizon)
 
 

@@ -48,6 +48,7 @@ class SeatRules:
     every_seconds: float = 0.0
     protect_head: bool = True
     max_holds: int = 0
+    hold_seconds: float = 0.0
     recheck: float = 0.0
     min_run: float = 0.0
     max_restarts: float = math.inf

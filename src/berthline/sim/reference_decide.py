@@ -37,6 +37,8 @@ def gate_is_open(sim: Simulation, job: int) -> bool:
     """A closed gate takes the job out of this decision; on idle nodes it is always open."""
     if job in sim.held:
         return False
+    if sim.now < sim.held_until.get(job, 0.0):
+        return pool_is_idle(sim, job)
     if sim.scheduler.gate is None:
         return True
     return pool_is_idle(sim, job) or sim.value(sim.scheduler.gate, job) >= 0

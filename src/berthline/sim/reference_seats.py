@@ -310,8 +310,9 @@ class Backfill(Seat):
 class Gate(Seat):
     """Whether the job starts that the base scheduler starts next (1), or is held (0).
 
-    A held job is out of this decision point, like one whose gate is closed. A job that has been
-    held often enough, or whose pool is idle, starts without a question.
+    A held job is out of this decision point, and of those in the next `hold_seconds`, like one
+    whose gate is closed. A job that has been held often enough, or whose pool is idle, starts
+    without a question.
     """
 
     def __init__(self, sim: AgentSimulation) -> None:
@@ -334,6 +335,7 @@ class Gate(Seat):
                 else:
                     self.holds[job] += 1
                     sim.held.add(job)
+                    sim.held_until[job] = sim.now + sim.rules.hold_seconds
                     if sim.rules.recheck > 0:
                         sim.wake = sim.now + sim.rules.recheck
 

@@ -141,6 +141,7 @@ class State:
         self.idle_since = [0.0] * cluster.num_nodes
         self.queue: list[int] = []  # waiting jobs, by id
         self.held: set[int] = set()  # waiting jobs that are out of this decision
+        self.held_until: dict[int, float] = {}  # of the next ones too, until then
         self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they come back
         self.running: dict[int, Running] = {}
         self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes

@@ -37,7 +37,7 @@ class Result:
     seed: int
     wall_seconds: float
     decision_seconds: list[float] | None = None
-    """Of every decision; only the reference simulator times them."""
+    """Of every decision, if they were timed."""
 
     def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
         """Return the metrics of the log (computed once), or of a part of it.
@@ -111,6 +111,7 @@ def simulate(
     horizon: float | None = None,
     conditions: Mapping[str, float] | None = None,
     simulator: Literal["native", "reference"] | str = "native",
+    time_decisions: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
     """Simulate the workload and return its schedule log.
@@ -125,6 +126,8 @@ def simulate(
         horizon: stop at this time; None = run until every job has finished.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
+        time_decisions: take the time of every decision, for `Result.decision_latency`. A clock is
+            read twice at each, which takes longer than many decisions of the native simulator.
         progress: called now and then with the number of jobs that have arrived.
 
     Raises:
@@ -140,7 +143,7 @@ def simulate(
     if isinstance(scheduler, str):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
-    decision_seconds: list[float] | None = None
+    decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
         from berthline.learn.policy import run_policy
 
@@ -149,6 +152,13 @@ def simulate(
                 "a learned policy runs in the native simulator, to the end of all jobs",
                 where=str(scheduler),
                 expected="no other simulator, and no horizon",
+            )
+        if time_decisions:
+            raise ConfigError(
+                "the decisions of a learned policy are not timed within a run",
+                where=str(scheduler),
+                expected="a scheduler made of rules",
+                hint="berthline bench nets times what networks take to decide",
             )
         log = run_policy(scheduler.learned, workload, cluster, knowledge=knowledge, seed=seed)
         if progress is not None:
@@ -166,11 +176,10 @@ def simulate(
     if simulator == "native":
         from berthline.sim.native import run
 
-        log = run(inputs, progress)
+        log = run(inputs, progress, decision_seconds)
     else:
         from berthline.sim.reference import run as run_reference
 
-        decision_seconds = []
         log = run_reference(inputs, progress, decision_seconds)
     return Result(
         log=log,

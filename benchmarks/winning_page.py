@@ -1,0 +1,197 @@
+"""The computed parts of docs/results/winning-policy.md, from the rows of its CSV file."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from benchmarks.paired_windows import Row
+
+    Picked = Callable[[Callable[..., list[Row]]], list[Row]]
+    """Returns some of the rows that another function selects."""
+
+SLOWDOWN, JCT, P99, MAKESPAN = "mean_bounded_slowdown", "mean_jct", "p99_jct", "makespan"
+GROUPS = ("exact", "exact, one run", "history", "estimates", "none")
+"""What is known, which the tables are about."""
+
+
+def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the computed parts of the page, by name."""
+    found = {"goals": goals(rows), "losses": losses(rows)}
+    for group in GROUPS:
+        found[group] = table(rows, group)
+    found["schedulers"] = schedulers(rows)
+    return found
+
+
+def goals(rows: Sequence[Row]) -> list[str]:
+    """Return what was wanted, and what the chosen policies and all seeds together reached."""
+    lines = [
+        "| wanted | chosen on VAL | | mean of all seeds | |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+
+    def add(wanted: str, metrics: Sequence[str], limits: Sequence[float], picked: Picked) -> None:
+        cells = []
+        for found in (picked(_chosen), picked(_seeds)):
+            values = [_mean(found, metric) for metric in metrics]
+            is_reached = all(value <= limit for value, limit in zip(values, limits, strict=True))
+            text = ", ".join(f"{value:.3f}" for value in values)
+            cells += [text, "yes" if is_reached else "**no**"]
+        lines.append(f"| {wanted} | {' | '.join(cells)} |")
+
+    def of(known: str, role: str, *logs: str) -> Picked:
+        return lambda select: [
+            row
+            for row in select(rows, role)
+            if _known(row) == known and (not logs or row["setting"].startswith(logs))
+        ]
+
+    present = {_known(row) for row in rows}
+    if "exact" in present:
+        count = len({row["setting"] for row in rows if _known(row) == "exact"})
+        add(
+            f"exact, windows, geometric mean over {count} logs: slowdown 0.70, mean JCT 1.00",
+            (SLOWDOWN, JCT),
+            (0.70, 1.00),
+            of("exact", "slowdown"),
+        )
+        add(
+            "the same against the express lane: slowdown 0.95 at no higher mean JCT",
+            (SLOWDOWN, JCT),
+            (0.95, 1.00),
+            of("exact", "lane"),
+        )
+    if "exact, one run" in present:
+        add(
+            "Venus, one run: slowdown 0.70, mean JCT 1.02, p99 1.10",
+            (SLOWDOWN, JCT, P99),
+            (0.70, 1.02, 1.10),
+            of("exact, one run", "slowdown"),
+        )
+        add(
+            "the same against the heuristic with the lowest mean JCT",
+            (SLOWDOWN, JCT, P99),
+            (0.70, 1.02, 1.10),
+            of("exact, one run", "jct"),
+        )
+        add(
+            "the same against the express lane: slowdown 0.95 at no higher mean JCT",
+            (SLOWDOWN, JCT),
+            (0.95, 1.00),
+            of("exact, one run", "lane"),
+        )
+    for log in ("CTC", "Philly"):
+        if "history" in present:
+            found = of("history", "slowdown", log)
+            add(f"{log}, history alone: slowdown 0.85", (SLOWDOWN,), (0.85,), found)
+    if "estimates" in present:
+        lines.append(_no_loss(rows))
+    if "none" in present:
+        worst = max(_chosen(rows, "slowdown"), key=_blind_slowdown)
+        log = worst["setting"].partition(",")[0]
+        add(
+            f"nothing known: slowdown within 3 % on every log; the worst is {log}",
+            (SLOWDOWN,),
+            (1.03,),
+            of("none", "slowdown", log),
+        )
+    return lines
+
+
+def _no_loss(rows: Sequence[Row]) -> str:
+    cells = []
+    for select in (_chosen, _seeds):
+        known = [row for row in select(rows, "slowdown") if _known(row) == "estimates"]
+        worse = {r["setting"].partition(",")[0] for r in known if _value(r, SLOWDOWN, "low") > 1}
+        cells += [f"worse on {', '.join(sorted(worse))}" if worse else "worse on none"]
+        cells += ["**no**" if worse else "yes"]
+    return f"| estimates: slowdown on no log worse beyond chance | {' | '.join(cells)} |"
+
+
+def _blind_slowdown(row: Row) -> float:
+    return _value(row, SLOWDOWN) if _known(row) == "none" else 0.0
+
+
+def losses(rows: Sequence[Row]) -> list[str]:
+    """Return where the chosen policy is worse than a rival beyond chance."""
+    lines = []
+    for row in _chosen(rows, "slowdown", "jct", "lane"):
+        for metric, name in ((SLOWDOWN, "slowdown"), (JCT, "mean JCT"), (P99, "p99 JCT")):
+            if row[f"{metric}_low"] and _value(row, metric, "low") > 1.0:
+                lines.append(
+                    f"- {row['setting']}: {name} {_interval(row, metric)} against {_rival(row)}"
+                    f" (slowdown {_interval(row, SLOWDOWN)})"
+                )
+    return lines or ["None beyond chance."]
+
+
+def table(rows: Sequence[Row], group: str) -> list[str]:
+    """Return the table of the settings with the same knowledge."""
+    lines = [
+        "| log | against | slowdown | mean JCT | p99 JCT | makespan"
+        " | slowdown of all seeds | `holdback` as shipped |",
+        "| --- | --- |" + " ---: |" * 6,
+    ]
+    for row in _chosen(rows, "slowdown", "jct", "lane"):
+        if _known(row) != group:
+            continue
+        same = [
+            other
+            for other in rows
+            if (other["setting"], other["role"]) == (row["setting"], row["role"])
+        ]
+        seeds = [other for other in same if other["policy"].startswith("seed")]
+        values = [_value(other, SLOWDOWN) for other in seeds]
+        spread = f"{_mean(seeds, SLOWDOWN):.2f} ({min(values):.2f} to {max(values):.2f})"
+        as_is = [other for other in same if other["policy"] == "holdback"]
+        shipped = (
+            f"{_value(as_is[0], SLOWDOWN):.2f}, JCT {_value(as_is[0], JCT):.2f}" if as_is else "-"
+        )
+        cells = [_interval(row, metric) for metric in (SLOWDOWN, JCT, P99)]
+        name = row["setting"].partition(",")[0]
+        lines.append(
+            f"| {name}, {row['windows']} | {_rival(row)} | {' | '.join(cells)}"
+            f" | {_value(row, MAKESPAN):.2f} | {spread} | {shipped} |"
+        )
+    return lines
+
+
+def schedulers(rows: Iterable[Row]) -> list[str]:
+    """Return the chosen policies."""
+    return [f"- {row['setting']}: `{row['scheduler']}`" for row in _chosen(list(rows), "slowdown")]
+
+
+def _chosen(rows: Sequence[Row], *roles: str) -> list[Row]:
+    return [row for row in rows if row["policy"] == "chosen" and row["role"] in roles]
+
+
+def _seeds(rows: Sequence[Row], *roles: str) -> list[Row]:
+    return [row for row in rows if row["policy"].startswith("seed") and row["role"] in roles]
+
+
+def _known(row: Row) -> str:
+    return row["setting"].partition(", ")[2]
+
+
+def _rival(row: Row) -> str:
+    role = {"slowdown": "lowest slowdown", "jct": "lowest mean JCT", "lane": "express lane"}
+    return f"`{row['rival']}` ({role[row['role']]})"
+
+
+def _value(row: Row, metric: str, end: str = "ratio") -> float:
+    return float(row[f"{metric}_{end}"])
+
+
+def _interval(row: Row, metric: str) -> str:
+    ends = [f"{_value(row, metric, end):.2f}" for end in ("low", "high")]
+    return f"{_value(row, metric):.2f} [{', '.join(ends)}]"
+
+
+def _mean(rows: Sequence[Row], metric: str) -> float:
+    return math.exp(float(np.mean([math.log(_value(row, metric)) for row in rows])))

@@ -1,0 +1,57 @@
+"""What is trained on, and how, unless something else is asked for; by seat.
+
+Most seats have the common workload at a load of 1.1, where jobs wait and there is something to
+decide, and decisions are paid for at once: with no preemption and GPUs of one speed, waits add up
+to JCTs but for what nobody can change.
+
+The gate is another matter. Behind a well-ordered queue the common workload has next to nothing to
+hold jobs back for; jobs like Lublin and Feitelson's, many of them very short, have. A job that is
+held is left alone for a while, because a single answer would otherwise change so little that its
+worth is lost in the noise; what idle GPUs cost shows late, so rewards fade slowly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_OPTIONS: dict[str, Any] = {"load": 1.1, "reward": "mean-wait-hours"}
+
+_GATE_OPTIONS: dict[str, Any] = {
+    "workload": "lublin",
+    "load": 1.0,
+    "order": "sqrt-area",
+    "features": "gate",
+    "window": 1,
+    "hold_seconds": 1800.0,
+    "max_holds": 8,
+    "reward": "wait-and-slowdown",
+}
+
+_NEED_RUN_TIMES = ("order", "features")
+
+_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("ppo", "gate"): {
+        "minibatches": 32,
+        "learning_rate": 3e-3,
+        "horizon": 43_200.0,
+        "trace_horizon": 3_600.0,
+        "no_op": -1.0,
+        "entropy": 0.03,
+        "entropy_schedule": "constant",
+    }
+}
+
+
+def default_options(seat: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a seat's environments: those given, and what is not given."""
+    options = {**(_GATE_OPTIONS if seat == "gate" else _OPTIONS)}
+    if "workload" in given:
+        del options["load"]  # a trace is taken as it is
+    if given.get("knowledge") == "none":
+        options = {key: value for key, value in options.items() if key not in _NEED_RUN_TIMES}
+    return options | given
+
+
+def default_settings(algorithm: str, seat: str) -> dict[str, Any]:
+    """Return the settings of an algorithm that a seat has other defaults for."""
+    return dict(_SETTINGS.get((algorithm, seat), {}))

@@ -1,0 +1,110 @@
+"""Shipped policies: schedulers that were tuned on the simulator, each with a card about itself.
+
+A card is a file `shipped/NAME.json`. Its name may stand wherever a scheduler does; what runs is the
+scheduler in plain text that the card has, natively and without a network. What a name means never
+changes: a better one gets another name.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import msgspec
+
+from berthline.errors import PolicyError
+
+FOLDER = Path(__file__).parent / "shipped"
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a policy did to one metric on windows that chose nothing, against one rival.
+
+    Attributes:
+        ratio: to the rival's value; below 1 is better.
+        low: lower end of the 95 % interval.
+        high: upper end.
+    """
+
+    ratio: float
+    low: float
+    high: float
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a policy did on one workload against one rival.
+
+    Attributes:
+        workload: the jobs, the cluster and the load.
+        windows: how many were measured; paired.
+        rival: the scheduler it is compared with.
+        role: how the rival was chosen.
+        slowdown: mean bounded slowdown.
+        jct: mean JCT.
+        p99: 99th percentile of JCT.
+        makespan: when the last job of a window ended.
+    """
+
+    workload: str
+    windows: int
+    rival: str
+    role: str
+    slowdown: Gain
+    jct: Gain
+    p99: Gain
+    makespan: Gain
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether slowdown or mean JCT is worse beyond chance."""
+        return self.slowdown.low > 1.0 or self.jct.low > 1.0
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A shipped policy.
+
+    Attributes:
+        name: what it is called by.
+        meaning: what it does, in a sentence.
+        scheduler: what runs.
+        parameters: the numbers in it that were tuned, by their names in the search space.
+        knowledge: what it was taught to know of run times.
+        trained_on: the jobs, the cluster and the loads.
+        training: how it was found: strategy, goal, candidates, windows, seeds and which was kept.
+        curve: of the kept seed, loss on VAL after so many candidates.
+        command: what trains it again.
+        measured: what it did on windows that chose nothing; losses among them.
+        loses: where it should not be used.
+    """
+
+    name: str
+    meaning: str
+    scheduler: str
+    parameters: dict[str, float]
+    knowledge: str
+    trained_on: str
+    training: dict[str, int | float | str | list[int]]
+    curve: list[tuple[int, float]]
+    command: str
+    measured: list[Measured]
+    loses: list[str]
+
+
+@functools.cache
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the shipped policies."""
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.json")))
+
+
+@functools.cache
+def card_of(name: str) -> Card:
+    """Return the card of a shipped policy.
+
+    Raises:
+        PolicyError: the card cannot be read.
+    """
+    file = FOLDER / f"{name}.json"
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Card)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise PolicyError(f"cannot read the card of a policy: {error}", where=str(file)) from None
