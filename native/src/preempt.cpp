@@ -156,19 +156,23 @@ bool Simulation::forget_rank(int32_t job) {
 void Simulation::drop_smaller(double than) {
   if (than == larger_than_) return;
   larger_than_ = than;
-  size_t kept = 0;
-  size_t kept_sorted = 0;
-  for (size_t i = 0; i < larger_.size(); ++i) {
-    if (!(larger_[i].index.key() > than)) {
-      for_each_share(larger_[i].position,
-                     [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
-      continue;
-    }
-    larger_[kept++] = larger_[i];
-    kept_sorted += i < larger_sorted_;
+  const auto is_smaller = [&](const Larger& other) {
+    if (other.index.key() > than) return false;
+    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
+    return true;
+  };
+  // Of those that are sorted, the last go.
+  if (larger_sorted_ == larger_.size()) {
+    while (!larger_.empty() && is_smaller(larger_.back())) larger_.pop_back();
+    larger_sorted_ = larger_.size();
+    return;
   }
-  larger_.resize(kept);
-  larger_sorted_ = kept_sorted;
+  const auto sorted_end = larger_.begin() + static_cast<ptrdiff_t>(larger_sorted_);
+  larger_sorted_ =
+      std::partition_point(larger_.begin(), sorted_end,
+                           [&](const Larger& other) { return other.index.key() > than; }) -
+      larger_.begin();
+  std::erase_if(larger_, is_smaller);
 }
 
 // The i-th of `larger_`, the largest first. Few are asked for, so they are sorted bit by bit.

@@ -221,9 +221,14 @@ SteadyValue SteadyFormula::evaluate(LineSource& source, int32_t job, double now)
     }
   }
   for (const Step& step : steps_) {
-    const auto& [a, b, c] = step.argument;
-    values_[step.value] =
-        combine(step.operation, step.count, values_[a], values_[b], values_[c], now);
+    const Line& a = values_[step.argument[0]];
+    const Line& b = values_[step.argument[1]];
+    Line& out = values_[step.value];
+    if (step.count == 2 && a.is_steady && b.is_steady) {  // most are
+      out = steady(apply_to_one(step.operation, a.value, b.value, 0), std::min(a.until, b.until));
+    } else {
+      out = combine(step.operation, step.count, a, b, values_[step.argument[2]], now);
+    }
   }
   const Line& last = values_.back();
   return {last.value, last.is_steady ? last.until : now};
