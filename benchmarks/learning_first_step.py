@@ -23,7 +23,7 @@ RUNS = {
     "d3qn": "d3qn --steps 40000 --validate-every 10000 --seeds 3",
     "sac": "sac --steps 40000 --validate-every 10000 --seeds 4",
     "meta-dqn": "meta-dqn --env Meta --steps 20000 --validate-every 5000 --seeds 3",
-    "ppo-gate": "ppo --env Gate --steps 400000 --validate-every 80000 --seeds 3",
+    "ppo-gate": "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 3",
 }
 """What is trained: words of `berthline train`."""
 FIGURES = {

@@ -16,6 +16,9 @@ from typing import Any
 
 _OPTIONS: dict[str, Any] = {"load": 1.1, "reward": "mean-wait-hours"}
 
+# A choice that only rules until the next event would be worth too little to be noticed.
+_META_OPTIONS: dict[str, Any] = {**_OPTIONS, "every_seconds": 1800.0}
+
 _GATE_OPTIONS: dict[str, Any] = {
     "workload": "lublin",
     "load": 1.0,
@@ -35,7 +38,7 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
         "learning_rate": 3e-3,
         "horizon": 43_200.0,
         "trace_horizon": 3_600.0,
-        "no_op": -0.5,
+        "no_op": -1.0,
         "entropy": 0.03,
         "entropy_schedule": "constant",
     }
@@ -44,7 +47,7 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
 
 def default_options(seat: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a seat's environments: those given, and what is not given."""
-    options = {**(_GATE_OPTIONS if seat == "gate" else _OPTIONS)}
+    options = dict({"gate": _GATE_OPTIONS, "meta": _META_OPTIONS}.get(seat, _OPTIONS))
     if "workload" in given:
         del options["load"]  # a trace is taken as it is
     if given.get("knowledge") == "none":

@@ -82,7 +82,9 @@ class Critic(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.body = network.body
-        self.head = mlp((network.width, network.width, 1), last_gain=0.1)
+        # A flat network has seen all numbers together by then; rows meet only in the summary.
+        hidden = () if network.config.kind == "mlp" else (network.width,)
+        self.head = mlp((network.width, *hidden, 1), last_gain=0.1)
 
     def forward(self, observed: Tensor | Packed) -> Tensor:
         """Return (batch,)."""
