@@ -117,12 +117,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         infos = self._mask_info()
         infos["reward_terms"] = envs.terms.copy()
         infos["_reward_terms"] = self._everybody
-        if envs.illegal.any():
+        if np.count_nonzero(envs.illegal):  # any() takes ten times as long
             infos["illegal"] = envs.illegal.copy()
             infos["_illegal"] = infos["illegal"]
         terminated, truncated = envs.terminated.copy(), envs.truncated.copy()
         ended = terminated | truncated
-        if ended.any():
+        if np.count_nonzero(ended):
             self._add_ended(infos, ended)
         return self._observations(), envs.reward.copy(), terminated, truncated, infos
 

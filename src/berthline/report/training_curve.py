@@ -160,9 +160,10 @@ def _draw(frame: pl.DataFrame) -> Any:
             ends.append((float(mine["mean"][-1]), names[curve], look.colour))
     axes.set_xlabel(frame["x_name"][0])
     axes.set_title(frame["y_name"][0])
-    seeds = max(frame["seeds"].to_list())
-    if seeds > 1:
-        axes.set_title(f"mean of {seeds} seeds; band: all of them", loc="right", fontsize=8.5)
+    seeds = [max(_of(frame, curve)["seeds"].to_list()) for curve in looks]
+    if max(seeds) > 1:
+        number = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else max(seeds)
+        axes.set_title(f"mean of {number} seeds; band: all of them", loc="right", fontsize=8.5)
     axes.margins(x=0)
     _label_ends(axes, ends)
     return figure
