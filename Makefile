@@ -30,6 +30,8 @@ NATIVE_FILES := $(shell find native -name CMakeLists.txt -o -name '*.cpp' -o -na
 CXX_FILES = $(filter-out %/CMakeLists.txt,$(NATIVE_FILES))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Most modules of the dependencies are never imported; Python compiles the others when they are.
+export PIP_NO_COMPILE := 1
 PIP_INSTALL := $(BIN)/python -m pip install --quiet
 # $(call requirements,KEYS): the requirement list at project.KEYS of pyproject.toml, one per line.
 requirements = $(BIN)/python -c "import tomllib; \
@@ -43,8 +45,8 @@ help: ## List the targets
 	@echo "Berthline: make TARGET"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Two jobs: what draws figures is installed while the native core compiles.
-demo: $(STAMPS)/core ## Set up if needed, then compare schedulers and tune one; ends with a report
+# Two jobs: what the package needs is installed while the native core compiles.
+demo: $(STAMPS)/tools ## Set up if needed, then compare schedulers and tune one; ends with a report
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,--jobs=2) \
 	  $(STAMPS)/package $(STAMPS)/report
 	@$(BIN)/berthline demo $(DEMO_ARGS)
@@ -58,7 +60,7 @@ demo-train: $(STAMPS)/package $(STAMPS)/report $(STAMPS)/train ## Install torch 
 venv: $(STAMPS)/package $(STAMPS)/dev ## Set up .venv for development: package, native core, dev tools
 	@echo "$(VENV) is ready: $(BIN)/berthline, $(BIN)/pytest"
 
-build: $(STAMPS)/package ## Rebuild the native core if its sources changed
+build: $(STAMPS)/package $(STAMPS)/core ## Rebuild the native core if its sources changed
 	@echo "the native core is up to date"
 
 test: $(STAMPS)/package $(STAMPS)/dev ## Set up if needed, then run the tests (slow ones and benchmarks left out)
@@ -94,7 +96,7 @@ results: $(STAMPS)/package $(STAMPS)/report ## Recompute docs/results; RESULTS=p
 	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done
 
 .PHONY: docs
-docs: $(STAMPS)/package ## Rewrite the generated parts of the documentation
+docs: $(STAMPS)/package $(STAMPS)/core ## Rewrite the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
 
 golden: $(STAMPS)/package $(STAMPS)/dev ## Regenerate the committed results under tests/golden
@@ -143,10 +145,15 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/core: $(STAMPS)/venv pyproject.toml constraints.txt
+$(STAMPS)/tools: $(STAMPS)/venv constraints.txt
+	@echo "==> installing build tools"
+	@$(PIP_INSTALL) -c constraints.txt $(BUILD_TOOLS)
+	@touch $@
+
+$(STAMPS)/core: $(STAMPS)/tools pyproject.toml
 	@echo "==> installing dependencies"
 	@$(call requirements,['dependencies']) > $(STAMPS)/core.txt
-	@$(PIP_INSTALL) -c constraints.txt $(BUILD_TOOLS) -r $(STAMPS)/core.txt
+	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/core.txt
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/core
@@ -170,7 +177,7 @@ $(STAMPS)/train: $(STAMPS)/core
 	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/train.txt
 	@touch $@
 
-$(STAMPS)/package: $(STAMPS)/core $(NATIVE_FILES)
+$(STAMPS)/package: $(STAMPS)/tools pyproject.toml $(NATIVE_FILES)
 	@echo "==> building the native core"
 	@$(PIP_INSTALL) --no-build-isolation --no-deps --editable .
 	@touch $@
