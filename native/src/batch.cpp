@@ -33,7 +33,6 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
     : same_step_(same_step),
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
-      lacking_(num_envs, 1),
       num_lacking_(num_envs) {
   // The caller's own thread takes the first part.
   num_parts_ = std::max<size_t>(std::min(num_threads, num_envs), 1);
@@ -216,9 +215,8 @@ void Batch::begin_stuck() {
 void Batch::count_lacking() {
   num_lacking_ = num_stuck_ = 0;
   for (size_t i = 0; i < num_envs(); ++i) {
-    lacking_[i] = !has_next_[i];
-    num_lacking_ += lacking_[i];
-    num_stuck_ += lacking_[i] && states_[i] == State::kOver;
+    num_lacking_ += !has_next_[i];
+    num_stuck_ += !has_next_[i] && states_[i] == State::kOver;
   }
 }
 

@@ -59,12 +59,11 @@ class Batch {
   // The episode that an environment is to begin next; it is exchanged for one that is over.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
   void set_supplied(size_t env) {
+    num_lacking_ -= has_next_[env] == 0;
     has_next_[env] = 1;
-    num_lacking_ -= lacking_[env];
-    lacking_[env] = 0;
   }
+  bool has_next(size_t env) const { return has_next_[env] != 0; }
   // Environments without a next episode, and those of them that wait for it.
-  const std::vector<uint8_t>& lacking() const { return lacking_; }
   size_t num_lacking() const { return num_lacking_; }
   size_t num_stuck() const { return num_stuck_; }
 
@@ -108,7 +107,6 @@ class Batch {
   bool has_settled_ = false;
   std::vector<uint8_t> has_next_;
   std::vector<State> states_;
-  std::vector<uint8_t> lacking_;
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 

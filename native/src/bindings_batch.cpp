@@ -91,7 +91,7 @@ RewardRules read_rewards(const Entries& entries) {
   return rules;
 }
 
-// Copies a row of a table into a column; a table of one row is the same for everybody.
+// Copies the rows of a table into a column of episodes; a single row is the same for all of them.
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
                std::vector<T> Episode::* column) {
@@ -199,7 +199,7 @@ class PyBatch {
   std::vector<int64_t> lacking() const {
     std::vector<int64_t> envs;
     for (size_t i = 0; i < batch_->num_envs(); ++i) {
-      if (batch_->lacking()[i]) envs.push_back(static_cast<int64_t>(i));
+      if (!batch_->has_next(i)) envs.push_back(static_cast<int64_t>(i));
     }
     return envs;
   }

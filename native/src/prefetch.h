@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace berthline {
 
@@ -13,6 +14,12 @@ inline void prefetch(const void* address) {
 #else
   (void)address;
 #endif
+}
+
+// The same for one element of an array, which need not be there: nothing is read.
+template <typename T>
+void prefetch_element(const T* array, size_t index) {
+  prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(array) + index * sizeof(T)));
 }
 
 // The same for everything from one address up to another.

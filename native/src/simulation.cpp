@@ -217,10 +217,10 @@ void Simulation::prefetch() const {
 void Simulation::prefetch_more() const {
   const Jobs& jobs = inputs_.jobs;
   berthline::prefetch(finishes_.data());
-  berthline::prefetch(finishes_.data() + kCacheLine / sizeof(Keyed));
-  berthline::prefetch(jobs.submit + arrived_);
-  berthline::prefetch(jobs.gpus + arrived_);
-  berthline::prefetch(keys_.data() + (arrived_ - first_key_));
+  prefetch_element(finishes_.data(), kCacheLine / sizeof(Keyed));
+  prefetch_element(jobs.submit, arrived_);
+  prefetch_element(jobs.gpus, arrived_);
+  prefetch_element(keys_.data(), arrived_ - first_key_);
   if (!sorted_.empty()) berthline::prefetch(&sorted_[0]);
   log_.prefetch();
   nodes_.prefetch();

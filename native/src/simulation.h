@@ -61,11 +61,11 @@ class Log {
   }
   // Tells the memory that a row will be appended soon.
   void prefetch() const {
-    berthline::prefetch(&time[count]);
-    berthline::prefetch(&kind[count]);
-    berthline::prefetch(&job[count]);
-    berthline::prefetch(&detail[count]);
-    berthline::prefetch(shares.data() + shares.size());
+    prefetch_element(time.data(), count);
+    prefetch_element(kind.data(), count);
+    prefetch_element(job.data(), count);
+    prefetch_element(detail.data(), count);
+    prefetch_element(shares.data(), shares.size());
   }
 
  private:
