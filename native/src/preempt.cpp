@@ -25,7 +25,12 @@ bool Simulation::may_yield(double start, int32_t restarts) const {
 // Calls visit(node, gpus) for what a running job holds.
 template <typename Visit>
 void Simulation::for_each_share(int32_t job, Visit visit) const {
-  const int32_t node = run_rows_.node[stretch_[job].position];
+  for_each_share(stretch_[job].position, job, visit);
+}
+
+template <typename Visit>
+void Simulation::for_each_share(int32_t position, int32_t job, Visit visit) const {
+  const int32_t node = run_rows_.node[position];
   if (node != RunRow::kSeveralNodes) {
     visit(node, inputs_.jobs.gpus[job]);
   } else {
@@ -44,7 +49,6 @@ bool Simulation::preempt_by_index() {
   if (!index_is_order_) std::sort(challengers_.begin(), challengers_.end());
 
   // Whom all of them together cannot help need not be looked at more closely.
-  find_room();
   const bool by_size = fits_by_size() && is_on_fewest_nodes();  // equal sizes, equal answers
   uint64_t sizes = by_size ? room_.may_hold(waiting_sizes_.present(), layout_.max_node_gpus) : 0;
   const auto has_room = [&](int32_t job) {
@@ -91,33 +95,37 @@ double Simulation::evaluate_challengers() {
   return std::min_element(challengers_.begin(), challengers_.end())->key();
 }
 
-// Finds the running jobs that may yield and whose index is larger.
+// Finds the running jobs that may yield and whose index is larger, and puts into `room_` what is
+// free if all of them do.
 void Simulation::find_larger(double than) {
   larger_than_ = than;
   if (index_is_steady_) {
+    update_by_index();
     find_larger_steady(than);
     return;
   }
-  found_larger_.clear();
   RunRows& rows = run_rows_;
   inputs_.preemption.index.evaluate(*this, running_list_.data(),
                                     static_cast<int>(running_list_.size()), rows.index.data());
+  room_.begin(nodes_, layout_.num_nodes);
+  found_larger_.clear();
   int any = 0;  // mostly none is; without a branch, several are looked at at once
   for (size_t i = 0; i < rows.size(); ++i) {
     rows.index[i] = or_infinity(rows.index[i]);
     any |= rows.index[i] > than;
   }
   for (size_t i = 0; i < rows.size() && any != 0; ++i) {
-    if (rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i])) {
-      found_larger_.push_back({rows.index[i], running_list_[i]});
-    }
+    if (!(rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i]))) continue;
+    found_larger_.push_back({rows.index[i], running_list_[i]});
+    for_each_share(static_cast<int32_t>(i), running_list_[i],
+                   [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
   }
   larger_ = found_larger_;
   num_sorted_ = 0;
 }
 
-// The same where values are steady: running jobs are kept sorted, from when they may yield on.
-void Simulation::find_larger_steady(double than) {
+// Brings the running jobs that may yield up to date, which are kept sorted where values are steady.
+void Simulation::update_by_index() {
   for (; !not_ranked_.empty(); not_ranked_.pop_front()) {
     const auto [start, job] = not_ranked_.front();
     if (!is_running(job) || stretch_[job].start != start) continue;  // it has stopped since
@@ -128,7 +136,13 @@ void Simulation::find_larger_steady(double than) {
   running_order_.update(steady_index_, *this, now_, by_index_, [&](int32_t job, double before) {
     count_yielding(job, before, running_order_.value(job));
   });
+}
+
+void Simulation::find_larger_steady(double than) {
   larger_ = by_index_.larger(than);
+  if (larger_.empty()) return;
+  room_.begin(nodes_, layout_.num_nodes);
+  room_.add(yielding(than));
 }
 
 // Takes note of a running job whose index has changed.
@@ -178,25 +192,12 @@ bool Simulation::forget_rank(int32_t job) {
   return true;
 }
 
-// Puts into `room_` what is free if all of `larger_` yield.
-void Simulation::find_room() {
-  room_.begin(nodes_, layout_.num_nodes);
-  if (index_is_steady_) {
-    room_.add(yielding(larger_than_));
-    return;
-  }
-  for (const Keyed& other : larger_) {
-    for_each_share(other.job(), [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
-  }
-}
-
 // Drops those of `larger_` whose index is not larger after all.
 void Simulation::drop_smaller(double than) {
   if (than == larger_than_) return;
   larger_than_ = than;
   if (index_is_steady_) {
-    larger_ = by_index_.larger(than);
-    find_room();
+    find_larger_steady(than);
     return;
   }
   const auto sorted_end = found_larger_.begin() + static_cast<ptrdiff_t>(num_sorted_);
@@ -216,9 +217,8 @@ const Keyed& Simulation::next_larger(size_t i) {
   constexpr size_t kAtOnce = 16;
   if (!index_is_steady_ && i >= num_sorted_) {
     const size_t end = std::min(num_sorted_ + kAtOnce, found_larger_.size());
-    const auto begin = found_larger_.begin();
-    std::partial_sort(begin + static_cast<ptrdiff_t>(num_sorted_),
-                      begin + static_cast<ptrdiff_t>(end), found_larger_.end(),
+    Keyed* const found = found_larger_.data();
+    std::partial_sort(found + num_sorted_, found + end, found + found_larger_.size(),
                       [](const Keyed& a, const Keyed& b) { return b < a; });
     num_sorted_ = end;
   }

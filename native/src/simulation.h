@@ -325,9 +325,12 @@ class Simulation : public LineSource {
   }
   double evaluate_challengers();
   void find_larger(double than);
+  void update_by_index();
   void find_larger_steady(double than);
   template <typename Visit>
   void for_each_share(int32_t job, Visit visit) const;
+  template <typename Visit>
+  void for_each_share(int32_t position, int32_t job, Visit visit) const;
   // Whether the placement never puts a gang on more nodes than it needs.
   bool is_on_fewest_nodes() const {
     return layout_.monotone && layout_.placement != Placement::kScatter;
@@ -338,7 +341,6 @@ class Simulation : public LineSource {
   bool forget_rank(int32_t job);
   void count_yielding(int32_t job, double before, double after);
   std::span<const int32_t> yielding(double than);
-  void find_room();
   const Keyed& next_larger(size_t i);
   bool collect_by_trial(const Gang& who);
   bool collect_by_room(const Gang& who);
@@ -445,7 +447,7 @@ class Simulation : public LineSource {
   std::vector<Keyed> challengers_;
   std::span<const Keyed> larger_;  // running jobs with a larger index, the largest first
   double larger_than_ = 0;
-  std::vector<Keyed> found_larger_;  // what larger_ shows when the rule is not steady,
+  std::vector<Keyed> found_larger_;  // what it shows when the rule is not steady,
   size_t num_sorted_ = 0;            // the largest first as far as this
   SortedList by_index_;              // running jobs that may yield, when the rule is steady
   SteadyOrder running_order_;        // of these
