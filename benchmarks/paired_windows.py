@@ -64,6 +64,7 @@ class Experiment:
         measures: what schedulers are compared by; the first ones are in the figure.
         shown: how many of them.
         values: measures that the tables also give as values, with a unit and a divisor.
+        more: further computed parts of the page, by name.
     """
 
     page: str
@@ -71,6 +72,7 @@ class Experiment:
     measures: Sequence[str]
     shown: int
     values: Mapping[str, tuple[str, float]]
+    more: Callable[[Sequence[Row]], dict[str, list[str]]] = lambda _: {}
 
     @property
     def csv(self) -> Path:
@@ -190,7 +192,7 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
             told = f"{name} ({where})" if len(texts) > 1 else name
             found["schedulers"].append(f"| {told} | `{text}` |")
     found["tables"] = lines[:-1]
-    return found
+    return found | experiment.more(rows)
 
 
 _PART = r"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"
