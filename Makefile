@@ -20,7 +20,7 @@ BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
   common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
   preemptive_index meta_regimes mixed_clusters gate_transfer \
-  hold_and_preempt
+  hold_and_preempt racks_and_failures
 RESULTS_ARGS ?=
 
 VENV := .venv
