@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks.hindsight import HEURISTICS, LANES
 from benchmarks.jct_and_slowdown import Ground, Searches, windows_of
-from benchmarks.paired_windows import MEASURES, Experiment, Setting, column, in_words, main, names
+from benchmarks.paired_windows import MEASURES, Experiment, Setting, main, names, versus
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl
-from berthline.evaluate.statistics import paired_ratio
 from berthline.learn.search_rivals import usable_rivals
 from berthline.learn.search_space import SPACES as SHIPPED_SPACES
 from berthline.learn.search_space import SearchSpace
+from berthline.policies.shipped_policies import card_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ PREEMPTIVE = {
 _HOLD, _BOTH = SHIPPED_SPACES["hold"], SHIPPED_SPACES["hold-preempt"]
 _SIZE, _NUMBERS = _HOLD.parameters[0], _BOTH.parameters[len(_HOLD.parameters) :]
 _INDEX = "!" + _BOTH.text.partition("!")[2]
-OPENED = "the same without its gate"
+SHIPPED, OPENED = "holdback", "the same without its gate"
 SPACES = {
     "gate alone": (_HOLD, SHIPPED_SPACES["lane"]),
     "preemption alone": tuple(
@@ -96,7 +96,8 @@ def settings(trace: Path | None) -> Iterator[Setting]:
         windows = windows_of(case.jobs, case.cluster, trace or TRACES / LOGS["Venus"].file)
         named = usable_rivals(HEURISTICS, case.knowledge, preemptive=False)
         searches = Searches(ground, windows, named)
-        chosen = {"best lane": min(LANES, key=searches.val_loss)}
+        chosen = {SHIPPED: card_of(SHIPPED).scheduler}
+        chosen["best lane"] = min(LANES, key=searches.val_loss)
         for name, spaces in SPACES.items():
             print(f"{case.name}: {name}", flush=True)
             chosen[name] = searches.best(spaces, epochs=EPOCHS, seeds=SEEDS).scheduler
@@ -123,18 +124,8 @@ def together(rows: Sequence[Row]) -> dict[str, list[str]]:
     ]
     for setting in names(rows, "setting"):
         for other in ("gate alone", "preemption alone", OPENED):
-            cells = [
-                in_words(
-                    paired_ratio(
-                        column(rows, setting, "gate and preemption", key),
-                        column(rows, setting, other, key),
-                    )
-                )
-                if sum(column(rows, setting, other, key))
-                else "there are none"
-                for key in shown
-            ]
-            lines.append(f"| {setting} | {other} | {' | '.join(cells)} |")
+            cells = versus(rows, setting, "gate and preemption", other, shown)
+            lines.append(f"| {setting} | {other} | {cells} |")
     return {"together": lines}
 
 

@@ -122,6 +122,18 @@ def ratio(rows: Sequence[Row], setting: str, scheduler: str, key: str) -> Ratio:
     )
 
 
+def versus(
+    rows: Sequence[Row], setting: str, scheduler: str, other: str, keys: Iterable[str]
+) -> str:
+    """Return the cells of a table: paired ratios of a scheduler to another one."""
+    cells = []
+    for key in keys:
+        theirs = column(rows, setting, other, key)
+        found = paired_ratio(column(rows, setting, scheduler, key), theirs, seed=0)
+        cells.append(in_words(found) if any(theirs) else "there are none")
+    return " | ".join(cells)
+
+
 def in_words(found: Ratio) -> str:
     """Return a ratio as a change in percent with its interval."""
     if found.ratio is None:

@@ -15,6 +15,7 @@ from berthline.learn.search_rivals import usable_rivals
 from berthline.learn.search_space import SPACES as SHIPPED_SPACES
 from berthline.learn.search_space import Parameter, SearchSpace
 from berthline.model.cluster import Cluster, NodeGroup
+from berthline.policies.shipped_policies import card_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +128,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
                 "smallest-area, best-fit": "smallest-area+easy@best-fit",
                 "smallest-area, rack-aware": "smallest-area+easy@rack-aware",
                 "wait for a rack, by hand": BY_HAND,
+                "holdback": card_of("holdback").scheduler,
                 **chosen,
             }
             where = name + part.removeprefix("report")
