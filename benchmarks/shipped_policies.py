@@ -50,7 +50,7 @@ LOSES = [
     "gangs as wide as the cluster (lublin): mean JCT is a fifth higher;"
     " docs/results/gate-transfer.md",
     "clusters so large that little waits (64 nodes): mean JCT is 2 % higher; see there",
-    "where jobs can be preempted and save their work: preemption alone is better in everything;"
+    "where jobs can be preempted and save their work: preemption has lower slowdown and mean JCT;"
     " docs/results/hold-and-preempt.md",
     "racks that slow gangs down, nodes that fail: mean JCT is 11 to 27 % higher;"
     " docs/results/racks-and-failures.md",
