@@ -14,42 +14,101 @@ constexpr size_t kVector = 8;
 
 #if defined(__GNUC__)
 #define BERTHLINE_INLINE [[gnu::always_inline]] inline  // else it would not be cloned
+#define BERTHLINE_UNROLL _Pragma("GCC unroll 8")        // else sums would be kept in memory
+using Vector = float __attribute__((vector_size(kVector * sizeof(float))));
+// One that lies anywhere among floats.
+using InMemory =
+    float __attribute__((vector_size(kVector * sizeof(float)), aligned(alignof(float)), may_alias));
+
+BERTHLINE_INLINE void cut_off(Vector& sum) { sum = sum < 0.0f ? Vector{} : sum; }
 #else
 #define BERTHLINE_INLINE inline
+#define BERTHLINE_UNROLL
+struct Vector {
+  float value[kVector];
+
+  Vector& operator+=(const Vector& other) {
+    for (size_t i = 0; i < kVector; ++i) value[i] += other.value[i];
+    return *this;
+  }
+  friend Vector operator*(float factor, Vector vector) {
+    for (float& value : vector.value) value *= factor;
+    return vector;
+  }
+};
+using InMemory = Vector;
+
+BERTHLINE_INLINE void cut_off(Vector& sum) {
+  for (float& value : sum.value) value = value < 0.0f ? 0.0f : value;
+}
 #endif
 
-// C outputs of one row, whose sums stay in registers. Every output is summed up in the order of its
-// inputs, so that all machines give the same bits. (Several rows at once were slower: the compiler
-// then keeps the sums in memory.)
-template <size_t C>
+BERTHLINE_INLINE const InMemory& at(const float* from) {
+  return *reinterpret_cast<const InMemory*>(from);
+}
+BERTHLINE_INLINE InMemory& at(float* from) { return *reinterpret_cast<InMemory*>(from); }
+
+// R rows and V vectors of outputs, whose sums stay in registers: several, since each addition waits
+// for the one before. Every output is summed up in the order of its inputs, so that all machines
+// give the same bits.
+template <size_t R, size_t V>
 BERTHLINE_INLINE void block(const Linear& layer, const float* bias, const float* input,
-                            size_t column, bool hides, float* output) {
-  float sums[C];
-  for (size_t c = 0; c < C; ++c) sums[c] = bias[column + c];
-  const float* weight = layer.weight.data() + column;
-  const size_t inputs = layer.inputs, width = layer.width;
-  for (size_t i = 0; i < inputs; ++i, weight += width) {
-    const float value = input[i];
-    for (size_t c = 0; c < C; ++c) sums[c] += value * weight[c];
+                            size_t stride, size_t column, bool hides, float* output) {
+  Vector sums[R][V];
+  BERTHLINE_UNROLL
+  for (size_t r = 0; r < R; ++r) {
+    BERTHLINE_UNROLL
+    for (size_t v = 0; v < V; ++v) sums[r][v] = at(bias + column + v * kVector);
   }
-  for (size_t c = 0; c < C; ++c) output[column + c] = hides && sums[c] < 0.0f ? 0.0f : sums[c];
+  const float* weights = layer.weight.data() + column;
+  const size_t inputs = layer.inputs, width = layer.width;
+  for (size_t i = 0; i < inputs; ++i, weights += width) {
+    BERTHLINE_UNROLL
+    for (size_t v = 0; v < V; ++v) {
+      const Vector weight = at(weights + v * kVector);
+      BERTHLINE_UNROLL
+      for (size_t r = 0; r < R; ++r) sums[r][v] += input[r * stride + i] * weight;
+    }
+  }
+  BERTHLINE_UNROLL
+  for (size_t r = 0; r < R; ++r) {
+    BERTHLINE_UNROLL
+    for (size_t v = 0; v < V; ++v) {
+      if (hides) cut_off(sums[r][v]);
+      at(output + r * width + column + v * kVector) = sums[r][v];
+    }
+  }
+}
+
+// All rows of V vectors of outputs.
+template <size_t V>
+BERTHLINE_INLINE void strip(const Linear& layer, const float* bias, const float* input,
+                            size_t stride, size_t rows, size_t column, bool hides, float* output) {
+  constexpr size_t kRows = 8 / V;
+  size_t row = 0;
+  for (; row + kRows <= rows; row += kRows) {
+    block<kRows, V>(layer, bias, input + row * stride, stride, column, hides,
+                    output + row * layer.width);
+  }
+  for (; row < rows; ++row) {
+    block<1, V>(layer, bias, input + row * stride, stride, column, hides,
+                output + row * layer.width);
+  }
 }
 
 BERTHLINE_CLONES
 void apply(const Linear& layer, const float* bias, const float* input, size_t stride, size_t rows,
            bool hides, float* output) {
   const size_t width = layer.width;
-  for (size_t row = 0; row < rows; ++row, input += stride, output += width) {
-    size_t column = 0;
-    for (; column + 32 <= width; column += 32) {
-      block<32>(layer, bias, input, column, hides, output);
-    }
-    for (; column + 16 <= width; column += 16) {
-      block<16>(layer, bias, input, column, hides, output);
-    }
-    for (; column < width; column += kVector) {
-      block<kVector>(layer, bias, input, column, hides, output);
-    }
+  size_t column = 0;
+  for (; column + 4 * kVector <= width; column += 4 * kVector) {
+    strip<4>(layer, bias, input, stride, rows, column, hides, output);
+  }
+  for (; column + 2 * kVector <= width; column += 2 * kVector) {
+    strip<2>(layer, bias, input, stride, rows, column, hides, output);
+  }
+  for (; column < width; column += kVector) {
+    strip<1>(layer, bias, input, stride, rows, column, hides, output);
   }
 }
 
