@@ -18,7 +18,7 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
+  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy gate_frontier \
   preemptive_index meta_regimes mixed_clusters
 RESULTS_ARGS ?=
 
