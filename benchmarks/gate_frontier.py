@@ -1,7 +1,7 @@
 """What slowdown costs in mean JCT where jobs come without an end: hand-made gates of several kinds
 on the first half of Venus in one run; `make results RESULTS=gate_frontier` runs it.
 
-TRAIN only: it shows which kinds of gates are worth tuning, and judges none.
+TRAIN, and VAL beside it: it shows which kinds of gates are worth tuning, and judges none.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from benchmarks.paired_windows import Row
 
     import berthline as bl
+    from berthline.traces.split import Split
 
 PAGE = "gate-frontier"
 SETTING = Setting("Venus", "exact", long=True)
@@ -73,6 +74,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Gates of each kind, the mildest first."""
+COLOURS = (GREY, GREY, GREY, ORANGE, SKY, PURPLE, GREEN, BLUE, RED, "black")
 
 RUNS = (0, 600, 3600, 43_200, float("inf"))
 RUN_NAMES = ("up to 10 min", "10 min to 1 h", "1 to 12 h", "longer than 12 h")
@@ -89,8 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     table = RESULTS / f"{PAGE}.csv"
     try:
         if not options.from_csv:
-            jobs = split_of(SETTING.log, SETTING.known, options.traces, is_long=True).train
-            rows = [*gates(jobs), *classes(jobs)]
+            split = split_of(SETTING.log, SETTING.known, options.traces, is_long=True)
+            rows = [*gates(split), *classes(split.train)]
             write_atomically(table, to_csv(rows).encode())
         rows = read_rows(table)
         page = RESULTS / f"{PAGE}.md"
@@ -104,18 +106,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def gates(jobs: bl.Workload) -> Iterator[Row]:
+def gates(split: Split) -> Iterator[Row]:
     """Yield a row for each gate: ratios to no gate, geometric means over the loads."""
     place = Place(SETTING.cluster, SETTING.knowledge)
-    windows = [scale_to_load(jobs, SETTING.cluster, load) for load in LOADS]
-    base = np.array(place.run(BASE, windows), float)
+    parts = {
+        part: [scale_to_load(jobs, SETTING.cluster, load) for load in LOADS]
+        for part, jobs in (("", split.train), ("val_", split.validation))
+    }
+    base = {part: np.array(place.run(BASE, windows), float) for part, windows in parts.items()}
     for kind, schedulers in KINDS.items():
         for scheduler in schedulers:
-            ratios = np.exp(np.log(np.array(place.run(scheduler, windows)) / base).mean(axis=0))
-            values = dict(zip(METRICS, (f"{ratio:.4f}" for ratio in ratios), strict=True))
-            yield {"name": kind, "size": "", "share": "", "wait_hours": "", **values} | {
-                "scheduler": scheduler
-            }
+            row = {"name": kind, "size": "", "share": "", "wait_hours": ""}
+            for part, windows in parts.items():
+                ratios = np.log(np.array(place.run(scheduler, windows)) / base[part]).mean(axis=0)
+                for metric, ratio in zip(METRICS, np.exp(ratios), strict=True):
+                    row[part + metric] = f"{ratio:.4f}"
+            yield {**row, "scheduler": scheduler}
 
 
 def classes(jobs: bl.Workload) -> Iterator[Row]:
@@ -140,18 +146,22 @@ def classes(jobs: bl.Workload) -> Iterator[Row]:
                     "p99_jct": "",
                     "mean_bounded_slowdown": f"{slowdown[is_in].sum() / slowdown.sum():.4f}",
                     "makespan": "",
+                    **{f"val_{metric}": "" for metric in METRICS},
                     "scheduler": scheduler,
                 }
 
 
 def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return the computed parts of the page, by name."""
-    gates = ["| held | slowdown | mean JCT | p99 JCT | makespan | gate |"]
-    gates += ["| --- |" + " ---: |" * 4 + " --- |"]
+    gates = [
+        "| held | slowdown | mean JCT | p99 JCT | makespan | VAL: slowdown | mean JCT | gate |",
+        "| --- |" + " ---: |" * 6 + " --- |",
+    ]
+    jct, p99, slowdown, makespan = METRICS
+    order = (slowdown, jct, p99, makespan, f"val_{slowdown}", f"val_{jct}")
     for row in rows:
         if not row["size"]:
-            order = (*METRICS[2:3], *METRICS[:2], METRICS[3])
-            cells = " | ".join(f"{float(row[metric]):.3f}" for metric in order)
+            cells = " | ".join(f"{float(row[column]):.3f}" for column in order)
             gates.append(f"| {row['name']} | {cells} | `{row['scheduler']}` |")
     classes = [
         "| run time | GPUs | jobs | of mean JCT | of slowdown | mean wait, h"
@@ -180,22 +190,23 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.5, 4.2), layout="constrained")
-        panel = figure.subplots()
-        panel.axvline(1.02, color=GREY, linewidth=1)
-        panel.axhline(0.7, color=GREY, linewidth=1)
-        colours = (GREY, GREY, GREY, ORANGE, SKY, PURPLE, GREEN, BLUE, RED, "black")
-        for (kind, schedulers), marker, colour in zip(
-            KINDS.items(), "osD^v<>PX*", colours, strict=True
-        ):
-            found = [row for row in rows if row["scheduler"] in schedulers and not row["size"]]
-            x, y = ([float(row[metric]) for row in found] for metric in (METRICS[0], METRICS[2]))
-            style = "--" if kind.startswith("lane") else "-"
-            panel.plot(x, y, style, color=colour, marker=marker, markersize=5, label=kind)
-        panel.annotate("wanted", (0.992, 0.5), color=GREY)
-        panel.set_xlabel("mean JCT, ratio to no gate")
-        panel.set_ylabel("mean bounded slowdown, ratio")
-        figure.legend(loc="outside right upper", frameon=False)
+        figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+        panels = figure.subplots(1, 2)
+        for panel, part, title in zip(panels, ("", "val_"), ("TRAIN", "VAL"), strict=True):
+            panel.axvline(1.02, color=GREY, linewidth=1)
+            panel.axhline(0.7, color=GREY, linewidth=1)
+            for (kind, schedulers), marker, colour in zip(
+                KINDS.items(), "osD^v<>PX*", COLOURS, strict=True
+            ):
+                found = [r for r in rows if r["scheduler"] in schedulers and not r["size"]]
+                x, y = ([float(r[part + METRICS[i]]) for r in found] for i in (0, 2))
+                style = "--" if kind.startswith("lane") else "-"
+                panel.plot(x, y, style, color=colour, marker=marker, markersize=5, label=kind)
+            panel.set_title(title)
+            panel.set_xlabel("mean JCT, ratio to no gate")
+        panels[0].set_ylabel("mean bounded slowdown, ratio")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", frameon=False)
         save_figure(figure, path)
 
 
