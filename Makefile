@@ -18,9 +18,11 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy gate_frontier \
-  preemptive_index meta_regimes mixed_clusters
+  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
+  preemptive_index meta_regimes mixed_clusters gate_transfer gate_frontier \
+  hold_and_preempt racks_and_failures distilled_gates
 RESULTS_ARGS ?=
+TRAINED_RESULTS := distilled_gates learning_first_step
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -92,7 +94,7 @@ bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
 .PHONY: results
-results: $(STAMPS)/package $(STAMPS)/report ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
+results: $(STAMPS)/package $(STAMPS)/report $(if $(filter $(TRAINED_RESULTS),$(RESULTS)),$(STAMPS)/train) ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
 	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done
 
 .PHONY: docs

@@ -64,6 +64,7 @@ class Experiment:
         measures: what schedulers are compared by; the first ones are in the figure.
         shown: how many of them.
         values: measures that the tables also give as values, with a unit and a divisor.
+        more: further computed parts of the page, by name.
     """
 
     page: str
@@ -71,6 +72,7 @@ class Experiment:
     measures: Sequence[str]
     shown: int
     values: Mapping[str, tuple[str, float]]
+    more: Callable[[Sequence[Row]], dict[str, list[str]]] = lambda _: {}
 
     @property
     def csv(self) -> Path:
@@ -118,6 +120,18 @@ def ratio(rows: Sequence[Row], setting: str, scheduler: str, key: str) -> Ratio:
     return paired_ratio(
         column(rows, setting, scheduler, key), column(rows, setting, baseline, key), seed=0
     )
+
+
+def versus(
+    rows: Sequence[Row], setting: str, scheduler: str, other: str, keys: Iterable[str]
+) -> str:
+    """Return the cells of a table: paired ratios of a scheduler to another one."""
+    cells = []
+    for key in keys:
+        theirs = column(rows, setting, other, key)
+        found = paired_ratio(column(rows, setting, scheduler, key), theirs, seed=0)
+        cells.append(in_words(found) if any(theirs) else "there are none")
+    return " | ".join(cells)
 
 
 def in_words(found: Ratio) -> str:
@@ -190,7 +204,7 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
             told = f"{name} ({where})" if len(texts) > 1 else name
             found["schedulers"].append(f"| {told} | `{text}` |")
     found["tables"] = lines[:-1]
-    return found
+    return found | experiment.more(rows)
 
 
 _PART = r"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"

@@ -47,6 +47,13 @@ LOSES = [
     "with estimates as users of HPC2N and CTC give them: see there",
     "where the longest jobs matter most: p99 JCT and makespan are higher",
     "where only mean JCT counts: it gains nothing there",
+    "gangs as wide as the cluster (lublin): mean JCT is a fifth higher;"
+    " docs/results/gate-transfer.md",
+    "clusters so large that little waits (64 nodes): mean JCT is 2 % higher; see there",
+    "where jobs can be preempted and save their work: preemption has lower slowdown and mean JCT;"
+    " docs/results/hold-and-preempt.md",
+    "racks that slow gangs down, nodes that fail: mean JCT is 11 to 27 % higher;"
+    " docs/results/racks-and-failures.md",
 ]
 WINDOWS = 24
 """Fresh windows of the demo's jobs that the card is about."""

@@ -34,8 +34,11 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
       num_lacking_(num_envs) {
-  // The caller's own thread takes the first part.
-  num_parts_ = std::max<size_t>(std::min(num_threads, num_envs), 1);
+  // Several parts for each thread: who is late finds less to do, and nobody waits for a thread that
+  // has no core.
+  constexpr size_t kPartsEach = 4;
+  num_threads = std::max<size_t>(std::min(num_threads, num_envs), 1);
+  num_parts_ = num_threads == 1 ? 1 : std::min(kPartsEach * num_threads, num_envs);
   for (size_t part = 0; part < num_parts_; ++part) {
     const Env* first = nullptr;
     while (envs_.size() < num_envs * (part + 1) / num_parts_) {
@@ -43,9 +46,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       if (first == nullptr) first = envs_.back().get();
     }
   }
-  for (size_t part = 1; part < num_parts_; ++part) {
-    threads_.emplace_back([this, part] { work(part); });
-  }
+  for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
 Batch::~Batch() {
@@ -170,14 +171,28 @@ void Batch::step(const int64_t* actions, size_t stride) {
   if (!has_settled_) settle();
   actions_ = actions;
   stride_ = stride;
-  if (num_parts_ > 1) {
-    working_.store(num_parts_ - 1, std::memory_order_relaxed);
+  if (threads_.empty()) {
+    step_range(0, num_envs(), actions, stride);
+  } else {
+    undone_.store(num_parts_, std::memory_order_relaxed);
+    next_part_.store(0, std::memory_order_release);
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
+    step_parts();
+    for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
   }
-  step_range(0, num_envs() / num_parts_, actions, stride);
-  for (size_t left = working_; left > 0;) left = wait_for_change(working_, left);
   count_lacking();
+}
+
+// Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
+void Batch::step_parts() {
+  for (;;) {
+    const size_t part = next_part_.fetch_add(1, std::memory_order_acq_rel);
+    if (part >= num_parts_) return;
+    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
+               stride_);
+    if (undone_.fetch_sub(1, std::memory_order_acq_rel) == 1) undone_.notify_one();
+  }
 }
 
 // By the first step everything that lasts has its place in memory.
@@ -193,13 +208,11 @@ void Batch::settle() {
   use_large_pages(std::move(used));
 }
 
-void Batch::work(size_t part) {
+void Batch::work() {
   for (uint64_t done = 0;;) {
     done = wait_for_change(round_, done);
     if (is_closing_) return;
-    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
-               stride_);
-    if (working_.fetch_sub(1, std::memory_order_release) == 1) working_.notify_one();
+    step_parts();
   }
 }
 

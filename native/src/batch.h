@@ -99,7 +99,8 @@ class Batch {
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
-  void work(size_t part);
+  void step_parts();
+  void work();
 
   std::vector<std::unique_ptr<Env>> envs_;
   Buffers buffers_;
@@ -110,11 +111,12 @@ class Batch {
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 
-  // Workers wait for a step, each with a part of the environments.
+  // Workers wait for a step; all threads take parts of the environments until none is left.
   std::vector<std::thread> threads_;
   size_t num_parts_ = 1;
   std::atomic<uint64_t> round_ = 0;
-  std::atomic<size_t> working_ = 0;
+  std::atomic<size_t> next_part_ = 0;
+  std::atomic<size_t> undone_ = 0;  // parts
   std::atomic<bool> is_closing_ = false;
   const int64_t* actions_ = nullptr;
   size_t stride_ = 1;

@@ -99,7 +99,7 @@ void Simulation::sort_queue() {
     sort_by_order(waiting_, sorted_);
     return;
   }
-  waiting_order_.update(steady_order_, *this, now_, sorted_);
+  waiting_order_.update(steady_order_, *this, now_, sorted_, [](int32_t, double) {});
 }
 
 void Simulation::sort_by_order(const std::vector<int32_t>& jobs, SortedList& out) {

@@ -166,6 +166,15 @@ double Nodes::fragmentation(int32_t job_class) const {
   return with_free > 0 ? static_cast<double>(partly) / static_cast<double>(with_free) : 0.0;
 }
 
+int64_t Nodes::rack_free_milli(int32_t job_class) const {
+  const std::vector<int32_t>& rack = layout_->cluster->rack;
+  std::vector<int64_t> free(*std::max_element(rack.begin(), rack.end()) + 1, 0);
+  for (int32_t node = 0; node < layout_->num_nodes; ++node) {
+    if (layout_->cluster->may_use[job_class][node]) free[rack[node]] += free_milli(node);
+  }
+  return *std::max_element(free.begin(), free.end());
+}
+
 bool Nodes::remembers(const Gang& gang) const {
   return !layout_->limits && layout_->only_whole && layout_->monotone && gang.gpus < Sizes::kMany;
 }

@@ -51,6 +51,8 @@ class Nodes {
 
   // Nodes partly in use / nodes with a free GPU; 0 when no GPU is free. -1 = of all classes.
   double fragmentation(int32_t job_class) const;
+  // The most that is free in one rack on nodes of a class.
+  int64_t rack_free_milli(int32_t job_class) const;
   int ways(const Gang& gang, int tier) const;
 
   // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.

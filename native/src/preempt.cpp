@@ -10,9 +10,9 @@
 namespace berthline {
 namespace {
 
-double or_infinity(double value) {
-  return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double or_infinity(double value) { return std::isnan(value) ? kInfinity : value; }
 
 }  // namespace
 
@@ -24,8 +24,12 @@ bool Simulation::may_yield(double start, int32_t restarts) const {
 
 // Calls visit(node, gpus) for what a running job holds.
 template <typename Visit>
-void Simulation::for_each_share(int32_t position, Visit visit) const {
-  const int32_t job = running_list_[position];
+void Simulation::for_each_share(int32_t job, Visit visit) const {
+  for_each_share(stretch_[job].position, job, visit);
+}
+
+template <typename Visit>
+void Simulation::for_each_share(int32_t position, int32_t job, Visit visit) const {
   const int32_t node = run_rows_.node[position];
   if (node != RunRow::kSeveralNodes) {
     visit(node, inputs_.jobs.gpus[job]);
@@ -45,22 +49,22 @@ bool Simulation::preempt_by_index() {
   if (!index_is_order_) std::sort(challengers_.begin(), challengers_.end());
 
   // Whom all of them together cannot help need not be looked at more closely.
-  room_.begin(nodes_, layout_.num_nodes);
-  for (const Larger& other : larger_) {
-    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
-  }
-  const bool by_size = layout_.one_class && layout_.only_whole;  // equal sizes, equal answers
-  uint64_t no_room = 0;                                          // sizes, as in Sizes
+  const bool by_size = fits_by_size() && is_on_fewest_nodes();  // equal sizes, equal answers
+  uint64_t sizes = by_size ? room_.may_hold(waiting_sizes_.present(), layout_.max_node_gpus) : 0;
   const auto has_room = [&](int32_t job) {
     const int32_t gpus = inputs_.jobs.gpus[job];
-    if (by_size && gpus < Sizes::kMany && Sizes::has(no_room, gpus)) return false;
     const Gang who = gang(job);
     if (who.nodes_min <= 0 || who.blocked) return false;
     if (!who.is_whole() || !is_on_fewest_nodes() || room_.holds(gpus, who.nodes_min)) return true;
-    if (gpus < Sizes::kMany) no_room |= uint64_t{1} << gpus;
+    if (gpus < Sizes::kMany) sizes &= ~(uint64_t{1} << gpus);
     return false;
   };
   for (size_t i = 0; i < waiting; ++i) {
+    if (by_size) {
+      if (sizes == 0) return false;
+      while (i < waiting && !Sizes::has(sizes, inputs_.jobs.gpus[challenger(i).job()])) ++i;
+      if (i == waiting) return false;
+    }
     const int32_t job = challenger(i).job();
     if (!has_room(job)) continue;
     drop_smaller(challenger(i).key() + margin);
@@ -91,32 +95,37 @@ double Simulation::evaluate_challengers() {
   return std::min_element(challengers_.begin(), challengers_.end())->key();
 }
 
-// Finds the running jobs that may yield and whose index is larger.
+// Finds the running jobs that may yield and whose index is larger, and puts into `room_` what is
+// free if all of them do.
 void Simulation::find_larger(double than) {
   larger_than_ = than;
   if (index_is_steady_) {
+    update_by_index();
     find_larger_steady(than);
     return;
   }
-  larger_.clear();
   RunRows& rows = run_rows_;
   inputs_.preemption.index.evaluate(*this, running_list_.data(),
                                     static_cast<int>(running_list_.size()), rows.index.data());
+  room_.begin(nodes_, layout_.num_nodes);
+  found_larger_.clear();
   int any = 0;  // mostly none is; without a branch, several are looked at at once
   for (size_t i = 0; i < rows.size(); ++i) {
     rows.index[i] = or_infinity(rows.index[i]);
     any |= rows.index[i] > than;
   }
   for (size_t i = 0; i < rows.size() && any != 0; ++i) {
-    if (rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i])) {
-      larger_.push_back({{rows.index[i], running_list_[i]}, static_cast<int32_t>(i)});
-    }
+    if (!(rows.index[i] > than && may_yield(rows.start[i], rows.restarts[i]))) continue;
+    found_larger_.push_back({rows.index[i], running_list_[i]});
+    for_each_share(static_cast<int32_t>(i), running_list_[i],
+                   [&](int32_t node, int32_t gpus) { room_.add(node, gpus); });
   }
-  larger_sorted_ = 0;
+  larger_ = found_larger_;
+  num_sorted_ = 0;
 }
 
-// The same where values are steady: running jobs are kept sorted, from when they may yield on.
-void Simulation::find_larger_steady(double than) {
+// Brings the running jobs that may yield up to date, which are kept sorted where values are steady.
+void Simulation::update_by_index() {
   for (; !not_ranked_.empty(); not_ranked_.pop_front()) {
     const auto [start, job] = not_ranked_.front();
     if (!is_running(job) || stretch_[job].start != start) continue;  // it has stopped since
@@ -124,13 +133,42 @@ void Simulation::find_larger_steady(double than) {
     if (!may_yield(job)) break;  // nor may those that started later
     rank(job);
   }
-  running_order_.update(steady_index_, *this, now_, by_index_);
-  const std::span<const Keyed> found = by_index_.larger(than);
-  larger_.resize(found.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    larger_[i] = {found[i], stretch_[found[i].job()].position};
+  running_order_.update(steady_index_, *this, now_, by_index_, [&](int32_t job, double before) {
+    count_yielding(job, before, running_order_.value(job));
+  });
+}
+
+void Simulation::find_larger_steady(double than) {
+  larger_ = by_index_.larger(than);
+  if (larger_.empty()) return;
+  room_.begin(nodes_, layout_.num_nodes);
+  room_.add(yielding(than));
+}
+
+// Takes note of a running job whose index has changed.
+void Simulation::count_yielding(int32_t job, double before, double after) {
+  for (Yielding::Table& table : yielding_.tables()) {
+    const int32_t sign = (after > table.than) - (before > table.than);
+    if (sign == 0) continue;
+    for_each_share(job, [&](int32_t node, int32_t gpus) { table.gpus[node] += sign * gpus; });
   }
-  larger_sorted_ = larger_.size();
+}
+
+// GPUs of each node that running jobs with a larger index hold.
+std::span<const int32_t> Simulation::yielding(double than) {
+  Yielding::Table& table = yielding_.find(than);
+  if (table.than != than) {  // those in between are counted
+    const std::span<const Keyed> all = by_index_.descending();
+    const size_t before = by_index_.larger(table.than).size();
+    const size_t after = by_index_.larger(than).size();
+    const int32_t sign = after > before ? 1 : -1;
+    for (size_t i = std::min(before, after); i < std::max(before, after); ++i) {
+      for_each_share(all[i].job(),
+                     [&](int32_t node, int32_t gpus) { table.gpus[node] += sign * gpus; });
+    }
+    table.than = than;
+  }
+  return table.gpus;
 }
 
 // A running job that has started waits until it may yield; one that never may is left out.
@@ -140,6 +178,7 @@ void Simulation::rank_later(int32_t job) {
 
 void Simulation::rank(int32_t job) {
   running_order_.insert(steady_index_, *this, job, now_, by_index_);
+  count_yielding(job, -kInfinity, running_order_.value(job));
   run_rows_.is_ranked[stretch_[job].position] = 1;
 }
 
@@ -147,6 +186,7 @@ void Simulation::rank(int32_t job) {
 bool Simulation::forget_rank(int32_t job) {
   uint8_t& is_ranked = run_rows_.is_ranked[stretch_[job].position];
   if (!is_ranked) return false;
+  count_yielding(job, running_order_.value(job), -kInfinity);
   running_order_.erase(job, by_index_);
   is_ranked = 0;
   return true;
@@ -156,34 +196,31 @@ bool Simulation::forget_rank(int32_t job) {
 void Simulation::drop_smaller(double than) {
   if (than == larger_than_) return;
   larger_than_ = than;
-  const auto is_smaller = [&](const Larger& other) {
-    if (other.index.key() > than) return false;
-    for_each_share(other.position, [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
-    return true;
-  };
-  // Of those that are sorted, the last go.
-  if (larger_sorted_ == larger_.size()) {
-    while (!larger_.empty() && is_smaller(larger_.back())) larger_.pop_back();
-    larger_sorted_ = larger_.size();
+  if (index_is_steady_) {
+    find_larger_steady(than);
     return;
   }
-  const auto sorted_end = larger_.begin() + static_cast<ptrdiff_t>(larger_sorted_);
-  larger_sorted_ =
-      std::partition_point(larger_.begin(), sorted_end,
-                           [&](const Larger& other) { return other.index.key() > than; }) -
-      larger_.begin();
-  std::erase_if(larger_, is_smaller);
+  const auto sorted_end = found_larger_.begin() + static_cast<ptrdiff_t>(num_sorted_);
+  num_sorted_ = std::partition_point(found_larger_.begin(), sorted_end,
+                                     [&](const Keyed& other) { return other.key() > than; }) -
+                found_larger_.begin();
+  std::erase_if(found_larger_, [&](const Keyed& other) {
+    if (other.key() > than) return false;
+    for_each_share(other.job(), [&](int32_t node, int32_t gpus) { room_.add(node, -gpus); });
+    return true;
+  });
+  larger_ = found_larger_;
 }
 
-// The i-th of `larger_`, the largest first. Few are asked for, so they are sorted bit by bit.
-const Simulation::Larger& Simulation::next_larger(size_t i) {
+// The i-th of `larger_`. Few are asked for, so they are sorted bit by bit.
+const Keyed& Simulation::next_larger(size_t i) {
   constexpr size_t kAtOnce = 16;
-  if (i >= larger_sorted_) {
-    const size_t end = std::min(larger_sorted_ + kAtOnce, larger_.size());
-    const auto begin = larger_.begin();
-    std::partial_sort(begin + static_cast<ptrdiff_t>(larger_sorted_),
-                      begin + static_cast<ptrdiff_t>(end), larger_.end());
-    larger_sorted_ = end;
+  if (!index_is_steady_ && i >= num_sorted_) {
+    const size_t end = std::min(num_sorted_ + kAtOnce, found_larger_.size());
+    Keyed* const found = found_larger_.data();
+    std::partial_sort(found + num_sorted_, found + end, found + found_larger_.size(),
+                      [](const Keyed& a, const Keyed& b) { return b < a; });
+    num_sorted_ = end;
   }
   return larger_[i];
 }
@@ -195,7 +232,7 @@ bool Simulation::collect_by_trial(const Gang& who) {
   trial_ = nodes_;
   victims_.clear();
   for (size_t i = 0; i < larger_.size(); ++i) {
-    const int32_t other = next_larger(i).index.job();
+    const int32_t other = next_larger(i).job();
     const std::span<const Share> shares = allocation(other);
     if (std::none_of(shares.begin(), shares.end(),
                      [&](const Share& share) { return own[share.node] != 0; })) {
@@ -221,7 +258,7 @@ bool Simulation::collect_by_room(const Gang& who) {
   bool any_yields = false;
   size_t count = 0;
   for (; count < larger_.size() && !(found && any_yields); ++count) {
-    for_each_share(next_larger(count).position, [&](int32_t node, int32_t gpus) {
+    for_each_share(next_larger(count).job(), [&](int32_t node, int32_t gpus) {
       trial_room_.add(node, gpus);
       any_yields = any_yields || own[node];
       found = found || is_large_enough(node);
@@ -231,10 +268,10 @@ bool Simulation::collect_by_room(const Gang& who) {
   trial_ = nodes_;
   for (size_t i = 0; i < count; ++i) {
     bool matters = false;
-    for_each_share(larger_[i].position,
+    for_each_share(larger_[i].job(),
                    [&](int32_t node, int32_t) { matters = matters || is_large_enough(node); });
     if (!matters) continue;
-    const int32_t other = larger_[i].index.job();
+    const int32_t other = larger_[i].job();
     victims_.push_back(other);
     trial_.give_back(gang(other), allocation(other));
   }

@@ -141,6 +141,8 @@ class SortedList {
   void erase_if(Predicate predicate) {
     std::erase_if(entries_, predicate);
   }
+  // All of them, the largest first.
+  std::span<const Keyed> descending() const { return entries_; }
   // Those with a larger key, the largest first.
   std::span<const Keyed> larger(double than) const {
     const auto end = std::partition_point(entries_.begin(), entries_.end(),

@@ -194,6 +194,7 @@ void Simulation::begin() {
   if (order_is_steady_) waiting_order_.begin(count);
   if (index_is_steady_) running_order_.begin(count);
   by_index_.clear();
+  yielding_.begin(layout_.num_nodes);
   not_ranked_.clear();
   waiting_sizes_.clear();
   arrivals_.clear();

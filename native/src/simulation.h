@@ -21,6 +21,7 @@
 #include "room.h"
 #include "running.h"
 #include "steady.h"
+#include "yielding.h"
 
 namespace berthline {
 
@@ -156,14 +157,6 @@ class Simulation : public LineSource {
     double progress_at(double now) const {
       return is_running() ? progress + std::max(now - since, 0.0) * rate : progress;
     }
-  };
-
-  // A running job with a larger index than a challenger.
-  struct Larger {
-    Keyed index;
-    int32_t position;  // in running_list_
-
-    friend bool operator<(const Larger& a, const Larger& b) { return b.index < a.index; }
   };
 
   // When the blocked head can start, and what it leaves to others until then.
@@ -332,9 +325,12 @@ class Simulation : public LineSource {
   }
   double evaluate_challengers();
   void find_larger(double than);
+  void update_by_index();
   void find_larger_steady(double than);
   template <typename Visit>
-  void for_each_share(int32_t position, Visit visit) const;
+  void for_each_share(int32_t job, Visit visit) const;
+  template <typename Visit>
+  void for_each_share(int32_t position, int32_t job, Visit visit) const;
   // Whether the placement never puts a gang on more nodes than it needs.
   bool is_on_fewest_nodes() const {
     return layout_.monotone && layout_.placement != Placement::kScatter;
@@ -343,7 +339,9 @@ class Simulation : public LineSource {
   void rank_later(int32_t job);
   void rank(int32_t job);
   bool forget_rank(int32_t job);
-  const Larger& next_larger(size_t i);
+  void count_yielding(int32_t job, double before, double after);
+  std::span<const int32_t> yielding(double than);
+  const Keyed& next_larger(size_t i);
   bool collect_by_trial(const Gang& who);
   bool collect_by_room(const Gang& who);
   bool find_victims(int32_t job);
@@ -447,11 +445,13 @@ class Simulation : public LineSource {
   std::vector<Nodes> profile_states_;
   Nodes trial_;  // with victims gone
   std::vector<Keyed> challengers_;
-  std::vector<Larger> larger_;  // the largest first, as far as
+  std::span<const Keyed> larger_;  // running jobs with a larger index, the largest first
   double larger_than_ = 0;
-  size_t larger_sorted_ = 0;   //   this
-  SortedList by_index_;        // running jobs that may yield, when the rule is steady
-  SteadyOrder running_order_;  // of these
+  std::vector<Keyed> found_larger_;  // what it shows when the rule is not steady,
+  size_t num_sorted_ = 0;            // the largest first as far as this
+  SortedList by_index_;              // running jobs that may yield, when the rule is steady
+  SteadyOrder running_order_;        // of these
+  Yielding yielding_;                // what these hold
   struct Started {
     double start;
     int32_t job;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 namespace berthline {
 namespace {
@@ -169,27 +170,51 @@ SteadyFormula::SteadyFormula(const Formula& formula) {
 
 // The value that an instruction gives, which may be there already.
 int32_t SteadyFormula::value_of(const Instruction& instruction, std::vector<int32_t>& stack) {
-  const auto next = static_cast<int32_t>(values_.size());
-  if (instruction.operation == Operation::kNumber) {
-    values_.push_back(steady(instruction.number));
-    return next;
-  }
+  const Word word = instruction.word;
   if (instruction.operation == Operation::kWord) {
-    for (const Lookup& lookup : lookups_) {
-      if (lookup.word == instruction.word) return lookup.value;
+    for (const std::vector<Lookup>* lookups : {&waiting_.still_lookups, &waiting_.moving_lookups}) {
+      for (const Lookup& lookup : *lookups) {
+        if (lookup.word == word) return lookup.value;
+      }
     }
-    lookups_.push_back({instruction.word, motion(instruction.word, false) != Motion::kSteady,
-                        motion(instruction.word, true) != Motion::kSteady, next});
+  }
+  const auto next = static_cast<int32_t>(numbers_.size());
+  numbers_.push_back(instruction.operation == Operation::kNumber ? instruction.number : 0);
+  lines_.emplace_back();
+  if (instruction.operation == Operation::kNumber) {
+    waiting_.moves.push_back(false);
+    running_.moves.push_back(false);
+  } else if (instruction.operation == Operation::kWord) {
+    add_lookup(waiting_, {word, next}, motion(word, false) != Motion::kSteady);
+    add_lookup(running_, {word, next}, motion(word, true) != Motion::kSteady);
   } else {
     Step step{instruction.operation, arity(instruction.operation), {0, 0, 0}, next};
     for (int i = step.count - 1; i >= 0; --i) {
       step.argument[i] = stack.back();
       stack.pop_back();
     }
-    steps_.push_back(step);
+    add_step(waiting_, step);
+    add_step(running_, step);
   }
-  values_.emplace_back();
   return next;
+}
+
+void SteadyFormula::add_lookup(Program& program, const Lookup& lookup, bool moves) {
+  (moves ? program.moving_lookups : program.still_lookups).push_back(lookup);
+  program.moves.push_back(moves);
+}
+
+void SteadyFormula::add_step(Program& program, const Step& step) {
+  const std::span<const int32_t> arguments(step.argument, static_cast<size_t>(step.count));
+  const bool moves = std::any_of(arguments.begin(), arguments.end(),
+                                 [&](int32_t argument) { return program.moves[argument] != 0; });
+  if (moves) {
+    for (const int32_t argument : arguments) {
+      if (!program.moves[argument]) program.given.push_back(argument);
+    }
+  }
+  (moves ? program.moving_steps : program.still_steps).push_back(step);
+  program.moves.push_back(moves);
 }
 
 bool SteadyFormula::find_steady(const Formula& formula, bool running) {
@@ -209,28 +234,26 @@ bool SteadyFormula::find_steady(const Formula& formula, bool running) {
 }
 
 SteadyValue SteadyFormula::evaluate(LineSource& source, int32_t job, double now) {
-  const bool running = source.is_running(job);
-  for (const Lookup& lookup : lookups_) {
-    Line& line = values_[lookup.value];
-    if (running ? lookup.moves_running : lookup.moves_waiting) {
-      line = source.line(lookup.word, job);
-    } else {
-      double value;
-      source.fill(lookup.word, &job, 1, &value);
-      line = steady(value);
-    }
+  const Program& program = source.is_running(job) ? running_ : waiting_;
+  double* const number = numbers_.data();
+  for (const auto& [word, value] : program.still_lookups) {
+    source.fill(word, &job, 1, &number[value]);
   }
-  for (const Step& step : steps_) {
-    const Line& a = values_[step.argument[0]];
-    const Line& b = values_[step.argument[1]];
-    Line& out = values_[step.value];
-    if (step.count == 2 && a.is_steady && b.is_steady) {  // most are
-      out = steady(apply_to_one(step.operation, a.value, b.value, 0), std::min(a.until, b.until));
-    } else {
-      out = combine(step.operation, step.count, a, b, values_[step.argument[2]], now);
-    }
+  for (const Step& step : program.still_steps) {
+    number[step.value] = apply_to_one(step.operation, number[step.argument[0]],
+                                      number[step.argument[1]], number[step.argument[2]]);
   }
-  const Line& last = values_.back();
+  if (!program.moves.back()) {
+    return {numbers_.back(), std::numeric_limits<double>::infinity()};
+  }
+  Line* const line = lines_.data();
+  for (const int32_t value : program.given) line[value] = steady(number[value]);
+  for (const auto& [word, value] : program.moving_lookups) line[value] = source.line(word, job);
+  for (const Step& step : program.moving_steps) {
+    line[step.value] = combine(step.operation, step.count, line[step.argument[0]],
+                               line[step.argument[1]], line[step.argument[2]], now);
+  }
+  const Line& last = lines_.back();
   return {last.value, last.is_steady ? last.until : now};
 }
 
@@ -243,16 +266,15 @@ void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job
   if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
 }
 
-void SteadyOrder::evaluate_due(SteadyFormula& formula, LineSource& source, double now,
-                               SortedList& sorted) {
-  jobs_.clear();
+// Takes those out of the list whose values may have changed.
+void SteadyOrder::take_due(double now, SortedList& sorted) {
+  taken_.clear();
   for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
     const int32_t job = due_.top().job();
     if (known_[job].until != due_.top().key()) continue;  // it has gone, or is up to date
+    taken_.push_back({known_[job].value, job});
     erase(job, sorted);
-    jobs_.push_back(job);
   }
-  for (const int32_t job : jobs_) insert(formula, source, job, now, sorted);
 }
 
 }  // namespace berthline

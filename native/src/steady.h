@@ -50,12 +50,8 @@ class SteadyFormula {
   SteadyValue evaluate(LineSource& source, int32_t job, double now);
 
  private:
-  static bool find_steady(const Formula& formula, bool running);
-  int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
-
   struct Lookup {
     Word word;
-    bool moves_waiting, moves_running;  // it is a line
     int32_t value;
   };
   struct Step {
@@ -64,11 +60,24 @@ class SteadyFormula {
     int32_t argument[3];
     int32_t value;
   };
+  // What is done for a job that waits, or for one that runs: first what stays as it is whatever
+  // the time, as plain numbers, then what moves or comes from what moves, as lines.
+  struct Program {
+    std::vector<Lookup> still_lookups, moving_lookups;
+    std::vector<Step> still_steps, moving_steps;
+    std::vector<int32_t> given;  // numbers that moving steps need
+    std::vector<uint8_t> moves;  // by value
+  };
+  int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
+  void add_lookup(Program& program, const Lookup& lookup, bool moves);
+  void add_step(Program& program, const Step& step);
+  static bool find_steady(const Formula& formula, bool running);
+
   bool steady_waiting_ = false;
   bool steady_running_ = false;
-  std::vector<Lookup> lookups_;  // each word once
-  std::vector<Step> steps_;
-  std::vector<Line> values_;  // by number; the last is the formula's, numbers stay as they are
+  Program waiting_, running_;
+  std::vector<double> numbers_;  // by value; the last is the formula's
+  std::vector<Line> lines_;
 };
 
 // Keeps jobs sorted by a steady formula, and evaluates it again only when its value may change.
@@ -84,18 +93,26 @@ class SteadyOrder {
     sorted.erase({known_[job].value, job});
     known_[job].until = kGone;
   }
-  // Brings the list up to date.
-  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted) {
-    if (!due_.empty() && due_.top().key() < now) evaluate_due(formula, source, now, sorted);
+  double value(int32_t job) const { return known_[job].value; }
+  // Brings the list up to date. Calls changed(job, value before) for each that was evaluated.
+  template <typename Changed>
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
+              Changed changed) {
+    if (due_.empty() || !(due_.top().key() < now)) return;
+    take_due(now, sorted);
+    for (const Keyed& taken : taken_) {
+      insert(formula, source, taken.job(), now, sorted);
+      changed(taken.job(), taken.key());
+    }
   }
 
  private:
-  void evaluate_due(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted);
+  void take_due(double now, SortedList& sorted);
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
   std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
   Heap due_;                        // times after which values must be looked at again
-  std::vector<int32_t> jobs_;       // scratch
+  std::vector<Keyed> taken_;        // scratch
 };
 
 }  // namespace berthline

@@ -95,6 +95,9 @@ void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kPoolFragmentation:
       return each_kind([&](int32_t a, int32_t b) { return class_of(a) == class_of(b); },
                        [&](int32_t j) { return nodes_.fragmentation(class_of(j)); });
+    case Word::kRackFreeGpus:
+      return each_kind([&](int32_t a, int32_t b) { return class_of(a) == class_of(b); },
+                       [&](int32_t j) { return nodes_.rack_free_milli(class_of(j)) / 1000.0; });
     case Word::kCanStart:
       return each([&](int32_t j) { return fits(nodes_, j); });
     case Word::kWaysTier1:

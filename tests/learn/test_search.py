@@ -217,7 +217,10 @@ def test_rivals_have_no_other_means():
     with_preemption = blind | {"las+skip!las", "fcfs+skip!index"}
     assert set(usable_rivals(every, "none", preemptive=True)) == with_preemption
     assert usable_rivals(every, "exact", preemptive=True) == list(every)
-    assert [space.name for space in SPACES.values() if space.preempts] == ["preempt"]
+    assert [space.name for space in SPACES.values() if space.preempts] == [
+        "preempt",
+        "hold-preempt",
+    ]
 
 
 def test_a_start_that_cannot_run_is_an_error():

@@ -107,6 +107,7 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "pool_total_gpus": 6,
         "pool_queued_gpus": 4,
         "pool_fragmentation": 1.0,
+        "rack_free_gpus": 1,  # all nodes are in one rack
         "can_start": 0,
         "ways_tier1": 0,
         "ways_tier2": 0,
@@ -176,3 +177,13 @@ def test_max_priority__is_at_least_one() -> None:
 def test_nodes_min__of_a_gang() -> None:
     found = probe(jobs((0, 1, 7)), nodes(2, 4, 2))
     assert found[0.0, 0]["nodes_min"] == 3
+
+
+def test_rack_free_gpus__is_the_most_that_is_free_in_one_rack_of_its_own_nodes() -> None:
+    """Job 0 takes 3 GPUs of rack a; in rack b 2 red ones are free and 8 blue ones."""
+    found = probe(
+        jobs((0, 9, 3), (0, 9, 7), (0, 9, 3), pool=[0, 0, 1], pool_names=("red", "blue")),
+        nodes(*(4, 2, 2, 8), pool=["red", "red", "red", "blue"], rack=["a", "a", "b", "b"]),
+    )
+    assert found[0.0, 1]["rack_free_gpus"] == 3
+    assert found[0.0, 2]["rack_free_gpus"] == 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 from tyro.conf import Positional, arg
@@ -35,7 +35,7 @@ from berthline.cli.bench_train import (
 from berthline.cli.machine import machine_line
 from berthline.cli.options import Force, Json, Out, check_choice, parse_options, whole
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
-from berthline.cli.run_directory import RunDirectory, open_directory
+from berthline.cli.run_directory import open_directory
 from berthline.cli.sample_jobs import SAMPLE_SEED
 from berthline.cli.speed import (
     CONFIGURATIONS,
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare", "nets", "train")
 PACKING_SEEDS = 10
+
+Progress = Callable[[int, int, str], None]
+"""Called with (parts done, parts in all, the name of the next)."""
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,39 +181,27 @@ def main(argv: list[str]) -> int:
     machine = machine_line()
     if not options.json:
         print(machine)
-    if options.what == "load":
-        return _load(options, argv, directory, machine)
-    if options.what == "model":
-        return _model(options, argv, directory, machine)
-    if options.what == "episodes":
-        return _episodes(options, argv, directory, machine)
-    if options.what == "env":
-        return _env(options, argv, directory, machine)
-    if options.what == "compare":
-        return _compare(options, argv, directory, machine)
-    if options.what == "nets":
-        return _nets(options, argv, directory, machine)
-    if options.what == "train":
-        return _train(options, argv, directory, machine)
-    if options.what == "packing":
-        return _packing(options, argv, directory, machine)
-    # First, while this process is small: a new process inherits its parent's high-water mark.
-    max_rss = None if options.quick else max_rss_mb(MEMORY_JOBS, MEMORY_GPUS)
     with progress("bench") as report_progress:
-        speeds = list(measure_speeds(quick=options.quick, report=report_progress))
-    yardsticks = measure_yardsticks()
-    report = Report(
-        machine=machine,
-        quick=options.quick,
-        speeds=speeds,
-        yardsticks=yardsticks,
-        max_rss_mb=max_rss,
-        agrees=all(speed.agrees is not False for speed in speeds)
-        and all(stick.agrees for stick in yardsticks),
-    )
-    _write(directory, options, argv, SEED, report, speeds)
-    _print(options, directory, report, lambda: show(report))
-    return 0 if report.agrees else 1
+        found = _MEASURE[options.what](options, machine, report_progress)
+    if directory is not None:
+        directory.write(
+            command=shlex.join(["berthline", "bench", *argv]),
+            config=msgspec.structs.asdict(options),
+            seed=found.seed,
+            summary=found.report,
+            metrics=found.metrics,
+        )
+    if options.json:
+        print_json(found.report)
+    else:
+        found.show()
+        print_facts(
+            {
+                "figure": options.figure or "",
+                "results": str(directory.path) if directory else "",
+            }
+        )
+    return found.code
 
 
 def _check_options(options: Bench) -> None:
@@ -232,76 +223,88 @@ def _check_options(options: Bench) -> None:
             )
 
 
-def _load(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        loads = list(measure_loads(quick=options.quick, report=report_progress))
-    found = LoadReport(machine=machine, quick=options.quick, loads=loads)
-    _write(directory, options, argv, SAMPLE_SEED, found, loads)
-    _print(options, directory, found, lambda: show_loads(loads))
-    return 0
+class _Found(NamedTuple):
+    """What a benchmark found, and what is to be done with it."""
+
+    report: msgspec.Struct
+    metrics: Sequence[msgspec.Struct]
+    seed: int
+    show: Callable[[], None]
+    code: int = 0
 
 
-def _model(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds = list(measure_model(quick=options.quick, jobs=options.jobs, report=report_progress))
-    found = ModelReport(machine=machine, quick=options.quick, speeds=speeds)
-    _write(directory, options, argv, SEED, found, speeds)
-    _print(options, directory, found, lambda: show_model(speeds))
-    return 0
+def _sim(options: Bench, machine: str, tell: Progress) -> _Found:
+    # First, while this process is small: a new process inherits its parent's high-water mark.
+    max_rss = None if options.quick else max_rss_mb(MEMORY_JOBS, MEMORY_GPUS)
+    speeds = list(measure_speeds(quick=options.quick, report=tell))
+    yardsticks = measure_yardsticks()
+    report = Report(
+        machine=machine,
+        quick=options.quick,
+        speeds=speeds,
+        yardsticks=yardsticks,
+        max_rss_mb=max_rss,
+        agrees=all(speed.agrees is not False for speed in speeds)
+        and all(stick.agrees for stick in yardsticks),
+    )
+    return _Found(report, speeds, SEED, lambda: show(report), 0 if report.agrees else 1)
 
 
-def _episodes(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds = list(measure_episodes(quick=options.quick, report=report_progress))
-    found = EpisodesReport(machine=machine, quick=options.quick, speeds=speeds)
-    _write(directory, options, argv, SEED, found, speeds)
-    _print(options, directory, found, lambda: show_episodes(speeds))
-    return 0
+def _load(options: Bench, machine: str, tell: Progress) -> _Found:
+    loads = list(measure_loads(quick=options.quick, report=tell))
+    report = LoadReport(machine=machine, quick=options.quick, loads=loads)
+    return _Found(report, loads, SAMPLE_SEED, lambda: show_loads(loads))
 
 
-def _env(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds = list(measure_envs(quick=options.quick, report=report_progress))
-        threads = measure_threads(quick=options.quick)
-    found = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
-    _write(directory, options, argv, ENV_SEED, found, [*speeds, threads])
-    _print(options, directory, found, lambda: show_envs(speeds, threads))
-    return 0
+def _model(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_model(quick=options.quick, jobs=options.jobs, report=tell))
+    report = ModelReport(machine=machine, quick=options.quick, speeds=speeds)
+    return _Found(report, speeds, SEED, lambda: show_model(speeds))
 
 
-def _compare(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds, agrees = measure_compare(quick=options.quick, report=report_progress)
-    found = CompareReport(machine=machine, quick=options.quick, speeds=speeds, agrees=agrees)
-    _write(directory, options, argv, COMPARE_SEED, found, speeds)
-    _print(options, directory, found, lambda: show_compare(speeds, agrees=agrees))
-    return 0 if agrees else 1
+def _episodes(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_episodes(quick=options.quick, report=tell))
+    report = EpisodesReport(machine=machine, quick=options.quick, speeds=speeds)
+    return _Found(report, speeds, SEED, lambda: show_episodes(speeds))
 
 
-def _nets(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds = list(measure_nets(quick=options.quick, report=report_progress))
-    found = NetsReport(machine=machine, quick=options.quick, speeds=speeds)
-    _write(directory, options, argv, NETS_SEED, found, speeds)
-    _print(options, directory, found, lambda: show_nets(speeds))
-    return 0
+def _env(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_envs(quick=options.quick, report=tell))
+    threads = measure_threads(quick=options.quick)
+    report = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
+    return _Found(report, [*speeds, threads], ENV_SEED, lambda: show_envs(speeds, threads))
 
 
-def _train(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
-    with progress("bench") as report_progress:
-        speeds = list(measure_training(quick=options.quick, report=report_progress))
-    found = TrainReport(
+def _compare(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds, agrees = measure_compare(quick=options.quick, report=tell)
+    report = CompareReport(machine=machine, quick=options.quick, speeds=speeds, agrees=agrees)
+    return _Found(
+        report,
+        speeds,
+        COMPARE_SEED,
+        lambda: show_compare(speeds, agrees=agrees),
+        0 if agrees else 1,
+    )
+
+
+def _nets(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_nets(quick=options.quick, report=tell))
+    report = NetsReport(machine=machine, quick=options.quick, speeds=speeds)
+    return _Found(report, speeds, NETS_SEED, lambda: show_nets(speeds))
+
+
+def _train(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_training(quick=options.quick, report=tell))
+    report = TrainReport(
         machine=machine,
         quick=options.quick,
         speeds=speeds,
         against_library=against_library(speeds),
     )
-    _write(directory, options, argv, TRAIN_SEED, found, speeds)
-    _print(options, directory, found, lambda: show_training(found))
-    return 0
+    return _Found(report, speeds, TRAIN_SEED, lambda: show_training(report))
 
 
-def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, machine: str) -> int:
+def _packing(options: Bench, machine: str, tell: Progress) -> _Found:
     from berthline.experiments.packing import run_packing
     from berthline.report.packing_figure import check_figure_file, draw_packing
 
@@ -310,56 +313,29 @@ def _packing(options: Bench, argv: list[str], directory: RunDirectory | None, ma
         figure = check_figure_file(options.figure, needed_for="--figure")
     pods = find_pods(options.pods)
     seeds = options.seeds or (2 if options.quick else PACKING_SEEDS)
-    with progress("bench") as report_progress:
-        packing = run_packing(pods, seeds=seeds, report=report_progress)
+    packing = run_packing(pods, seeds=seeds, report=tell)
     if figure is not None:
         draw_packing(packing, figure)
-    found = PackingReport(machine=machine, fgd_wins=packing.fgd_wins, packing=packing)
-    _write(directory, options, argv, 0, found, packing.placements)
-    if options.json:
-        print_json(found)
-    else:
+    report = PackingReport(machine=machine, fgd_wins=packing.fgd_wins, packing=packing)
+
+    def show_and_part() -> None:
         show_packing(packing)
         print()
-        print_facts(
-            {
-                "figure": "" if figure is None else str(figure),
-                "results": str(directory.path) if directory else "",
-            }
-        )
-    return 0 if packing.fgd_wins else 1
+
+    return _Found(report, packing.placements, 0, show_and_part, 0 if packing.fgd_wins else 1)
 
 
-def _write(
-    directory: RunDirectory | None,
-    options: Bench,
-    argv: list[str],
-    seed: int,
-    summary: msgspec.Struct,
-    metrics: Sequence[msgspec.Struct],
-) -> None:
-    if directory is not None:
-        directory.write(
-            command=shlex.join(["berthline", "bench", *argv]),
-            config=msgspec.structs.asdict(options),
-            seed=seed,
-            summary=summary,
-            metrics=metrics,
-        )
-
-
-def _print(
-    options: Bench,
-    directory: RunDirectory | None,
-    found: msgspec.Struct,
-    show_found: Callable[[], None],
-) -> None:
-    """Print what was found, as JSON or for people."""
-    if options.json:
-        print_json(found)
-        return
-    show_found()
-    print_facts({"results": str(directory.path) if directory else ""})
+_MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
+    "sim": _sim,
+    "load": _load,
+    "model": _model,
+    "packing": _packing,
+    "episodes": _episodes,
+    "env": _env,
+    "compare": _compare,
+    "nets": _nets,
+    "train": _train,
+}
 
 
 def show(report: Report) -> None:

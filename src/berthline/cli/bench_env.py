@@ -7,8 +7,10 @@ are included. Best of several rounds.
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import msgspec
@@ -103,6 +105,8 @@ class ThreadSpeed(msgspec.Struct, frozen=True, kw_only=True):
     one_thread_steps_per_second: float
     steps_per_second: float
     speedup: float
+    apart: float
+    """What as many processes gain that share nothing: more than the machine gives nothing can."""
     target: float
     meets_target: bool | None
 
@@ -141,15 +145,47 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
             speed = len(actions) * case.envs / (time.perf_counter() - began)
             best[threads] = max(best.get(threads, 0.0), speed)
     speedup = best[THREADS] / best[1]
+    alone, together = (_speed_apart(count, quick=quick) for count in (1, THREADS))
     return ThreadSpeed(
         case=case.name,
         threads=THREADS,
         one_thread_steps_per_second=best[1],
         steps_per_second=best[THREADS],
         speedup=speedup,
+        apart=together / alone,
         target=THREADS_TARGET,
         meets_target=None if quick else speedup >= THREADS_TARGET,
     )
+
+
+def _speed_apart(processes: int, *, quick: bool) -> float:
+    """Return the steps a second of several processes together, with environments of their own."""
+    context = multiprocessing.get_context("spawn")
+    steps, rounds = (QUICK_STEPS, QUICK_ROUNDS) if quick else (STEPS, ROUNDS)
+    with ProcessPoolExecutor(
+        processes, context, initializer=_share_start, initargs=(context.Barrier(processes),)
+    ) as pool:
+        return sum(pool.map(_step_apart, [steps] * processes, [rounds] * processes))
+
+
+def _share_start(start: Any) -> None:
+    _step_apart.start = start  # type: ignore[attr-defined]
+
+
+def _step_apart(steps: int, rounds: int) -> float:
+    """Return the steps a second of one process, while the others step as well."""
+    case = CASES[1]
+    actions = _record(case, steps)
+    env = _make(case)
+    best = 0.0
+    for _ in range(rounds):
+        env.reset(seed=SEED)
+        _step_apart.start.wait(timeout=60)  # type: ignore[attr-defined]
+        began = time.perf_counter()
+        for action in actions:
+            env.step(action)
+        best = max(best, len(actions) * case.envs / (time.perf_counter() - began))
+    return best
 
 
 def _make(case: _Case, **more: Any) -> Any:
@@ -234,4 +270,8 @@ def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
         f"\n{threads.threads} threads: {threads.steps_per_second:,.0f} steps a second against "
         f"{threads.one_thread_steps_per_second:,.0f} with one: {threads.speedup:.2f} x "
         f"(target {threads.target:g}, on free cores) {marks[threads.meets_target]}".rstrip()
+    )
+    print(
+        f"For scale: {threads.threads} processes that share nothing are {threads.apart:.2f} x as"
+        " fast as one here."
     )

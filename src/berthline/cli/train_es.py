@@ -69,7 +69,8 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     space: Annotated[str, arg(metavar="NAME")] = "gate"
-    """What is tuned: order, gate, hold (a gate with ten numbers), lane (with two), preempt."""
+    """What is tuned: order, gate, hold (a gate with ten numbers), lane (with two), preempt,
+    hold-preempt (both)."""
     scheduler: Annotated[
         str | None, arg(metavar="TEXT", help_behavior_hint="(default: that of --space)")
     ] = None

@@ -45,7 +45,9 @@ class Supply:
 
     def __init__(self, plan: Plan, batch: _native.Batch, num_envs: int) -> None:
         self._plan, self._batch = plan, batch
-        self._uses_random = plan.uses_random
+        # Asked once: the answers take longer than an episode's jobs.
+        self._uses_random, self._can_fail = plan.uses_random, plan.can_fail
+        self._needs_seed = self._can_fail or self._uses_random or plan.draws_at_random
         self._seeds = np.zeros(num_envs, np.int64)
         self._next = np.zeros(num_envs, np.int64)  # episode to be drawn
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
@@ -139,9 +141,7 @@ class Supply:
     ) -> None:
         streams = np.zeros((len(envs), 2), np.uint64)
         failures: list[list[tuple[float, int, int]]] | None = None
-        plan = self._plan
-        needs_seed = plan.can_fail or self._uses_random or plan.draws_at_random
-        if needs_seed:
+        if self._needs_seed:
             seeds = [episode_seed(int(seed), int(number)) for seed, number in keys]
             for row, seed in enumerate(seeds):
                 streams[row] = stream_key(seed, "placement"), stream_key(seed, "refusal")
@@ -149,7 +149,7 @@ class Supply:
             jobs = columns["submit"].shape[1]
             draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in seeds]
             columns = {**columns, "random": np.stack(draws)}
-        if plan.can_fail:
+        if self._can_fail:
             failures = [self._failures(seed, columns, row) for row, seed in enumerate(seeds)]
         self._batch.supply(envs, columns, streams, failures)
         self._given[envs] = keys[:, 1]

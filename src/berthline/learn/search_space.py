@@ -210,6 +210,24 @@ SPACES: dict[str, SearchSpace] = {
     )
 }
 
+_GATE = SPACES["hold"]
+SPACES["hold-preempt"] = SearchSpace(
+    "hold-preempt",
+    # A job that was preempted is as long as what is left of it.
+    _GATE.text.replace("estimate", "remaining")
+    + "![log2(remaining + {c}) + {a} * log2(gpus + 1) - {v} * log2(wait + 60)]"
+    ":margin={margin}:min_run={min_run}",
+    (
+        *_GATE.parameters,
+        Parameter("c", 1.0, 20_000.0, 10.0, is_log=True, meaning="shorter rests are much alike"),
+        Parameter("a", -1.0, 3.0, 0.5, meaning="weight of the size in the index"),
+        Parameter("v", 0.0, 1.0, 0.0, meaning="weight of the wait in the index"),
+        Parameter("margin", 0.0, 8.0, 0.5, meaning="by how much a job must be ahead"),
+        Parameter("min_run", 1.0, 7200.0, 10.0, is_log=True, meaning="seconds before it may yield"),
+    ),
+    "the gate of hold, and who yields to whom by what is left of their run times",
+)
+
 
 def read_space(name: str | None, text: str | None, ranges: Iterable[str]) -> SearchSpace:
     """Return a named space, or one's own.

@@ -96,6 +96,7 @@ VOCABULARY: dict[str, Word] = {
             f"fragmentation of {_MAY_USE}",
             "state",
         ),
+        Word("rack_free_gpus", "job", "GPUs", f"most GPUs free in one rack of {_MAY_USE}", "state"),
         Word("can_start", "job", "0 or 1", "1 if it could be placed right now", "state"),
         Word(
             "ways_tier1",

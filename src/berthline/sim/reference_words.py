@@ -117,6 +117,14 @@ def _fragmentation(sim: Simulation, nodes: Iterable[int]) -> float:
     return partly / len(with_free) if with_free else 0.0
 
 
+def _rack_free_gpus(sim: Simulation, job: int) -> float:
+    free = dict.fromkeys(sim.rack, 0)
+    for node in _own_nodes(sim, job):
+        if sim.up[node]:
+            free[sim.rack[node]] += sim.free.milli(node)
+    return max(free.values()) / 1000
+
+
 def _arrival_rate(sim: Simulation, _: int) -> float:
     since = sim.now - ARRIVAL_WINDOW_S
     return sum(time > since for time in sim.submit[: sim.arrived]) / ARRIVAL_WINDOW_S
@@ -161,6 +169,7 @@ WORDS: dict[str, Callable[[Simulation, int], float]] = {
     "pool_total_gpus": lambda sim, job: sum(sim.total.gpus[node] for node in _own_nodes(sim, job)),
     "pool_queued_gpus": _pool_queued_gpus,
     "pool_fragmentation": lambda sim, job: _fragmentation(sim, _own_nodes(sim, job)),
+    "rack_free_gpus": _rack_free_gpus,
     "can_start": _can_start,
     "ways_tier1": lambda sim, job: _ways(sim, job, 1),
     "ways_tier2": lambda sim, job: _ways(sim, job, 2),
