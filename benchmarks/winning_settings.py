@@ -17,11 +17,20 @@ from berthline.policies.run_time_predictor import RunTimePredictor
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import Split, split_by_time
 
+Column = npt.NDArray[np.float64]
+"""A number for each job."""
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 """Where the logs may be: beside the repository."""
 WINDOW_JOBS, MOST_WINDOWS = 256, 140
 VAL_WINDOWS = 40
-LONG_JOBS, LONG_LOADS = 8000, (0.95, 1.0, 1.05)
+LONG_LOADS = {
+    "train": (0.96, 0.98, 1.0, 1.02, 1.04),
+    "apart": (0.97, 0.99, 1.01, 1.03),
+    "val": (0.96, 0.98, 1.0, 1.02, 1.04),
+    "report": (1.0,),
+}
+"""Loads of the whole of a part in one run. Slowdown of one run hangs on a few jobs: a load that is
+one percent off gives another draw of the same period."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,29 +95,28 @@ class Setting:
         return bl.Cluster.parse(log.whole if self.long else log.cluster)
 
     def windows(self, folder: Path) -> dict[str, list[bl.Workload]]:
-        """Return the TRAIN, VAL and REPORT windows.
+        """Return the windows: of TRAIN, of TRAIN to choose on, of VAL, and of REPORT.
 
         Raises:
             TraceError: the log is not there.
         """
         parts = split_of(self.log, self.known, folder, is_long=self.long)
         if not self.long:
+            train = _cut(parts.train, WINDOW_JOBS, MOST_WINDOWS)
+            apart = train[::4]
             return {
-                "train": _cut(parts.train, WINDOW_JOBS, MOST_WINDOWS),
+                "train": [jobs for jobs in train if jobs not in apart],
+                "apart": apart,
                 "val": _cut(parts.validation, WINDOW_JOBS, VAL_WINDOWS),
                 "report": _cut(parts.test, WINDOW_JOBS, MOST_WINDOWS),
             }
-        loads = {"train": LONG_LOADS, "val": LONG_LOADS, "report": (1.0,)}
-        pieces = {
-            "train": _cut(parts.train, LONG_JOBS, MOST_WINDOWS),
-            "val": [parts.validation, *_cut(parts.validation, len(parts.validation) // 2, 2)],
-            "report": [parts.test],
-        }
+        whole = {
+            "train": parts.train, "apart": parts.train,
+            "val": parts.validation, "report": parts.test,
+        }  # fmt: skip
         return {
-            part: [
-                scale_to_load(jobs, self.cluster, load) for jobs in found for load in loads[part]
-            ]
-            for part, found in pieces.items()
+            part: [scale_to_load(whole[part], self.cluster, load) for load in loads]
+            for part, loads in LONG_LOADS.items()
         }
 
 
@@ -122,12 +130,15 @@ def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
     cluster = bl.Cluster.parse(log.whole if is_long else log.cluster)
     read = bl.load_trace(file)
     fits = read.gpus <= cluster.total_gpus
+    estimate, doubt = knowledge_of(read, known)
     jobs = bl.Workload.from_columns(
         submit=read.submit[fits],
         run=read.run[fits],
         gpus=read.gpus[fits],
         user=read.user[fits],
-        estimate=estimates_of(read, known)[fits],
+        estimate=estimate[fits],
+        # No rival reads priorities: here they are how far off the prediction may be.
+        priority=doubt[fits],
         name=name,
     )
     return split_by_time(
@@ -135,22 +146,26 @@ def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
     )
 
 
-def estimates_of(log: bl.Workload, known: str) -> npt.NDArray[np.float64]:
-    """Return the run times that schedulers may see."""
+def knowledge_of(log: bl.Workload, known: str) -> tuple[Column, Column]:
+    """Return the run times that schedulers may see, and how far off they may be.
+
+    The latter is known of predictions only: in doublings; 0 = nothing is known of it.
+    """
     if known == "history":
         return predictions(log)
+    sure = np.zeros(len(log))
     if known != "estimates":
-        return log.run.astype(np.float64)
+        return log.run.astype(np.float64), sure
     stated = log.estimate.astype(np.float64)
     if np.isnan(stated).mean() < 0.5:
-        return np.where(np.isnan(stated), np.nanmedian(stated), stated)
+        return np.where(np.isnan(stated), np.nanmedian(stated), stated), sure
     # Logs of GPU clusters have none: unbiased in the logarithm, off by a factor e and more.
     noise = np.random.Generator(np.random.Philox(key=[0, 17])).standard_normal(len(log))
-    return np.maximum(log.run * np.exp(noise), 1.0)
+    return np.maximum(log.run * np.exp(noise), 1.0), sure
 
 
-def predictions(log: bl.Workload) -> npt.NDArray[np.float64]:
-    """Return predictions made at submission, from jobs that had finished by then.
+def predictions(log: bl.Workload) -> tuple[Column, Column]:
+    """Return predictions made at submission, from jobs that had finished by then, and their doubt.
 
     A job is taken to finish a run time after it started, as recorded; without a record, after it
     was submitted.
@@ -159,15 +174,16 @@ def predictions(log: bl.Workload) -> npt.NDArray[np.float64]:
     begin = log.submit if log.history is None else log.history.start
     begin = np.where(np.isnan(begin), log.submit, np.maximum(begin, log.submit))
     running: list[tuple[float, int]] = []
-    found = np.empty(len(log))
+    found, doubt = np.empty(len(log)), np.empty(len(log))
     for job in range(len(log)):
         now = float(log.submit[job])
         while running and running[0][0] <= now:
             _, done = heapq.heappop(running)
             predictor.finished(**_who(log, done), run=float(log.run[done]))
         found[job] = predictor.predict(**_who(log, job))
+        doubt[job] = predictor.doubt(**_who(log, job))
         heapq.heappush(running, (float(begin[job] + log.run[job]), job))
-    return found
+    return found, doubt
 
 
 def _who(log: bl.Workload, job: int) -> dict:

@@ -107,3 +107,15 @@ def test_doubt_is_large_at_first():
     predictor = RunTimePredictor()
     safe = predictor.predict(user=0, pool=0, gpus=1, quantile=0.9)
     assert safe == pytest.approx(3600 * np.exp(1.2815515655 * FIRST_DEVIATION))
+
+
+def test_doubt_is_what_quantiles_are_made_of():
+    predictor = RunTimePredictor()
+    for run in (100, 400, 100, 400):
+        predictor.finished(user=0, pool=0, gpus=1, run=run)
+    doubt = predictor.doubt(user=0, pool=0, gpus=1)
+    middle, safe = (predictor.predict(user=0, pool=0, gpus=1, quantile=q) for q in (0.5, 0.9))
+    assert np.log2(safe / middle) == pytest.approx(1.2815515655 * doubt)
+    for _ in range(30):
+        predictor.finished(user=0, pool=0, gpus=1, run=100)
+    assert predictor.doubt(user=0, pool=0, gpus=1) < doubt / 2

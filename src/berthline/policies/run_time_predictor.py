@@ -82,6 +82,23 @@ class RunTimePredictor:
             gpus: GPUs of its gang.
             quantile: 0.5 = as likely longer as shorter; larger = on the safe side.
         """
+        mean, deviation = self._believed(user, pool, gpus)
+        if quantile != 0.5:
+            mean += NormalDist().inv_cdf(quantile) * deviation
+        return max(math.exp(mean), LEAST_SECONDS)
+
+    def doubt(self, *, user: int, pool: int, gpus: float) -> float:
+        """Return how far off a prediction may be: doublings of the run time, as a deviation.
+
+        Args:
+            user: whose it is.
+            pool: its pool.
+            gpus: GPUs of its gang.
+        """
+        return self._believed(user, pool, gpus)[1] / math.log(2)
+
+    def _believed(self, user: int, pool: int, gpus: float) -> tuple[float, float]:
+        """Return mean and deviation of the logarithm of a run time."""
         mean, deviation = FIRST, FIRST_DEVIATION
         for key in _keys(user, pool, gpus):
             group = self._groups.get(key)
@@ -91,9 +108,7 @@ class RunTimePredictor:
             own = group.square + (1 - share) * (group.mean - mean) ** 2
             deviation = math.sqrt(share * own + (1 - share) * deviation**2)
             mean += share * (group.mean - mean)
-        if quantile != 0.5:
-            mean += NormalDist().inv_cdf(quantile) * deviation
-        return max(math.exp(mean), LEAST_SECONDS)
+        return mean, deviation
 
 
 def _keys(user: int, pool: int, gpus: float) -> tuple[tuple[float, ...], ...]:
