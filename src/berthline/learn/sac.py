@@ -13,21 +13,18 @@ than the actor itself.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
-from berthline.learn.dqn import QNetwork, follow, huber, taken
+from berthline.learn.dqn import QNetwork, huber, taken
 from berthline.learn.experience import Experience, ExperienceConfig
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig
-from berthline.learn.random_state import generator_state, restore_generator
-from berthline.learn.schedules import factor
+from berthline.learn.off_policy import OffPolicy, follow
 
 if TYPE_CHECKING:
-    from berthline.learn.checkpoint import Checkpoint
     from berthline.learn.environments import Environments
     from berthline.learn.replay import Transitions
 
@@ -50,7 +47,7 @@ class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     entropy: float = 0.98
 
 
-class SAC:
+class SAC(OffPolicy):
     """See the module.
 
     Args:
@@ -64,7 +61,6 @@ class SAC:
         self, envs: Environments, network: NetworkConfig, config: SACConfig, *, seed: int
     ) -> None:
         self.config = config
-        self.steps, self.updates = 0, 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.actor = Network(envs.layout, network, no_op=config.no_op)
@@ -73,60 +69,50 @@ class SAC:
             )
         self.policy = copy.deepcopy(self.actor).requires_grad_(requires_grad=False)
         self.targets = copy.deepcopy(self.critics).requires_grad_(requires_grad=False)
-        self.log_temperature = torch.tensor(config.temperature).log().requires_grad_()
-        self.generator = torch.Generator().manual_seed(seed)
-        self.experience = Experience(
+        self.temperature = nn.ParameterDict({"log": torch.tensor(config.temperature).log()})
+        experience = Experience(
             envs,
             capacity=config.capacity,
             discount=config.discount,
             horizon=config.horizon,
             n_step=config.n_step,
         )
-        self.optimizers = {
-            name: torch.optim.Adam(parameters, lr=rate, eps=1e-5, foreach=True)
-            for name, parameters, rate in (
-                ("actor_optimizer", list(self.actor.parameters()), config.learning_rate),
-                ("critics_optimizer", list(self.critics.parameters()), config.learning_rate),
-                ("temperature_optimizer", [self.log_temperature], config.temperature_rate),
-            )
+        modules = {
+            "policy": self.policy,
+            "actor": self.actor,
+            "critics": self.critics,
+            "targets": self.targets,
+            "temperature": self.temperature,
         }
+        learned = {
+            "actor_optimizer": (self.actor.parameters(), config.learning_rate),
+            "critics_optimizer": (self.critics.parameters(), config.learning_rate),
+            "temperature_optimizer": (self.temperature.parameters(), config.temperature_rate),
+        }
+        super().__init__(experience, config, modules, learned, seed=seed)
 
-    def iterate(self, progress: float) -> dict[str, float]:
-        """Collect, learn, and return what is to be logged."""
-        config = self.config
-        log = self.experience.collect(
-            config.rollout,
+    def _collect(self, _progress: float) -> dict[str, float]:
+        return self.experience.collect(
+            self.config.rollout,
             lambda seen, masks: self.choices(seen, masks).sample(self.generator),
         )
-        fresh = config.rollout * self.experience.envs.num
-        self.steps += fresh
-        if self.steps < config.warmup or len(self.experience.replay) == 0:
-            return log
-        if self.updates == 0:
-            # The policy may have been given another beginning meanwhile.
-            self.actor.load_state_dict(self.policy.state_dict())
-        rate = factor(config.learning_rate_schedule, progress)
-        for name, optimizer in self.optimizers.items():
-            base = (
-                config.temperature_rate if name == "temperature_optimizer" else config.learning_rate
-            )
-            for group in optimizer.param_groups:
-                group["lr"] = base * rate
-        updates = max(1, round(config.reuse * fresh / config.batch))
-        logs = [self._update() for _ in range(updates)]
-        log |= {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
-        log["learning_rate"] = config.learning_rate * rate
-        return log
+
+    def _begin(self, usual: float) -> None:
+        self.actor.load_state_dict(self.policy.state_dict())
+        for critic in self.critics:
+            assert isinstance(critic, QNetwork)
+            critic.begin_at(usual)
+        self.targets.load_state_dict(self.critics.state_dict())
 
     def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
         """Return the actor's distribution over actions."""
         scores, _ = self.actor(observations)
         return MaskedCategorical(scores.squeeze(-1), masks)
 
-    def _update(self) -> dict[str, float]:
+    def _update(self, _progress: float) -> dict[str, float]:
         config = self.config
         batch = self.experience.sample(config.batch, self.generator)
-        temperature = self.log_temperature.detach().exp()
+        temperature = self.temperature["log"].detach().exp()
         goals = self._goals(batch, temperature)
         values = [critic(batch.observations, batch.masks).means for critic in self.critics]
         losses = [huber(taken(q, batch.actions) - goals).mean() for q in values]
@@ -137,13 +123,12 @@ class SAC:
         norm = self._step("actor_optimizer", policy_loss)
         entropy = chances.entropy().detach()
         temperature_loss = temperature_objective(
-            self.log_temperature, entropy, config.entropy * log_allowed(batch.masks)
+            self.temperature["log"], entropy, config.entropy * log_allowed(batch.masks)
         )
         if config.temperature_rate:
             self._step("temperature_optimizer", temperature_loss)
         follow(self.targets, self.critics, config.target_rate)
         follow(self.policy, self.actor, config.average_rate)
-        self.updates += 1
         return {
             "losses/qf1_values": taken(values[0], batch.actions).mean().item(),
             "losses/qf2_values": taken(values[1], batch.actions).mean().item(),
@@ -166,53 +151,6 @@ class SAC:
         value = soft_value(chances, torch.minimum(first, second), temperature)
         wanted = self.config.entropy * log_allowed(batch.following_masks)
         return batch.returns + batch.discounts * (value - temperature * wanted)
-
-    def _step(self, name: str, loss: Tensor) -> float:
-        optimizer = self.optimizers[name]
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        parameters = optimizer.param_groups[0]["params"]
-        norm = nn.utils.clip_grad_norm_(parameters, self.config.max_gradient)
-        optimizer.step()
-        return norm.item()
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
-        found = {
-            "temperature.log": self.log_temperature,
-            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
-            **{f"actor.{name}": t for name, t in self.actor.state_dict().items()},
-            **{f"critics.{name}": t for name, t in self.critics.state_dict().items()},
-            **{f"targets.{name}": t for name, t in self.targets.state_dict().items()},
-            **self.experience.tensors(),
-        }
-        for name, optimizer in self.optimizers.items():
-            found |= optimizer_tensors(name, optimizer)
-        return found
-
-    def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
-        return {
-            "steps": self.steps,
-            "updates": self.updates,
-            "generator": generator_state(self.generator),
-            "experience": self.experience.state(),
-        }
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
-        state = checkpoint.facts["state"]
-        self.policy.load_state_dict(checkpoint.part("policy"))
-        self.actor.load_state_dict(checkpoint.part("actor"))
-        self.critics.load_state_dict(checkpoint.part("critics"))
-        self.targets.load_state_dict(checkpoint.part("targets"))
-        with torch.no_grad():
-            self.log_temperature.copy_(checkpoint.tensors["temperature.log"])
-        for name, optimizer in self.optimizers.items():
-            restore_optimizer(checkpoint, name, optimizer)
-        self.steps, self.updates = state["steps"], state["updates"]
-        restore_generator(self.generator, state["generator"])
-        self.experience.restore(checkpoint, state["experience"])
 
 
 def soft_value(chances: MaskedCategorical, values: Tensor, temperature: Tensor) -> Tensor:
