@@ -33,18 +33,22 @@ class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     """Settings of SAC: those of every replay, and these.
 
     Attributes:
-        reuse: how often a step is learned from, on average.
+        learning_rate: of Adam.
+        average_rate: how far the policy follows the actor in each update.
         no_op: logit of the no-op at first; jobs have about 0.
         temperature: at first; returns have a size of about 1.
         temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
-        entropy: the policy's, as a share of the logarithm of the number of allowed actions.
+        entropy: the policy's, as a share of the logarithm of the number of allowed actions. Where
+            a no-op is allowed, much of it (0.98, say) is a policy that holds every other job back,
+            and what is learned about such times is no help at others.
     """
 
-    reuse: float = 2.0
+    learning_rate: float = 3e-3
+    average_rate: float = 0.02
     no_op: float = -3.0
-    temperature: float = 0.2
+    temperature: float = 0.02
     temperature_rate: float = 1e-2
-    entropy: float = 0.98
+    entropy: float = 0.3
 
 
 class SAC(OffPolicy):
