@@ -33,8 +33,8 @@ _GATE_OPTIONS: dict[str, Any] = {
 _NEED_RUN_TIMES = ("order", "features")
 
 _STEPS = {
-    ("ppo", ""): 250_000,
-    ("ppo", "gate"): 1_000_000,
+    ("ppo", ""): 150_000,
+    ("ppo", "gate"): 500_000,
     ("d3qn", ""): 40_000,
     ("sac", ""): 40_000,
     ("meta-dqn", ""): 20_000,

@@ -1,13 +1,15 @@
 """SAC: soft actor-critic for discrete actions (Christodoulou 2019), with masked actions.
 
-One iteration steps every environment `rollout` times and learns from batches of the replay. Two
-critics value actions, the lower value counts. The temperature, the price of a nat of entropy, moves
-until the policy has the entropy that is asked for: in each state a share of what its number of
-allowed actions makes possible, 0 where only one is allowed. Only what is above that is paid for, as
-the Lagrangian of that constraint says: otherwise states with many actions would be worth something
-by themselves, and jobs would be left waiting to be chosen from. Forbidden actions have probability
-0, and are left out of every sum. The policy is an average of the actor over time, which is steadier
-than the actor itself.
+Two critics value actions, the lower value counts. The temperature, the price of a nat of entropy,
+moves until the policy has the entropy that is asked for: in each state a share of what its number
+of allowed actions makes possible, 0 where only one is allowed. Only what is above that is paid for,
+as the Lagrangian of that constraint says: otherwise states with many actions would be worth
+something by themselves, and jobs would be left waiting to be chosen from. Forbidden actions have
+probability 0, and are left out of every sum.
+
+Entropy is counted from a plain choice: any job alike, and the no-op seldom. Counted from equal
+chances, as is usual, it would ask for a policy that holds every other job back, and what critics
+learn about such times is no help at others. Without a no-op, the two are the same.
 """
 
 from __future__ import annotations
@@ -35,20 +37,19 @@ class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         learning_rate: of Adam.
         average_rate: how far the policy follows the actor in each update.
-        no_op: logit of the no-op at first; jobs have about 0.
+        no_op: logit of the no-op at first and in the plain choice; jobs have 0.
         temperature: at first; returns have a size of about 1.
         temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
-        entropy: the policy's, as a share of the logarithm of the number of allowed actions. Where
-            a no-op is allowed, much of it (0.98, say) is a policy that holds every other job back,
-            and what is learned about such times is no help at others.
+        entropy: the policy's, as a share of the logarithm of the number of allowed actions, counted
+            from the plain choice: see the module.
     """
 
     learning_rate: float = 3e-3
     average_rate: float = 0.02
     no_op: float = -3.0
-    temperature: float = 0.02
+    temperature: float = 0.2
     temperature_rate: float = 1e-2
-    entropy: float = 0.3
+    entropy: float = 0.98
 
 
 class SAC(OffPolicy):
@@ -113,6 +114,17 @@ class SAC(OffPolicy):
         scores, _ = self.actor(observations)
         return MaskedCategorical(scores.squeeze(-1), masks)
 
+    def plain(self, masks: Tensor) -> MaskedCategorical:
+        """Return the choice that knows nothing: any job alike, and the no-op seldom."""
+        scores = torch.zeros(masks.shape)
+        if self.actor.layout.no_op is not None:
+            scores[:, self.actor.layout.no_op] = self.config.no_op
+        return MaskedCategorical(scores, masks)
+
+    def _allowed_apart(self, masks: Tensor) -> Tensor:
+        """Return how far from the plain choice the policy may be, in nats: (batch,)."""
+        return (1 - self.config.entropy) * log_allowed(masks)
+
     def _update(self, _progress: float) -> dict[str, float]:
         config = self.config
         batch = self.experience.sample(config.batch, self.generator)
@@ -123,11 +135,12 @@ class SAC(OffPolicy):
         self._step("critics_optimizer", torch.stack(losses).sum())
         chances = self.choices(batch.observations, batch.masks)
         lower = torch.minimum(values[0], values[1]).detach()
-        policy_loss = policy_objective(chances, lower, temperature)
+        plain = self.plain(batch.masks)
+        policy_loss = policy_objective(chances, lower + temperature * plain.log_probs, temperature)
         norm = self._step("actor_optimizer", policy_loss)
-        entropy = chances.entropy().detach()
+        apart = plain.kl_from(chances).detach()
         temperature_loss = temperature_objective(
-            self.temperature["log"], entropy, config.entropy * log_allowed(batch.masks)
+            self.temperature["log"], apart, self._allowed_apart(batch.masks)
         )
         if config.temperature_rate:
             self._step("temperature_optimizer", temperature_loss)
@@ -141,7 +154,7 @@ class SAC(OffPolicy):
             "losses/actor_loss": policy_loss.item(),
             "losses/alpha": temperature.item(),
             "losses/alpha_loss": temperature_loss.item(),
-            "losses/entropy": entropy.mean().item(),
+            "losses/entropy": chances.entropy().mean().item(),
             "losses/gradient_norm": norm,
         }
 
@@ -152,9 +165,11 @@ class SAC(OffPolicy):
         first, second = (
             critic(batch.following, batch.following_masks).means for critic in self.targets
         )
-        value = soft_value(chances, torch.minimum(first, second), temperature)
-        wanted = self.config.entropy * log_allowed(batch.following_masks)
-        return batch.returns + batch.discounts * (value - temperature * wanted)
+        plain = self.plain(batch.following_masks)
+        lower = torch.minimum(first, second) + temperature * plain.log_probs
+        value = soft_value(chances, lower, temperature)
+        allowed = self._allowed_apart(batch.following_masks)
+        return batch.returns + batch.discounts * (value + temperature * allowed)
 
 
 def soft_value(chances: MaskedCategorical, values: Tensor, temperature: Tensor) -> Tensor:
@@ -169,9 +184,9 @@ def policy_objective(chances: MaskedCategorical, values: Tensor, temperature: Te
     return -soft_value(chances, values, temperature).mean()
 
 
-def temperature_objective(log_temperature: Tensor, entropy: Tensor, wanted: Tensor) -> Tensor:
-    """Return a loss that falls where the temperature falls and there is more than is wanted."""
-    return log_temperature * (entropy - wanted).mean()
+def temperature_objective(log_temperature: Tensor, apart: Tensor, allowed: Tensor) -> Tensor:
+    """Return a loss that falls where the temperature rises and choices are too far apart."""
+    return log_temperature * (allowed - apart).mean()
 
 
 def log_allowed(masks: Tensor) -> Tensor:
