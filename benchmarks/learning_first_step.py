@@ -139,8 +139,8 @@ def head(runs: list[dict], validations: list[list[dict[str, float]]], metric: st
         if row["step"] == step
     )
     return (
-        f"{runs[0]['steps']:,} steps each; the best policies on VAL are those after {best} steps. "
-        f"There, from the first step to them, {name} went from {gains}. "
+        f"{runs[0]['steps']:,} steps each; the best policies on VAL are those after {best} steps.\n"
+        f"From the first step to them, {name} on VAL went from {gains}.\n"
         f"On {runs[0]['report']['episodes']} REPORT episodes:"
     )
 

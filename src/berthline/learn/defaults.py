@@ -34,7 +34,7 @@ _NEED_RUN_TIMES = ("order", "features")
 
 _STEPS = {
     ("ppo", ""): 150_000,
-    ("ppo", "gate"): 500_000,
+    ("ppo", "gate"): 800_000,
     ("d3qn", ""): 40_000,
     ("sac", ""): 40_000,
     ("meta-dqn", ""): 20_000,
@@ -46,6 +46,8 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("ppo", "gate"): {
         "minibatches": 32,
         "learning_rate": 3e-3,
+        # What holding is good for is found out late; a falling rate comes to rest before.
+        "learning_rate_schedule": "constant",
         "horizon": 43_200.0,
         "trace_horizon": 3_600.0,
         "no_op": -1.0,
