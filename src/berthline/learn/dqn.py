@@ -1,10 +1,10 @@
 """D3QN: dueling double Q-learning (Wang et al. 2016, van Hasselt et al. 2016), with masked actions.
 
-One iteration steps every environment `rollout` times and learns from batches of the replay:
-transitions of n steps, those with large errors more often. Actions that the mask forbids
-are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
-`noisy` and `distributional` add the other two parts of Rainbow (Hessel et al. 2018). The policy is
-an average of the network over time, which is steadier than the network itself.
+It learns from transitions of n steps, those with large errors more often. Actions that the mask
+forbids are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
+One decision is worth little beside the state that it is made in, so the gap between the best action
+and others is widened (Bellemare et al. 2016). `noisy` and `distributional` add the other two parts
+of Rainbow (Hessel et al. 2018).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         no_op: advantage of the no-op at first; jobs have about 0.
         gap: how far all but the best action are made to look worse, so that errors do not hide
-            which one that is (advantage learning); values are this much of their differences off.
+            which one that is (advantage learning): by gap / (1 - gap) of what they are behind.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
         epsilon: share of random actions at first.
