@@ -8,6 +8,7 @@ with several seeds each, and writes docs/results/learning-first-step.md; runs th
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import shutil
@@ -19,13 +20,13 @@ from berthline.cli.main import main as berthline
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/results/learning-first-step.md"
 RUNS = {
-    "ppo-pick": "ppo --steps 130000 --validate-every 32000 --seeds 3",
-    "d3qn": "d3qn --steps 40000 --validate-every 10000 --seeds 3",
-    "sac": "sac --steps 40000 --validate-every 10000 --seeds 4",
-    "meta-dqn": "meta-dqn --env Meta --steps 20000 --validate-every 5000 --seeds 3",
-    "ppo-gate": "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 3",
+    "ppo-pick": "ppo --seeds 3",
+    "d3qn": "d3qn --seeds 3",
+    "sac": "sac --seeds 3",
+    "meta-dqn": "meta-dqn --env Meta --seeds 3",
+    "ppo-gate": "ppo --env Gate --seeds 3",
 }
-"""What is trained: words of `berthline train`."""
+"""What is trained: words of `berthline train`; settings and steps are the defaults."""
 FIGURES = {
     "": ("mean_jct", ("ppo-pick", "d3qn", "sac", "meta-dqn")),
     "-gate": ("mean_bounded_slowdown", ("ppo-gate",)),
@@ -33,7 +34,7 @@ FIGURES = {
 RIVALS = ("fcfs", "random action", "random+skip", "fcfs+easy", "sjf+easy")
 GATE_BASE = "sqrt-area+easy@best-fit"
 GATE_RIVALS = ("fcfs", "random action", GATE_BASE, f"{GATE_BASE}?express-lane:T=3600:r=0.1")
-GATE_METRICS = {
+METRICS = {
     "mean_bounded_slowdown": "bounded slowdown",
     "mean_jct": "mean JCT",
     "p99_jct": "p99 JCT",
@@ -55,7 +56,8 @@ def main() -> int:
     for name in RUNS:
         summary = json.loads((given.runs / name / "summary.json").read_text(encoding="utf-8"))
         part = rf"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"
-        found = gate_table(summary) if name == "ppo-gate" else table(summary)
+        began = curves(given.runs / name)
+        found = gate_table(summary, began) if name == "ppo-gate" else table(summary, began)
         text = re.sub(part, rf"\g<1>\n{found}\n\g<2>", text, flags=re.DOTALL)
     PAGE.write_text(text, encoding="utf-8")
     return max(draw(ending, *what, given.runs) for ending, what in FIGURES.items())
@@ -81,12 +83,21 @@ def draw(ending: str, metric: str, names: tuple[str, ...], runs: Path) -> int:
         return berthline(["report", "curve", *curves, "--y", metric, "--out", str(figure)])
 
 
-def table(summary: dict) -> str:
+def curves(path: Path) -> list[list[dict[str, float]]]:
+    """Return the validations of every seed, in order."""
+    return [
+        [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        for seed in sorted(path.glob("seed-*"))
+        for file in [(seed / "curve.csv").read_text(encoding="utf-8").splitlines()]
+    ]
+
+
+def table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
     """Return what the seeds gave on REPORT in mean JCT, as Markdown."""
     runs = summary["runs"]
     seeds = " | ".join(f"seed {run['seed']}" for run in runs)
     lines = [
-        head(runs),
+        head(runs, validations, "mean_jct"),
         "",
         f"| mean JCT against | its mean, s | {seeds} |",
         "| --- | ---: |" + " --- |" * len(runs),
@@ -98,29 +109,38 @@ def table(summary: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gate_table(summary: dict) -> str:
+def gate_table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
     """Return the same for the gate, with the slowdown that it is about and what it costs."""
     runs = summary["runs"]
     seeds = " | ".join(f"seed {run['seed']}" for run in runs)
     lines = [
-        head(runs),
+        head(runs, validations, "mean_bounded_slowdown"),
         "",
         f"| against | in | its mean | {seeds} |",
         "| --- | --- | ---: |" + " --- |" * len(runs),
     ]
     for name in GATE_RIVALS:
-        for metric, label in GATE_METRICS.items():
+        for metric, label in METRICS.items():
             found = [run["report"]["against"][name][metric] for run in runs]
             verdicts = " | ".join(entry["verdict"] for entry in found)
             lines.append(f"| {name} | {label} | {found[0]['mean']:,.1f} | {verdicts} |")
     return "\n".join(lines) + "\n"
 
 
-def head(runs: list[dict]) -> str:
-    """Return how long was trained, and which policies were the best on VAL."""
-    best = ", ".join(f"{int(run['best_checkpoint'].removeprefix('best-')):,}" for run in runs)
+def head(runs: list[dict], validations: list[list[dict[str, float]]], metric: str) -> str:
+    """Return how long was trained, which policies were the best on VAL, and what they gained."""
+    steps = [int(run["best_checkpoint"].removeprefix("best-")) for run in runs]
+    best = ", ".join(f"{step:,}" for step in steps)
+    name = METRICS[metric]
+    gains = "; ".join(
+        f"{rows[0][metric]:,.4g} to {row[metric]:,.4g}"
+        for rows, step in zip(validations, steps, strict=True)
+        for row in rows
+        if row["step"] == step
+    )
     return (
-        f"{runs[0]['steps']:,} steps each; the best policies on VAL are those after {best} steps. "
+        f"{runs[0]['steps']:,} steps each; the best policies on VAL are those after {best} steps.\n"
+        f"From the first step to them, {name} on VAL went from {gains}.\n"
         f"On {runs[0]['report']['episodes']} REPORT episodes:"
     )
 

@@ -14,6 +14,7 @@ import pytest
 from berthline.cli import train
 from berthline.cli.main import main
 from berthline.errors import MissingExtraError
+from berthline.learn.defaults import default_steps
 from berthline.learn.ppo import PPOConfig
 
 SMALL = (
@@ -45,6 +46,19 @@ def test_a_run_has_its_settings_and_its_summary(tmp_path, capsys):
     assert "a complete training run" in capsys.readouterr().err
     assert _train("--out", out, "--resume") == 2
     assert "nothing to resume" in capsys.readouterr().err
+
+
+def test_steps_that_are_not_given_are_those_of_the_algorithm_and_seat():
+    found = {
+        (algorithm, env): train.config_of_options(train.Train(algorithm=algorithm, env=env))
+        for algorithm, env in (("ppo", "Pick"), ("ppo", "Gate"), ("sac", "Pick"))
+    }
+    for (algorithm, env), config in found.items():
+        assert config.steps == default_steps(algorithm, env.lower())
+        assert config.validate_every == config.steps // 5
+    assert len({config.steps for config in found.values()}) == 3
+    few = train.config_of_options(train.Train(algorithm="ppo", steps=3))
+    assert (few.steps, few.validate_every) == (3, 1)
 
 
 def test_people_get_a_table(tmp_path, capsys):

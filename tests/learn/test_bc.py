@@ -33,7 +33,7 @@ def _bc(seed=0, num=32, **settings):
 def test_cloning_sjf_agrees_with_it_and_schedules_as_well():
     algorithm = _bc()
     logs = [algorithm.iterate(i / 14) for i in range(14)]
-    assert logs[0]["charts/agreement"] < 0.7
+    assert logs[0]["charts/agreement"] < 0.9
     assert np.mean([log["charts/agreement"] for log in logs[-4:]]) >= 0.95
     val = Validation("pick", OPTIONS, part="val", episodes=24)
     clone = val.policy("bc", algorithm.policy)

@@ -10,7 +10,6 @@ from berthline.learn.dqn import (
     DQNConfig,
     QNetwork,
     dueling,
-    follow,
     huber,
     masked_argmax,
     project,
@@ -18,6 +17,7 @@ from berthline.learn.dqn import (
 )
 from berthline.learn.environments import Environments
 from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.off_policy import follow
 
 OPTIONS = {"episode_jobs": 12, "load": 2.0, "window": 8, "running_window": 4}
 SMALL = {"rollout": 4, "reuse": 2.0, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
@@ -37,8 +37,9 @@ def test_only_allowed_actions_count():
     assert masked_argmax(q, masks).tolist() == [1]
 
 
-def test_gradient_of_the_loss_is_that_of_the_formula():
-    algorithm = _fresh()
+@pytest.mark.parametrize("gap", [0.0, 0.9])
+def test_gradient_of_the_loss_is_that_of_the_formula(gap):
+    algorithm = _fresh(gap=gap)
     for _ in range(5):
         algorithm.iterate(0.5)
     batch = algorithm.experience.sample(32, algorithm.generator, importance=0.7)
@@ -46,10 +47,13 @@ def test_gradient_of_the_loss_is_that_of_the_formula():
     with torch.no_grad():
         own = algorithm.q(batch.following, batch.following_masks).means
         theirs = algorithm.target(batch.following, batch.following_masks).means
+        before = algorithm.target(batch.observations, batch.masks).means
         for i in range(32):
+            behind = before[i, batch.masks[i]].max() - before[i, batch.actions[i]]
             allowed = batch.following_masks[i].nonzero()[:, 0].tolist()
             best = max(allowed, key=lambda action: float(own[i, action]))
-            targets.append(batch.returns[i] + batch.discounts[i] * theirs[i, best])
+            seen = batch.returns[i] - gap * behind
+            targets.append(seen + batch.discounts[i] * theirs[i, best])
     assert torch.equal(algorithm._targets(batch), torch.stack(targets))
     means = algorithm.q(batch.observations, batch.masks).means
     means.retain_grad()

@@ -68,13 +68,31 @@ def test_what_is_forbidden_may_have_any_value():
 
 def test_the_temperature_goes_where_entropy_is_lacking():
     masks = torch.tensor([[True, True, True, False], [False, True, False, False]])
-    wanted = 0.98 * log_allowed(masks)
-    assert wanted.tolist() == pytest.approx([0.98 * math.log(3), 0.0])
+    allowed = 0.02 * log_allowed(masks)
+    assert allowed.tolist() == pytest.approx([0.02 * math.log(3), 0.0])
     log_temperature = torch.tensor(-1.0, requires_grad=True)
-    entropy = torch.tensor([0.4, 0.0])
-    temperature_objective(log_temperature, entropy, wanted).backward()
-    assert log_temperature.grad == pytest.approx((0.4 - 0.98 * math.log(3)) / 2)
-    assert log_temperature.grad < 0  # too little entropy: a step against it raises the price
+    apart = torch.tensor([0.4, 0.0])
+    temperature_objective(log_temperature, apart, allowed).backward()
+    assert log_temperature.grad == pytest.approx((0.02 * math.log(3) - 0.4) / 2)
+    assert log_temperature.grad < 0  # too far apart: a step against it raises the price
+
+
+def test_entropy_is_counted_from_a_plain_choice():
+    """Two jobs and a no-op, which e^3 times fewer plain choices are; where it is alone it is all.
+
+    A policy with chances p has an entropy of ln(3) - sum p log(p / plain) then, and one that is the
+    plain choice has all that is possible.
+    """
+    algorithm = _fresh()
+    masks = torch.zeros((2, 9), dtype=torch.bool)
+    masks[0, [1, 4, 8]] = True
+    masks[1, 8] = True
+    plain = algorithm.plain(masks)
+    one = 1 / (2 + math.exp(-3))
+    expected = [0, one, 0, 0, one, 0, 0, 0, one * math.exp(-3)]
+    assert plain.probs[0].tolist() == pytest.approx(expected, abs=1e-6)
+    assert plain.probs[1].tolist() == [0.0] * 8 + [1.0]
+    assert algorithm._allowed_apart(masks).tolist() == pytest.approx([0.02 * math.log(3), 0.0])
 
 
 def test_critics_learn_what_the_definition_says():
@@ -91,7 +109,9 @@ def test_critics_learn_what_the_definition_says():
         allowed = batch.following_masks[i].nonzero()[:, 0]
         p = torch.softmax(scores[i, allowed], dim=0)
         lower = torch.minimum(q[0][i, allowed], q[1][i, allowed])
-        value = (p * (lower - 0.2 * p.log())).sum() - 0.2 * 0.98 * math.log(len(allowed))
+        plain = torch.tensor([math.exp(-3) if action == 8 else 1.0 for action in allowed])
+        apart = (p * (p / (plain / plain.sum())).log()).sum()
+        value = (p * lower).sum() - 0.2 * (apart - 0.02 * math.log(len(allowed)))
         assert goals[i] == pytest.approx(float(batch.returns[i] + batch.discounts[i] * value), 1e-4)
 
 

@@ -74,7 +74,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at."""
     hidden: Annotated[str, arg(metavar="N,N")] = "32,16"
     """Widths of the network's layers."""
-    steps: Annotated[int, msgspec.Meta(ge=1), whole("--steps", lowest=1)] = 1_000_000
+    steps: Annotated[
+        Whole | None,
+        whole("--steps", lowest=1),
+        arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
+    ] = None
     """Environment steps in all."""
     envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
     """Environments that step together."""
@@ -83,9 +87,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
     """Train with so many seeds, from --seed on, each in a directory of its own."""
-    validate_every: Annotated[int, msgspec.Meta(ge=1), whole("--validate-every", lowest=1)] = (
-        100_000
-    )
+    validate_every: Annotated[
+        Whole | None,
+        whole("--validate-every", lowest=1),
+        arg(help_behavior_hint="(default: a fifth of --steps)"),
+    ] = None
     """Steps between validations."""
     episodes: Annotated[int, msgspec.Meta(ge=2), whole("--episodes", lowest=2)] = 64
     """Episodes of VAL; REPORT has twice as many."""
@@ -162,7 +168,7 @@ def config_of_options(options: Train) -> TrainConfig:
     from berthline.env.presets import PRESETS
     from berthline.env.registration import SEATS
     from berthline.learn.algorithms import config_of
-    from berthline.learn.defaults import default_options, default_settings
+    from berthline.learn.defaults import default_options, default_settings, default_steps
     from berthline.learn.networks import KINDS, NetworkConfig
     from berthline.learn.trainer import TrainConfig
 
@@ -200,6 +206,7 @@ def config_of_options(options: Train) -> TrainConfig:
         **default_settings(options.algorithm, seat),
         **{k: _value(v) for k, v in read_settings(options.config, "--config").items()},
     }
+    steps = options.steps or default_steps(options.algorithm, seat)
     return TrainConfig(
         algorithm=options.algorithm,
         seat=seat,
@@ -207,9 +214,9 @@ def config_of_options(options: Train) -> TrainConfig:
         settings=msgspec.to_builtins(config_of(options.algorithm, settings)),
         network=NetworkConfig(kind=options.network, hidden=hidden),
         num_envs=options.envs,
-        steps=options.steps,
+        steps=steps,
         seed=options.seed,
-        validate_every=options.validate_every,
+        validate_every=options.validate_every or max(1, steps // 5),
         val_episodes=options.episodes,
         report_episodes=2 * options.episodes,
         patience=options.patience,

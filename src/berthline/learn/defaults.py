@@ -32,10 +32,22 @@ _GATE_OPTIONS: dict[str, Any] = {
 
 _NEED_RUN_TIMES = ("order", "features")
 
+_STEPS = {
+    ("ppo", ""): 150_000,
+    ("ppo", "gate"): 800_000,
+    ("d3qn", ""): 40_000,
+    ("sac", ""): 40_000,
+    ("meta-dqn", ""): 20_000,
+    ("bc", ""): 1_000_000,
+}
+"""By algorithm and seat; no seat = all others."""
+
 _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("ppo", "gate"): {
         "minibatches": 32,
         "learning_rate": 3e-3,
+        # What holding is good for is found out late; a falling rate comes to rest before.
+        "learning_rate_schedule": "constant",
         "horizon": 43_200.0,
         "trace_horizon": 3_600.0,
         "no_op": -1.0,
@@ -58,3 +70,8 @@ def default_options(seat: str, given: dict[str, Any]) -> dict[str, Any]:
 def default_settings(algorithm: str, seat: str) -> dict[str, Any]:
     """Return the settings of an algorithm that a seat has other defaults for."""
     return dict(_SETTINGS.get((algorithm, seat), {}))
+
+
+def default_steps(algorithm: str, seat: str) -> int:
+    """Return how many steps an algorithm makes in a seat: some minutes of one core."""
+    return _STEPS.get((algorithm, seat), _STEPS[(algorithm, "")])

@@ -1,30 +1,30 @@
 """D3QN: dueling double Q-learning (Wang et al. 2016, van Hasselt et al. 2016), with masked actions.
 
-One iteration steps every environment `rollout` times and learns from batches of the replay:
-transitions of n steps, those with large errors more often. Actions that the mask forbids
-are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
-`noisy` and `distributional` add the other two parts of Rainbow (Hessel et al. 2018). The policy is
-an average of the network over time, which is steadier than the network itself.
+It learns from transitions of n steps, those with large errors more often. Actions that the mask
+forbids are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
+One decision is worth little beside the state that it is made in, so the gap between the best action
+and others is widened (Bellemare et al. 2016). `noisy` and `distributional` add the other two parts
+of Rainbow (Hessel et al. 2018).
 """
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from berthline.learn.checkpoint import optimizer_tensors, restore_optimizer
 from berthline.learn.experience import Experience, ExperienceConfig
 from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
-from berthline.learn.random_state import generator_state, restore_generator
-from berthline.learn.schedules import factor
+from berthline.learn.off_policy import OffPolicy, follow
 
 if TYPE_CHECKING:
-    from berthline.learn.checkpoint import Checkpoint
+    import numpy as np
+    import numpy.typing as npt
+
     from berthline.learn.environments import Environments
     from berthline.learn.replay import Transitions
 
@@ -34,6 +34,8 @@ class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Attributes:
         no_op: advantage of the no-op at first; jobs have about 0.
+        gap: how far all but the best action are made to look worse, so that errors do not hide
+            which one that is (advantage learning): by gap / (1 - gap) of what they are behind.
         priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
         importance: how far that is made up for at first; wholly in the end.
         epsilon: share of random actions at first.
@@ -52,10 +54,11 @@ class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     no_op: float = -0.1
+    gap: float = 0.9
     priority_exponent: float = 0.5
     importance: float = 0.4
-    epsilon: float = 1.0
-    epsilon_final: float = 0.2
+    epsilon: float = 0.3
+    epsilon_final: float = 0.1
     epsilon_share: float = 0.6
     dueling: bool = True
     double: bool = True
@@ -89,7 +92,14 @@ class QNetwork(nn.Module):
         self.policy = policy
         # With chances of returns, the policy has a part that all actions have in common.
         has_value = dueling and policy.support is None
-        self.value = mlp((policy.width, policy.width, 1), last_gain=1.0) if has_value else None
+        self.value = mlp((policy.width, policy.width, 1), last_gain=0.1) if has_value else None
+
+    def begin_at(self, value: float) -> None:
+        """Let states be worth so much at first, where that is a part of its own."""
+        if self.value is not None:
+            last = self.value[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.constant_(last.bias, value)
 
     def forward(self, flat: Tensor, masks: Tensor) -> Values:
         """Return values of actions; those of forbidden ones mean nothing."""
@@ -137,7 +147,7 @@ class Noise(nn.Module):
         return found
 
 
-class DQN:
+class DQN(OffPolicy):
     """See the module.
 
     Args:
@@ -160,7 +170,6 @@ class DQN:
         num_drawn_alike: int = 1,
     ) -> None:
         self.config = config
-        self.steps, self.updates = 0, 0
         support = None
         if config.distributional:
             support = torch.linspace(config.least_return, config.largest_return, config.atoms)
@@ -177,8 +186,7 @@ class DQN:
         self.policy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
         self.target = copy.deepcopy(self.q).requires_grad_(requires_grad=False)
         self.noise = Noise(self.q, config.noise) if config.noisy else None
-        self.generator = torch.Generator().manual_seed(seed)
-        self.experience = Experience(
+        experience = Experience(
             envs,
             capacity=config.capacity,
             discount=config.discount,
@@ -187,41 +195,31 @@ class DQN:
             exponent=config.priority_exponent,
             num_regimes=num_drawn_alike,
         )
-        parameters = [*self.q.parameters(), *(self.noise.parameters() if self.noise else ())]
-        self.optimizer = torch.optim.Adam(
-            parameters, lr=config.learning_rate, eps=1e-5, foreach=True
-        )
+        modules: dict[str, nn.Module] = {"policy": self.policy, "q": self.q, "target": self.target}
+        parameters = list(self.q.parameters())
+        if self.noise is not None:
+            modules["noise"] = self.noise
+            parameters += self.noise.parameters()
+        learned = {"optimizer": (parameters, config.learning_rate)}
+        super().__init__(experience, config, modules, learned, seed=seed)
 
-    def iterate(self, progress: float) -> dict[str, float]:
-        """Collect, learn, and return what is to be logged."""
+    def _collect(self, progress: float) -> dict[str, float]:
         config = self.config
         epsilon = 0.0
         if not config.noisy:
             share = min(1.0, progress / config.epsilon_share) if config.epsilon_share else 1.0
             epsilon = config.epsilon + share * (config.epsilon_final - config.epsilon)
-        log = self._collect(epsilon)
+        log = self.experience.collect(
+            config.rollout,
+            lambda seen, masks: self.choose(seen, masks, epsilon),
+            self._regimes_of,
+        )
         log["charts/epsilon"] = epsilon
-        fresh = config.rollout * self.experience.envs.num
-        self.steps += fresh
-        if self.steps < config.warmup or len(self.experience.replay) == 0:
-            return log
-        if self.updates == 0:
-            # The policy may have been given another beginning meanwhile.
-            self.q.policy.load_state_dict(self.policy.state_dict())
-            self.target.load_state_dict(self.q.state_dict())
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.learning_rate * factor(config.learning_rate_schedule, progress)
-        importance = config.importance + progress * (1 - config.importance)
-        updates = max(1, round(config.reuse * fresh / config.batch))
-        logs = [self._update(importance) for _ in range(updates)]
-        log |= {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
-        log["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return log
 
-    def _collect(self, epsilon: float) -> dict[str, float]:
-        return self.experience.collect(
-            self.config.rollout, lambda seen, masks: self.choose(seen, masks, epsilon)
-        )
+    def _regimes_of(self, _seen: Tensor) -> npt.NDArray[np.int64] | None:
+        """Return the regimes that the replay tells apart; None = there is one."""
+        return None
 
     def choose(self, observations: Tensor, masks: Tensor, epsilon: float) -> Tensor:
         """Return the best allowed actions, or any allowed ones in a share of cases."""
@@ -241,8 +239,14 @@ class DQN:
         found = functional_call(self.q, moved, (observations, masks))
         return found
 
-    def _update(self, importance: float) -> dict[str, float]:
+    def _begin(self, usual: float) -> None:
+        self.q.policy.load_state_dict(self.policy.state_dict())
+        self.q.begin_at(usual)
+        self.target.load_state_dict(self.q.state_dict())
+
+    def _update(self, progress: float) -> dict[str, float]:
         config = self.config
+        importance = config.importance + progress * (1 - config.importance)
         batch = self.experience.sample(config.batch, self.generator, importance=importance)
         values = self.values(batch.observations, batch.masks)
         if values.log_chances is None:
@@ -253,35 +257,42 @@ class DQN:
             # The error is how many nats the chances are off, apart from what no one can know.
             errors = -(self._target_chances(batch) * log_chances).sum(dim=-1)
             loss = (batch.weights * errors).mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        norm = nn.utils.clip_grad_norm_(parameters, config.max_gradient)
-        self.optimizer.step()
+        norm = self._step("optimizer", loss)
         self.experience.replay.set_errors(batch.slots, errors.detach().double().numpy())
-        self.updates += 1
         self._follow()
         follow(self.policy, self.q.policy, config.average_rate)
         return {
             "losses/td_loss": loss.item(),
             "losses/q_values": taken(values.means, batch.actions).mean().item(),
-            "losses/gradient_norm": norm.item(),
+            "losses/gradient_norm": norm,
         }
 
     @torch.no_grad()
     def _next_values(self, batch: Transitions) -> tuple[Values, Tensor]:
         """Return values of what follows, and the actions that count there."""
-        follower = self.target if self.config.target_network else self.q
-        values: Values = follower(batch.following, batch.following_masks)
+        values: Values = self._follower(batch.following, batch.following_masks)
         chooser = values
         if self.config.double:
             chooser = self.values(batch.following, batch.following_masks)
         return values, masked_argmax(chooser.means, batch.following_masks)
 
+    @property
+    def _follower(self) -> QNetwork:
+        return self.target if self.config.target_network else self.q
+
+    @torch.no_grad()
+    def _returns(self, batch: Transitions) -> Tensor:
+        """Return the returns, less a share of what the best action is said to be better by."""
+        if self.config.gap == 0.0:
+            return batch.returns
+        means = self._follower(batch.observations, batch.masks).means
+        best = taken(means, masked_argmax(means, batch.masks))
+        return batch.returns - self.config.gap * (best - taken(means, batch.actions))
+
     @torch.no_grad()
     def _targets(self, batch: Transitions) -> Tensor:
         values, best = self._next_values(batch)
-        return batch.returns + batch.discounts * taken(values.means, best)
+        return self._returns(batch) + batch.discounts * taken(values.means, best)
 
     @torch.no_grad()
     def _target_chances(self, batch: Transitions) -> Tensor:
@@ -289,7 +300,7 @@ class DQN:
         assert values.log_chances is not None
         assert self.q.policy.support is not None
         chances = taken(values.log_chances, best).exp()
-        return project(chances, self.q.policy.support, batch.returns, batch.discounts)
+        return project(chances, self.q.policy.support, self._returns(batch), batch.discounts)
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -297,43 +308,10 @@ class DQN:
         if not config.target_network:
             return
         if config.target_every:
-            if self.updates % config.target_every == 0:
+            if (self.updates + 1) % config.target_every == 0:
                 self.target.load_state_dict(self.q.state_dict())
             return
         follow(self.target, self.q, config.target_rate)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
-        return {
-            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
-            **{f"q.{name}": t for name, t in self.q.state_dict().items()},
-            **{f"target.{name}": t for name, t in self.target.state_dict().items()},
-            **({f"noise.{k}": t for k, t in self.noise.state_dict().items()} if self.noise else {}),
-            **optimizer_tensors("optimizer", self.optimizer),
-            **self.experience.tensors(),
-        }
-
-    def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
-        return {
-            "steps": self.steps,
-            "updates": self.updates,
-            "generator": generator_state(self.generator),
-            "experience": self.experience.state(),
-        }
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
-        state = checkpoint.facts["state"]
-        self.policy.load_state_dict(checkpoint.part("policy"))
-        self.q.load_state_dict(checkpoint.part("q"))
-        self.target.load_state_dict(checkpoint.part("target"))
-        if self.noise:
-            self.noise.load_state_dict(checkpoint.part("noise"))
-        restore_optimizer(checkpoint, "optimizer", self.optimizer)
-        self.steps, self.updates = state["steps"], state["updates"]
-        restore_generator(self.generator, state["generator"])
-        self.experience.restore(checkpoint, state["experience"])
 
 
 def dueling(value: Tensor, advantages: Tensor, masks: Tensor) -> Tensor:
@@ -380,11 +358,3 @@ def project(chances: Tensor, support: Tensor, returns: Tensor, discounts: Tensor
     projected.scatter_add_(-1, below.long(), chances * (1 - above_share))
     projected.scatter_add_(-1, below.long() + 1, chances * above_share)
     return projected
-
-
-@torch.no_grad()
-def follow(target: nn.Module, network: nn.Module, rate: float) -> None:
-    """Move a network's parameters towards another's, and copy what is no parameter."""
-    torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), rate)
-    for ours, theirs in zip(target.buffers(), network.buffers(), strict=True):
-        ours.copy_(theirs)

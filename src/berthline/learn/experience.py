@@ -42,8 +42,8 @@ class ExperienceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """
 
     rollout: int = 4
-    reuse: float = 3.0
-    batch: int = 128
+    reuse: float = 6.0
+    batch: int = 256
     capacity: int = 50_000
     warmup: int = 5_000
     learning_rate: float = 1e-3
@@ -52,7 +52,7 @@ class ExperienceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     discount: float = 1.0
     horizon: float | None = 7200.0
     n_step: int = 10
-    target_rate: float = 0.005
+    target_rate: float = 0.02
     average_rate: float = 0.005
 
 
@@ -98,20 +98,20 @@ class Experience:
         self,
         steps: int,
         choose: Callable[[Tensor, Tensor], Tensor],
-        regimes: Callable[[Tensor], npt.NDArray[np.int64]] | None = None,
+        regimes: Callable[[Tensor], npt.NDArray[np.int64] | None] = lambda _: None,
     ) -> dict[str, float]:
         """Step all environments, and return what is to be logged of episodes that ended.
 
         Args:
             steps: of each environment.
             choose: returns actions for observations and masks.
-            regimes: returns the regimes of observations.
+            regimes: returns the regimes of observations; None = there is one.
         """
         envs = self.envs
         finished: dict[str, list[float]] = {}
         for _ in range(steps):
             seen, masks = torch.from_numpy(envs.observations), torch.from_numpy(envs.masks)
-            self.replay.see(envs.observations, envs.masks, regimes(seen) if regimes else None)
+            self.replay.see(envs.observations, envs.masks, regimes(seen))
             actions = choose(seen, masks).numpy()
             rewards, terminated, truncated = envs.step(actions)
             discounts = fading(self.discount, self.horizon, envs.seconds)

@@ -130,21 +130,18 @@ class MetaDQN(DQN):
             self.regimes = Regimes(envs.layout, config.regimes, 1)
         self.finder = None if self.regimes is None else RegimeFinder(self.regimes)
 
-    def _collect(self, epsilon: float) -> dict[str, float]:
-        log = self.experience.collect(
-            self.config.rollout,
-            lambda seen, masks: self.choose(seen, masks, epsilon),
-            self._regimes_of if self.finder else None,
-        )
+    def _collect(self, progress: float) -> dict[str, float]:
+        log = super()._collect(progress)
         counts = self.experience.replay.counts
         if len(counts) > 1:
             log["charts/rarest_regime"] = float(counts.min() / max(1, counts.sum()))
         return log
 
-    def _regimes_of(self, seen: Tensor) -> npt.NDArray[np.int64]:
-        assert self.finder is not None
+    def _regimes_of(self, seen: Tensor) -> npt.NDArray[np.int64] | None:
+        if self.finder is None:
+            return None
         nearest = self.finder.update(seen).numpy()
-        return nearest if self.config.balanced_replay else 0 * nearest
+        return nearest if self.config.balanced_replay else None
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what is to be saved."""

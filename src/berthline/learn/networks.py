@@ -79,7 +79,9 @@ class Network(nn.Module):
         layout: what goes in and how many actions there are.
         config: its shape.
         outputs: numbers for each action.
-        gain: scale of the last layer; small, so that all actions are alike at first.
+        gain: scale of the last layer; 0 = all actions are alike at first, so that what a policy
+            prefers later is learned. Small weights would do for the scores but not for the best
+            one: a network that happens to prefer short jobs is a good policy, untrained.
         no_op: score of the no-op at first. It competes with the best job rather than with all of
             them, so a policy that holds jobs back too readily is best begun below 0.
         support: returns that a score is a mean of; None = scores are what the last layer says.
@@ -92,7 +94,7 @@ class Network(nn.Module):
         config: NetworkConfig,
         *,
         outputs: int = 1,
-        gain: float = 0.01,
+        gain: float = 0.0,
         no_op: float = 0.0,
         support: Tensor | None = None,
         num_regimes: int = 0,

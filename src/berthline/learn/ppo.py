@@ -25,7 +25,7 @@ from berthline.learn.masked import MaskedCategorical
 from berthline.learn.networks import Network, NetworkConfig, mlp
 from berthline.learn.packed import Packed, join
 from berthline.learn.random_state import generator_state, restore_generator
-from berthline.learn.running import RunningMoments, fading
+from berthline.learn.running import RunningMoments, fading, for_ever
 from berthline.learn.schedules import factor
 
 if TYPE_CHECKING:
@@ -198,14 +198,8 @@ class PPO:
         return batch, log
 
     def _begin_values(self, rewards: Tensor, discounts: Tensor) -> None:
-        """Let values begin at what the first rewards, for ever, would add up to.
-
-        A critic that begins at 0 takes all that follows for free, and whoever lets time pass, such
-        as by starting a job, for the one who has brought about the costs of that time.
-        """
-        lost = float((1 - discounts).sum())
-        # Where next to nothing fades there is no such sum; what one rollout brings has to do.
-        mean = float(rewards.sum()) / (lost if lost >= 1 else self.envs.num)
+        """Let values begin at what the first rewards, for ever, would add up to."""
+        mean = for_ever(float(rewards.sum()), float((1 - discounts).sum()), self.envs.num)
         self.returns = RunningMoments(mean, variance=mean**2 / 100, count=1.0)
 
     def choices(self, observations: Tensor | Packed, masks: Tensor) -> MaskedCategorical:

@@ -60,6 +60,7 @@ class RewardScale:
     def __init__(self, num_envs: int) -> None:
         self.sums: npt.NDArray[np.float64] = np.zeros(num_envs)
         self.mean_square, self.count = 0.0, 0
+        self.total, self.faded = 0.0, 0.0
 
     def update(
         self,
@@ -73,11 +74,22 @@ class RewardScale:
         gap = float(np.mean(sums**2)) - self.mean_square
         self.mean_square += gap * len(sums) / self.count
         self.sums = np.where(ended, 0.0, sums)
+        self.total += float(rewards.sum())
+        self.faded += float(np.where(ended, 1.0, 1 - discounts).sum())
 
     @property
     def size(self) -> float:
-        """The root of the mean square, never 0."""
-        return max(math.sqrt(self.mean_square), _LEAST_DEVIATION)
+        """The root of the mean square, never 0.
+
+        The sums begin at 0, and are too small at first; so what is usual counts if it is larger.
+        """
+        usual = abs(for_ever(self.total, self.faded, len(self.sums)))
+        return max(math.sqrt(self.mean_square), usual, _LEAST_DEVIATION)
+
+    @property
+    def usual(self) -> float:
+        """What the mean reward so far, for ever, would add up to, divided by the size."""
+        return for_ever(self.total, self.faded, len(self.sums)) / self.size
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes, as JSON."""
@@ -85,12 +97,30 @@ class RewardScale:
             "sums": self.sums.tolist(),
             "mean_square": self.mean_square,
             "count": self.count,
+            "total": self.total,
+            "faded": self.faded,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.sums = np.array(state["sums"])
         self.mean_square, self.count = state["mean_square"], state["count"]
+        self.total, self.faded = state["total"], state["faded"]
+
+
+def for_ever(total: float, faded: float, num_envs: int) -> float:
+    """Return what rewards that go on as they were would add up to.
+
+    A critic that begins at 0 takes all that follows for free, and whoever lets time pass, such as
+    by starting a job, for the one who has brought about the costs of that time. So it begins here.
+
+    Args:
+        total: sum of the rewards of some steps.
+        faded: sum of 1 - discount over them.
+        num_envs: environments that they are of.
+    """
+    # Where next to nothing fades there is no such sum; what those steps brought has to do.
+    return total / (faded if faded >= 1 else num_envs)
 
 
 def fading(
