@@ -20,13 +20,15 @@ from berthline.cli.main import main as berthline
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/results/learning-first-step.md"
 RUNS = {
-    "ppo-pick": "ppo --seeds 3",
-    "d3qn": "d3qn --seeds 3",
-    "sac": "sac --seeds 3",
-    "meta-dqn": "meta-dqn --env Meta --seeds 3",
-    "ppo-gate": "ppo --env Gate --seeds 3",
+    "ppo-pick": "ppo --seed 3 --seeds 3",
+    "d3qn": "d3qn --seed 3 --seeds 3",
+    "sac": "sac --seed 3 --seeds 3",
+    "meta-dqn": "meta-dqn --env Meta --seed 3 --seeds 3",
+    "ppo-gate": "ppo --env Gate --seed 3 --seeds 3",
 }
-"""What is trained: words of `berthline train`; settings and steps are the defaults."""
+"""What is trained: words of `berthline train`; settings and steps are the defaults.
+
+The defaults were settled with the seeds 0, 1 and 2, so others are reported."""
 FIGURES = {
     "": ("mean_jct", ("ppo-pick", "d3qn", "sac", "meta-dqn")),
     "-gate": ("mean_bounded_slowdown", ("ppo-gate",)),
