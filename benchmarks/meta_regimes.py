@@ -86,7 +86,7 @@ META_DQN = {
     "baseline": REFERENCE,
 }
 """Meta-DQN learns on 8 GPUs at all loads, and is then used in all regimes as it is."""
-META_STEPS = 20_000
+META_STEPS = 60_000
 
 
 @functools.cache

@@ -34,8 +34,8 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
       num_lacking_(num_envs) {
-  // Several parts for each thread: who is late finds less to do, and nobody waits for a thread that
-  // has no core.
+  // Several parts for each thread, which takes its own first, as they may be in its cache, and then
+  // those of others: nobody waits for a thread that has no core.
   constexpr size_t kPartsEach = 4;
   num_threads = std::max<size_t>(std::min(num_threads, num_envs), 1);
   num_parts_ = num_threads == 1 ? 1 : std::min(kPartsEach * num_threads, num_envs);
@@ -46,7 +46,13 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       if (first == nullptr) first = envs_.back().get();
     }
   }
-  for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+  shares_ = std::vector<Share>(num_threads);
+  for (size_t i = 0; i < num_threads; ++i) {
+    shares_[i].begin = num_parts_ * i / num_threads;
+    shares_[i].end = num_parts_ * (i + 1) / num_threads;
+    shares_[i].next = shares_[i].end;
+  }
+  for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
 Batch::~Batch() {
@@ -175,23 +181,26 @@ void Batch::step(const int64_t* actions, size_t stride) {
     step_range(0, num_envs(), actions, stride);
   } else {
     undone_.store(num_parts_, std::memory_order_relaxed);
-    next_part_.store(0, std::memory_order_release);
+    for (Share& share : shares_) share.next.store(share.begin, std::memory_order_release);
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
-    step_parts();
+    step_parts(0);
     for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
   }
   count_lacking();
 }
 
 // Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
-void Batch::step_parts() {
-  for (;;) {
-    const size_t part = next_part_.fetch_add(1, std::memory_order_acq_rel);
-    if (part >= num_parts_) return;
-    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
-               stride_);
-    if (undone_.fetch_sub(1, std::memory_order_acq_rel) == 1) undone_.notify_one();
+void Batch::step_parts(size_t thread) {
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[(thread + i) % shares_.size()];
+    for (;;) {
+      const size_t part = share.next.fetch_add(1, std::memory_order_acq_rel);
+      if (part >= share.end) break;
+      step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
+                 stride_);
+      if (undone_.fetch_sub(1, std::memory_order_acq_rel) == 1) undone_.notify_one();
+    }
   }
 }
 
@@ -208,11 +217,11 @@ void Batch::settle() {
   use_large_pages(std::move(used));
 }
 
-void Batch::work() {
+void Batch::work(size_t thread) {
   for (uint64_t done = 0;;) {
     done = wait_for_change(round_, done);
     if (is_closing_) return;
-    step_parts();
+    step_parts(thread);
   }
 }
 

@@ -99,8 +99,8 @@ class Batch {
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
-  void step_parts();
-  void work();
+  void step_parts(size_t thread);
+  void work(size_t thread);
 
   std::vector<std::unique_ptr<Env>> envs_;
   Buffers buffers_;
@@ -111,11 +111,17 @@ class Batch {
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 
-  // Workers wait for a step; all threads take parts of the environments until none is left.
+  // A thread's parts of the environments, in a line of the cache of its own.
+  struct alignas(64) Share {
+    std::atomic<size_t> next = 0;
+    size_t begin = 0, end = 0;
+  };
+
+  // Workers wait for a step; all threads take parts until none is left.
   std::vector<std::thread> threads_;
   size_t num_parts_ = 1;
   std::atomic<uint64_t> round_ = 0;
-  std::atomic<size_t> next_part_ = 0;
+  std::vector<Share> shares_;       // by thread
   std::atomic<size_t> undone_ = 0;  // parts
   std::atomic<bool> is_closing_ = false;
   const int64_t* actions_ = nullptr;
