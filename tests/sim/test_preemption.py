@@ -62,6 +62,21 @@ def test_restart__a_job_stopped_before_it_made_progress_keeps_what_it_had() -> N
     assert finishes(log) == {1: 60, 2: 80, 0: 80 + 20 + 60}
 
 
+def test_srpt__gangs_of_one_size_may_need_different_numbers_of_nodes() -> None:
+    """Two GPUs of each node could be had from jobs 1 and 3.
+
+    Job 4 needs four on one node; job 5, of the same size, has CPU cores for two nodes, and starts.
+    """
+    workload = jobs(
+        *((0, 500, 2), (1, 1000, 2), (2, 500, 2), (3, 1000, 2), (10, 600, 4), (10, 700, 4)),
+        cpus=[1, 1, 1, 1, 1, 12],
+    )
+    cluster = nodes(4, 4, cpus=[8, 8]).with_conditions(SAVES_ALL)
+    log = run(workload, cluster, "srpt+skip!srpt")
+    assert starts(log)[5] == 10
+    assert starts(log)[4] > 10
+
+
 def test_srpt__equal_remaining_times_do_not_preempt() -> None:
     workload = jobs((0, 100, 1), (50, 50, 1), (50, 49.5, 1))
     assert starts(run(workload, one_gpu(), "srpt!srpt")) == {0: 0, 1: 99.5 + 50, 2: 50}
