@@ -6,25 +6,22 @@ TRAIN, and VAL beside it: it shows which kinds of gates are worth tuning, and ju
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks.hindsight import Place
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
-from benchmarks.winning_settings import TRACES, Setting, split_of
+from benchmarks.log_page import run_page
+from benchmarks.winning_settings import Setting, split_of
 
-from berthline.errors import BerthlineError
 from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
 from berthline.report.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, STYLE, save_figure
 from berthline.sim.simulate import simulate
-from berthline.traces.atomic_write import write_atomically
 from berthline.traces.offered_load import scale_to_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from benchmarks.paired_windows import Row
 
@@ -84,26 +81,14 @@ SIZE_NAMES = ("1 to 4", "5 to 8", "9 to 16", "more")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the gates; write the CSV file, the figure and the page."""
-    parser = argparse.ArgumentParser(prog="gate_frontier", description=__doc__)
-    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
-    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
-    options = parser.parse_args(argv)
-    table = RESULTS / f"{PAGE}.csv"
-    try:
-        if not options.from_csv:
-            split = split_of(SETTING.log, SETTING.known, options.traces, is_long=True)
-            rows = [*gates(split), *classes(split.train)]
-            write_atomically(table, to_csv(rows).encode())
-        rows = read_rows(table)
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(rows))
-        write_atomically(page, text.encode())
-        draw(rows, RESULTS / f"{PAGE}.png")
-    except BerthlineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {PAGE}.csv, .md and .png")
-    return 0
+    return run_page(PAGE, __doc__, measure=measure, parts=parts, draw=draw, argv=argv)
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    """Yield a row for each gate, and one for each class of jobs."""
+    split = split_of(SETTING.log, SETTING.known, folder, is_long=True)
+    yield from gates(split)
+    yield from classes(split.train)
 
 
 def gates(split: Split) -> Iterator[Row]:

@@ -3,31 +3,29 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks.gate_transfer_page import LANE, RIVALS, SHIPPED, draw, parts
 from benchmarks.hindsight import LANES, METRICS, Place, best_by, best_lane
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+from benchmarks.log_page import run_page
 from benchmarks.tuning import tune
-from benchmarks.winning_settings import LOGS, TRACES
+from benchmarks.winning_settings import LOGS
 
 import berthline as bl
-from berthline.errors import BerthlineError, TraceError
+from berthline.errors import TraceError
 from berthline.evaluate.protocol import spread_windows
 from berthline.learn.search_goal import Goal
 from berthline.learn.search_space import SPACES
 from berthline.policies.shipped_policies import card_of
-from berthline.traces.atomic_write import write_atomically
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import split_by_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from benchmarks.paired_windows import Row
 
@@ -169,23 +167,7 @@ def runs(folder: Path) -> Iterator[Row]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Tune and judge, and write the CSV file, the page and the figure."""
-    parser = argparse.ArgumentParser(prog="gate_transfer", description=__doc__)
-    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
-    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
-    options = parser.parse_args(argv)
-    table = RESULTS / f"{PAGE}.csv"
-    try:
-        if not options.from_csv:
-            write_atomically(table, to_csv(list(runs(options.traces))).encode())
-        rows = read_rows(table)
-        page = RESULTS / f"{PAGE}.md"
-        write_atomically(page, filled(page.read_text(encoding="utf-8"), parts(rows)).encode())
-        draw(rows, RESULTS / f"{PAGE}.png")
-    except BerthlineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {PAGE}.csv, .md and .png")
-    return 0
+    return run_page(PAGE, __doc__, measure=runs, parts=parts, draw=draw, argv=argv)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
 from benchmarks.preemptive_index_page import LAS, PLAIN, draw, parts
 from benchmarks.tuning import tune
+from benchmarks.winning_settings import TRACES
 
 import berthline as bl
 from berthline.errors import BerthlineError, TraceError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from benchmarks.paired_windows import Row
 
 PAGE = "preemptive-index"
-TRACES = Path(__file__).parents[2] / "shared" / "traces"
 """Where the logs may be: beside the repository."""
 
 LOGS = {

@@ -3,32 +3,29 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.paired_windows import RESULTS, filled, in_words, read_rows, to_csv
+from benchmarks.log_page import run_page
+from benchmarks.paired_windows import in_words
 
 import berthline as bl
-from berthline.errors import BerthlineError, TraceError
+from berthline.errors import TraceError
 from berthline.evaluate.prediction_error import LastTwo, prediction_error, replay_predictions
 from berthline.evaluate.protocol import spread_windows
 from berthline.evaluate.statistics import paired_ratio
 from berthline.policies.run_time_predictor import RunTimePredictor
-from berthline.traces.atomic_write import write_atomically
 from berthline.traces.offered_load import scale_to_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from benchmarks.paired_windows import Row
 
 PAGE = "run-time-prediction"
-TRACES = Path(__file__).parents[2] / "shared" / "traces"
-"""Where the logs may be: beside the repository."""
 
 LOGS: dict[str, tuple[str, int, float]] = {
     "HPC2N": ("swf/HPC2N-2002-2.2-cln.swf.gz", 240, 1.0),
@@ -53,22 +50,7 @@ HEADS = ("typical factor", "median factor", "within 2x", "rank correlation", "to
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Predict and run, and write the CSV file and the page."""
-    parser = argparse.ArgumentParser(prog="run_time_prediction", description=__doc__)
-    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
-    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
-    options = parser.parse_args(argv)
-    table = RESULTS / f"{PAGE}.csv"
-    try:
-        if not options.from_csv:
-            write_atomically(table, to_csv(list(measure(options.traces))).encode())
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(table)))
-        write_atomically(page, text.encode())
-    except BerthlineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {PAGE}.csv and .md")
-    return 0
+    return run_page(PAGE, __doc__, measure=measure, parts=parts, argv=argv)
 
 
 def measure(folder: Path) -> Iterator[Row]:

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.paired_windows import RESULTS, filled, in_words, read_rows, to_csv
+from benchmarks.log_page import run_page
+from benchmarks.paired_windows import in_words
 
 import berthline as bl
-from berthline.errors import BerthlineError, TraceError
+from berthline.errors import TraceError
 from berthline.evaluate.statistics import Ratio
 from berthline.evaluate.workers import usable_cores
 from berthline.learn.search import Search, SearchConfig
@@ -21,17 +20,15 @@ from berthline.learn.search_rivals import HEURISTICS, LANES, usable_rivals
 from berthline.learn.search_space import SPACES
 from berthline.learn.search_windows import SearchWindows
 from berthline.learn.search_workers import SearchWorkers
-from berthline.traces.atomic_write import write_atomically
 from berthline.traces.offered_load import scale_to_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from benchmarks.paired_windows import Row
 
 PAGE = "tuned-schedulers"
-TRACES = Path(__file__).parents[2] / "shared" / "traces"
-"""Where the logs may be: beside the repository."""
 
 EVALUATIONS, SEEDS, WINDOWS, DAY = 240, (0, 1), 12, 86_400.0
 
@@ -64,26 +61,16 @@ SETTINGS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Search, and write the CSV file and the page."""
-    parser = argparse.ArgumentParser(prog="tuned_schedulers", description=__doc__)
-    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
-    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
-    options = parser.parse_args(argv)
-    table = RESULTS / f"{PAGE}.csv"
-    try:
-        if not options.from_csv:
-            rows = [row for setting in SETTINGS for row in measure(setting, options.traces)]
-            write_atomically(table, to_csv(rows).encode())
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(table)))
-        write_atomically(page, text.encode())
-    except BerthlineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {PAGE}.csv and .md")
-    return 0
+    return run_page(PAGE, __doc__, measure=measure, parts=parts, argv=argv)
 
 
-def measure(setting: Setting, folder: Path) -> Iterator[Row]:
+def measure(folder: Path) -> Iterator[Row]:
+    """Yield a row for each search of each setting."""
+    for setting in SETTINGS:
+        yield from searches(setting, folder)
+
+
+def searches(setting: Setting, folder: Path) -> Iterator[Row]:
     """Yield a row for each search.
 
     Raises:

@@ -3,28 +3,26 @@ through; `make results RESULTS=whatif_fidelity` runs it."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import statistics
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+from benchmarks.log_page import run_page
 
 import berthline as bl
-from berthline.errors import BerthlineError, TraceError
+from berthline.errors import TraceError
 from berthline.evaluate.fidelity import grade
 from berthline.evaluate.whatif import whatif
 from berthline.evaluate.whatif_days import DAY
 from berthline.model.history import History
 from berthline.model.limits import Quota
 from berthline.model.schedule import START
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from benchmarks.paired_windows import Row
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 
 PAGE = "whatif-fidelity"
 WEEK = 7 * DAY
-TRACES = Path(__file__).parents[2] / "shared" / "traces"
-"""Where the logs may be: beside the repository."""
 
 LOGS: dict[str, tuple[str, range]] = {
     "CTC-SP2": ("swf/CTC-SP2-1996-3.1-cln.swf.gz", range(4, 49, 4)),
@@ -52,23 +48,13 @@ CLUSTER, JOBS, USER_LIMIT = "uniform:8x8", 6000, 24
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Replay weeks of logs, and write the CSV file and the page."""
-    parser = argparse.ArgumentParser(prog="whatif_fidelity", description=__doc__)
-    parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
-    parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
-    options = parser.parse_args(argv)
-    table = RESULTS / f"{PAGE}.csv"
-    try:
-        if not options.from_csv:
-            rows = [*real_logs(options.traces), *simulated_logs()]
-            write_atomically(table, to_csv(rows).encode())
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(table)))
-        write_atomically(page, text.encode())
-    except BerthlineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {PAGE}.csv and .md")
-    return 0
+    return run_page(PAGE, __doc__, measure=measure, parts=parts, argv=argv)
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    """Yield a row for every week of the real logs, and for every simulated one."""
+    yield from real_logs(folder)
+    yield from simulated_logs()
 
 
 def real_logs(folder: Path) -> Iterator[Row]:

@@ -55,7 +55,6 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
 
-WHAT = ("sim", "load", "model", "packing", "episodes", "env", "compare", "nets", "train")
 PACKING_SEEDS = 10
 
 Progress = Callable[[int, int, str], None]
@@ -175,7 +174,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Bench, argv, verb="bench")
-    check_choice("WHAT", options.what, WHAT)
+    check_choice("WHAT", options.what, _MEASURE)
     _check_options(options)
     directory = open_directory(options.out, verb="bench", force=options.force)
     machine = machine_line()

@@ -138,11 +138,7 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
     envs = {threads: _make(case, num_threads=threads) for threads in (1, THREADS)}
     for _ in range(QUICK_ROUNDS if quick else ROUNDS):
         for threads, env in envs.items():  # side by side: other work hurts both alike
-            env.reset(seed=SEED)
-            began = time.perf_counter()
-            for action in actions:
-                env.step(action)
-            speed = len(actions) * case.envs / (time.perf_counter() - began)
+            speed = len(actions) * case.envs / _seconds(env, actions, time.perf_counter)
             best[threads] = max(best.get(threads, 0.0), speed)
     speedup = best[THREADS] / best[1]
     alone, together = (_speed_apart(count, quick=quick) for count in (1, THREADS))
@@ -179,13 +175,18 @@ def _step_apart(steps: int, rounds: int) -> float:
     env = _make(case)
     best = 0.0
     for _ in range(rounds):
-        env.reset(seed=SEED)
         _step_apart.start.wait(timeout=60)  # type: ignore[attr-defined]
-        began = time.perf_counter()
-        for action in actions:
-            env.step(action)
-        best = max(best, len(actions) * case.envs / (time.perf_counter() - began))
+        best = max(best, len(actions) * case.envs / _seconds(env, actions, time.perf_counter))
     return best
+
+
+def _seconds(env: Any, actions: list[npt.NDArray[np.int64]], clock: Callable[[], float]) -> float:
+    """Return how long the recorded steps take from the beginning."""
+    env.reset(seed=SEED)
+    began = clock()
+    for action in actions:
+        env.step(action)
+    return clock() - began
 
 
 def _make(case: _Case, **more: Any) -> Any:
@@ -220,11 +221,7 @@ def _batch_speed(case: _Case, *, quick: bool) -> float:
     env = _make(case)
     best = 0.0
     for _ in range(QUICK_ROUNDS if quick else ROUNDS):
-        env.reset(seed=SEED)
-        began = time.process_time()
-        for action in actions:
-            env.step(action)
-        best = max(best, len(actions) * case.envs / (time.process_time() - began))
+        best = max(best, len(actions) * case.envs / _seconds(env, actions, time.process_time))
     return best
 
 
