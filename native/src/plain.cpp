@@ -1,6 +1,7 @@
 // Plain runs: whole GPUs that every job may use, jobs that run to their end at the same speed, and
-// nothing kept about them. What happens at every event is done here without asking what else a run
-// may have; the effects are those of the functions of the same names in simulation.cpp.
+// nothing kept about them, so that a job has three rows in the log at most. What happens at every
+// event is done here without asking what else a run may have; the effects are those of the
+// functions of the same names in simulation.cpp.
 
 #include "simulation.h"
 
@@ -9,7 +10,7 @@ namespace berthline {
 bool Simulation::find_plain() const {
   return unit_rate_ && !keeps_books_ && !is_timed_ && !keep_ids_ && !use_heap_ && fits_by_size() &&
          layout_.num_kinds == 0 && num_runs_.empty() && !uses_gittins_ && inputs_.outages.empty() &&
-         inputs_.conditions.refusal_rate == 0;
+         inputs_.conditions.refusal_rate == 0 && !inputs_.plan;
 }
 
 void Simulation::enter_plain_instant(double time) {
@@ -18,7 +19,7 @@ void Simulation::enter_plain_instant(double time) {
   while (!finishes_.empty() && finishes_.top().key() == time) {
     const int32_t job = finishes_.top().job();
     finishes_.pop();
-    log_.append(time, Log::kFinish, job, -1);
+    log_.append_known(time, Log::kFinish, job, -1);
     if (reserves_) {
       reservation_.state_changed(releases_.time_of(job) <= time);
       releases_.remove(job);
@@ -40,7 +41,7 @@ void Simulation::enter_plain_instant(double time) {
 void Simulation::arrive_plain(int32_t job) {
   const int32_t gpus = inputs_.jobs.gpus[job];
   if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
-  log_.append(now_, Log::kSubmit, job, -1);
+  log_.append_known(now_, Log::kSubmit, job, -1);
   arrivals_.push_back(job);
   ++waiting_count_;
   waiting_sizes_.add(gpus);
@@ -52,7 +53,7 @@ void Simulation::start_plain(int32_t job) {
   --waiting_count_;
   waiting_sizes_.remove(jobs.gpus[job]);
   first_share_[job] = static_cast<int32_t>(log_.shares.size());
-  log_.append(now_, Log::kStart, job, first_share_[job]);
+  log_.append_known(now_, Log::kStart, job, first_share_[job]);
   for (const Share& share : placed_) {
     log_.shares.push_back(share);
     nodes_.change_whole(share.node, -share.gpus);

@@ -346,17 +346,6 @@ void Simulation::set_timer(double interval, bool decided) {
   }
 }
 
-void Simulation::drop_scratch() {
-  first_share_ = {};
-  releases_ = {};
-  std::vector<double>().swap(predicted_);
-  std::vector<int32_t>().swap(nodes_min_);
-  std::vector<int32_t>().swap(borrow_nodes_min_);
-  std::vector<Stretch>().swap(stretch_);
-  inputs_.plan = {};
-  if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
-}
-
 void Simulation::arrive(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   log_.append(now_, Log::kSubmit, job, -1);
