@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace berthline {
@@ -10,17 +11,16 @@ namespace {
 
 constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
 
-// What the log says of a job: the time and the kind of its last row, and when it started first.
+// What the log says of a job: when it started first, when its last row is apart from that one, and
+// of which kind the last row of all is.
 struct Life {
-  static constexpr uint8_t kAbsent = 0xff;
   static constexpr double kNotStarted = -1;
-  double last = 0;
-  double start = kNotStarted;
-  uint8_t kind = kAbsent;
+  static constexpr int32_t kNoRow = -1;
+  double times[2] = {0, kNotStarted};  // [whether the row is the start]
+  int32_t kind = kNoRow;
 
-  bool is_running() const { return kind == Log::kStart || kind == Log::kResume; }
-  bool has_finished() const { return kind == Log::kFinish; }
-  bool counts() const { return kind != kAbsent && kind != Log::kReject; }
+  double start() const { return times[1]; }
+  double last() const { return std::max(times[0], times[1]); }
 };
 
 // A stretch for which a job ran, up to its end in the log.
@@ -64,80 +64,92 @@ double Scores::bounded(double jct, double run) {
 
 Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double horizon) {
   thread_local Scratch scratch;
-  Scores scores;
-  double busy = 0;
+  const auto count = static_cast<size_t>(jobs.count);
+  const std::span<const Log::Row> rows = log.rows();
   const auto gpus = [&](int32_t job) {
     return static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]) / 1000;
   };
-  // Kinds of rows come in no order that a processor could foresee, so that rows are read without
-  // branches: a stretch that has not ended is overwritten. Rows without a job are about the first.
-  scratch.lives.assign(static_cast<size_t>(jobs.count) + 1, {});
-  scratch.stretches.resize(log.size() + 1);
+  // Kinds of rows come in no order that a processor could foresee, so they are read without
+  // branches: a stretch that has not ended is overwritten. Rows without a job go before the first.
+  constexpr unsigned kEnds = 1U << Log::kFinish | 1U << Log::kPreempt;
+  scratch.lives.assign(count + 1, {});
+  scratch.stretches.resize(rows.size() + 1);
   Life* const lives = scratch.lives.data() + 1;
-  Stretch* stretch = scratch.stretches.data();
-  for (const Log::Row& row : log.rows()) {
-    Life& life = lives[row.job];
-    *stretch = {row.time - life.last, row.job};
-    stretch += (row.kind == Log::kFinish) | (row.kind == Log::kPreempt);
-    life.last = row.time;
-    life.start = row.kind == Log::kStart ? row.time : life.start;
-    life.kind = row.kind;
+  Stretch* const stretches = scratch.stretches.data();
+  size_t num_stretches = 0;
+  for (const auto& [time, job, detail, kind] : rows) {
+    Life& life = lives[job];
+    stretches[num_stretches] = {time - life.last(), job};
+    num_stretches += kEnds >> kind & 1;
+    life.times[kind == Log::kStart] = time;
+    life.kind = kind;
   }
-  for (const Stretch* ended = scratch.stretches.data(); ended < stretch; ++ended) {
-    busy += gpus(ended->job) * ended->seconds;
-  }
+  double busy = 0;
+  for (size_t i = 0; i < num_stretches; ++i) busy += gpus(stretches[i].job) * stretches[i].seconds;
+
+  Scores scores;
   int64_t absent = 0;
-  for (int32_t job = 0; job < jobs.count; ++job) {
-    const Life& life = lives[job];
-    if (life.has_finished()) scores.makespan = std::max(scores.makespan, life.last);
-    scores.completed += life.has_finished();
-    scores.rejected += life.kind == Log::kReject;
-    absent += life.kind == Life::kAbsent;
+  for (size_t job = 0; job < count; ++job) {
+    scores.completed += lives[job].kind == Log::kFinish;
+    scores.rejected += lives[job].kind == Log::kReject;
+    absent += lives[job].kind == Life::kNoRow;
   }
   scores.unfinished = jobs.count - scores.completed - scores.rejected - absent;
+  const auto finish = std::find_if(rows.rbegin(), rows.rend(),
+                                   [](const Log::Row& row) { return row.kind == Log::kFinish; });
+  if (finish != rows.rend()) scores.makespan = finish->time;
   double end = scores.makespan;
   if (scores.unfinished + absent > 0 && std::isfinite(horizon)) {
     end = horizon;
   } else if (scores.unfinished > 0) {
-    end = log.rows().back().time;
+    end = rows.back().time;
   }
   if (scores.unfinished > 0) scores.makespan = end;
 
-  std::vector<User>& users = scratch.users;
   std::vector<double>& jcts = scratch.jcts;
-  users.clear();
   jcts.resize(static_cast<size_t>(scores.completed + scores.unfinished));
   if (jcts.empty()) return scores;
+  const auto num_users = static_cast<size_t>(*std::max_element(jobs.user, jobs.user + count)) + 1;
+  scratch.users.assign(num_users, {});
+  User* const users = scratch.users.data();
   double* next = jcts.data();
+  double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
   for (int32_t job = 0; job < jobs.count; ++job) {
     const Life& life = lives[job];
-    if (!life.counts()) continue;
-    if (life.is_running()) busy += gpus(job) * (end - life.last);
-    const double jct = (life.has_finished() ? life.last : end) - jobs.submit[job];
-    const double stretched = bounded(jct, jobs.run[job]);
-    *next++ = jct;
-    scores.jct += jct;
-    scores.wait += (life.start == Life::kNotStarted ? end : life.start) - jobs.submit[job];
-    scores.slowdown += jct / jobs.run[job];
-    scores.bounded_slowdown += stretched;
-    const auto user = static_cast<size_t>(jobs.user[job]);
-    if (user >= users.size()) users.resize(user + 1);
-    users[user].slowdowns += stretched;
-    ++users[user].jobs;
+    double start = life.start(), left = life.times[0];
+    if (life.kind != Log::kFinish) {
+      if (life.kind == Life::kNoRow || life.kind == Log::kReject) continue;
+      const bool is_running = life.kind == Log::kStart || life.kind == Log::kResume;
+      if (is_running) busy += gpus(job) * (end - life.last());
+      if (start == Life::kNotStarted) start = end;
+      left = end;
+    }
+    const double seconds = left - jobs.submit[job];
+    const double stretched = bounded(seconds, jobs.run[job]);
+    *next++ = seconds;
+    jct += seconds;
+    wait += start - jobs.submit[job];
+    slowdown += seconds / jobs.run[job];
+    bounded_slowdown += stretched;
+    User& user = users[jobs.user[job]];
+    user.slowdowns += stretched;
+    ++user.jobs;
   }
-  for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
-    *mean /= static_cast<double>(jcts.size());
-  }
+  const auto number = static_cast<double>(jcts.size());
+  scores.jct = jct / number;
+  scores.wait = wait / number;
+  scores.slowdown = slowdown / number;
+  scores.bounded_slowdown = bounded_slowdown / number;
   scores.p99_jct = percentile_99(jcts, scratch.longest);
-  double sum = 0, squares = 0, number = 0;
-  for (const User& user : users) {
+  double sum = 0, squares = 0, active = 0;
+  for (const User& user : scratch.users) {
     if (user.jobs == 0) continue;
     const double mean = user.slowdowns / static_cast<double>(user.jobs);
     sum += mean;
     squares += mean * mean;
-    ++number;
+    ++active;
   }
-  scores.jain = sum * sum / (number * squares);
+  scores.jain = sum * sum / (active * squares);
   scores.utilization = end > 0 ? busy / (end * total_gpus) : 0;
   return scores;
 }
