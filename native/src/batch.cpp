@@ -46,6 +46,9 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       if (first == nullptr) first = envs_.back().get();
     }
   }
+  observation_size_ = envs_[0]->observer.size();
+  num_actions_ = static_cast<size_t>(envs_[0]->agent.num_actions());
+  num_terms_ = envs_[0]->agent.reward_terms().size();
   shares_ = std::vector<Share>(num_threads);
   for (size_t i = 0; i < num_threads; ++i) {
     shares_[i].begin = num_parts_ * i / num_threads;
@@ -72,14 +75,15 @@ void Batch::begin(size_t i) {
   env.sum = 0;
 }
 
-void Batch::write(size_t i, float* observation, uint8_t* mask, bool is_same) {
-  Env& env = *envs_[i];
-  env.observer.write(observation + i * observation_size(), is_same);
-  std::memcpy(mask + i * num_actions(), env.agent.mask().data(), num_actions());
+void Batch::set_buffers(const Buffers& buffers) {
+  buffers_ = buffers;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    envs_[i]->agent.keep_mask_in(buffers_.mask + i * num_actions_);
+  }
 }
 
 void Batch::write_question(size_t i) {
-  write(i, buffers_.observation, buffers_.mask, true);
+  envs_[i]->observer.write(buffers_.observation + i * observation_size_, true);
   const std::vector<uint8_t>& pairs = envs_[i]->agent.pair_mask();
   if (!pairs.empty())
     std::memcpy(buffers_.pair_mask + i * pairs.size(), pairs.data(), pairs.size());
@@ -126,8 +130,12 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     return;
   }
   env.agent.act(action[0], stride > 1 ? action[1] : 0);
-  const std::vector<double>& terms = env.agent.reward_terms();
-  std::copy(terms.begin(), terms.end(), buffers_.terms + i * terms.size());
+  const double* const terms = env.agent.reward_terms().data();
+  if (num_terms_ == 1) {
+    buffers_.terms[i] = terms[0];  // without a call
+  } else {
+    std::copy_n(terms, num_terms_, buffers_.terms + i * num_terms_);
+  }
   buffers_.reward[i] = env.agent.reward();
   buffers_.illegal[i] = !env.agent.was_legal();
   env.sum += env.agent.reward();
@@ -144,7 +152,8 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     write_question(i);
     return;
   }
-  write(i, buffers_.final_observation, buffers_.final_mask, false);
+  env.observer.write(buffers_.final_observation + i * observation_size_, false);
+  std::memcpy(buffers_.final_mask + i * num_actions_, env.agent.mask().data(), num_actions_);
   if (!has_next_[i]) return;
   begin(i);
   write_question(i);

@@ -51,10 +51,12 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   size_t num_envs() const { return envs_.size(); }
-  size_t observation_size() const { return envs_[0]->observer.size(); }
-  size_t num_actions() const { return static_cast<size_t>(envs_[0]->agent.num_actions()); }
-  size_t num_terms() const { return envs_[0]->agent.reward_terms().size(); }
-  Buffers& buffers() { return buffers_; }
+  size_t observation_size() const { return observation_size_; }
+  size_t num_actions() const { return num_actions_; }
+  size_t num_terms() const { return num_terms_; }
+  const Buffers& buffers() const { return buffers_; }
+  // They are zero, and stay as large and where they are. Agents keep their masks in them.
+  void set_buffers(const Buffers& buffers);
 
   // The episode that an environment is to begin next; it is exchanged for one that is over.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
@@ -93,7 +95,6 @@ class Batch {
   void prefetch(size_t i) const;
   void prefetch_more(size_t i) const;
   void begin(size_t i);
-  void write(size_t i, float* observation, uint8_t* mask, bool is_same);
   void write_question(size_t i);
   void write_scores(size_t i);
   void step_one(size_t i, const int64_t* action, size_t stride);
@@ -103,6 +104,7 @@ class Batch {
   void work(size_t thread);
 
   std::vector<std::unique_ptr<Env>> envs_;
+  size_t observation_size_, num_actions_, num_terms_;
   Buffers buffers_;
   bool same_step_;
   bool has_settled_ = false;

@@ -130,10 +130,9 @@ class PyBatch {
                    Buffer<uint8_t, 2> final_mask, Buffer<double, 2> final_scores) {
     buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
                               illegal, final_observation, final_mask, final_scores);
-    batch_->buffers() = {observation.data(), mask.data(),        pair_mask.data(),
-                         reward.data(),      terms.data(),       terminated.data(),
-                         truncated.data(),   illegal.data(),     final_observation.data(),
-                         final_mask.data(),  final_scores.data()};
+    batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
+                         terms.data(), terminated.data(), truncated.data(), illegal.data(),
+                         final_observation.data(), final_mask.data(), final_scores.data()});
   }
 
   void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
@@ -232,7 +231,7 @@ class PyBatch {
     Agent& agent = batch_->agent(env);
     nb::dict question;
     question["now"] = agent.simulation().now();
-    question["jobs"] = agent.rows();
+    question["jobs"] = std::vector<int32_t>(agent.rows().begin(), agent.rows().end());
     question["running"] = agent.running();
     question["job_at_hand"] = agent.job_at_hand();
     question["horizon"] = agent.log_horizon();

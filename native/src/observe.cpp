@@ -13,7 +13,7 @@ class RowWords : public WordSource {
  public:
   RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
   void fill(Word word, const int32_t* jobs, int count, double* out) override {
-    const std::vector<uint8_t>& fits = agent_.fits();
+    const ShortList<uint8_t>& fits = agent_.fits();
     if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
       std::copy(fits.begin(), fits.end(), out);
     } else if (word == Word::kNow) {
@@ -214,7 +214,7 @@ void Observer::write(float* out, bool is_same) {
 }
 
 void Observer::write_jobs(float* out, bool is_same) {
-  const std::vector<int32_t>& rows = agent_.rows();
+  const ShortList<int32_t>& rows = agent_.rows();
   const size_t used = rows.size() * job_width_;
   if (!programs_->fixed_jobs.empty()) {
     constexpr size_t kUsual = 8;  // a copy of known length needs no call
@@ -233,7 +233,7 @@ void Observer::write_jobs(float* out, bool is_same) {
   RowWords words(agent_, sim_);
   programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, kept());
   for (const size_t column : programs_->can_start) {
-    const std::vector<uint8_t>& fits = agent_.fits();
+    const ShortList<uint8_t>& fits = agent_.fits();
     float* to = out + column;
     for (size_t i = 0; i < rows.size(); ++i, to += job_width_) {
       *to = i < fits.size() ? fits[i] : sim_.fits(sim_.nodes_, rows[i]);

@@ -230,7 +230,12 @@ class Simulation : public LineSource {
   double next_event();
   void arrive(int32_t job);
   void enqueue(int32_t job, double key);
-  double fixed_key(int32_t job);
+  // The key of a job that arrives, when the order never changes.
+  double fixed_key(int32_t job) {
+    const auto i = static_cast<size_t>(job - first_key_);
+    return i < keys_.size() ? keys_[i] : find_key(job);
+  }
+  double find_key(int32_t job);
   double single_key(int32_t job);
   bool start(int32_t job);
   void finish(int32_t job);
@@ -242,11 +247,13 @@ class Simulation : public LineSource {
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
 
-  // The same in plain runs (plain.cpp).
+  // The same in plain runs (plain.h).
   bool find_plain() const;
+  double next_plain_event() const;
   void enter_plain_instant(double time);
   void arrive_plain(int32_t job);
-  void start_plain(int32_t job);
+  void start_plain(int32_t job, const Share* shares, size_t count);
+  bool goes_on_plainly() const;
 
   // Admission (admission.cpp).
   void find_nodes_min();
@@ -376,7 +383,7 @@ class Simulation : public LineSource {
   bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
-  bool is_plain_ = false;         // see plain.cpp
+  bool is_plain_ = false;         // see plain.h
   bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
   bool track_ = false;  // see below

@@ -1,18 +1,33 @@
 // Plain runs: whole GPUs that every job may use, jobs that run to their end at the same speed, and
 // nothing kept about them. What happens at every event is done here without asking what else a run
-// may have; the effects are those of the functions of the same names in simulation.cpp.
+// may have, where agents' steps can be compiled in one piece with it; the effects are those of the
+// functions of the same names in simulation.cpp.
+#pragma once
+
+#include <algorithm>
 
 #include "simulation.h"
 
 namespace berthline {
 
-bool Simulation::find_plain() const {
-  return unit_rate_ && !keeps_books_ && !is_timed_ && !keep_ids_ && !use_heap_ && fits_by_size() &&
-         layout_.num_kinds == 0 && num_runs_.empty() && !uses_gittins_ && inputs_.outages.empty() &&
-         inputs_.conditions.refusal_rate == 0;
+inline double Simulation::next_plain_event() const {
+  const Jobs& jobs = inputs_.jobs;
+  const double arrival = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
+  const double next = finishes_.empty() ? arrival : std::min(arrival, finishes_.top().key());
+  return wake_ > now_ && next < kNever ? std::min(next, wake_) : next;
 }
 
-void Simulation::enter_plain_instant(double time) {
+inline void Simulation::arrive_plain(int32_t job) {
+  const int32_t gpus = inputs_.jobs.gpus[job];
+  if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
+  log_.append(now_, Log::kSubmit, job, -1);
+  arrivals_.push_back(job);
+  ++waiting_count_;
+  waiting_sizes_.add(gpus);
+  sorted_.insert({fixed_key(job), job});
+}
+
+inline void Simulation::enter_plain_instant(double time) {
   const Jobs& jobs = inputs_.jobs;
   now_ = time;
   while (!finishes_.empty() && finishes_.top().key() == time) {
@@ -37,25 +52,16 @@ void Simulation::enter_plain_instant(double time) {
   ++log_.decisions;
 }
 
-void Simulation::arrive_plain(int32_t job) {
-  const int32_t gpus = inputs_.jobs.gpus[job];
-  if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
-  log_.append(now_, Log::kSubmit, job, -1);
-  arrivals_.push_back(job);
-  ++waiting_count_;
-  waiting_sizes_.add(gpus);
-  sorted_.insert({fixed_key(job), job});
-}
-
-void Simulation::start_plain(int32_t job) {
+// The job's allocation is the `count` shares.
+inline void Simulation::start_plain(int32_t job, const Share* shares, size_t count) {
   const Jobs& jobs = inputs_.jobs;
   --waiting_count_;
   waiting_sizes_.remove(jobs.gpus[job]);
   first_share_[job] = static_cast<int32_t>(log_.shares.size());
   log_.append(now_, Log::kStart, job, first_share_[job]);
-  for (const Share& share : placed_) {
-    log_.shares.push_back(share);
-    nodes_.change_whole(share.node, -share.gpus);
+  for (size_t i = 0; i < count; ++i) {
+    log_.shares.push_back(shares[i]);
+    nodes_.change_whole(shares[i].node, -shares[i].gpus);
   }
   ++running_;
   finishes_.push({now_ + jobs.run[job], job});
@@ -64,6 +70,11 @@ void Simulation::start_plain(int32_t job) {
     releases_.add(release, job);
     reservation_.state_changed(release <= reservation_.time);
   }
+}
+
+// Whether a plain run goes on after this instant.
+inline bool Simulation::goes_on_plainly() const {
+  return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0;
 }
 
 }  // namespace berthline
