@@ -159,13 +159,16 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   write_question(i);
 }
 
+// Many environments do not fit into a cache. So those that come last in one step come first in the
+// next, when they are still there, and while one is stepped, what the next ones need is on its way.
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
-  // Many environments do not fit into a cache: while one is stepped, what the next ones need is on
-  // its way.
-  for (size_t i = first; i < last; ++i) {
-    if (i + 2 < last) prefetch(i + 2);
-    if (i + 1 < last) prefetch_more(i + 1);
-    step_one(i, actions + i * stride, stride);
+  const size_t count = last - first;
+  const auto nth = [&](size_t k) { return is_backward_ ? last - 1 - k : first + k; };
+  for (size_t k = 0; k < count; ++k) {
+    if (k + 3 < count) prefetch(nth(k + 3));
+    if (k + 2 < count) prefetch_more(nth(k + 2));
+    if (k + 1 < count) envs_[nth(k + 1)]->agent.prefetch_action(actions[nth(k + 1) * stride]);
+    step_one(nth(k), actions + nth(k) * stride, stride);
   }
 }
 
@@ -186,6 +189,7 @@ void Batch::step(const int64_t* actions, size_t stride) {
   if (!has_settled_) settle();
   actions_ = actions;
   stride_ = stride;
+  is_backward_ = !is_backward_;
   if (threads_.empty()) {
     step_range(0, num_envs(), actions, stride);
   } else {

@@ -108,6 +108,7 @@ class Batch {
   Buffers buffers_;
   bool same_step_;
   bool has_settled_ = false;
+  bool is_backward_ = false;  // the last step went from the last environment to the first
   std::vector<uint8_t> has_next_;
   std::vector<State> states_;
   size_t num_lacking_ = 0;

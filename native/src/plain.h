@@ -24,7 +24,7 @@ inline void Simulation::arrive_plain(int32_t job) {
   arrivals_.push_back(job);
   ++waiting_count_;
   waiting_sizes_.add(gpus);
-  sorted_.insert({fixed_key(job), job});
+  sorted_.insert({fixed_key(job), job, static_cast<uint32_t>(gpus)});
 }
 
 inline void Simulation::enter_plain_instant(double time) {
@@ -32,16 +32,22 @@ inline void Simulation::enter_plain_instant(double time) {
   now_ = time;
   while (!finishes_.empty() && finishes_.top().key() == time) {
     const int32_t job = finishes_.top().job();
+    const uint32_t where = finishes_.top().note();
     finishes_.pop();
     log_.append(time, Log::kFinish, job, -1);
     if (reserves_) {
       reservation_.state_changed(releases_.time_of(job) <= time);
       releases_.remove(job);
     }
-    const Share* share = log_.shares.data() + first_share_[job];
-    for (int32_t left = jobs.gpus[job]; left > 0; ++share) {
-      nodes_.change_whole(share->node, share->gpus);
-      left -= share->gpus;
+    if (where != kSeveralNodes) {
+      nodes_.change_whole(static_cast<int32_t>(where / kNodeFactor),
+                          static_cast<int32_t>(where % kNodeFactor));
+    } else {
+      const Share* share = log_.shares.data() + first_share_[job];
+      for (int32_t left = jobs.gpus[job]; left > 0; ++share) {
+        nodes_.change_whole(share->node, share->gpus);
+        left -= share->gpus;
+      }
     }
     --running_;
     freed_ = true;
@@ -52,11 +58,11 @@ inline void Simulation::enter_plain_instant(double time) {
   ++log_.decisions;
 }
 
-// The job's allocation is the `count` shares.
-inline void Simulation::start_plain(int32_t job, const Share* shares, size_t count) {
-  const Jobs& jobs = inputs_.jobs;
+// The job's allocation is the `count` shares. Where it is goes with the end of a job on one node, so
+// that nothing has to be looked up then.
+inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count) {
   --waiting_count_;
-  waiting_sizes_.remove(jobs.gpus[job]);
+  waiting_sizes_.remove(gpus);
   first_share_[job] = static_cast<int32_t>(log_.shares.size());
   log_.append(now_, Log::kStart, job, first_share_[job]);
   for (size_t i = 0; i < count; ++i) {
@@ -64,7 +70,10 @@ inline void Simulation::start_plain(int32_t job, const Share* shares, size_t cou
     nodes_.change_whole(shares[i].node, -shares[i].gpus);
   }
   ++running_;
-  finishes_.push({now_ + jobs.run[job], job});
+  const bool has_note = count == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
+  const uint32_t where = static_cast<uint32_t>(shares[0].node) * kNodeFactor +
+                         static_cast<uint32_t>(shares[0].gpus);
+  finishes_.push({now_ + inputs_.jobs.run[job], job, has_note ? where : kSeveralNodes});
   if (reserves_) {
     const double release = now_ + estimate_[job];
     releases_.add(release, job);

@@ -66,15 +66,16 @@ void Agent::act_plainly(int64_t action) {
 
 // Carries out a choice that is not the no-op.
 void Agent::start_plainly(int64_t action) {
-  const bool picks = rules_.seat == Seat::kPick;
-  const int32_t job = picks ? rows_[action] : at_hand_;
-  const int32_t gpus = sim_.inputs_.jobs.gpus[job];
-  if (picks && !sim_.layout_.is_for_one_node(gpus)) return answer_pick(action, 0);
   if (left_ > 0) return answer_place(action);  // it was not asked by show_nodes_for_head
+  const bool picks = rules_.seat == Seat::kPick;
+  const size_t row = picks ? action : 0;
+  const Keyed chosen = sim_.sorted_[row];
+  const auto gpus = static_cast<int32_t>(chosen.note());
+  if (!sim_.layout_.is_for_one_node(gpus)) return answer_pick(action, 0);
   const int32_t node = picks ? sim_.nodes_.place_on_one(gpus) : static_cast<int32_t>(action);
   const Share share{node, gpus};
-  sim_.start_plain(job, &share, 1);
-  sim_.sorted_.erase_at(picks ? action : 0);
+  sim_.start_plain(chosen.job(), gpus, &share, 1);
+  sim_.sorted_.erase_at(row);
 }
 
 bool Agent::ask_plainly() {
@@ -89,7 +90,6 @@ bool Agent::ask_plainly() {
 bool Agent::show_startable() {
   const SortedList& queue = sim_.sorted_;
   const size_t count = std::min(queue.size(), static_cast<size_t>(rules_.window));
-  const int32_t* const gpus = sim_.inputs_.jobs.gpus;
   auto [known, fitting] = sim_.nodes_.known_sizes();
   const size_t before = rows_.size();
   rows_.resize(count);
@@ -100,7 +100,7 @@ bool Agent::show_startable() {
   int any = 0;
   for (size_t i = 0; i < count; ++i) {
     const int32_t job = queue[i].job();
-    const int32_t size = gpus[job];
+    const auto size = static_cast<int32_t>(queue[i].note());
     rows[i] = job;
     int fit;
     if (size >= Sizes::kMany) {
@@ -124,10 +124,9 @@ bool Agent::show_startable() {
 // several nodes, or cannot start.
 bool Agent::show_nodes_for_head() {
   const SortedList& queue = sim_.sorted_;
-  const int32_t head = queue[0].job();
-  const int32_t gpus = sim_.inputs_.jobs.gpus[head];
+  const auto gpus = static_cast<int32_t>(queue[0].note());
   if (!sim_.layout_.is_for_one_node(gpus) || gpus > sim_.nodes_.most_free()) return false;
-  at_hand_ = head;
+  at_hand_ = queue[0].job();
   on_spare_ = false;
   fits_.clear();
   rows_.resize(std::min(queue.size(), static_cast<size_t>(rules_.window)));

@@ -224,6 +224,7 @@ void Simulation::prefetch_more() const {
   const Jobs& jobs = inputs_.jobs;
   berthline::prefetch(finishes_.data());
   prefetch_element(finishes_.data(), kCacheLine / sizeof(Keyed));
+  prefetch_element(finishes_.data(), finishes_.size());
   prefetch_element(jobs.submit, arrived_);
   prefetch_element(jobs.gpus, arrived_);
   prefetch_element(keys_.data(), arrived_ - first_key_);
@@ -400,7 +401,7 @@ void Simulation::enqueue(int32_t job, double key) {
   } else if (use_heap_) {
     heap_.push({key, job});
   } else {
-    sorted_.insert({key, job});
+    sorted_.insert({key, job, static_cast<uint32_t>(inputs_.jobs.gpus[job])});
   }
 }
 
@@ -429,7 +430,7 @@ double Simulation::single_key(int32_t job) {
 // system refused.
 bool Simulation::start(int32_t job) {
   if (is_plain_) {
-    start_plain(job, placed_.data(), placed_.size());
+    start_plain(job, inputs_.jobs.gpus[job], placed_.data(), placed_.size());
     return true;
   }
   const Jobs& jobs = inputs_.jobs;

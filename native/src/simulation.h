@@ -117,6 +117,8 @@ class Simulation : public LineSource {
   // come, what it points to.
   void prefetch() const;
   void prefetch_more() const;
+  // The same for a job that will start.
+  void prefetch_start(int32_t job) const { prefetch_element(inputs_.jobs.run, job); }
   // Frees what only a running simulation needs; the log stays.
   void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
@@ -247,12 +249,14 @@ class Simulation : public LineSource {
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
 
-  // The same in plain runs (plain.h).
+  // The same in plain runs (plain.h). The note at the end of a job is its node times the factor and
+  // its GPUs, where these are fewer than the factor, and on one node.
+  static constexpr uint32_t kNodeFactor = 128, kSeveralNodes = 0;
   bool find_plain() const;
   double next_plain_event() const;
   void enter_plain_instant(double time);
   void arrive_plain(int32_t job);
-  void start_plain(int32_t job, const Share* shares, size_t count);
+  void start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count);
   bool goes_on_plainly() const;
 
   // Admission (admission.cpp).
@@ -398,7 +402,7 @@ class Simulation : public LineSource {
   const double* estimate_ = nullptr;
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   Heap finishes_;
-  SortedList sorted_;
+  SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
   std::vector<Share> placed_;
   Log log_;
