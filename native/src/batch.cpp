@@ -225,7 +225,7 @@ void Batch::settle() {
   std::vector<const void*> used;
   for (const std::unique_ptr<Env>& env : envs_) {
     used.insert(used.end(), {env.get(), env->current->submit.data(), env->next->submit.data(),
-                             env->agent.simulation().log().time.data(), env->observer.records()});
+                             env->agent.simulation().log().rows().data(), env->observer.records()});
   }
   use_large_pages(std::move(used));
 }

@@ -206,24 +206,7 @@ class PyBatch {
   // A copy of the log of an environment's episode.
   nb::dict log(size_t env) {
     const Log& log = batch_->agent(env).simulation().log();
-    const auto column = [](size_t count, auto value) {
-      using T = decltype(value(size_t{0}));
-      T* data = new T[count + 1];
-      for (size_t i = 0; i < count; ++i) data[i] = value(i);
-      nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
-      return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner);
-    };
-    nb::dict arrays;
-    arrays["time"] = column(log.count, [&](size_t i) { return log.time[i]; });
-    arrays["kind"] = column(log.count, [&](size_t i) { return log.kind[i]; });
-    arrays["job"] = column(log.count, [&](size_t i) { return log.job[i]; });
-    arrays["detail"] = column(log.count, [&](size_t i) { return log.detail[i]; });
-    const size_t shares = log.shares.size();
-    arrays["alloc_node"] = column(shares, [&](size_t i) { return log.shares[i].node; });
-    arrays["alloc_gpus"] = column(shares, [&](size_t i) { return log.shares[i].gpus; });
-    arrays["alloc_slot"] = column(shares, [&](size_t i) { return log.shares[i].slot; });
-    arrays["decisions"] = log.decisions;
-    return arrays;
+    return log_columns(log, log.shares);
   }
 
   // Who is asked about: the clock, the jobs of the rows, the running jobs, the job at hand.

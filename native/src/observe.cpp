@@ -298,9 +298,8 @@ int32_t Observer::shared_gpu(const Share& share) const {
 void Observer::follow_gpus() {
   const Log& log = sim_.log_;
   const Jobs& jobs = sim_.inputs_.jobs;
-  for (; read_ < log.count; ++read_) {
-    const int32_t job = log.job[read_];
-    const uint8_t kind = log.kind[read_];
+  for (; read_ < log.size(); ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
     if (kind == Log::kFinish || kind == Log::kPreempt) {
       const Share& first = log.shares[first_share_[job]];
       if (first.slot < 0) {
@@ -310,9 +309,9 @@ void Observer::follow_gpus() {
       }
     }
     if (kind != Log::kStart && kind != Log::kResume) continue;
-    first_share_[job] = log.detail[read_];
+    first_share_[job] = detail;
     int32_t placed = 0;
-    for (size_t i = log.detail[read_]; placed < jobs.gpus[job]; ++i) {
+    for (size_t i = detail; placed < jobs.gpus[job]; ++i) {
       const Share& share = log.shares[i];
       const int32_t holder = share.slot < 0 ? job : kFirstSlot - share.slot;
       const auto begin = gpu_job_.begin() + gpu_begin_[share.node];

@@ -1,7 +1,7 @@
 // Plain runs: whole GPUs that every job may use, jobs that run to their end at the same speed, and
-// nothing kept about them. What happens at every event is done here without asking what else a run
-// may have, where agents' steps can be compiled in one piece with it; the effects are those of the
-// functions of the same names in simulation.cpp.
+// nothing kept about them, so that a job has three rows in the log at most. What happens at every
+// event is done here without asking what else a run may have, where agents' steps can be compiled in
+// one piece with it; the effects are those of the functions of the same names in simulation.cpp.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline double Simulation::next_plain_event() const {
 inline void Simulation::arrive_plain(int32_t job) {
   const int32_t gpus = inputs_.jobs.gpus[job];
   if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
-  log_.append(now_, Log::kSubmit, job, -1);
+  log_.append_known(now_, Log::kSubmit, job, -1);
   arrivals_.push_back(job);
   ++waiting_count_;
   waiting_sizes_.add(gpus);
@@ -34,7 +34,7 @@ inline void Simulation::enter_plain_instant(double time) {
     const int32_t job = finishes_.top().job();
     const uint32_t where = finishes_.top().note();
     finishes_.pop();
-    log_.append(time, Log::kFinish, job, -1);
+    log_.append_known(time, Log::kFinish, job, -1);
     if (reserves_) {
       reservation_.state_changed(releases_.time_of(job) <= time);
       releases_.remove(job);
@@ -64,7 +64,7 @@ inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shar
   --waiting_count_;
   waiting_sizes_.remove(gpus);
   first_share_[job] = static_cast<int32_t>(log_.shares.size());
-  log_.append(now_, Log::kStart, job, first_share_[job]);
+  log_.append_known(now_, Log::kStart, job, first_share_[job]);
   for (size_t i = 0; i < count; ++i) {
     log_.shares.push_back(shares[i]);
     nodes_.change_whole(shares[i].node, -shares[i].gpus);

@@ -9,23 +9,10 @@
 namespace berthline {
 namespace {
 
-constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
 constexpr double kNotStarted = -1;
 // Words that change with the clock alone.
 constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTimeLeft,
                             Word::kQueuedWork, Word::kWaitingSeconds, Word::kBacklogWork};
-
-double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
-
-// Between the two values next to it; evaluate/distribution.py. Reorders `values`.
-double percentile_99(std::vector<double>& values) {
-  const double place = 0.99 * static_cast<double>(values.size() - 1);
-  const auto below = values.begin() + static_cast<int64_t>(place);
-  std::nth_element(values.begin(), below, values.end());
-  if (below + 1 == values.end()) return *below;
-  const double above = *std::min_element(below + 1, values.end());
-  return *below + (above - *below) * (place - std::floor(place));
-}
 
 bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
@@ -36,101 +23,6 @@ bool asks_baseline(const WordSet& words) {
 }
 
 }  // namespace
-
-Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double horizon) {
-  enum : uint8_t { kAbsent, kWaiting, kRunning, kCompleted, kRejected };
-  std::vector<double> start(jobs.count, kNotStarted), finish(jobs.count, kNotStarted);
-  std::vector<double> since(jobs.count, 0.0);
-  std::vector<uint8_t> status(jobs.count, kAbsent);
-  Scores scores;
-  double busy = 0;
-  const auto gpus = [&](int32_t job) {
-    return static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]) / 1000;
-  };
-  for (size_t i = 0; i < log.count; ++i) {
-    const int32_t job = log.job[i];
-    switch (log.kind[i]) {
-      case Log::kSubmit:
-        status[job] = kWaiting;
-        break;
-      case Log::kStart:
-        start[job] = log.time[i];
-        [[fallthrough]];
-      case Log::kResume:
-        since[job] = log.time[i];
-        status[job] = kRunning;
-        break;
-      case Log::kPreempt:
-        busy += gpus(job) * (log.time[i] - since[job]);
-        status[job] = kWaiting;
-        break;
-      case Log::kFinish:
-        busy += gpus(job) * (log.time[i] - since[job]);
-        finish[job] = log.time[i];
-        scores.makespan = log.time[i];
-        status[job] = kCompleted;
-        ++scores.completed;
-        break;
-      case Log::kReject:
-        status[job] = kRejected;
-        ++scores.rejected;
-        break;
-      default:
-        break;
-    }
-  }
-  bool is_cut = false;
-  for (const uint8_t what : status) {
-    scores.unfinished += what == kWaiting || what == kRunning;
-    is_cut = is_cut || what < kCompleted;
-  }
-  double end = scores.makespan;
-  if (is_cut && std::isfinite(horizon)) {
-    end = horizon;
-  } else if (scores.unfinished > 0) {
-    end = log.time[log.count - 1];
-  }
-  if (scores.unfinished > 0) scores.makespan = end;
-
-  struct User {
-    double sum = 0;
-    int64_t jobs = 0;
-  };
-  std::vector<User> users;
-  std::vector<double> jcts;
-  jcts.reserve(jobs.count);
-  for (int32_t job = 0; job < jobs.count; ++job) {
-    if (status[job] == kAbsent || status[job] == kRejected) continue;
-    if (status[job] == kRunning) busy += gpus(job) * (end - since[job]);
-    const double jct = (finish[job] == kNotStarted ? end : finish[job]) - jobs.submit[job];
-    const double stretched = bounded(jct, jobs.run[job]);
-    scores.jct += jct;
-    jcts.push_back(jct);
-    scores.wait += (start[job] == kNotStarted ? end : start[job]) - jobs.submit[job];
-    scores.slowdown += jct / jobs.run[job];
-    scores.bounded_slowdown += stretched;
-    const auto user = static_cast<size_t>(jobs.user[job]);
-    if (user >= users.size()) users.resize(user + 1);
-    users[user].sum += stretched;
-    ++users[user].jobs;
-  }
-  if (jcts.empty()) return scores;
-  for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
-    *mean /= static_cast<double>(jcts.size());
-  }
-  scores.p99_jct = percentile_99(jcts);
-  double sum = 0, squares = 0, number = 0;
-  for (const User& user : users) {
-    if (user.jobs == 0) continue;
-    const double mean = user.sum / static_cast<double>(user.jobs);
-    sum += mean;
-    squares += mean * mean;
-    ++number;
-  }
-  scores.jain = sum * sum / (number * squares);
-  scores.utilization = end > 0 ? busy / (end * total_gpus) : 0;
-  return scores;
-}
 
 Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like)
     : terms_(like != nullptr ? like->terms_ : std::make_shared<std::vector<Term>>()),
@@ -271,10 +163,10 @@ double Rewards::count_value(Term& term) {
 void Rewards::read_new_rows() {
   const Log& log = sim_.log_;
   const bool per_finish = has_[static_cast<size_t>(Occasion::kFinish)];
-  for (; read_ < log.count; ++read_) {
-    const int32_t job = log.job[read_];
-    if (log.kind[read_] == Log::kStart && per_finish) start_[job] = log.time[read_];
-    if (log.kind[read_] != Log::kFinish) continue;
+  for (; read_ < log.size(); ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
+    if (kind == Log::kStart && per_finish) start_[job] = time;
+    if (kind != Log::kFinish) continue;
     finished_work_ += sim_.inputs_.jobs.run[job] * sim_.gpu_amount(job);
     if (per_finish) evaluate(Occasion::kFinish, job);
   }
@@ -368,7 +260,7 @@ void Rewards::fill(Word word, const int32_t* ids, int count, double* out) {
     case Word::kSlowdown:
       return each([&](int32_t j) { return (now - jobs.submit[j]) / jobs.run[j]; });
     case Word::kBoundedSlowdown:
-      return each([&](int32_t j) { return bounded(now - jobs.submit[j], jobs.run[j]); });
+      return each([&](int32_t j) { return Scores::bounded(now - jobs.submit[j], jobs.run[j]); });
     case Word::kMissed:
       return each([&](int32_t j) { return now > jobs.deadline[j]; });
     case Word::kJobsInSystem:

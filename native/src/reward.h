@@ -8,11 +8,11 @@
 #include "formula.h"
 #include "inputs.h"
 #include "prefetch.h"
+#include "scores.h"
 
 namespace berthline {
 
 class Simulation;
-class Log;
 
 // On which occasion a term is evaluated and added.
 enum class Occasion {
@@ -34,19 +34,6 @@ struct RewardRules {
   std::vector<double> idle_w;        // of a GPU of each node
   std::vector<double> peak_w;
   double sleep_w = 0;  // of a node that sleeps
-};
-
-// Means over the jobs that were submitted and not rejected; unfinished ones count as they stand
-// at the end. See evaluate/job_table.py.
-struct Scores {
-  double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
-  double p99_jct = 0;      // not a mean
-  double utilization = 0;  // of GPUs, from 0 to the end
-  double jain = 1;         // over users' mean bounded slowdowns
-  double makespan = 0;
-  int64_t completed = 0, rejected = 0, unfinished = 0;
-
-  static Scores of(const Log& log, const Jobs& jobs, double total_gpus, double horizon);
 };
 
 class Rewards : public WordSource {

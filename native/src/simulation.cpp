@@ -208,7 +208,7 @@ void Simulation::begin() {
 bool Simulation::find_plain() const {
   return unit_rate_ && !keeps_books_ && !is_timed_ && !keep_ids_ && !use_heap_ && fits_by_size() &&
          layout_.num_kinds == 0 && num_runs_.empty() && !uses_gittins_ && inputs_.outages.empty() &&
-         inputs_.conditions.refusal_rate == 0;
+         inputs_.conditions.refusal_rate == 0 && !inputs_.plan;
 }
 
 void Simulation::prefetch() const {
@@ -346,17 +346,6 @@ void Simulation::set_timer(double interval, bool decided) {
       timer_ = next_multiple(is_round ? interval : rule.every, now_, false);
     }
   }
-}
-
-void Simulation::drop_scratch() {
-  first_share_ = {};
-  releases_ = {};
-  std::vector<double>().swap(predicted_);
-  std::vector<int32_t>().swap(nodes_min_);
-  std::vector<int32_t>().swap(borrow_nodes_min_);
-  std::vector<Stretch>().swap(stretch_);
-  inputs_.plan = {};
-  if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
 }
 
 void Simulation::arrive(int32_t job) {

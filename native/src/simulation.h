@@ -14,6 +14,7 @@
 #include "gittins.h"
 #include "inputs.h"
 #include "large_array.h"
+#include "log.h"
 #include "nodes.h"
 #include "prefetch.h"
 #include "queue.h"
@@ -24,71 +25,6 @@
 #include "yielding.h"
 
 namespace berthline {
-
-// The schedule log as columns; see model/schedule.py.
-class Log {
- public:
-  enum Kind : uint8_t {
-    kSubmit,
-    kStart,
-    kFinish,
-    kReject,
-    kPreempt,
-    kResume,
-    kRefuse,
-    kNodeDown,
-    kNodeUp,
-    kFallback,
-  };
-  enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
-  static constexpr int32_t kNoJob = -1;
-
-  // Empties the log and makes room for so many rows and shares.
-  void begin(size_t rows, size_t num_shares) {
-    count = 0;
-    decisions = preemptions = 0;
-    shares.clear();
-    shares.reserve(num_shares);
-    if (rows > capacity_) resize(rows);
-  }
-
-  void append(double at, Kind what, int32_t who, int32_t more) {
-    if (count == capacity_) resize(2 * capacity_ + 16);
-    time[count] = at;
-    kind[count] = what;
-    job[count] = who;
-    detail[count] = more;
-    ++count;
-  }
-  // Tells the memory that a row will be appended soon.
-  void prefetch() const {
-    prefetch_element(time.data(), count);
-    prefetch_element(kind.data(), count);
-    prefetch_element(job.data(), count);
-    prefetch_element(detail.data(), count);
-    prefetch_element(shares.data(), shares.size());
-  }
-
- private:
-  void resize(size_t capacity) {
-    capacity_ = capacity;
-    time.grow(count, capacity_);
-    kind.grow(count, capacity_);
-    job.grow(count, capacity_);
-    detail.grow(count, capacity_);
-  }
-  size_t capacity_ = 0;
-
- public:
-  size_t count = 0;
-  int64_t decisions = 0;
-  int64_t preemptions = 0;
-  LargeArray<double> time;
-  LargeArray<uint8_t> kind;
-  LargeArray<int32_t> job;
-  LargeArray<int32_t> detail;
-  std::vector<Share> shares;
-};
 
 class Simulation : public LineSource {
   friend class Agent;
@@ -119,8 +55,6 @@ class Simulation : public LineSource {
   void prefetch_more() const;
   // The same for a job that will start.
   void prefetch_start(int32_t job) const { prefetch_element(inputs_.jobs.run, job); }
-  // Frees what only a running simulation needs; the log stays.
-  void drop_scratch();
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
   bool is_running(int32_t job) const override { return dynamic_ && stretch_[job].is_running(); }
   Line line(Word word, int32_t job) override;
