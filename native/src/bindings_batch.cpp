@@ -1,9 +1,11 @@
 // The Python face of a batch of environments; env/native.py is its only user.
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "batch.h"
@@ -174,13 +176,16 @@ class PyBatch {
 
   void reset(size_t env) { batch_->reset(env); }
 
-  void step(nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> actions) {
+  // Returns whether an episode ended, an action was illegal, and new episodes are needed.
+  std::tuple<bool, bool, bool> step(
+      nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> actions) {
     const size_t stride = actions.ndim() > 1 ? actions.shape(1) : 1;
     if (actions.size() != batch_->num_envs() * stride) {
       throw std::invalid_argument("there must be one action for each environment");
     }
     nb::gil_scoped_release unlocked;
-    batch_->step(actions.data(), stride);
+    const Batch::Outcome outcome = batch_->step(actions.data(), stride);
+    return {outcome.has_ended, outcome.has_illegal, outcome.needs_episodes};
   }
 
   // One environment: no array of actions, and nothing is worth releasing the lock for. Returns the
@@ -279,7 +284,6 @@ void bind_batch(nb::module_& m) {
       .def("log", &PyBatch::log, "env"_a)
       .def("advise", &PyBatch::advise, "env"_a, "expert"_a)
       .def("question", &PyBatch::question, "env"_a)
-      .def_prop_ro("num_lacking", [](const PyBatch& b) { return b.batch().num_lacking(); })
       .def_prop_ro("num_stuck", [](const PyBatch& b) { return b.batch().num_stuck(); })
       .def_prop_ro("observation_size",
                    [](const PyBatch& b) { return b.batch().observation_size(); })

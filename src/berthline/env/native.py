@@ -62,7 +62,8 @@ class NativeEnvs:
         self.illegal = np.zeros(num_envs, np.bool_)
         self.final_observation = np.zeros((num_envs, size), np.float32)
         self.final_mask = np.zeros((num_envs, actions), np.bool_)
-        self.scores = np.zeros((num_envs, len(SCORES)))
+        scores = np.zeros((len(SCORES), num_envs))  # mostly read score by score
+        self.scores = scores.T
         self._batch.set_buffers(
             observation=self.observation,
             mask=self.mask.view(np.uint8),
@@ -74,10 +75,9 @@ class NativeEnvs:
             illegal=self.illegal.view(np.uint8),
             final_observation=self.final_observation,
             final_mask=self.final_mask.view(np.uint8),
-            final_scores=self.scores,
+            final_scores=scores,
         )
         self._supply = Supply(plan, self._batch, num_envs)
-        self._refill_at = max(1, num_envs // 8)
         self.step_single = self._batch.step_single
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
@@ -92,11 +92,16 @@ class NativeEnvs:
             self._supply.began(env)
         self._supply.fill(envs)
 
-    def step(self, actions: npt.NDArray[np.int64]) -> None:
-        """Answer every environment's question, and begin new episodes where one is over."""
-        self._batch.step(actions)
-        if self._batch.num_lacking >= self._refill_at or self._batch.num_stuck:
+    def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
+        """Answer every environment's question, and begin new episodes where one is over.
+
+        Returns:
+            Whether any episode ended, and whether any action was illegal.
+        """
+        has_ended, has_illegal, needs_episodes = self._batch.step(actions)
+        if needs_episodes:
             self.refill()
+        return has_ended, has_illegal
 
     def refill(self) -> None:
         """Give new episodes to those that have none, and begin those that waited for one."""

@@ -18,7 +18,7 @@ from berthline.errors import ConfigError
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
 
-_RETURN, _LENGTH = SCORES.index("return"), SCORES.index("length")
+_INT64 = np.dtype(np.int64)
 
 
 class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
@@ -102,29 +102,33 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 self._envs.seed(env, own)
         self._is_seeded = True
         self._envs.reset(envs)
-        return self._observations(), self._mask_info()
+        infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
+        return self._observations(), infos
 
     def step(
         self, actions: Any
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Carry out one decision in every environment."""
         envs = self._envs
-        if type(actions) is np.ndarray and actions.dtype == np.int64 and actions.flags.c_contiguous:
-            envs.step(actions)
-        else:
+        if not (
+            type(actions) is np.ndarray and actions.dtype == _INT64 and actions.flags.c_contiguous
+        ):
             np.copyto(self._actions, np.asarray(actions), casting="same_kind")
-            envs.step(self._actions)
-        infos = self._mask_info()
-        infos["reward_terms"] = envs.terms.copy()
-        infos["_reward_terms"] = self._everybody
-        if np.count_nonzero(envs.illegal):  # any() takes ten times as long
-            infos["illegal"] = envs.illegal.copy()
-            infos["_illegal"] = infos["illegal"]
+            actions = self._actions
+        has_ended, has_illegal = envs.step(actions)
+        infos: dict[str, Any] = {
+            "action_mask": envs.mask.copy() if self._copy else envs.mask,
+            "_action_mask": self._everybody,
+            "reward_terms": envs.terms.copy(),
+            "_reward_terms": self._everybody,
+        }
+        if has_illegal:
+            infos["illegal"] = infos["_illegal"] = envs.illegal.copy()
         terminated, truncated = envs.terminated.copy(), envs.truncated.copy()
-        ended = terminated | truncated
-        if np.count_nonzero(ended):
-            self._add_ended(infos, ended)
-        return self._observations(), envs.reward.copy(), terminated, truncated, infos
+        if has_ended:
+            self._add_ended(infos, terminated | truncated)
+        observations = self._observations() if self._copy else self._views
+        return observations, envs.reward.copy(), terminated, truncated, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
@@ -181,34 +185,32 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             observations["pair_mask"] = pairs.copy() if self._copy else pairs
         return observations
 
-    def _mask_info(self) -> dict[str, Any]:
-        return {"action_mask": self.action_masks(), "_action_mask": self._everybody}
-
     def _add_ended(self, infos: dict[str, Any], ended: npt.NDArray[np.bool_]) -> None:
         """Add what became of the episodes that ended in this step."""
         envs = self._envs
-        rows = np.flatnonzero(ended)
+        scores = dict(zip(SCORES, envs.scores.T.copy(), strict=True))
         info: dict[str, Any] = {
-            "episode": {"r": envs.scores[:, _RETURN] * ended, "l": envs.scores[:, _LENGTH] * ended},
-            "sched": dict(zip(SCORES, envs.scores.T.copy(), strict=True)),
+            "episode": {"r": scores["return"] * ended, "l": scores["length"] * ended},
+            "sched": scores,
             "_episode": ended,
             "_sched": ended,
         }
         if self.autoreset_mode != AutoresetMode.SAME_STEP:
             infos.update(info)
             return
-        last = np.full(self.num_envs, None, object)
-        flat = envs.final_observation[rows]
+        rows = ended.nonzero()[0]
+        last = np.empty(self.num_envs, object)  # None everywhere
+        flat = envs.final_observation.take(rows, 0)
         if self.plan.options.observation == "flat":
-            for i, row in enumerate(rows.tolist()):
-                last[row] = flat[i]
+            for row, one in zip(rows.tolist(), flat, strict=True):
+                last[row] = one
         else:
             parts: dict[str, Any] = views(self.plan, flat)
-            parts["action_mask"] = envs.final_mask[rows].view(np.int8)
+            parts["action_mask"] = envs.final_mask.take(rows, 0).view(np.int8)
             if self.plan.seat == "pickplace":
                 parts["pair_mask"] = np.zeros((len(rows), *envs.pair_mask.shape[1:]), np.int8)
-            for i, row in enumerate(rows.tolist()):
-                last[row] = {name: table[i] for name, table in parts.items()}
+            for row, *tables in zip(rows.tolist(), *parts.values(), strict=True):
+                last[row] = dict(zip(parts, tables, strict=True))
         infos["final_obs"], infos["_final_obs"] = last, ended
         info["action_mask"], info["_action_mask"] = envs.final_mask.copy(), ended
         infos["final_info"], infos["_final_info"] = info, ended
