@@ -21,10 +21,11 @@ struct Buffers {
   double* terms = nullptr;             // (num_envs, num_terms)
   uint8_t* terminated = nullptr;       // (num_envs,)
   uint8_t* truncated = nullptr;        // (num_envs,)
+  uint8_t* ended = nullptr;            // (num_envs,), terminated or truncated
   uint8_t* illegal = nullptr;          // (num_envs,)
   float* final_observation = nullptr;  // of those that ended in this step
   uint8_t* final_mask = nullptr;
-  double* final_scores = nullptr;  // (kNumScores, num_envs)
+  double* final_scores = nullptr;  // (kNumScores, num_envs), 0 of the others
 };
 
 class Batch {
@@ -80,6 +81,8 @@ class Batch {
   Outcome step(const int64_t* actions, size_t stride);
   // Begins the episodes of those that waited for them.
   void begin_stuck();
+  // Whose episodes ended in the last step.
+  const std::vector<size_t>& ended() const { return ended_; }
   Agent& agent(size_t env) { return envs_[env]->agent; }
 
  private:
@@ -105,7 +108,7 @@ class Batch {
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
-  Outcome outcome() const;
+  Outcome find_outcome();
   void step_parts(size_t thread);
   void work(size_t thread);
 
@@ -116,6 +119,7 @@ class Batch {
   bool has_settled_ = false;
   std::vector<uint8_t> has_next_;
   std::vector<State> states_;
+  std::vector<size_t> ended_;
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 
