@@ -72,12 +72,14 @@ RowCopies::RowCopies(nb::dict tables) : tables_(tables) {
     if (sources_.empty()) num_rows_ = rows;
     Source source{nb::borrow(name), nb::borrow(array->dtype), array->data, array->strides[0],
                   nb::cast<size_t>(table.attr("itemsize"))};
-    bool is_whole = rows == num_rows_;
+    bool is_whole = true;
     for (int i = array->num_dimensions; --i > 0;) {
       is_whole &= array->shape[i] < 2 || array->strides[i] == static_cast<intptr_t>(source.bytes);
       source.bytes *= static_cast<size_t>(array->shape[i]);
     }
-    if (!is_whole) throw std::invalid_argument("rows must lie in one piece, as many in each table");
+    if (rows != num_rows_ || (source.bytes > 0 && !is_whole)) {
+      throw std::invalid_argument("rows must lie in one piece, as many in each table");
+    }
     source.shape.assign(array->shape + 1, array->shape + array->num_dimensions);
     sources_.push_back(std::move(source));
   }
