@@ -105,7 +105,7 @@ void Batch::write_scores(size_t i) {
                                      static_cast<double>(scores.completed),
                                      static_cast<double>(scores.rejected),
                                      static_cast<double>(scores.unfinished)};
-  std::copy_n(values, kNumScores, buffers_.final_scores + i * kNumScores);
+  for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = values[k];
 }
 
 void Batch::reset(size_t i) {
@@ -185,8 +185,12 @@ void Batch::prefetch_more(size_t i) const {
   berthline::prefetch(buffers_.mask + i * num_actions());
 }
 
-void Batch::step(const int64_t* actions, size_t stride) {
+Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   if (!has_settled_) settle();
+  for (const size_t i : ended_) {
+    for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
+  }
+  ended_.clear();
   actions_ = actions;
   stride_ = stride;
   is_backward_ = !is_backward_;
@@ -201,6 +205,7 @@ void Batch::step(const int64_t* actions, size_t stride) {
     for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
   }
   count_lacking();
+  return find_outcome();
 }
 
 // Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
@@ -253,6 +258,22 @@ void Batch::count_lacking() {
     num_lacking_ += !has_next_[i];
     num_stuck_ += !has_next_[i] && states_[i] == State::kOver;
   }
+}
+
+Batch::Outcome Batch::find_outcome() {
+  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
+  constexpr size_t kWaits = 8;
+  const size_t many = std::max<size_t>(num_envs() / kWaits, 1);
+  uint8_t has_ended = 0, has_illegal = 0;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    buffers_.ended[i] = buffers_.terminated[i] | buffers_.truncated[i];
+    has_ended |= buffers_.ended[i];
+    has_illegal |= buffers_.illegal[i];
+  }
+  for (size_t i = 0; has_ended && i < num_envs(); ++i) {
+    if (buffers_.ended[i]) ended_.push_back(i);
+  }
+  return {has_ended != 0, has_illegal != 0, num_lacking_ >= many || num_stuck_ > 0};
 }
 
 }  // namespace berthline
