@@ -10,6 +10,7 @@
 
 #include "batch.h"
 #include "bindings_arrays.h"
+#include "cut.h"
 
 namespace berthline {
 namespace {
@@ -256,7 +257,7 @@ void bind_batch(nb::module_& m) {
   m.attr("look_aheads") = list_of(kLookAheadNames);
   m.attr("occasions") = list_of(kOccasionNames);
   m.attr("scores") = list_of(Batch::kScoreNames);
-  m.attr("observation_limit") = Observer::kLimit;
+  m.attr("observation_limit") = kObservationLimit;
   nb::class_<PyBatch>(m, "Batch", "Environments that are stepped at once.")
       .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, size_t, size_t, bool>(), nb::kw_only(),
            "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "num_envs"_a, "num_threads"_a,
