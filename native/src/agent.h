@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reward.h"
+#include "short_list.h"
 #include "simulation.h"
 
 namespace berthline {
@@ -90,6 +92,11 @@ class Agent {
     sim_.prefetch();
     rewards_.prefetch();
   }
+  // The last of them, once the rest has come: about the job that the action is to start.
+  void prefetch_action(int64_t action) const {
+    const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
+    sim_.prefetch_start(is_row ? rows_[action] : at_hand_);
+  }
   void prefetch_more() const {
     berthline::prefetch(rows_.data());
     berthline::prefetch(mask_.data());
@@ -108,24 +115,29 @@ class Agent {
 
   Simulation& simulation() { return sim_; }
   const SeatRules& rules() const { return rules_; }
-  const std::vector<int32_t>& rows() const { return rows_; }      // waiting jobs shown
+  const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
-  const std::vector<uint8_t>& mask() const { return mask_; }      // one byte for each action
+  std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
+  // Lets the mask be in the caller's memory, which is as large and zero.
+  void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
   // pickplace: for each row, then each node, whether the job may go there first.
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
   // Whether the job of each row could be placed now, where that was looked up; else empty.
-  const std::vector<uint8_t>& fits() const { return fits_; }
+  const ShortList<uint8_t>& fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
-  static int64_t count_actions(const Inputs& inputs, const SeatRules& rules);
   void go_on();
   bool pass_time();
-  void begin_decision();
   bool ask();
   void finish_episode(End end);
-  bool time_can_pass() const;
+  void limit_steps();
+  // Whether anything will happen if nothing is decided.
+  bool time_can_pass() const {
+    return sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0 || sim_.away_ > 0 ||
+           sim_.next_outage_ < sim_.inputs_.outages.size();
+  }
   double startable_work() const;
 
   // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
@@ -142,6 +154,14 @@ class Agent {
   void answer_preempt(int64_t action);
   void answer_gate(int64_t action);
 
+  // Pick and Place in plain runs (plain_agent.cpp).
+  bool find_plain() const;
+  void act_plainly(int64_t action);
+  void start_plainly(int64_t action);
+  bool ask_plainly();
+  bool show_startable();
+  bool show_nodes_for_head();
+
   // Experts (expert.cpp).
   Advice advise_pick(SchedulerParts& parts);
   int64_t advise_place(SchedulerParts& parts);
@@ -156,7 +176,6 @@ class Agent {
   void find_open();
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();
-  bool show_startable();
   void allow_pairs();
   bool place_and_start(int32_t job, size_t row = 0);
   void start(int32_t job, size_t row = 0);
@@ -176,16 +195,17 @@ class Agent {
   bool was_legal_ = true;
   bool is_deciding_ = false;    // a decision point is going on
   bool has_concluded_ = false;  // nothing more is to be decided at it
-  bool is_plain_pick_ = false;  // what show_startable is for
+  bool is_plain_ = false;       // see plain_agent.cpp
   int32_t at_hand_ = kNoJob;
-  std::vector<int32_t> rows_;
-  std::vector<uint8_t> mask_;
-  std::vector<uint8_t> fits_;
+  ShortList<int32_t> rows_;
+  std::span<uint8_t> mask_;
+  ShortList<uint8_t> fits_;
   std::vector<int32_t> shown_;
   SeatRules rules_;
   Simulation sim_;
   Rewards rewards_;
 
+  std::vector<uint8_t> own_mask_;
   std::vector<uint8_t> pair_mask_;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
   std::vector<int32_t> queue_;  // scratch

@@ -1,9 +1,8 @@
 // The Python face of the native core. Only files named bindings know Python.
 
-#include "bindings.h"
-
 #include <memory>
 
+#include "bindings_arrays.h"
 #include "simulation.h"
 
 namespace berthline {
@@ -97,6 +96,7 @@ NB_MODULE(_native, m) {
   m.def(
       "run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
       "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
+  bind_arrays(m);
   bind_batch(m);
   bind_draws(m);
   bind_network(m);

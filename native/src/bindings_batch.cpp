@@ -1,13 +1,16 @@
 // The Python face of a batch of environments; env/native.py is its only user.
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "batch.h"
-#include "bindings.h"
+#include "bindings_arrays.h"
+#include "cut.h"
 
 namespace berthline {
 namespace {
@@ -126,14 +129,15 @@ class PyBatch {
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
                    Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
-                   Buffer<uint8_t, 1> illegal, Buffer<float, 2> final_observation,
-                   Buffer<uint8_t, 2> final_mask, Buffer<double, 2> final_scores) {
+                   Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
+                   Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
+                   Buffer<double, 2> final_scores) {
     buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
-                              illegal, final_observation, final_mask, final_scores);
-    batch_->buffers() = {observation.data(), mask.data(),        pair_mask.data(),
-                         reward.data(),      terms.data(),       terminated.data(),
-                         truncated.data(),   illegal.data(),     final_observation.data(),
-                         final_mask.data(),  final_scores.data()};
+                              ended, illegal, final_observation, final_mask, final_scores);
+    batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
+                         terms.data(), terminated.data(), truncated.data(), ended.data(),
+                         illegal.data(), final_observation.data(), final_mask.data(),
+                         final_scores.data()});
   }
 
   void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
@@ -175,13 +179,20 @@ class PyBatch {
 
   void reset(size_t env) { batch_->reset(env); }
 
-  void step(nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> actions) {
-    const size_t stride = actions.ndim() > 1 ? actions.shape(1) : 1;
-    if (actions.size() != batch_->num_envs() * stride) {
-      throw std::invalid_argument("there must be one action for each environment");
+  // Returns whether an episode ended, an action was illegal, and new episodes are needed.
+  std::tuple<bool, bool, bool> step(nb::handle given) {
+    Int64Array actions = int64_array(given);
+    nb::object kept;
+    if (actions.data == nullptr) {
+      kept = nb::module_::import_("numpy").attr("ascontiguousarray")(given);
+      actions = int64_array(kept);
+    }
+    if (actions.data == nullptr || actions.size != batch_->num_envs() * actions.width) {
+      throw std::invalid_argument("there must be one action, of int64, for each environment");
     }
     nb::gil_scoped_release unlocked;
-    batch_->step(actions.data(), stride);
+    const Batch::Outcome outcome = batch_->step(actions.data, actions.width);
+    return {outcome.has_ended, outcome.has_illegal, outcome.needs_episodes};
   }
 
   // One environment: no array of actions, and nothing is worth releasing the lock for. Returns the
@@ -195,6 +206,8 @@ class PyBatch {
   }
 
   void begin_stuck() { batch_->begin_stuck(); }
+
+  const std::vector<size_t>& ended() const { return batch_->ended(); }
 
   std::vector<int64_t> lacking() const {
     std::vector<int64_t> envs;
@@ -215,7 +228,7 @@ class PyBatch {
     Agent& agent = batch_->agent(env);
     nb::dict question;
     question["now"] = agent.simulation().now();
-    question["jobs"] = agent.rows();
+    question["jobs"] = std::vector<int32_t>(agent.rows().begin(), agent.rows().end());
     question["running"] = agent.running();
     question["job_at_hand"] = agent.job_at_hand();
     question["horizon"] = agent.log_horizon();
@@ -244,7 +257,7 @@ void bind_batch(nb::module_& m) {
   m.attr("look_aheads") = list_of(kLookAheadNames);
   m.attr("occasions") = list_of(kOccasionNames);
   m.attr("scores") = list_of(Batch::kScoreNames);
-  m.attr("observation_limit") = Observer::kLimit;
+  m.attr("observation_limit") = kObservationLimit;
   nb::class_<PyBatch>(m, "Batch", "Environments that are stepped at once.")
       .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, size_t, size_t, bool>(), nb::kw_only(),
            "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "num_envs"_a, "num_threads"_a,
@@ -252,18 +265,18 @@ void bind_batch(nb::module_& m) {
       .def("set_buffers", &PyBatch::set_buffers, nb::kw_only(), "observation"_a.noconvert(),
            "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
            "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
-           "illegal"_a.noconvert(), "final_observation"_a.noconvert(), "final_mask"_a.noconvert(),
-           "final_scores"_a.noconvert())
+           "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
+           "final_mask"_a.noconvert(), "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "keys"_a, "outages"_a.none())
       .def("reset", &PyBatch::reset, "env"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
       .def("begin_stuck", &PyBatch::begin_stuck)
+      .def("ended", &PyBatch::ended)
       .def("lacking", &PyBatch::lacking)
       .def("log", &PyBatch::log, "env"_a)
       .def("advise", &PyBatch::advise, "env"_a, "expert"_a)
       .def("question", &PyBatch::question, "env"_a)
-      .def_prop_ro("num_lacking", [](const PyBatch& b) { return b.batch().num_lacking(); })
       .def_prop_ro("num_stuck", [](const PyBatch& b) { return b.batch().num_stuck(); })
       .def_prop_ro("observation_size",
                    [](const PyBatch& b) { return b.batch().observation_size(); })

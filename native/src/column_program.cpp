@@ -3,36 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "clones.h"
-#include "observe.h"
+#include "cut.h"
 
 namespace berthline {
 namespace {
-
-// Kept words, the age and two numbers for each column find room on the stack.
-constexpr size_t kMostQuotients = 16, kMostOperands = 8 + 1 + 2 * kMostQuotients;
-
-// Without branches, so that the compiler can do several at once.
-float cut(double value) {
-  double within = value < Observer::kLimit ? value : Observer::kLimit;
-  within = within > -Observer::kLimit ? within : -Observer::kLimit;
-  return static_cast<float>(value == value ? within : 0.0);
-}
-
-BERTHLINE_CLONES
-void divide(const double* a, const double* b, int count, float* out) {
-  for (int i = 0; i < count; ++i) out[i] = cut(a[i] / b[i]);
-}
-
-BERTHLINE_CLONES
-void divide_by_sum(const double* a, const double* b, int count, float* out) {
-  for (int i = 0; i < count; ++i) out[i] = cut(a[i] / (a[i] + b[i]));
-}
-
-BERTHLINE_CLONES
-void subtract_from(double number, const double* a, int count, double* out) {
-  for (int i = 0; i < count; ++i) out[i] = number - a[i];
-}
 
 // Either a column or the same number for every row.
 struct Argument {
@@ -122,11 +96,11 @@ void ColumnProgram::add(const Formula& formula, size_t position) {
     stack.push_back(value);
   }
   room_ = 0;
-  if (steps_.size() == steps_before + 1 && quotients_.size() < kMostQuotients) {
+  if (steps_.size() == steps_before + 1) {
     const Step& step = steps_.back();
     if (step.operation == Operation::kDivide && is_operand(step.argument[0]) &&
         is_operand(step.argument[1])) {
-      quotients_.push_back({step.argument[0], step.argument[1], step.is_share, position});
+      add_quotient(step, position);
       steps_.pop_back();
       return;
     }
@@ -143,109 +117,68 @@ bool ColumnProgram::is_operand(int32_t value) const {
                      [=](const Lookup& lookup) { return lookup.value == value; });
 }
 
-int32_t ColumnProgram::operand_of(int32_t value) {
-  const auto num_kept = static_cast<int32_t>(kept_.size());
-  if (value == age_) return num_kept;
-  for (int32_t k = 0; k < num_kept; ++k) {
-    if (kept_[k].value == value) return k;
-  }
-  numbers_.push_back(value);
-  return num_kept + static_cast<int32_t>(numbers_.size());
+void ColumnProgram::add_quotient(const Step& step, size_t position) {
+  const size_t a = quotients_.add(step.is_share, position);
+  set_operand(step.argument[0], a);
+  set_operand(step.argument[1], a + Quotients::kLanes);
 }
 
-// Makes room for so many rows, and numbers operands once all columns are known.
+// Sees to it that an operand of a quotient becomes a value.
+void ColumnProgram::set_operand(int32_t value, size_t operand) {
+  if (value == age_) {
+    step_operands_.push_back({now_, operand});
+    kept_operands_.push_back({Word::kSubmit, operand, 1.0});
+  } else if (is_column(value)) {
+    const auto lookup = std::find_if(kept_.begin(), kept_.end(),
+                                     [=](const Lookup& kept) { return kept.value == value; });
+    quotients_.step(operand) = -0.0;
+    kept_operands_.push_back({lookup->word, operand, -1.0});
+  } else {
+    step_operands_.push_back({value, operand});
+  }
+}
+
 void ColumnProgram::make_ready(size_t rows) {
   room_ = rows;
   columns_.resize(room_ * static_cast<size_t>(num_columns_));
-  shares_.clear();
-  others_.clear();
-  numbers_.clear();
-  for (const Quotient& column : quotients_) {
-    (column.is_share ? shares_ : others_)
-        .push_back({operand_of(column.a), operand_of(column.b), column.is_share, column.position});
-  }
-  if (age_ >= 0) submit_kept_ = operand_of(submit_);
-  const size_t num_operands = kept_.size() + 1 + numbers_.size();
-  operands_.assign(num_operands * room_, 0.0);
-  quotient_.resize(room_);
+  scratch_.resize(2 * room_);
 }
 
-void ColumnProgram::run_quotient_rows(const int32_t* ids, int count, float* out, size_t width,
-                                      Kept kept) const {
-  double operand[kMostOperands];
-  const size_t num_kept = kept_.size();
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    operand[num_kept + 1 + i] = number_[numbers_[i]];
-  }
-  const double now = age_ >= 0 ? number_[now_] : 0.0;
-  for (int row = 0; row < count; ++row, out += width) {
-    const double* from = kept.of(ids[row]);
-    for (size_t k = 0; k < num_kept; ++k) operand[k] = from[k];
-    operand[num_kept] = now - operand[submit_kept_];
-    for (const Quotient& column : shares_) {
-      const double a = operand[column.a];
-      out[column.position] = cut(a / (a + operand[column.b]));
-    }
-    for (const Quotient& column : others_) {
-      out[column.position] = cut(operand[column.a] / operand[column.b]);
-    }
-  }
+// Those that other columns than quotients need.
+double* ColumnProgram::kept_words(const RowRecords& records, int32_t id) const {
+  return records.kept(id) + quotients_.num_operands();
 }
 
-// Column by column, so that the compiler can do several rows at once.
-void ColumnProgram::run_quotient_columns(const int32_t* ids, int count, float* out, size_t width,
-                                         Kept kept) {
-  const size_t num_kept = kept_.size();
-  double* const operands = operands_.data();
-  for (int row = 0; row < count; ++row) {
-    const double* from = kept.of(ids[row]);
-    for (size_t k = 0; k < num_kept; ++k) operands[k * room_ + row] = from[k];
-  }
-  if (age_ >= 0) {
-    subtract_from(number_[now_], operands + submit_kept_ * room_, count,
-                  operands + num_kept * room_);
-  }
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    std::fill_n(operands + (num_kept + 1 + i) * room_, count, number_[numbers_[i]]);
-  }
-  const auto write = [&](const Quotient& column, auto divide) {
-    divide(operands + column.a * room_, operands + column.b * room_, count, quotient_.data());
-    float* to = out + column.position;
-    for (int row = 0; row < count; ++row, to += width) *to = quotient_[row];
-  };
-  for (const Quotient& column : shares_) write(column, divide_by_sum);
-  for (const Quotient& column : others_) write(column, divide);
-}
-
-void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count, Kept kept) {
-  std::vector<double> values(count);
+void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count,
+                               const RowRecords& records) {
+  if (scratch_.size() < static_cast<size_t>(count)) scratch_.resize(count);
+  const double* const values = scratch_.data();
   for (size_t k = 0; k < kept_.size(); ++k) {
-    source.fill(kept_[k].word, ids, count, values.data());
-    for (int row = 0; row < count; ++row) kept.of(ids[row])[k] = values[row];
+    source.fill(kept_[k].word, ids, count, scratch_.data());
+    for (const auto& [word, operand, sign] : kept_operands_) {
+      if (word != kept_[k].word) continue;
+      for (int i = 0; i < count; ++i) records.kept(ids[i])[operand] = sign * values[i];
+    }
+    if (!needs_kept_) continue;
+    for (int i = 0; i < count; ++i) kept_words(records, ids[i])[k] = values[i];
   }
 }
 
 void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
-                        Kept kept) {
-  // Loops over very few rows cost more than what they do.
-  constexpr int kFew = 4, kFewQuotients = 12;
-  if (count <= 0 || empty()) return;
-  if (room_ < static_cast<size_t>(count)) make_ready(static_cast<size_t>(count));
+                        const RowRecords& records) {
+  constexpr int kFew = 4;  // loops over fewer rows cost more than what they do
+  if (count <= 0) return;
   for (const auto& [word, value] : scalars_) source.fill(word, ids, 1, &number_[value]);
-  for (const auto& [word, value] : by_row_) source.fill(word, ids, count, column(value));
   for (const Step& step : scalar_steps_) number_[step.value] = compute_one(step);
-  if (!quotients_.empty()) {
-    if (count <= kFewQuotients) {
-      run_quotient_rows(ids, count, out, width, kept);
-    } else {
-      run_quotient_columns(ids, count, out, width, kept);
-    }
-  }
+  for (const auto& [value, operand] : step_operands_) quotients_.step(operand) = number_[value];
+  quotients_.write(records, ids, count, out, width);
   if (outputs_.empty()) return;
+  if (room_ < static_cast<size_t>(count)) make_ready(static_cast<size_t>(count));
+  for (const auto& [word, value] : by_row_) source.fill(word, ids, count, column(value));
   if (count <= kFew) {
-    run_rows(ids, count, out, width, kept);
+    run_rows(ids, count, out, width, records);
   } else {
-    run_columns(ids, count, out, width, kept);
+    run_columns(ids, count, out, width, records);
   }
 }
 
@@ -257,12 +190,13 @@ double ColumnProgram::compute_one(const Step& step) const {
 }
 
 // Row by row, without columns.
-void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t width, Kept kept) {
+void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t width,
+                             const RowRecords& records) {
   double* number = number_.data();
   for (int row = 0; row < count; ++row, out += width) {
     for (const auto& [word, value] : by_row_) number[value] = column(value)[row];
-    const double* from = kept.of(ids[row]);
     if (needs_kept_) {
+      const double* from = kept_words(records, ids[row]);
       for (const auto& [word, value] : kept_) number[value] = *from++;
     }
     if (needs_age_) number[age_] = number[now_] - number[submit_];
@@ -272,10 +206,10 @@ void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t w
 }
 
 void ColumnProgram::run_columns(const int32_t* ids, int count, float* out, size_t width,
-                                Kept kept) {
+                                const RowRecords& records) {
   for (size_t k = 0; k < kept_.size() && needs_kept_; ++k) {
     double* to = column(kept_[k].value);
-    for (int row = 0; row < count; ++row) to[row] = kept.of(ids[row])[k];
+    for (int row = 0; row < count; ++row) to[row] = kept_words(records, ids[row])[k];
   }
   if (needs_age_) {
     const double* submit = column(submit_);
@@ -324,8 +258,7 @@ void ColumnProgram::compute(const Step& step, int count) {
       break;
   }
   const auto rows = static_cast<size_t>(count);
-  std::vector<double> others(2 * rows);
-  double* scratch[3] = {out, others.data(), others.data() + rows};
+  double* scratch[3] = {out, scratch_.data(), scratch_.data() + rows};
   for (int i = 0; i < arity(step.operation); ++i) {
     const Argument from = argument(i);
     if (from.column == nullptr) {

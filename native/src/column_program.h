@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formula.h"
+#include "quotients.h"
 
 namespace berthline {
 
@@ -16,13 +17,6 @@ class ColumnProgram {
  public:
   // What the values of a word belong to, and so whether they differ between rows.
   enum class Rows { kJobs, kNodes };
-  // Where the kept words of row r begin: at r times the stride.
-  struct Kept {
-    double* values;
-    size_t stride;
-
-    double* of(int32_t row) const { return values + static_cast<size_t>(row) * stride; }
-  };
 
   // `kept` are words about a row that stay as they are: they are looked up once, by keep_words.
   // `wait_is_age` says that nobody who waits has run, so that wait is the time since submission.
@@ -32,14 +26,14 @@ class ColumnProgram {
   // Makes a formula the column at this position of the table's rows.
   void add(const Formula& formula, size_t position);
   bool empty() const { return outputs_.empty() && quotients_.empty(); }
-  // How many kept values a row has.
-  size_t num_kept() const { return kept_.size(); }
-  // Looks up the kept words of the rows 0, 1, ... in `ids`.
-  void keep_words(WordSource& source, const int32_t* ids, int count, Kept kept);
-  // Writes the values for each of `count` rows, which are `width` numbers apart. `kept` is what
-  // keep_words has written, for all rows.
+  // How many numbers a row's record has for it.
+  size_t num_kept() const { return quotients_.num_operands() + (needs_kept_ ? kept_.size() : 0); }
+  // Looks up the kept words of some rows.
+  void keep_words(WordSource& source, const int32_t* ids, int count, const RowRecords& records);
+  // Writes the values for each of `count` rows, which are `width` numbers apart. Records have what
+  // keep_words has written; columns in them that stay the same are copied.
   void run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
-           Kept kept = {});
+           const RowRecords& records = {});
 
  private:
   static constexpr int32_t kScalar = -1;
@@ -58,12 +52,15 @@ class ColumnProgram {
     int32_t value;
     size_t position;
   };
-  // A column that is one quotient of kept words, ages and numbers: most are, so that they have a
-  // way of their own. Its operands are numbered: the kept words, the age, then numbers.
-  struct Quotient {
-    int32_t a, b;   // values; operands once ready
-    bool is_share;  // a / (a + b), or else a / b
-    size_t position;
+  // Where a number goes at every step, and a kept word at the beginning.
+  struct StepOperand {
+    int32_t value;
+    size_t operand;
+  };
+  struct KeptOperand {
+    Word word;
+    size_t operand;
+    double sign;
   };
 
   bool differs_by_row(Word word) const;
@@ -72,12 +69,13 @@ class ColumnProgram {
   int32_t value_of(Word word);
   int32_t value_of(Step step, int arity);
   bool is_operand(int32_t value) const;
-  int32_t operand_of(int32_t value);
+  void add_quotient(const Step& step, size_t position);
+  void set_operand(int32_t value, size_t operand);
   void make_ready(size_t rows);
-  void run_quotient_rows(const int32_t* ids, int count, float* out, size_t width, Kept kept) const;
-  void run_quotient_columns(const int32_t* ids, int count, float* out, size_t width, Kept kept);
-  void run_rows(const int32_t* ids, int count, float* out, size_t width, Kept kept);
-  void run_columns(const int32_t* ids, int count, float* out, size_t width, Kept kept);
+  double* kept_words(const RowRecords& records, int32_t id) const;
+  void run_rows(const int32_t* ids, int count, float* out, size_t width, const RowRecords& records);
+  void run_columns(const int32_t* ids, int count, float* out, size_t width,
+                   const RowRecords& records);
   double compute_one(const Step& step) const;
   void compute(const Step& step, int count);
   bool is_column(int32_t value) const { return column_[value] != kScalar; }
@@ -93,17 +91,15 @@ class ColumnProgram {
   std::vector<Lookup> scalars_, by_row_, kept_;  // words, each once
   std::vector<Step> scalar_steps_, steps_;       // each after those it needs
   std::vector<Output> outputs_;
-  std::vector<Quotient> quotients_;
-  std::vector<Quotient> shares_, others_;  // the same, ready
-  std::vector<int32_t> numbers_;           // values that are operands of them
-  int32_t submit_kept_ = 0;                // which kept word ages are reckoned from
+  Quotients quotients_;  // the columns that are one quotient of kept words, ages and numbers
+  std::vector<StepOperand> step_operands_;
+  std::vector<KeptOperand> kept_operands_;
   int32_t num_columns_ = 0;
   int32_t age_ = -1, now_ = -1, submit_ = -1;    // of wait, where it is the time since submission
-  bool needs_age_ = false, needs_kept_ = false;  // for columns that are not direct
+  bool needs_age_ = false, needs_kept_ = false;  // for other columns
   size_t room_ = 0;                              // rows that columns_ has room for
   std::vector<double> columns_;
-  std::vector<double> operands_;  // columns of them, for many rows
-  std::vector<float> quotient_;   // one column, likewise
+  std::vector<double> scratch_;
 };
 
 }  // namespace berthline

@@ -26,7 +26,8 @@ enum class Placement {
 };
 enum class PreemptionKind { kNone, kIndex, kDefrag };
 
-inline constexpr int32_t kWholeGpu = 1000;  // thousandths
+inline constexpr int32_t kWholeGpu = 1000;                                 // thousandths
+inline constexpr double kNever = std::numeric_limits<double>::infinity();  // a time
 
 // A part of an allocation: GPUs on one node, or a part of its shared GPU `slot`.
 struct Share {

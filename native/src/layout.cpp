@@ -8,10 +8,10 @@
 namespace berthline {
 namespace {
 
-// Below this a scan of all nodes is faster than keeping bitmaps; above 64 GPUs a node, updating
-// one bitmap per GPU is slower than scanning.
+// Below this a scan of all nodes is faster than keeping bitmaps; with more GPUs a node than
+// a word has bits, updating one bitmap per GPU is slower than scanning.
 constexpr int32_t kMinIndexedNodes = 4;
-constexpr int32_t kMaxIndexedGpus = 64;
+constexpr int32_t kMaxIndexedGpus = 63;
 
 struct Demands {
   explicit Demands(const Inputs& inputs) {

@@ -5,6 +5,7 @@
 // least f free GPUs; otherwise it scans (place_scanning.cpp).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -70,10 +71,8 @@ class Nodes {
     const int32_t most = layout_->max_node_gpus;
     if (layout_->indexed && layout_->placement != Placement::kScatter && most < Sizes::kMany) {
       // Gangs for one node fit where the most is free.
-      int32_t free = most;
-      while (free > 0 && exactly_[free] == 0) --free;
       sizes.known |= (uint64_t{2} << most) - 2;
-      sizes.fitting |= (uint64_t{2} << free) - 2;
+      sizes.fitting |= (uint64_t{2} << most_free()) - 2;
     }
     return sizes;
   }
@@ -85,6 +84,15 @@ class Nodes {
     berthline::prefetch(unfit_.data());
     berthline::prefetch(gpus_.data());
   }
+  // The most that is free on one node, in an indexed state.
+  int32_t most_free() const { return static_cast<int32_t>(std::bit_width(levels_)) - 1; }
+  // The same as `place` for a gang that needs one node, in an indexed state that every job may use,
+  // by rules that look at free GPUs alone: the node, or -1.
+  int32_t place_on_one(int32_t gpus) const {
+    return gpus <= most_free() ? pick_by_level(gpus, nullptr) : -1;
+  }
+  // Which nodes have at least so many free GPUs, in an indexed state, 64 to a word.
+  const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -103,8 +111,9 @@ class Nodes {
       fit_ = 0;
     }
     if (!layout_->indexed) return;
-    --exactly_[before];
+    levels_ &= ~(uint64_t{--exactly_[before] == 0} << before);
     ++exactly_[after];
+    levels_ |= uint64_t{1} << after;
     const uint64_t bit = uint64_t{1} << (node % 64);
     const int32_t words = layout_->words();
     uint64_t* word = at_least_.data() + node / 64;
@@ -147,7 +156,10 @@ class Nodes {
   void change_slot(int32_t node, int32_t slot, int32_t milli);
 
   // Bitmaps.
-  const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
+  // The first node with at least so many free GPUs by the rules kFirstFit, kBestFit and kWorstFit;
+  // -1 = there is none. `allowed` are the nodes that count; null = all of them.
+  int32_t pick_by_level(int32_t gpus, const uint64_t* allowed) const;
+  int32_t lowest(const uint64_t* bits, const uint64_t* except, const uint64_t* allowed) const;
   const uint64_t* mask(int32_t job_class) const {
     return &layout_->class_mask[job_class * layout_->words()];
   }
@@ -189,6 +201,7 @@ class Nodes {
   std::vector<int32_t> gpus_;
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
+  uint64_t levels_ = 0;                  // those numbers of free GPUs that some node has, likewise
   mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
   mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
   std::vector<int64_t> cpus_;
@@ -199,5 +212,30 @@ class Nodes {
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
   mutable OwnMemory<int64_t> fragments_;     // [node], likewise
 };
+
+inline int32_t Nodes::lowest(const uint64_t* bits, const uint64_t* except,
+                             const uint64_t* allowed) const {
+  for (int32_t w = 0, words = layout_->words(); w < words; ++w) {
+    uint64_t found = bits[w];
+    if (except != nullptr) found &= ~except[w];
+    if (allowed != nullptr) found &= allowed[w];
+    if (found != 0) return w * 64 + std::countr_zero(found);
+  }
+  return -1;
+}
+
+inline int32_t Nodes::pick_by_level(int32_t gpus, const uint64_t* allowed) const {
+  if (layout_->placement == Placement::kFirstFit) return lowest(at_least(gpus), nullptr, allowed);
+  // From the level that the rule likes best to the one it likes least.
+  for (uint64_t levels = levels_ >> gpus << gpus; levels != 0;) {
+    const bool is_best_fit = layout_->placement == Placement::kBestFit;
+    const int32_t level = is_best_fit ? std::countr_zero(levels) : std::bit_width(levels) - 1;
+    levels &= ~(uint64_t{1} << level);
+    const bool is_top = level == layout_->max_node_gpus;
+    const int32_t node = lowest(at_least(level), is_top ? nullptr : at_least(level + 1), allowed);
+    if (node >= 0) return node;
+  }
+  return -1;
+}
 
 }  // namespace berthline

@@ -13,7 +13,7 @@ class RowWords : public WordSource {
  public:
   RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
   void fill(Word word, const int32_t* jobs, int count, double* out) override {
-    const std::vector<uint8_t>& fits = agent_.fits();
+    const ShortList<uint8_t>& fits = agent_.fits();
     if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
       std::copy(fits.begin(), fits.end(), out);
     } else if (word == Word::kNow) {
@@ -189,14 +189,15 @@ void Observer::begin() {
     programs_->ids.resize(count);
     std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
   }
-  const size_t num_kept = programs_->jobs.num_kept();
-  record_floats_ = programs_->fixed_jobs.empty() ? 0 : (job_width_ + 1) / 2;
-  record_size_ = record_floats_ + num_kept;
-  job_records_.resize(count * record_size_ * sizeof(double));
+  records_.fixed_width = programs_->fixed_jobs.empty() ? 0 : job_width_;
+  records_.stride = RowRecords::doubles_of(records_.fixed_width) + programs_->jobs.num_kept();
+  job_records_.resize(count * records_.stride * sizeof(double));
+  records_.values = reinterpret_cast<double*>(job_records_.data());
   const int32_t* const ids = programs_->ids.data();
-  if (num_kept > 0) programs_->jobs.keep_words(sim_, ids, static_cast<int>(count), kept());
-  if (record_floats_ == 0) return;
-  programs_->fixed_jobs.run(sim_, ids, static_cast<int>(count), job_rows(), 2 * record_size_);
+  programs_->jobs.keep_words(sim_, ids, static_cast<int>(count), records_);
+  if (programs_->fixed_jobs.empty()) return;
+  programs_->fixed_jobs.run(sim_, ids, static_cast<int>(count),
+                            reinterpret_cast<float*>(job_records_.data()), 2 * records_.stride);
 }
 
 void Observer::write(float* out, bool is_same) {
@@ -207,33 +208,21 @@ void Observer::write(float* out, bool is_same) {
   out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
   if (running_width_ > 0) write_running(out);
   out += seat.running_window * running_width_;
-  const int32_t none = 0;
-  programs_->globals.run(sim_, &none, 1, out, global_width_);
+  if (global_width_ > 0) {
+    const int32_t none = 0;
+    programs_->globals.run(sim_, &none, 1, out, global_width_);
+  }
   out += global_width_;
   if (look_ahead_size_ > 0) write_look_ahead(out);
 }
 
 void Observer::write_jobs(float* out, bool is_same) {
-  const std::vector<int32_t>& rows = agent_.rows();
+  const ShortList<int32_t>& rows = agent_.rows();
   const size_t used = rows.size() * job_width_;
-  if (!programs_->fixed_jobs.empty()) {
-    constexpr size_t kUsual = 8;  // a copy of known length needs no call
-    const float* const from = job_rows();
-    float* to = out;
-    for (const int32_t job : rows) {
-      const float* row = from + static_cast<size_t>(job) * 2 * record_size_;
-      if (job_width_ == kUsual) {
-        std::memcpy(to, row, kUsual * sizeof(float));
-      } else {
-        std::memcpy(to, row, job_width_ * sizeof(float));
-      }
-      to += job_width_;
-    }
-  }
   RowWords words(agent_, sim_);
-  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, kept());
+  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, records_);
   for (const size_t column : programs_->can_start) {
-    const std::vector<uint8_t>& fits = agent_.fits();
+    const ShortList<uint8_t>& fits = agent_.fits();
     float* to = out + column;
     for (size_t i = 0; i < rows.size(); ++i, to += job_width_) {
       *to = i < fits.size() ? fits[i] : sim_.fits(sim_.nodes_, rows[i]);

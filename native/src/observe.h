@@ -49,9 +49,6 @@ struct ObservationPrograms {
 
 class Observer {
  public:
-  // Larger values, and infinity, are cut off here; what is not a number becomes 0.
-  static constexpr double kLimit = 1e6;
-
   // `like` is an observer by the same rules whose programs it shares; null = it has its own.
   Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
 
@@ -91,14 +88,8 @@ class Observer {
   size_t rows_written_ = 0;             // where it goes to the same place every time
   std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
 
-  // Of each job: the columns that stay the same, as floats, then the kept words of the others, as
-  // doubles. Together they are one line of the cache, mostly.
   std::vector<std::byte> job_records_;
-  size_t record_floats_ = 0, record_size_ = 0;  // in doubles: of the columns, of all
-  float* job_rows() { return reinterpret_cast<float*>(job_records_.data()); }
-  ColumnProgram::Kept kept() {
-    return {reinterpret_cast<double*>(job_records_.data()) + record_floats_, record_size_};
-  }
+  RowRecords records_;  // in them
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -46,6 +46,7 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
   sums_.assign(rules.terms.size(), 0.0);
+  reads_log_ = has_[static_cast<size_t>(Occasion::kFinish)] || asks(Word::kUnfinishedWork);
   is_count_ = terms_->size() == 1 && terms_->front().is_by_count &&
               terms_->front().occasion == Occasion::kSecond;
 }
@@ -83,14 +84,15 @@ void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
 
 void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
+  if (!(until > sim_.now_)) return;
+  if (!is_count_) return pass_time_in_full(until);
+  const double add = (until - sim_.now_) * count_value(terms_->front());
+  sums_[0] += add;
+  total_ += add;
+}
+
+void Rewards::pass_time_in_full(double until) {
   const double now = sim_.now_;
-  if (!(until > now)) return;
-  if (is_count_) {
-    const double add = (until - now) * count_value(terms_->front());
-    sums_[0] += add;
-    total_ += add;
-    return;
-  }
   double from = now;
   if (sees_sleep_ || asks(Word::kBacklogWork)) {
     // That a node falls asleep, or that a job begins to make progress after its start, is no event
@@ -158,10 +160,9 @@ double Rewards::count_value(Term& term) {
   return known;
 }
 
-void Rewards::read_log() {
+void Rewards::read_new_rows() {
   const Log& log = sim_.log_;
   const bool per_finish = has_[static_cast<size_t>(Occasion::kFinish)];
-  if (!per_finish && !asks(Word::kUnfinishedWork)) return;
   for (; read_ < log.size(); ++read_) {
     const auto [time, job, detail, kind] = log[read_];
     if (kind == Log::kStart && per_finish) start_[job] = time;

@@ -47,7 +47,9 @@ class Rewards : public WordSource {
   // The clock is about to move on, with everything as it is until then.
   void pass_time(double until);
   // Reads what is new in the log.
-  void read_log();
+  void read_log() {
+    if (reads_log_) read_new_rows();
+  }
   void finish_episode(bool is_done);
 
   // Tells the memory that a decision comes soon.
@@ -63,6 +65,8 @@ class Rewards : public WordSource {
 
  private:
   void evaluate(Occasion occasion, int32_t job);  // terms not about a job get any
+  void read_new_rows();
+  void pass_time_in_full(double until);
   void integrate(double from, double until);
   double power() const;
   double falls_asleep(int32_t node) const;  // infinity = never: it is in use, or down
@@ -82,6 +86,7 @@ class Rewards : public WordSource {
   std::vector<double> sums_;
   size_t read_ = 0;          // rows of the log
   bool has_[4] = {};         // terms of an occasion
+  bool reads_log_ = false;   // a term follows from what jobs do
   bool is_count_ = false;    // there is one term, by count, integrated over time
   bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
   bool has_decided_ = false;

@@ -53,6 +53,8 @@ class Simulation : public LineSource {
   // come, what it points to.
   void prefetch() const;
   void prefetch_more() const;
+  // The same for a job that will start.
+  void prefetch_start(int32_t job) const { prefetch_element(inputs_.jobs.run, job); }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
   bool is_running(int32_t job) const override { return dynamic_ && stretch_[job].is_running(); }
   Line line(Word word, int32_t job) override;
@@ -164,7 +166,12 @@ class Simulation : public LineSource {
   double next_event();
   void arrive(int32_t job);
   void enqueue(int32_t job, double key);
-  double fixed_key(int32_t job);
+  // The key of a job that arrives, when the order never changes.
+  double fixed_key(int32_t job) {
+    const auto i = static_cast<size_t>(job - first_key_);
+    return i < keys_.size() ? keys_[i] : find_key(job);
+  }
+  double find_key(int32_t job);
   double single_key(int32_t job);
   bool start(int32_t job);
   void finish(int32_t job);
@@ -176,11 +183,15 @@ class Simulation : public LineSource {
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
 
-  // The same in plain runs (plain.cpp).
+  // The same in plain runs (plain.h). The note at the end of a job is its node times the factor and
+  // its GPUs, where these are fewer than the factor, and on one node.
+  static constexpr uint32_t kNodeFactor = 128, kSeveralNodes = 0;
   bool find_plain() const;
+  double next_plain_event() const;
   void enter_plain_instant(double time);
   void arrive_plain(int32_t job);
-  void start_plain(int32_t job);
+  void start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count);
+  bool goes_on_plainly() const;
 
   // Admission (admission.cpp).
   void find_nodes_min();
@@ -310,7 +321,7 @@ class Simulation : public LineSource {
   bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
-  bool is_plain_ = false;         // see plain.cpp
+  bool is_plain_ = false;         // see plain.h
   bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
   bool track_ = false;  // see below
@@ -325,7 +336,7 @@ class Simulation : public LineSource {
   const double* estimate_ = nullptr;
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   Heap finishes_;
-  SortedList sorted_;
+  SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
   std::vector<Share> placed_;
   Log log_;

@@ -1,0 +1,52 @@
+// Columns that are one quotient each, a / b or a / (a + b): most are. They are worked out several
+// at once, row by row, with what is known of the rows from the beginning.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace berthline {
+
+// What is known of every row, by its id: the columns that stay the same, then what is kept for the
+// others. Together they are few lines of the cache.
+struct RowRecords {
+  double* values = nullptr;
+  size_t stride = 0;       // in doubles
+  size_t fixed_width = 0;  // columns that stay the same, as floats; 0 = there are none
+
+  static size_t doubles_of(size_t fixed_width) { return (fixed_width + 1) / 2; }
+  double* of(int32_t id) const { return values + static_cast<size_t>(id) * stride; }
+  double* kept(int32_t id) const { return of(id) + doubles_of(fixed_width); }
+};
+
+// An operand is what the step gives less what the row's record has. So one subtraction makes
+//   an age: now, less the time of submission;
+//   a number that all rows share: less 0;
+//   a word that was kept: -0.0, less the word's negative, which is the word itself in every bit.
+class Quotients {
+ public:
+  bool empty() const { return groups_.empty(); }
+  // How many numbers a row's record has for them, and the step.
+  size_t num_operands() const { return steps_.size(); }
+  // Adds a column; returns the number of its operand a. That of b is kLanes higher.
+  size_t add(bool is_share, size_t position);
+  double& step(size_t operand) { return steps_[operand]; }
+  // Writes these columns, and those that stay the same, for each of `count` rows.
+  void write(const RowRecords& records, const int32_t* ids, int count, float* out,
+             size_t width) const;
+
+  static constexpr size_t kLanes = 4;
+  // As many as are worked out at once.
+  struct Group {
+    double is_share[kLanes];  // 1 = a / (a + b), 0 = a / b
+    size_t position[kLanes];
+  };
+
+ private:
+  std::vector<Group> groups_;
+  std::vector<double> steps_;  // of each group: a's, then b's
+  size_t count_ = 0;
+};
+
+}  // namespace berthline
