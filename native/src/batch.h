@@ -87,16 +87,16 @@ class Batch {
 
  private:
   enum class State : uint8_t { kFresh, kAsking, kOver };
-  struct Env {
+  struct alignas(64) Env {
     Env(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
         const RewardRules& rewards, const Env* like)
         : agent(inputs, seat, rewards, like != nullptr ? &like->agent : nullptr),
           observer(observation, agent, like != nullptr ? &like->observer : nullptr) {}
+    double sum = 0;  // of rewards
     Agent agent;
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();
     std::unique_ptr<Episode> next = std::make_unique<Episode>();
-    double sum = 0;  // of rewards
   };
 
   void settle();
