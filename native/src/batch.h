@@ -108,7 +108,7 @@ class Batch {
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
-  Outcome find_outcome();
+  void find_ended();
   void step_parts(size_t thread);
   void work(size_t thread);
 
