@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "layout.h"
@@ -77,6 +78,9 @@ class Nodes {
     return sizes;
   }
   const int32_t* free_by_node() const { return gpus_.data(); }
+  // Where numbers of free GPUs have changed since this was last asked: bit b is for the nodes b,
+  // b + 64, and so on. After a copy it is what the other state says.
+  uint64_t take_changed() { return std::exchange(changed_, 0); }
   // Tells the memory that a gang will be placed in this state soon.
   void prefetch() const {
     berthline::prefetch(at_least_.data());
@@ -109,6 +113,7 @@ class Nodes {
     } else {
       fit_ = 0;
     }
+    changed_ |= uint64_t{1} << (node % 64);
     if (!layout_->indexed) return;
     levels_ &= ~(uint64_t{--exactly_[before] == 0} << before);
     ++exactly_[after];
@@ -201,6 +206,7 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
+  uint64_t changed_ = ~uint64_t{0};      // see take_changed
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   uint64_t levels_ = 0;                  // those numbers of free GPUs that some node has, likewise
