@@ -99,7 +99,7 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
   }
   mask_ = own_mask_;
   rows_.make_room(rules_.window);
-  fits_.make_room(rules_.window);
+  found_fits_.resize(rules_.window);
 }
 
 void Agent::begin(const Episode& episode) {
@@ -307,7 +307,7 @@ void Agent::sort_if_needed() {
 void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
-  fits_.clear();
+  fits_ = {};
   if (first == kNoJob && (count <= window || rules_.window_policy == Window::kHead)) {
     rows_.resize(std::min(count, window));
     for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = sim_.sorted_[i].job();

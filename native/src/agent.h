@@ -35,6 +35,7 @@ struct SeatRules {
   Seat seat = Seat::kPick;
   Window window_policy = Window::kHead;
   int32_t window = 64;
+  int64_t max_steps = 0;             // 0 = no limit
   int32_t running_window = 0;        // running jobs shown
   bool waits = false;                // pick: time runs until the chosen job starts
   bool protects_head = true;         // backfill: nobody may delay the head
@@ -44,7 +45,6 @@ struct SeatRules {
   double hold_seconds = 0;           // gate: how long a held job is not asked about again
   double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
   double horizon_factor = 0;         // 0 = no horizon
-  int64_t max_steps = 0;             // 0 = no limit
   std::vector<Formula> tops;         // of the window policy kTop
   Formula running_order;             // smallest first; empty = none are shown
   std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
@@ -100,15 +100,13 @@ class Agent {
   void prefetch_more() const {
     berthline::prefetch(rows_.data());
     berthline::prefetch(mask_.data());
-    berthline::prefetch(fits_.data());
     sim_.prefetch_more();
-    rewards_.prefetch_more();
   }
 
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
   double reward() const { return rewards_.total(); }
-  const std::vector<double>& reward_terms() const { return rewards_.terms(); }
+  std::span<const double> reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
   double log_horizon() const;
@@ -124,7 +122,7 @@ class Agent {
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
   // Whether the job of each row could be placed now, where that was looked up; else empty.
-  const ShortList<uint8_t>& fits() const { return fits_; }
+  std::span<const uint8_t> fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
@@ -197,15 +195,16 @@ class Agent {
   bool has_concluded_ = false;  // nothing more is to be decided at it
   bool is_plain_ = false;       // see plain_agent.cpp
   int32_t at_hand_ = kNoJob;
+  int64_t left_ = 0;  // place: what is left to place of the job at hand
   ShortList<int32_t> rows_;
   std::span<uint8_t> mask_;
-  ShortList<uint8_t> fits_;
+  std::span<const uint8_t> fits_;  // in found_fits_, or in the mask where that says the same
   std::vector<int32_t> shown_;
   SeatRules rules_;
   Simulation sim_;
   Rewards rewards_;
 
-  std::vector<uint8_t> own_mask_;
+  std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
   std::vector<int32_t> queue_;  // scratch
@@ -214,10 +213,9 @@ class Agent {
   std::vector<double> values_;  // scratch
 
   int32_t committed_ = kNoJob;  // pick, waits: the job that is to start next
-  // place: what is left to place of the job at hand, and where it has been placed.
+  // place: where the job at hand has been placed so far.
   Gang gang_{};
   bool on_spare_ = false;  // in the state that leaves the head's reservation alone
-  int64_t left_ = 0;
   int32_t nodes_left_ = 0;
   std::vector<Share> placing_;
   std::vector<int32_t> room_;    // of each node; -1 = not for this gang

@@ -26,6 +26,13 @@ T wait_for_change(const std::atomic<T>& value, T old) {
   return value.load(std::memory_order_acquire);
 }
 
+// Whether any of many bytes is set; a vector at a time.
+bool any(const uint8_t* values, size_t count) {
+  uint8_t found = 0;
+  for (size_t i = 0; i < count; ++i) found |= values[i];
+  return found != 0;
+}
+
 }  // namespace
 
 Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
@@ -109,12 +116,12 @@ void Batch::write_scores(size_t i) {
 }
 
 void Batch::reset(size_t i) {
+  num_lacking_ += has_next_[i];
   begin(i);
   write_question(i);
   buffers_.reward[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
-  count_lacking();
 }
 
 void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
@@ -187,10 +194,6 @@ void Batch::prefetch_more(size_t i) const {
 
 Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   if (!has_settled_) settle();
-  for (const size_t i : ended_) {
-    for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
-  }
-  ended_.clear();
   actions_ = actions;
   stride_ = stride;
   is_backward_ = !is_backward_;
@@ -204,8 +207,14 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
     step_parts(0);
     for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
   }
-  count_lacking();
-  return find_outcome();
+  bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
+  find_ended();
+  has_changed |= !ended_.empty();
+  if (has_changed) count_lacking();
+  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
+  constexpr size_t kWaits = 8;
+  const bool lacks_many = num_lacking_ >= std::max<size_t>(num_envs() / kWaits, 1);
+  return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
 }
 
 // Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
@@ -260,20 +269,19 @@ void Batch::count_lacking() {
   }
 }
 
-Batch::Outcome Batch::find_outcome() {
-  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
-  constexpr size_t kWaits = 8;
-  const size_t many = std::max<size_t>(num_envs() / kWaits, 1);
-  uint8_t has_ended = 0, has_illegal = 0;
+// Notes whose episodes ended, and forgets those of the step before.
+void Batch::find_ended() {
+  for (const size_t i : ended_) {
+    buffers_.ended[i] = 0;
+    if (buffers_.terminated[i] || buffers_.truncated[i]) continue;  // once more
+    for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
+  }
+  ended_.clear();
+  if (!any(buffers_.terminated, num_envs()) && !any(buffers_.truncated, num_envs())) return;
   for (size_t i = 0; i < num_envs(); ++i) {
     buffers_.ended[i] = buffers_.terminated[i] | buffers_.truncated[i];
-    has_ended |= buffers_.ended[i];
-    has_illegal |= buffers_.illegal[i];
-  }
-  for (size_t i = 0; has_ended && i < num_envs(); ++i) {
     if (buffers_.ended[i]) ended_.push_back(i);
   }
-  return {has_ended != 0, has_illegal != 0, num_lacking_ >= many || num_stuck_ > 0};
 }
 
 }  // namespace berthline

@@ -87,16 +87,16 @@ class Batch {
 
  private:
   enum class State : uint8_t { kFresh, kAsking, kOver };
-  struct Env {
+  struct alignas(64) Env {
     Env(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
         const RewardRules& rewards, const Env* like)
         : agent(inputs, seat, rewards, like != nullptr ? &like->agent : nullptr),
           observer(observation, agent, like != nullptr ? &like->observer : nullptr) {}
+    double sum = 0;  // of rewards
     Agent agent;
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();
     std::unique_ptr<Episode> next = std::make_unique<Episode>();
-    double sum = 0;  // of rewards
   };
 
   void settle();
@@ -108,7 +108,7 @@ class Batch {
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
-  Outcome find_outcome();
+  void find_ended();
   void step_parts(size_t thread);
   void work(size_t thread);
 

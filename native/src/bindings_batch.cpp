@@ -182,10 +182,10 @@ class PyBatch {
   // Returns whether an episode ended, an action was illegal, and new episodes are needed.
   std::tuple<bool, bool, bool> step(nb::handle given) {
     Int64Array actions = int64_array(given);
-    nb::object kept;
-    if (actions.data == nullptr) {
-      kept = nb::module_::import_("numpy").attr("ascontiguousarray")(given);
-      actions = int64_array(kept);
+    nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> converted;
+    if (actions.data == nullptr && nb::try_cast(given, converted)) {
+      const size_t width = converted.ndim() > 1 ? converted.shape(1) : 1;
+      actions = {converted.data(), converted.size(), width};
     }
     if (actions.data == nullptr || actions.size != batch_->num_envs() * actions.width) {
       throw std::invalid_argument("there must be one action, of int64, for each environment");

@@ -9,7 +9,7 @@ namespace berthline {
 Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) {
   const Cluster& cluster = *layout->cluster;
   gpus_ = cluster.gpus;
-  unfit_.assign(cluster.may_use.size(), 0);
+  other_unfit_.assign(cluster.may_use.size() - 1, 0);
   if (layout->limits) {
     cpus_.assign(cluster.cpus.begin(), cluster.cpus.end());
     memory_mib_ = cluster.memory_mib;
@@ -40,7 +40,7 @@ void Nodes::set_gpus(int32_t node, int32_t gpus) {
          ++i) {
       class_free_[layout_->class_of_node[i]] += by;
     }
-    if (by > 0) std::fill(unfit_.begin(), unfit_.end(), 0);
+    if (by > 0) std::fill(other_unfit_.begin(), other_unfit_.end(), 0);
   }
   change_whole(node, by);
 }
@@ -188,7 +188,7 @@ bool Nodes::fits(const Gang& gang) const {
   if (remembers(gang)) {
     const uint64_t bit = uint64_t{1} << gang.gpus;
     if (!fit) {
-      unfit_[gang.job_class] |= bit;
+      unfit(gang.job_class) |= bit;
     } else if (layout_->one_class) {
       fit_ |= bit;
     }
@@ -202,7 +202,7 @@ bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
   if (gang.rest_of > 0) return find_place(gang, out);
   if (known_unfit(gang)) return false;
   if (find_place(gang, out)) return true;
-  if (remembers(gang)) unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
+  if (remembers(gang)) unfit(gang.job_class) |= uint64_t{1} << gang.gpus;
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "layout.h"
@@ -59,7 +60,7 @@ class Nodes {
   // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.
   uint64_t may_fit(uint64_t sizes) const {
     if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
-    return layout_->one_class ? sizes & ~unfit_[0] : sizes;
+    return layout_->one_class ? sizes & ~unfit_ : sizes;
   }
   // Which numbers of GPUs are known to find a place, and of which it is known whether they do,
   // where nothing but the number decides it.
@@ -67,7 +68,7 @@ class Nodes {
     uint64_t known, fitting;
   };
   KnownSizes known_sizes() const {
-    KnownSizes sizes{fit_ | unfit_[0], fit_};
+    KnownSizes sizes{fit_ | unfit_, fit_};
     const int32_t most = layout_->max_node_gpus;
     if (layout_->indexed && layout_->placement != Placement::kScatter && most < Sizes::kMany) {
       // Gangs for one node fit where the most is free.
@@ -77,11 +78,13 @@ class Nodes {
     return sizes;
   }
   const int32_t* free_by_node() const { return gpus_.data(); }
+  // Where numbers of free GPUs have changed since this was last asked: bit b is for the nodes b,
+  // b + 64, and so on. After a copy it is what the other state says.
+  uint64_t take_changed() { return std::exchange(changed_, 0); }
   // Tells the memory that a gang will be placed in this state soon.
   void prefetch() const {
     berthline::prefetch(at_least_.data());
     berthline::prefetch(exactly_.data());
-    berthline::prefetch(unfit_.data());
     berthline::prefetch(gpus_.data());
   }
   // The most that is free on one node, in an indexed state.
@@ -106,10 +109,11 @@ class Nodes {
     gpus_[node] = after;
     free_total_ += by;
     if (by > 0) {
-      unfit_[0] = 0;
+      unfit_ = 0;
     } else {
       fit_ = 0;
     }
+    changed_ |= uint64_t{1} << (node % 64);
     if (!layout_->indexed) return;
     levels_ &= ~(uint64_t{--exactly_[before] == 0} << before);
     ++exactly_[after];
@@ -142,8 +146,11 @@ class Nodes {
 
   // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
   // and what fits does so until something is taken.
+  uint64_t& unfit(int32_t job_class) const {
+    return job_class == 0 ? unfit_ : other_unfit_[job_class - 1];
+  }
   bool known_unfit(const Gang& gang) const {
-    return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+    return gang.gpus < Sizes::kMany && (unfit(gang.job_class) >> gang.gpus & 1) != 0;
   }
   bool known_fit(const Gang& gang) const {
     return gang.gpus < Sizes::kMany && (fit_ >> gang.gpus & 1) != 0;
@@ -199,10 +206,13 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
+  uint64_t changed_ = ~uint64_t{0};      // see take_changed
   std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
   std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
   uint64_t levels_ = 0;                  // those numbers of free GPUs that some node has, likewise
-  mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
+  // Of the first class, and of the others; only where Layout::monotone and only_whole.
+  mutable uint64_t unfit_ = 0;
+  mutable std::vector<uint64_t> other_unfit_;
   mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
   std::vector<int64_t> cpus_;
   std::vector<int64_t> memory_mib_;

@@ -13,7 +13,7 @@ class RowWords : public WordSource {
  public:
   RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
   void fill(Word word, const int32_t* jobs, int count, double* out) override {
-    const ShortList<uint8_t>& fits = agent_.fits();
+    const std::span<const uint8_t> fits = agent_.fits();
     if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
       std::copy(fits.begin(), fits.end(), out);
     } else if (word == Word::kNow) {
@@ -222,7 +222,7 @@ void Observer::write_jobs(float* out, bool is_same) {
   RowWords words(agent_, sim_);
   programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, records_);
   for (const size_t column : programs_->can_start) {
-    const ShortList<uint8_t>& fits = agent_.fits();
+    const std::span<const uint8_t> fits = agent_.fits();
     float* to = out + column;
     for (size_t i = 0; i < rows.size(); ++i, to += job_width_) {
       *to = i < fits.size() ? fits[i] : sim_.fits(sim_.nodes_, rows[i]);

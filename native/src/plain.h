@@ -21,7 +21,7 @@ inline void Simulation::arrive_plain(int32_t job) {
   const int32_t gpus = inputs_.jobs.gpus[job];
   if (!layout_.is_for_one_node(gpus)) return arrive(job);  // it may be rejected
   log_.append_known(now_, Log::kSubmit, job, -1);
-  arrivals_.push_back(job);
+  if (lists_arrivals_) arrivals_.push_back(job);
   ++waiting_count_;
   waiting_sizes_.add(gpus);
   sorted_.insert({fixed_key(job), job, static_cast<uint32_t>(gpus)});

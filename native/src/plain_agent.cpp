@@ -82,7 +82,7 @@ bool Agent::ask_plainly() {
   if (sim_.waiting_count_ == 0 || sim_.nodes_.free_gpus() == 0) return false;
   if (rules_.seat == Seat::kPlace) return (left_ == 0 && show_nodes_for_head()) || ask_place();
   if (!show_startable()) return false;
-  mask_[no_op_] = time_can_pass();
+  mask_[no_op_] = sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0;
   return true;
 }
 
@@ -93,9 +93,7 @@ bool Agent::show_startable() {
   auto [known, fitting] = sim_.nodes_.known_sizes();
   const size_t before = rows_.size();
   rows_.resize(count);
-  fits_.resize(count);
   int32_t* const rows = rows_.data();
-  uint8_t* const fits = fits_.data();
   uint8_t* const mask = mask_.data();
   int any = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -112,11 +110,12 @@ bool Agent::show_startable() {
       }
       fit = fitting >> size & 1;
     }
-    fits[i] = mask[i] = static_cast<uint8_t>(fit);
+    mask[i] = static_cast<uint8_t>(fit);
     any |= fit;
   }
   // Rows beyond were not allowed before either, but for those that were shown.
   for (size_t i = count; i < before; ++i) mask[i] = 0;
+  fits_ = mask_.first(count);
   return any != 0;
 }
 
@@ -128,7 +127,7 @@ bool Agent::show_nodes_for_head() {
   if (!sim_.layout_.is_for_one_node(gpus) || gpus > sim_.nodes_.most_free()) return false;
   at_hand_ = queue[0].job();
   on_spare_ = false;
-  fits_.clear();
+  fits_ = {};
   rows_.resize(std::min(queue.size(), static_cast<size_t>(rules_.window)));
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = queue[i].job();
   write_bytes(sim_.nodes_.at_least(gpus), mask_.size(), mask_.data());

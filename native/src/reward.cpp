@@ -45,7 +45,7 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
-  sums_.assign(rules.terms.size(), 0.0);
+  if (rules.terms.size() > 1) sums_.assign(rules.terms.size(), 0.0);
   reads_log_ = has_[static_cast<size_t>(Occasion::kFinish)] || asks(Word::kUnfinishedWork);
   is_count_ = terms_->size() == 1 && terms_->front().is_by_count &&
               terms_->front().occasion == Occasion::kSecond;
@@ -86,9 +86,8 @@ void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
   if (!(until > sim_.now_)) return;
   if (!is_count_) return pass_time_in_full(until);
-  const double add = (until - sim_.now_) * count_value(terms_->front());
-  sums_[0] += add;
-  total_ += add;
+  const double more = (until - sim_.now_) * count_value(terms_->front());
+  add(0, more);
 }
 
 void Rewards::pass_time_in_full(double until) {
@@ -132,9 +131,8 @@ void Rewards::integrate(double from, double until) {
       sim_.now_ = until;
       last = value_now(term);
     }
-    const double add = (until - from) * (first + last) / 2;
-    sums_[i] += add;
-    total_ += add;
+    const double more = (until - from) * (first + last) / 2;
+    add(i, more);
   }
 }
 
@@ -149,15 +147,21 @@ double Rewards::value_now(Term& term) {
 
 // The value of a term that follows from the number of jobs in the system.
 double Rewards::count_value(Term& term) {
-  const int32_t num_jobs = sim_.inputs_.jobs.count;
-  if (term.num_jobs != num_jobs) {
-    term.num_jobs = num_jobs;
-    term.by_count.assign(static_cast<size_t>(num_jobs) + 1, std::nan(""));
+  const int32_t in_system = sim_.waiting_count_ + sim_.running_ + sim_.away_;
+  if (term.num_jobs == sim_.inputs_.jobs.count && !std::isnan(term.by_count[in_system])) {
+    return term.by_count[in_system];
   }
-  double& known = term.by_count[sim_.waiting_count_ + sim_.running_ + sim_.away_];
+  return find_count_value(term, in_system);
+}
+
+double Rewards::find_count_value(Term& term, int32_t in_system) {
+  if (term.num_jobs != sim_.inputs_.jobs.count) {
+    term.num_jobs = sim_.inputs_.jobs.count;
+    term.by_count.assign(static_cast<size_t>(term.num_jobs) + 1, std::nan(""));
+  }
   const int32_t none = 0;
-  if (std::isnan(known)) term.formula.evaluate(*this, &none, 1, &known);
-  return known;
+  term.formula.evaluate(*this, &none, 1, &term.by_count[in_system]);
+  return term.by_count[in_system];
 }
 
 void Rewards::read_new_rows() {
@@ -201,8 +205,7 @@ void Rewards::evaluate(Occasion occasion, int32_t job) {
     if (term.occasion != occasion) continue;
     double value;
     term.formula.evaluate(*this, &job, 1, &value);
-    sums_[i] += value;
-    total_ += value;
+    add(i, value);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "formula.h"
@@ -57,9 +58,10 @@ class Rewards : public WordSource {
     berthline::prefetch(&terms_);
     berthline::prefetch(&words_);
   }
-  void prefetch_more() const { berthline::prefetch(sums_.data()); }
   double total() const { return total_; }
-  const std::vector<double>& terms() const { return sums_; }
+  std::span<const double> terms() const {
+    return sums_.empty() ? std::span(&total_, terms_->size()) : std::span(sums_);
+  }
   bool asks(Word word) const { return words_[static_cast<size_t>(word)]; }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
 
@@ -78,12 +80,18 @@ class Rewards : public WordSource {
     std::vector<double> by_count;  //   so that its values can be kept; NaN = not known yet
     int32_t num_jobs = -1;         //   for episodes of so many jobs
   };
+  void add(size_t term, double value) {
+    total_ += value;
+    if (!sums_.empty()) sums_[term] += value;
+  }
   double value_now(Term& term);
   double count_value(Term& term);
+  double find_count_value(Term& term, int32_t in_system);
   std::shared_ptr<std::vector<Term>> terms_;
   Simulation& sim_;
   double total_ = 0;
-  std::vector<double> sums_;
+  double startable_work_ = 0;
+  std::vector<double> sums_;  // of each term, where there are several
   size_t read_ = 0;          // rows of the log
   bool has_[4] = {};         // terms of an occasion
   bool reads_log_ = false;   // a term follows from what jobs do
@@ -101,7 +109,6 @@ class Rewards : public WordSource {
   double horizon_ = 0;
   double total_work_ = 0;
   double finished_work_ = 0;
-  double startable_work_ = 0;
   Scores scores_, baseline_scores_;
 };
 

@@ -22,8 +22,8 @@ bool Agent::allow_startable() {
   const size_t count = rows_.size();
   const int32_t* const gpus = sim_.inputs_.jobs.gpus;
   const int32_t* const rows = rows_.data();
-  fits_.resize(count);
-  uint8_t* const fits = fits_.data();
+  uint8_t* const fits = found_fits_.data();
+  fits_ = {fits, count};
   auto [known, fitting] = by_size ? sim_.nodes_.known_sizes() : Nodes::KnownSizes{};
   for (size_t i = 0; i < count; ++i) {
     const int32_t size = gpus[rows[i]];

@@ -116,6 +116,7 @@ void Simulation::find_needs() {
               inputs_.preemption.kind == PreemptionKind::kDefrag || inputs_.may_reserve;
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
+  lists_arrivals_ = !inputs_.has_agent;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
   steady_order_ = SteadyFormula(inputs_.order);
   steady_index_ = SteadyFormula(inputs_.preemption.index);

@@ -324,7 +324,8 @@ class Simulation : public LineSource {
   bool is_plain_ = false;         // see plain.h
   bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
-  bool track_ = false;  // see below
+  bool track_ = false;           // see below
+  bool lists_arrivals_ = true;   // arrivals_ is kept
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
   bool use_heap_ = false;

@@ -93,7 +93,7 @@ class NativeEnvs:
         self._supply.fill([env for env in envs if not self._supply.is_ready(env)])
         for env in envs:
             self._batch.reset(env)
-            self._supply.began(env)
+        self._supply.began(envs)
         self._supply.fill(envs)
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
@@ -117,8 +117,8 @@ class NativeEnvs:
     def _note_begun(self) -> list[int]:
         """Return the environments that have begun the episode they had ready."""
         lacking = self._batch.lacking()
-        for env in lacking:
-            self._supply.began(env)
+        if lacking:
+            self._supply.began(lacking)
         return lacking
 
     def set_load(self, low: float, high: float | None = None) -> None:

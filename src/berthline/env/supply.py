@@ -66,11 +66,11 @@ class Supply:
         """Whether the batch has the next episode of an environment."""
         return bool(self._given[env] >= 0)
 
-    def began(self, env: int) -> None:
-        """Note that an environment has begun the episode it had ready."""
-        if self._given[env] >= 0:
-            self._current[env] = self._given[env]
-            self._given[env] = -1
+    def began(self, envs: list[int]) -> None:
+        """Note that environments have begun the episodes they had ready."""
+        given = self._given[envs]
+        self._current[envs] = np.where(given >= 0, given, self._current[envs])
+        self._given[envs] = -1
 
     def key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of the episode that an environment is in."""
