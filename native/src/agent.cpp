@@ -59,7 +59,7 @@ Jobs Episode::jobs() const {
   jobs.job_class = job_class.data();
   jobs.reference_speed = reference_speed.data();
   jobs.quota_set = quota_set.data();
-  jobs.random = random.empty() ? nullptr : random.data();
+  jobs.random = random.size() == 0 ? nullptr : random.data();
   return jobs;
 }
 

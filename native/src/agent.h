@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "episode.h"
 #include "reward.h"
 #include "short_list.h"
 #include "simulation.h"
@@ -49,18 +50,6 @@ struct SeatRules {
   Formula running_order;             // smallest first; empty = none are shown
   std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
   std::vector<SchedulerParts> experts;  // whom `advise` asks
-};
-
-// The columns of one episode's jobs; see Jobs for what they are.
-struct Episode {
-  std::vector<double> submit, run, estimate, priority, deadline, reference_speed, random;
-  std::vector<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
-  std::vector<int64_t> memory_mib;
-  std::vector<Outage> outages;
-  uint64_t placement_key = 0;
-  uint64_t refusal_key = 0;
-
-  Jobs jobs() const;
 };
 
 class Agent {

@@ -94,15 +94,19 @@ RewardRules read_rewards(const Entries& entries) {
   return rules;
 }
 
-// Copies the rows of a table into a column of episodes; a single row is the same for all of them.
+// Copies the rows of a table into a column of episodes. A single row for several of them is the
+// same for all, and mostly the one of earlier episodes, which they share then.
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
-               std::vector<T> Episode::* column) {
+               EpisodeColumn<T> Episode::* column, Episode& shared) {
   const auto table = nb::cast<Table<T>>(columns[name], false);
   const T* row = table.data();
+  const size_t size = table.shape(1);
+  const bool is_same = table.shape(0) == 1 && episodes.size() > 1;
+  if (is_same && !(shared.*column).equals(row, size)) (shared.*column).copy_to_share(row, size);
   for (Episode* episode : episodes) {
-    (episode->*column).assign(row, row + table.shape(1));
-    if (table.shape(0) > 1) row += table.shape(1);
+    is_same ? (episode->*column).share(shared.*column) : (episode->*column).copy(row, size);
+    row += size;
   }
 }
 
@@ -148,20 +152,20 @@ class PyBatch {
       episodes.push_back(&batch_->next_episode(env));
     }
     // Column by column: to look a table up takes as long as to copy a row of it.
-    copy_rows(columns, "submit", episodes, &Episode::submit);
-    copy_rows(columns, "run", episodes, &Episode::run);
-    copy_rows(columns, "estimate", episodes, &Episode::estimate);
-    copy_rows(columns, "priority", episodes, &Episode::priority);
-    copy_rows(columns, "deadline", episodes, &Episode::deadline);
-    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed);
-    copy_rows(columns, "random", episodes, &Episode::random);
-    copy_rows(columns, "gpus", episodes, &Episode::gpus);
-    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli);
-    copy_rows(columns, "cpus", episodes, &Episode::cpus);
-    copy_rows(columns, "user", episodes, &Episode::user);
-    copy_rows(columns, "job_class", episodes, &Episode::job_class);
-    copy_rows(columns, "quota_set", episodes, &Episode::quota_set);
-    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib);
+    copy_rows(columns, "submit", episodes, &Episode::submit, shared_);
+    copy_rows(columns, "run", episodes, &Episode::run, shared_);
+    copy_rows(columns, "estimate", episodes, &Episode::estimate, shared_);
+    copy_rows(columns, "priority", episodes, &Episode::priority, shared_);
+    copy_rows(columns, "deadline", episodes, &Episode::deadline, shared_);
+    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed, shared_);
+    copy_rows(columns, "random", episodes, &Episode::random, shared_);
+    copy_rows(columns, "gpus", episodes, &Episode::gpus, shared_);
+    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli, shared_);
+    copy_rows(columns, "cpus", episodes, &Episode::cpus, shared_);
+    copy_rows(columns, "user", episodes, &Episode::user, shared_);
+    copy_rows(columns, "job_class", episodes, &Episode::job_class, shared_);
+    copy_rows(columns, "quota_set", episodes, &Episode::quota_set, shared_);
+    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib, shared_);
     for (size_t row = 0; row < episodes.size(); ++row) {
       Episode& episode = *episodes[row];
       episode.placement_key = keys.data()[2 * row];
@@ -245,6 +249,7 @@ class PyBatch {
 
  private:
   nb::tuple kept_;  // the columns that inputs point to
+  Episode shared_;  // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };

@@ -3,6 +3,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -23,8 +24,13 @@ double next_multiple(double interval, double now, bool at_least) {
   return count * interval;
 }
 
-bool differs(const double* values, int32_t count, double from) {
-  return std::any_of(values, values + count, [&](double value) { return value != from; });
+// Speeds are positive, so that equal ones have the same bits, and these are compared many at once.
+bool differs(const double* speeds, int32_t count, double from) {
+  uint64_t different = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    different |= std::bit_cast<uint64_t>(speeds[i]) ^ std::bit_cast<uint64_t>(from);
+  }
+  return different != 0;
 }
 
 }  // namespace
