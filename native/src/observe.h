@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agent.h"
@@ -39,10 +40,11 @@ struct ObservationPrograms {
   ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
-  std::vector<size_t> about_job;    // columns of nodes that ask about the job at hand
-  std::vector<size_t> can_start;    // columns of jobs that are this word alone, where masks know it
-  std::vector<float> node_rows;     // [node][column], of the columns that stay the same
-  bool is_by_free = false;          // a node's row changes only with its free GPUs, and then
+  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::optional<size_t>
+      can_start;                 // the column of jobs that is this word alone, where masks know it
+  std::vector<float> node_rows;  // [node][column], of the columns that stay the same
+  bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
   std::vector<int32_t> ids;         // 0, 1, 2, ...
 };

@@ -20,32 +20,42 @@ struct RowRecords {
   double* kept(int32_t id) const { return of(id) + doubles_of(fixed_width); }
 };
 
+// The rows of a table that are to be written, one after the other.
+struct TableRows {
+  const int32_t* ids;
+  size_t count;
+  float* out;
+  size_t width;
+  RowRecords records = {};
+  const uint8_t* flags = nullptr;  // of each row: 0 or 1; null = there are none
+  size_t flag_position = 0;        // their column
+};
+
 // An operand is what the step gives less what the row's record has. So one subtraction makes
 //   an age: now, less the time of submission;
 //   a number that all rows share: less 0;
 //   a word that was kept: -0.0, less the word's negative, which is the word itself in every bit.
 class Quotients {
  public:
-  bool empty() const { return groups_.empty(); }
+  static constexpr size_t kLanes = 4;
+
   // How many numbers a row's record has for them, and the step.
   size_t num_operands() const { return steps_.size(); }
   // Adds a column; returns the number of its operand a. That of b is kLanes higher.
   size_t add(bool is_share, size_t position);
   double& step(size_t operand) { return steps_[operand]; }
-  // Writes these columns, and those that stay the same, for each of `count` rows.
-  void write(const RowRecords& records, const int32_t* ids, int count, float* out,
-             size_t width) const;
+  // Writes these columns, those that stay the same, and flags.
+  void write(const TableRows& rows) const;
 
-  static constexpr size_t kLanes = 4;
-  // As many as are worked out at once.
+ private:
+  // As many columns as are worked out at once.
   struct Group {
     double is_share[kLanes];  // 1 = a / (a + b), 0 = a / b
     size_t position[kLanes];
   };
 
- private:
   std::vector<Group> groups_;
-  std::vector<double> steps_;  // of each group: a's, then b's
+  std::vector<double> steps_;  // of each group: the a's of its lanes, then their b's
   size_t count_ = 0;
 };
 
