@@ -199,7 +199,7 @@ void ColumnProgram::run_rows(const TableRows& rows) {
   for (size_t row = 0; row < rows.count; ++row, out += rows.width) {
     for (const auto& [word, value] : by_row_) number[value] = column(value)[row];
     if (needs_kept_) {
-      const double* from = kept_words(rows.records, rows.ids[row]);
+      const double* from = kept_words(*rows.records, rows.ids[row]);
       for (const auto& [word, value] : kept_) number[value] = *from++;
     }
     if (needs_age_) number[age_] = number[now_] - number[submit_];
@@ -212,7 +212,7 @@ void ColumnProgram::run_columns(const TableRows& rows) {
   const size_t count = rows.count, width = rows.width;
   for (size_t k = 0; k < kept_.size() && needs_kept_; ++k) {
     double* to = column(kept_[k].value);
-    for (size_t i = 0; i < count; ++i) to[i] = kept_words(rows.records, rows.ids[i])[k];
+    for (size_t i = 0; i < count; ++i) to[i] = kept_words(*rows.records, rows.ids[i])[k];
   }
   if (needs_age_) {
     const double* submit = column(submit_);

@@ -25,7 +25,7 @@ class ColumnProgram {
 
   // Makes a formula the column at this position of the table's rows.
   void add(const Formula& formula, size_t position);
-  bool empty() const { return outputs_.empty() && quotients_.num_operands() == 0; }
+  bool empty() const { return outputs_.empty() && quotients_.empty(); }
   // How many numbers a row's record has for it.
   size_t num_kept() const { return quotients_.num_operands() + (needs_kept_ ? kept_.size() : 0); }
   // Looks up the kept words of some rows.
@@ -38,7 +38,12 @@ class ColumnProgram {
     for (const auto& [word, value] : scalars_) source.fill(word, rows.ids, 1, &number_[value]);
     for (const Step& step : scalar_steps_) number_[step.value] = compute_one(step);
     for (const auto& [value, operand] : step_operands_) quotients_.step(operand) = number_[value];
-    quotients_.write(rows);
+    if (!quotients_.empty()) {
+      quotients_.write(rows);
+    } else {
+      if (rows.records != nullptr && rows.records->fixed_width > 0) rows.copy_fixed();
+      if (rows.flags != nullptr) rows.write_flags();
+    }
     if (!outputs_.empty()) run_others(source, rows);
   }
 

@@ -1,9 +1,12 @@
 #include "observe.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+
+#include "clones.h"
 
 namespace berthline {
 namespace {
@@ -46,6 +49,12 @@ class FreeGpusWords : public NodeWords {
  private:
   double free_;
 };
+
+BERTHLINE_CLONES
+void find_changes(const int32_t* __restrict before, const int32_t* __restrict after, size_t count,
+                  uint8_t* __restrict changed) {
+  for (size_t i = 0; i < count; ++i) changed[i] = before[i] != after[i];
+}
 
 // Words that stay the same while a job waits, but not when it has run in between.
 constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::kRestarts,
@@ -110,6 +119,7 @@ void Observer::make_programs(const ObservationRules& rules) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
   made.ids.resize(num_nodes);
   std::iota(made.ids.begin(), made.ids.end(), 0);
+  made.changed.assign((num_nodes + 7) / 8 * 8, 0);
   made.node_rows.assign(num_nodes * node_width_, 0.0F);
   NodeWords words(sim_, sim_.nodes_, 0);
   fixed_nodes.run(words, {made.ids.data(), num_nodes, made.node_rows.data(), node_width_});
@@ -220,39 +230,41 @@ void Observer::write(float* out, bool is_same) {
 void Observer::write_jobs(float* out, bool is_same) {
   ObservationPrograms& programs = *programs_;
   const std::vector<int32_t>& jobs = agent_.rows();
-  const std::vector<uint8_t>& fits = agent_.fits();
   const size_t count = jobs.size(), width = job_width_;
-  TableRows rows{jobs.data(), count, out, width, records_};
-  if (programs.can_start && fits.size() == count) {
-    rows.flags = fits.data();
+  TableRows rows{jobs.data(), count, out, width, &records_};
+  if (programs.can_start) {
+    rows.flags = agent_.fits().size() == count ? agent_.fits().data() : find_fits();
     rows.flag_position = *programs.can_start;
   }
   RowWords words(agent_, sim_);
   programs.jobs.run(words, rows);
-  if (programs.can_start && fits.size() != count) {
-    for (size_t i = 0; i < count; ++i) {
-      out[i * width + *programs.can_start] = sim_.fits(sim_.nodes_, jobs[i]);
-    }
-  }
   // Queues are mostly short: rows that were empty before are so already.
   const size_t end = is_same ? rows_written_ : static_cast<size_t>(agent_.rules().window);
   if (count < end) std::fill(out + count * width, out + end * width, 0.0F);
   if (is_same) rows_written_ = count;
 }
 
+// Whether the job of each row could be placed now, where nobody has asked for the mask.
+const uint8_t* Observer::find_fits() {
+  fits_.clear();
+  for (const int32_t job : agent_.rows()) fits_.push_back(sim_.fits(sim_.nodes_, job));
+  return fits_.data();
+}
+
 void Observer::write_nodes(float* out, bool is_same) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
   const int32_t* const free = sim_.nodes_.free_by_node();
-  if (programs_->is_by_free && is_same && nodes_written_.size() == num_nodes) {
-    constexpr size_t kAtOnce = 16;  // so that the compiler can compare several
+  constexpr bool kCountsBytesUp = std::endian::native == std::endian::little;
+  if (kCountsBytesUp && programs_->is_by_free && is_same && nodes_written_.size() == num_nodes) {
+    // Few change at a step: those that have not are passed over several at once.
+    uint8_t* const changed = programs_->changed.data();
     int32_t* const written = nodes_written_.data();
-    for (size_t begin = 0; begin < num_nodes; begin += kAtOnce) {
-      const size_t end = std::min(begin + kAtOnce, num_nodes);
-      int32_t differ = 0;
-      for (size_t node = begin; node < end; ++node) differ |= free[node] ^ written[node];
-      if (differ == 0) continue;
-      for (size_t node = begin; node < end; ++node) {
-        if (free[node] == written[node]) continue;
+    find_changes(written, free, num_nodes, changed);
+    for (size_t begin = 0; begin < num_nodes; begin += sizeof(uint64_t)) {
+      uint64_t several;  // bytes, each 0 or 1
+      std::memcpy(&several, changed + begin, sizeof(several));
+      for (; several != 0; several &= several - 1) {
+        const size_t node = begin + static_cast<size_t>(std::countr_zero(several)) / 8;
         written[node] = free[node];
         const size_t row = (static_cast<size_t>(free[node]) * num_nodes + node) * node_width_;
         std::copy_n(&programs_->rows_by_free[row], node_width_, out + node * node_width_);

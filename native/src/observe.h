@@ -47,6 +47,7 @@ struct ObservationPrograms {
   bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
   std::vector<int32_t> ids;         // 0, 1, 2, ...
+  std::vector<uint8_t> changed;     // scratch: whether each node's row is another
 };
 
 class Observer {
@@ -70,6 +71,7 @@ class Observer {
  private:
   void make_programs(const ObservationRules& rules);
   void write_jobs(float* out, bool is_same);
+  const uint8_t* find_fits();
   void write_nodes(float* out, bool is_same);
   void write_running(float* out);
   void write_look_ahead(float* out);
@@ -90,6 +92,7 @@ class Observer {
   size_t rows_written_ = 0;             // where it goes to the same place every time
   std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
 
+  std::vector<uint8_t> fits_;  // scratch
   std::vector<std::byte> job_records_;
   RowRecords records_;  // in them
   struct Busy {
