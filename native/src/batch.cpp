@@ -186,6 +186,7 @@ void Batch::prefetch(size_t i) const {
 
 void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
+  envs_[i]->observer.prefetch_more();
   // Queues are mostly short.
   const float* row = buffers_.observation + i * observation_size();
   berthline::prefetch(row, row + std::min<size_t>(observation_size(), 64));

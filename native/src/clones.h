@@ -8,3 +8,10 @@
 #else
 #define BERTHLINE_CLONES
 #endif
+
+// Functions that clones call must be inlined, or they would not be cloned.
+#if defined(__GNUC__)
+#define BERTHLINE_INLINE [[gnu::always_inline]] inline
+#else
+#define BERTHLINE_INLINE inline
+#endif

@@ -133,9 +133,17 @@ void ColumnProgram::set_operand(int32_t value, size_t operand) {
                                      [=](const Lookup& kept) { return kept.value == value; });
     quotients_.step(operand) = -0.0;
     kept_operands_.push_back({lookup->word, operand, -1.0});
+  } else if (is_constant(value)) {
+    quotients_.step(operand) = number_[value];
   } else {
     step_operands_.push_back({value, operand});
   }
+}
+
+bool ColumnProgram::is_constant(int32_t value) const {
+  const auto gives_it = [=](const auto& each) { return each.value == value; };
+  return !is_column(value) && std::none_of(scalars_.begin(), scalars_.end(), gives_it) &&
+         std::none_of(scalar_steps_.begin(), scalar_steps_.end(), gives_it);
 }
 
 void ColumnProgram::make_ready(size_t rows) {
@@ -164,21 +172,16 @@ void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count
   }
 }
 
-void ColumnProgram::run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
-                        const RowRecords& records) {
-  constexpr int kFew = 4;  // loops over fewer rows cost more than what they do
-  if (count <= 0) return;
-  for (const auto& [word, value] : scalars_) source.fill(word, ids, 1, &number_[value]);
-  for (const Step& step : scalar_steps_) number_[step.value] = compute_one(step);
-  for (const auto& [value, operand] : step_operands_) quotients_.step(operand) = number_[value];
-  quotients_.write(records, ids, count, out, width);
-  if (outputs_.empty()) return;
-  if (room_ < static_cast<size_t>(count)) make_ready(static_cast<size_t>(count));
-  for (const auto& [word, value] : by_row_) source.fill(word, ids, count, column(value));
-  if (count <= kFew) {
-    run_rows(ids, count, out, width, records);
+// The columns that are more than a quotient.
+void ColumnProgram::run_others(WordSource& source, const TableRows& rows) {
+  constexpr size_t kFew = 4;  // loops over fewer rows cost more than what they do
+  const auto count = static_cast<int>(rows.count);
+  if (room_ < rows.count) make_ready(rows.count);
+  for (const auto& [word, value] : by_row_) source.fill(word, rows.ids, count, column(value));
+  if (rows.count <= kFew) {
+    run_rows(rows);
   } else {
-    run_columns(ids, count, out, width, records);
+    run_columns(rows);
   }
 }
 
@@ -190,13 +193,13 @@ double ColumnProgram::compute_one(const Step& step) const {
 }
 
 // Row by row, without columns.
-void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t width,
-                             const RowRecords& records) {
+void ColumnProgram::run_rows(const TableRows& rows) {
   double* number = number_.data();
-  for (int row = 0; row < count; ++row, out += width) {
+  float* out = rows.out;
+  for (size_t row = 0; row < rows.count; ++row, out += rows.width) {
     for (const auto& [word, value] : by_row_) number[value] = column(value)[row];
     if (needs_kept_) {
-      const double* from = kept_words(records, ids[row]);
+      const double* from = kept_words(*rows.records, rows.ids[row]);
       for (const auto& [word, value] : kept_) number[value] = *from++;
     }
     if (needs_age_) number[age_] = number[now_] - number[submit_];
@@ -205,26 +208,26 @@ void ColumnProgram::run_rows(const int32_t* ids, int count, float* out, size_t w
   }
 }
 
-void ColumnProgram::run_columns(const int32_t* ids, int count, float* out, size_t width,
-                                const RowRecords& records) {
+void ColumnProgram::run_columns(const TableRows& rows) {
+  const size_t count = rows.count, width = rows.width;
   for (size_t k = 0; k < kept_.size() && needs_kept_; ++k) {
     double* to = column(kept_[k].value);
-    for (int row = 0; row < count; ++row) to[row] = kept_words(records, ids[row])[k];
+    for (size_t i = 0; i < count; ++i) to[i] = kept_words(*rows.records, rows.ids[i])[k];
   }
   if (needs_age_) {
     const double* submit = column(submit_);
     double* to = column(age_);
-    for (int row = 0; row < count; ++row) to[row] = number_[now_] - submit[row];
+    for (size_t i = 0; i < count; ++i) to[i] = number_[now_] - submit[i];
   }
-  for (const Step& step : steps_) compute(step, count);
+  for (const Step& step : steps_) compute(step, static_cast<int>(count));
   for (const Output& output : outputs_) {
-    float* to = out + output.position;
+    float* to = rows.out + output.position;
     if (is_column(output.value)) {
       const double* from = column(output.value);
-      for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * width] = cut(from[i]);
+      for (size_t i = 0; i < count; ++i) to[i * width] = cut(from[i]);
     } else {
       const float same = cut(number_[output.value]);
-      for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * width] = same;
+      for (size_t i = 0; i < count; ++i) to[i * width] = same;
     }
   }
 }

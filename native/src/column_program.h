@@ -30,10 +30,22 @@ class ColumnProgram {
   size_t num_kept() const { return quotients_.num_operands() + (needs_kept_ ? kept_.size() : 0); }
   // Looks up the kept words of some rows.
   void keep_words(WordSource& source, const int32_t* ids, int count, const RowRecords& records);
-  // Writes the values for each of `count` rows, which are `width` numbers apart. Records have what
-  // keep_words has written; columns in them that stay the same are copied.
-  void run(WordSource& source, const int32_t* ids, int count, float* out, size_t width,
-           const RowRecords& records = {});
+  // Writes these columns of some rows, of whose records keep_words has written its part. Columns
+  // that stay the same, and flags, are written on the way.
+  template <typename Source>  // a WordSource; its own type, so that looking words up needs no call
+  void run(Source& source, const TableRows& rows) {
+    if (rows.count == 0) return;
+    for (const auto& [word, value] : scalars_) source.fill(word, rows.ids, 1, &number_[value]);
+    for (const Step& step : scalar_steps_) number_[step.value] = compute_one(step);
+    for (const auto& [value, operand] : step_operands_) quotients_.step(operand) = number_[value];
+    if (!quotients_.empty()) {
+      quotients_.write(rows);
+    } else {
+      if (rows.records != nullptr && rows.records->fixed_width > 0) rows.copy_fixed();
+      if (rows.flags != nullptr) rows.write_flags();
+    }
+    if (!outputs_.empty()) run_others(source, rows);
+  }
 
  private:
   static constexpr int32_t kScalar = -1;
@@ -69,13 +81,14 @@ class ColumnProgram {
   int32_t value_of(Word word);
   int32_t value_of(Step step, int arity);
   bool is_operand(int32_t value) const;
+  bool is_constant(int32_t value) const;
   void add_quotient(const Step& step, size_t position);
   void set_operand(int32_t value, size_t operand);
   void make_ready(size_t rows);
   double* kept_words(const RowRecords& records, int32_t id) const;
-  void run_rows(const int32_t* ids, int count, float* out, size_t width, const RowRecords& records);
-  void run_columns(const int32_t* ids, int count, float* out, size_t width,
-                   const RowRecords& records);
+  void run_others(WordSource& source, const TableRows& rows);
+  void run_rows(const TableRows& rows);
+  void run_columns(const TableRows& rows);
   double compute_one(const Step& step) const;
   void compute(const Step& step, int count);
   bool is_column(int32_t value) const { return column_[value] != kScalar; }

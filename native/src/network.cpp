@@ -13,8 +13,7 @@ namespace {
 constexpr size_t kVector = 8;
 
 #if defined(__GNUC__)
-#define BERTHLINE_INLINE [[gnu::always_inline]] inline  // else it would not be cloned
-#define BERTHLINE_UNROLL _Pragma("GCC unroll 8")        // else sums would be kept in memory
+#define BERTHLINE_UNROLL _Pragma("GCC unroll 8")  // else sums would be kept in memory
 using Vector = float __attribute__((vector_size(kVector * sizeof(float))));
 // One that lies anywhere among floats.
 using InMemory =
@@ -22,7 +21,6 @@ using InMemory =
 
 BERTHLINE_INLINE void cut_off(Vector& sum) { sum = sum < 0.0f ? Vector{} : sum; }
 #else
-#define BERTHLINE_INLINE inline
 #define BERTHLINE_UNROLL
 struct Vector {
   float value[kVector];

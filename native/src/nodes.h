@@ -206,14 +206,14 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
-  uint64_t changed_ = ~uint64_t{0};      // see take_changed
-  std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
-  std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
-  uint64_t levels_ = 0;                  // those numbers of free GPUs that some node has, likewise
+  uint64_t changed_ = ~uint64_t{0};  // see take_changed
+  std::vector<uint64_t> at_least_;   // [gpus][word], when indexed
+  std::vector<int32_t> exactly_;     // number of nodes with that many free GPUs, when indexed
+  uint64_t levels_ = 0;              // those numbers of free GPUs that some node has, likewise
   // Of the first class, and of the others; only where Layout::monotone and only_whole.
   mutable uint64_t unfit_ = 0;
   mutable std::vector<uint64_t> other_unfit_;
-  mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
+  mutable uint64_t fit_ = 0;  // likewise, and only where there is one class
   std::vector<int64_t> cpus_;
   std::vector<int64_t> memory_mib_;
   std::vector<int64_t> class_free_;

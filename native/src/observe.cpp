@@ -1,6 +1,7 @@
 #include "observe.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -9,17 +10,17 @@ namespace berthline {
 namespace {
 
 // The words of the rows of waiting jobs: who fits is known already where it was asked for the mask.
-class RowWords : public WordSource {
+class RowWords final : public WordSource {
  public:
   RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
   void fill(Word word, const int32_t* jobs, int count, double* out) override {
     const std::span<const uint8_t> fits = agent_.fits();
-    if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
+    if (word == Word::kNow && count == 1) {
+      *out = sim_.now();
+    } else if (word == Word::kFreeGpus && count == 1) {
+      *out = sim_.free_gpus();
+    } else if (word == Word::kCanStart && fits.size() == static_cast<size_t>(count)) {
       std::copy(fits.begin(), fits.end(), out);
-    } else if (word == Word::kNow) {
-      std::fill_n(out, count, sim_.now());
-    } else if (word == Word::kFreeGpus) {
-      std::fill_n(out, count, sim_.free_gpus());
     } else {
       sim_.fill(word, jobs, count, out);
     }
@@ -88,8 +89,8 @@ void Observer::make_programs(const ObservationRules& rules) {
   const bool mask_knows = seat == Seat::kPick && !agent_.rules().waits;
   for (size_t c = 0; c < job_width_; ++c) {
     const std::vector<Instruction>& code = rules.jobs[c].code();
-    if (mask_knows && code.size() == 1 && rules.jobs[c].uses(Word::kCanStart)) {
-      made.can_start.push_back(c);
+    if (mask_knows && !made.can_start && code.size() == 1 && rules.jobs[c].uses(Word::kCanStart)) {
+      made.can_start = c;
       continue;
     }
     (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
@@ -112,8 +113,7 @@ void Observer::make_programs(const ObservationRules& rules) {
   std::iota(made.ids.begin(), made.ids.end(), 0);
   made.node_rows.assign(num_nodes * node_width_, 0.0F);
   NodeWords words(sim_, sim_.nodes_, 0);
-  fixed_nodes.run(words, made.ids.data(), static_cast<int>(num_nodes), made.node_rows.data(),
-                  node_width_);
+  fixed_nodes.run(words, {made.ids.data(), num_nodes, made.node_rows.data(), node_width_});
   if (made.is_by_free) find_rows_by_free();
 }
 
@@ -127,8 +127,8 @@ void Observer::find_rows_by_free() {
   for (size_t free = 0; free < levels && made.is_by_free; ++free) {
     made.rows_by_free.insert(made.rows_by_free.end(), made.node_rows.begin(), made.node_rows.end());
     FreeGpusWords words(sim_, sim_.nodes_, static_cast<double>(free));
-    made.nodes.run(words, made.ids.data(), sim_.layout_.num_nodes,
-                   made.rows_by_free.data() + free * table, node_width_);
+    made.nodes.run(words, {made.ids.data(), static_cast<size_t>(sim_.layout_.num_nodes),
+                           made.rows_by_free.data() + free * table, node_width_});
   }
 }
 
@@ -196,69 +196,67 @@ void Observer::begin() {
   const int32_t* const ids = programs_->ids.data();
   programs_->jobs.keep_words(sim_, ids, static_cast<int>(count), records_);
   if (programs_->fixed_jobs.empty()) return;
-  programs_->fixed_jobs.run(sim_, ids, static_cast<int>(count),
-                            reinterpret_cast<float*>(job_records_.data()), 2 * records_.stride);
+  programs_->fixed_jobs.run(
+      sim_, {ids, count, reinterpret_cast<float*>(job_records_.data()), 2 * records_.stride});
 }
 
 void Observer::write(float* out, bool is_same) {
   const SeatRules& seat = agent_.rules();
   if (job_width_ > 0) write_jobs(out, is_same);
-  out += seat.window * job_width_;
+  const size_t of_jobs = seat.window * job_width_;
+  if (size_ == of_jobs) return;
+  out += of_jobs;
   if (node_width_ > 0) write_nodes(out, is_same);
   out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
   if (running_width_ > 0) write_running(out);
   out += seat.running_window * running_width_;
   if (global_width_ > 0) {
     const int32_t none = 0;
-    programs_->globals.run(sim_, &none, 1, out, global_width_);
+    programs_->globals.run(sim_, {&none, 1, out, global_width_});
   }
   out += global_width_;
   if (look_ahead_size_ > 0) write_look_ahead(out);
 }
 
 void Observer::write_jobs(float* out, bool is_same) {
-  const ShortList<int32_t>& rows = agent_.rows();
-  const size_t used = rows.size() * job_width_;
-  RowWords words(agent_, sim_);
-  programs_->jobs.run(words, rows.data(), static_cast<int>(rows.size()), out, job_width_, records_);
-  for (const size_t column : programs_->can_start) {
-    const std::span<const uint8_t> fits = agent_.fits();
-    float* to = out + column;
-    for (size_t i = 0; i < rows.size(); ++i, to += job_width_) {
-      *to = i < fits.size() ? fits[i] : sim_.fits(sim_.nodes_, rows[i]);
-    }
+  ObservationPrograms& programs = *programs_;
+  const ShortList<int32_t>& jobs = agent_.rows();
+  const size_t count = jobs.size(), width = job_width_;
+  TableRows rows{jobs.data(), count, out, width, &records_};
+  if (programs.can_start) {
+    rows.flags = agent_.fits().size() == count ? agent_.fits().data() : find_fits();
+    rows.flag_position = *programs.can_start;
   }
+  RowWords words(agent_, sim_);
+  programs.jobs.run(words, rows);
   // Queues are mostly short: rows that were empty before are so already.
-  const auto window = static_cast<size_t>(agent_.rules().window);
-  const size_t end = (is_same ? std::max(rows_written_, rows.size()) : window) * job_width_;
-  std::memset(out + used, 0, (end - used) * sizeof(float));
-  if (is_same) rows_written_ = rows.size();
+  const size_t end = is_same ? rows_written_ : static_cast<size_t>(agent_.rules().window);
+  if (count < end) std::fill(out + count * width, out + end * width, 0.0F);
+  if (is_same) rows_written_ = count;
+}
+
+// Whether the job of each row could be placed now, where nobody has asked for the mask.
+const uint8_t* Observer::find_fits() {
+  fits_.clear();
+  for (const int32_t job : agent_.rows()) fits_.push_back(sim_.fits(sim_.nodes_, job));
+  return fits_.data();
 }
 
 void Observer::write_nodes(float* out, bool is_same) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
-  const int32_t* const free = sim_.nodes_.free_by_node();
-  if (programs_->is_by_free && is_same && nodes_written_.size() == num_nodes) {
-    constexpr size_t kAtOnce = 16;  // so that the compiler can compare several
-    int32_t* const written = nodes_written_.data();
-    for (size_t begin = 0; begin < num_nodes; begin += kAtOnce) {
-      const size_t end = std::min(begin + kAtOnce, num_nodes);
-      int32_t differ = 0;
-      for (size_t node = begin; node < end; ++node) differ |= free[node] ^ written[node];
-      if (differ == 0) continue;
-      for (size_t node = begin; node < end; ++node) {
-        if (free[node] == written[node]) continue;
-        written[node] = free[node];
+  if (programs_->is_by_free && is_same) {
+    const int32_t* const free = sim_.nodes_.free_by_node();
+    for (uint64_t changed = sim_.nodes_.take_changed(); changed != 0; changed &= changed - 1) {
+      for (size_t node = std::countr_zero(changed); node < num_nodes; node += 64) {
         const size_t row = (static_cast<size_t>(free[node]) * num_nodes + node) * node_width_;
         std::copy_n(&programs_->rows_by_free[row], node_width_, out + node * node_width_);
       }
     }
     return;
   }
-  if (is_same) nodes_written_.assign(free, free + num_nodes);
   std::memcpy(out, programs_->node_rows.data(), programs_->node_rows.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
-  programs_->nodes.run(words, programs_->ids.data(), sim_.layout_.num_nodes, out, node_width_);
+  programs_->nodes.run(words, {programs_->ids.data(), num_nodes, out, node_width_});
   if (agent_.job_at_hand() != Agent::kNoJob) return;
   for (const size_t column : programs_->about_job) {
     for (int32_t node = 0; node < sim_.layout_.num_nodes; ++node) {
@@ -270,7 +268,7 @@ void Observer::write_nodes(float* out, bool is_same) {
 void Observer::write_running(float* out) {
   const std::vector<int32_t>& rows = agent_.running();
   const size_t used = rows.size() * running_width_;
-  programs_->running.run(sim_, rows.data(), static_cast<int>(rows.size()), out, running_width_);
+  programs_->running.run(sim_, {rows.data(), rows.size(), out, running_width_});
   const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
   std::memset(out + used, 0, (all - used) * sizeof(float));
 }

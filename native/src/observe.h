@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agent.h"
@@ -39,10 +40,11 @@ struct ObservationPrograms {
   ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
-  std::vector<size_t> about_job;    // columns of nodes that ask about the job at hand
-  std::vector<size_t> can_start;    // columns of jobs that are this word alone, where masks know it
-  std::vector<float> node_rows;     // [node][column], of the columns that stay the same
-  bool is_by_free = false;          // a node's row changes only with its free GPUs, and then
+  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::optional<size_t>
+      can_start;                 // the column of jobs that is this word alone, where masks know it
+  std::vector<float> node_rows;  // [node][column], of the columns that stay the same
+  bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
   std::vector<int32_t> ids;         // 0, 1, 2, ...
 };
@@ -58,6 +60,13 @@ class Observer {
     berthline::prefetch(this);
     berthline::prefetch(&rows_written_);
   }
+  // The same about the job that comes next, when the first has come.
+  void prefetch_more() const {
+    const size_t first = static_cast<size_t>(sim_.next_job()) * records_.stride;
+    for (size_t i = 0; i < records_.stride; i += kCacheLine / sizeof(double)) {
+      prefetch_element(records_.values, first + i);
+    }
+  }
   // Where it keeps what it knows of jobs.
   const void* records() const { return job_records_.data(); }
   // Works out what stays the same during an episode.
@@ -68,6 +77,7 @@ class Observer {
  private:
   void make_programs(const ObservationRules& rules);
   void write_jobs(float* out, bool is_same);
+  const uint8_t* find_fits();
   void write_nodes(float* out, bool is_same);
   void write_running(float* out);
   void write_look_ahead(float* out);
@@ -85,9 +95,8 @@ class Observer {
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
-  size_t rows_written_ = 0;             // where it goes to the same place every time
-  std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
-
+  size_t rows_written_ = 0;    // where it goes to the same place every time
+  std::vector<uint8_t> fits_;  // scratch
   std::vector<std::byte> job_records_;
   RowRecords records_;  // in them
   struct Busy {

@@ -1,7 +1,7 @@
 // Plain runs: whole GPUs that every job may use, jobs that run to their end at the same speed, and
 // nothing kept about them, so that a job has three rows in the log at most. What happens at every
-// event is done here without asking what else a run may have, where agents' steps can be compiled in
-// one piece with it; the effects are those of the functions of the same names in simulation.cpp.
+// event is done here without asking what else a run may have, where agents' steps can be compiled
+// in one piece with it; the effects are those of the functions of the same names in simulation.cpp.
 #pragma once
 
 #include <algorithm>
@@ -58,8 +58,8 @@ inline void Simulation::enter_plain_instant(double time) {
   ++log_.decisions;
 }
 
-// The job's allocation is the `count` shares. Where it is goes with the end of a job on one node, so
-// that nothing has to be looked up then.
+// The job's allocation is the `count` shares. Where it is goes with the end of a job on one node,
+// so that nothing has to be looked up then.
 inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count) {
   --waiting_count_;
   waiting_sizes_.remove(gpus);
@@ -71,8 +71,8 @@ inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shar
   }
   ++running_;
   const bool has_note = count == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
-  const uint32_t where = static_cast<uint32_t>(shares[0].node) * kNodeFactor +
-                         static_cast<uint32_t>(shares[0].gpus);
+  const uint32_t where =
+      static_cast<uint32_t>(shares[0].node) * kNodeFactor + static_cast<uint32_t>(shares[0].gpus);
   finishes_.push({now_ + inputs_.jobs.run[job], job, has_note ? where : kSeveralNodes});
   if (reserves_) {
     const double release = now_ + estimate_[job];

@@ -8,45 +8,50 @@
 namespace berthline {
 namespace {
 
-constexpr size_t kLanes = Quotients::kLanes;
-
 #if defined(__GNUC__)
+constexpr size_t kLanes = Quotients::kLanes;
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
 using FloatLanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-// Some that lie anywhere among doubles.
+// Some that lie anywhere in memory.
 using LanesInMemory =
     double __attribute__((vector_size(kLanes * sizeof(double)), aligned(alignof(double))));
+using UsualRow = float
+    __attribute__((vector_size(Quotients::kUsualWidth * sizeof(float)), aligned(alignof(float))));
+
+BERTHLINE_INLINE const LanesInMemory& lanes(const double* from) {
+  return *reinterpret_cast<const LanesInMemory*>(from);
+}
 #endif
 
-// Copies the columns that stay the same; a copy of known length needs no call.
-inline void copy_fixed(const double* record, size_t width, float* out) {
-  constexpr size_t kUsual = 8;
-  if (width == kUsual) {
-    std::memcpy(out, record, kUsual * sizeof(float));
-  } else {
-    std::memcpy(out, record, width * sizeof(float));
-  }
+BERTHLINE_INLINE void copy_usual(const double* from, float* to) {
+#if defined(__GNUC__)
+  *reinterpret_cast<UsualRow*>(to) = *reinterpret_cast<const UsualRow*>(from);
+#else
+  std::memcpy(to, from, Quotients::kUsualWidth * sizeof(float));
+#endif
 }
 
-// Writes the quotients of one group, whose operands are at `offset` in records.
-BERTHLINE_CLONES
-void write_group(const Quotients::Group& group, const double* step, const RowRecords& records,
-                 size_t offset, bool copies, const int32_t* ids, int count, float* out,
-                 size_t width) {
-  const double* const values = records.values;
-  const size_t stride = records.stride;
+}  // namespace
+
+template <bool kIsUsual>
+BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* step,
+                                            const TableRows& rows) {
+  const RowRecords& records = *rows.records;
+  const size_t width = kIsUsual ? kUsualWidth : rows.width;
+  const size_t fixed = RowRecords::doubles_of(kIsUsual ? kUsualWidth : records.fixed_width);
+  const double* const operands = records.values + fixed + group.first;
+  float* out = rows.out;
 #if defined(__GNUC__)
-  const auto lanes = [](const double* from) -> const LanesInMemory& {
-    return *reinterpret_cast<const LanesInMemory*>(from);
-  };
   const Lanes step_a = lanes(step), step_b = lanes(step + kLanes);
   const auto is_share = lanes(group.is_share) != 0.0;
   const Lanes limit = Lanes{} + kObservationLimit;
 #endif
-  for (int row = 0; row < count; ++row, out += width) {
-    const double* const record = values + static_cast<size_t>(ids[row]) * stride;
-    if (copies) copy_fixed(record, width, out);
-    const double* const operand = record + offset;
+  for (size_t row = 0; row < rows.count; ++row, out += width) {
+    const double* const operand = operands + static_cast<size_t>(rows.ids[row]) * records.stride;
+    if constexpr (kIsUsual) {
+      copy_usual(operand - fixed, out);
+      out[rows.flag_position] = rows.flags[row];
+    }
 #if defined(__GNUC__)
     const Lanes a = step_a - lanes(operand), b = step_b - lanes(operand + kLanes);
     const Lanes value = a / (is_share ? a + b : b);
@@ -67,34 +72,45 @@ void write_group(const Quotients::Group& group, const double* step, const RowRec
   }
 }
 
-}  // namespace
+BERTHLINE_CLONES
+void Quotients::write_group(const Group& group, const double* step, const TableRows& rows) {
+  write_rows<false>(group, step, rows);
+}
+
+BERTHLINE_CLONES
+void Quotients::write_usual(const Group& group, const double* step, const TableRows& rows) {
+  write_rows<true>(group, step, rows);
+}
+
+void Quotients::write_all(const TableRows& rows) const {
+  if (rows.records->fixed_width > 0) rows.copy_fixed();
+  if (rows.flags != nullptr) rows.write_flags();
+  for (const Group& group : groups_) write_group(group, &steps_[group.first], rows);
+}
+
+void TableRows::copy_fixed() const {
+  float* to = out;
+  for (size_t row = 0; row < count; ++row, to += width) {
+    std::memcpy(to, records->of(ids[row]), records->fixed_width * sizeof(float));
+  }
+}
+
+void TableRows::write_flags() const {
+  float* to = out + flag_position;
+  for (size_t row = 0; row < count; ++row, to += width) *to = flags[row];
+}
 
 size_t Quotients::add(bool is_share, size_t position) {
   const size_t lane = count_++ % kLanes;
   if (lane == 0) {
-    groups_.emplace_back();
-    for (size_t& each : groups_.back().position) each = position;
+    Group group{{}, {}, num_operands()};
+    for (size_t& each : group.position) each = position;
+    groups_.push_back(group);
     steps_.resize(steps_.size() + 2 * kLanes, 1.0);
   }
   groups_.back().is_share[lane] = is_share ? 1.0 : 0.0;
   groups_.back().position[lane] = position;
-  return (groups_.size() - 1) * 2 * kLanes + lane;
-}
-
-void Quotients::write(const RowRecords& records, const int32_t* ids, int count, float* out,
-                      size_t width) const {
-  const bool copies = records.fixed_width > 0;
-  if (groups_.empty() && copies) {
-    for (int row = 0; row < count; ++row, out += width) {
-      copy_fixed(records.of(ids[row]), width, out);
-    }
-  }
-  const size_t begin = RowRecords::doubles_of(records.fixed_width);
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const size_t first = 2 * kLanes * g;
-    write_group(groups_[g], &steps_[first], records, begin + first, copies && g == 0, ids, count,
-                out, width);
-  }
+  return groups_.back().first + lane;
 }
 
 }  // namespace berthline

@@ -20,32 +20,63 @@ struct RowRecords {
   double* kept(int32_t id) const { return of(id) + doubles_of(fixed_width); }
 };
 
+// Rows of a table that are to be written, one after the other.
+struct TableRows {
+  const int32_t* ids;
+  size_t count;
+  float* out;
+  size_t width;
+  const RowRecords* records = nullptr;  // null = nothing is known of them
+  const uint8_t* flags = nullptr;       // a column of 0 and 1 that goes in as it is; null = none
+  size_t flag_position = 0;
+
+  // Write the columns that stay the same, and the flags.
+  void copy_fixed() const;
+  void write_flags() const;
+};
+
 // An operand is what the step gives less what the row's record has. So one subtraction makes
 //   an age: now, less the time of submission;
 //   a number that all rows share: less 0;
 //   a word that was kept: -0.0, less the word's negative, which is the word itself in every bit.
 class Quotients {
  public:
+  static constexpr size_t kLanes = 4;
+  // The usual table has so many columns, a flag among them, and few quotients: each of its rows is
+  // written at once.
+  static constexpr size_t kUsualWidth = 8;
+
   bool empty() const { return groups_.empty(); }
   // How many numbers a row's record has for them, and the step.
   size_t num_operands() const { return steps_.size(); }
   // Adds a column; returns the number of its operand a. That of b is kLanes higher.
   size_t add(bool is_share, size_t position);
   double& step(size_t operand) { return steps_[operand]; }
-  // Writes these columns, and those that stay the same, for each of `count` rows.
-  void write(const RowRecords& records, const int32_t* ids, int count, float* out,
-             size_t width) const;
+  // Writes these columns, and with them those that stay the same, and the flags.
+  void write(const TableRows& rows) const {
+    const bool is_usual = rows.records->fixed_width == kUsualWidth && rows.flags != nullptr;
+    if (is_usual && groups_.size() == 1) {
+      write_usual(groups_[0], steps_.data(), rows);
+    } else {
+      write_all(rows);
+    }
+  }
 
-  static constexpr size_t kLanes = 4;
-  // As many as are worked out at once.
+ private:
+  // As many columns as are worked out at once.
   struct Group {
     double is_share[kLanes];  // 1 = a / (a + b), 0 = a / b
     size_t position[kLanes];
+    size_t first;  // operand: the a's of all lanes, then the b's
   };
+  template <bool kIsUsual>
+  static void write_rows(const Group& group, const double* step, const TableRows& rows);
+  static void write_group(const Group& group, const double* step, const TableRows& rows);
+  static void write_usual(const Group& group, const double* step, const TableRows& rows);
+  void write_all(const TableRows& rows) const;
 
- private:
   std::vector<Group> groups_;
-  std::vector<double> steps_;  // of each group: a's, then b's
+  std::vector<double> steps_;  // what the step gives for each operand
   size_t count_ = 0;
 };
 

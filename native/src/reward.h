@@ -92,11 +92,11 @@ class Rewards : public WordSource {
   double total_ = 0;
   double startable_work_ = 0;
   std::vector<double> sums_;  // of each term, where there are several
-  size_t read_ = 0;          // rows of the log
-  bool has_[4] = {};         // terms of an occasion
-  bool reads_log_ = false;   // a term follows from what jobs do
-  bool is_count_ = false;    // there is one term, by count, integrated over time
-  bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
+  size_t read_ = 0;           // rows of the log
+  bool has_[4] = {};          // terms of an occasion
+  bool reads_log_ = false;    // a term follows from what jobs do
+  bool is_count_ = false;     // there is one term, by count, integrated over time
+  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
   WordSet words_;

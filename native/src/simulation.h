@@ -49,6 +49,7 @@ class Simulation : public LineSource {
   double now() const { return now_; }
   double free_gpus() const { return static_cast<double>(nodes_.free_milli()) / 1000; }
   double horizon() const { return inputs_.horizon; }
+  int32_t next_job() const { return arrived_; }  // to be submitted, if there is one
   // Tells the memory what the next event will touch: first the run itself, then, when that has
   // come, what it points to.
   void prefetch() const;
@@ -324,8 +325,8 @@ class Simulation : public LineSource {
   bool is_plain_ = false;         // see plain.h
   bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
-  bool track_ = false;           // see below
-  bool lists_arrivals_ = true;   // arrivals_ is kept
+  bool track_ = false;          // see below
+  bool lists_arrivals_ = true;  // arrivals_ is kept
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
   bool use_heap_ = false;
@@ -337,7 +338,7 @@ class Simulation : public LineSource {
   const double* estimate_ = nullptr;
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   Heap finishes_;
-  SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
+  SortedList sorted_;              // in plain runs, GPUs are noted with the jobs
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
   std::vector<Share> placed_;
   Log log_;
