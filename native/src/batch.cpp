@@ -213,7 +213,7 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   has_changed |= !ended_.empty();
   if (has_changed) count_lacking();
   // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
-  constexpr size_t kWaits = 2;
+  constexpr size_t kWaits = 5;
   const bool lacks_many = num_lacking_ >= std::max<size_t>(num_envs() / kWaits, 1);
   return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
 }

@@ -32,8 +32,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
     step; its last observation is in `infos["final_obs"]` and what became of it in
-    `infos["final_info"]`. With `"next_step"` the step after the last begins the next episode, and
-    its action is ignored.
+    `infos["final_info"]`, whose scores are 0 for the others. With `"next_step"` the step after the
+    last begins the next episode, and its action is ignored.
 
     Args:
         num_envs: how many.
