@@ -1,12 +1,13 @@
 #include "bindings_arrays.h"
 
 #include <cstring>
+#include <stdexcept>
 
 namespace berthline {
 namespace {
 
 // What NumPy promises of its arrays in memory, as far as it is used here, and of the table of its
-// functions. Its headers say the same, but then NumPy would be needed to build the core.
+// functions (docs/decisions/0013-numpy-without-its-headers.md).
 struct NumpyArray {
   PyObject head;
   char* data;
@@ -18,7 +19,8 @@ struct NumpyArray {
   int flags;
 };
 constexpr int kContiguous = 1;
-constexpr size_t kArrayType = 2, kNewFromDtype = 94;
+constexpr size_t kVersion = 0, kArrayType = 2, kNewFromDtype = 94;
+constexpr unsigned kVersion2 = 0x02000000;  // of all NumPy 2.x
 
 struct Numpy {
   using NewFromDtype = PyObject* (*)(PyTypeObject*, PyObject*, int, const intptr_t*,
@@ -43,6 +45,9 @@ struct Numpy {
         nb::module_::import_("numpy._core._multiarray_umath").attr("_ARRAY_API");
     void** table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
     if (table == nullptr) throw nb::python_error();
+    if (reinterpret_cast<unsigned (*)()>(table[kVersion])() != kVersion2) {
+      throw std::runtime_error("NumPy's arrays are not laid out as in NumPy 2");
+    }
     type = static_cast<PyTypeObject*>(table[kArrayType]);
     make = reinterpret_cast<NewFromDtype>(table[kNewFromDtype]);
     int64 = nb::module_::import_("numpy").attr("dtype")("int64").release().ptr();
@@ -70,8 +75,12 @@ RowCopies::RowCopies(nb::dict tables) : tables_(tables) {
     if (array == nullptr || array->num_dimensions < 1) throw std::invalid_argument("not a table");
     const auto rows = static_cast<size_t>(array->shape[0]);
     if (sources_.empty()) num_rows_ = rows;
-    Source source{nb::borrow(name), nb::borrow(array->dtype), array->data, array->strides[0],
-                  nb::cast<size_t>(table.attr("itemsize"))};
+    Source source{nb::borrow(name),
+                  nb::borrow(array->dtype),
+                  array->data,
+                  array->strides[0],
+                  nb::cast<size_t>(table.attr("itemsize")),
+                  {}};
     bool is_whole = true;
     for (int i = array->num_dimensions; --i > 0;) {
       is_whole &= array->shape[i] < 2 || array->strides[i] == static_cast<intptr_t>(source.bytes);
