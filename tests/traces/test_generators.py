@@ -233,7 +233,8 @@ def test_episode_0_is_the_generated_workload(name):
 @pytest.mark.parametrize("name", GENERATORS)
 def test_an_episode_depends_on_its_number_alone(name, monkeypatch):
     many = episodes(name, cluster=CLUSTER, count=20, jobs=30, seed=6)
-    monkeypatch.setattr(episodes_module, "_BLOCK", 100)  # drawn three at a time
+    monkeypatch.setattr(episodes_module, "_BLOCK", 100)  # drawn three at a time,
+    monkeypatch.setattr(episodes_module, "_FEW_BLOCKS", 1)  # even these few
     some = episodes(name, cluster=CLUSTER, count=5, jobs=30, seed=6, first=11)
     for key, table in some.columns.items():
         np.testing.assert_array_equal(table, many.columns[key][11:16])

@@ -20,6 +20,7 @@ COUNT = Dial(name="count", default=1, meaning="how many episodes", lowest=1, hig
 FIRST = Dial(name="first", default=0, meaning="number of the first episode", highest=2**62)
 
 _BLOCK = 1 << 14  # jobs; small tables stay in the cache, and memory for them is reused at once
+_FEW_BLOCKS = 3  # up to so many, to put them together takes longer than that saves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -143,6 +144,8 @@ class EpisodeMaker:
     ) -> dict[str, npt.NDArray[Any]]:
         """Draw a few episodes at a time, which makes no difference to them."""
         step = max(1, _BLOCK // self.jobs)
+        if len(numbers) <= _FEW_BLOCKS * step:
+            step = len(numbers)
         draws: Draws | None = None
         tables: dict[str, npt.NDArray[Any]] = {}
         for begin in range(0, len(numbers), step):
