@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "clones.h"
 #include "cut.h"
 
 namespace berthline {
@@ -15,7 +16,8 @@ struct Argument {
 };
 
 template <typename Function>
-void binary(Function function, const Argument& a, const Argument& b, int count, double* out) {
+BERTHLINE_INLINE void binary(Function function, const Argument& a, const Argument& b, int count,
+                             double* out) {
   if (a.column == nullptr) {
     for (int i = 0; i < count; ++i) out[i] = function(a.scalar, b.column[i]);
   } else if (b.column == nullptr) {
@@ -23,6 +25,19 @@ void binary(Function function, const Argument& a, const Argument& b, int count, 
   } else {
     for (int i = 0; i < count; ++i) out[i] = function(a.column[i], b.column[i]);
   }
+}
+
+BERTHLINE_CLONES
+void write_column(const double* values, size_t count, float* out, size_t width) {
+  size_t i = 0;
+#if defined(__GNUC__)
+  for (; i + kLanes <= count; i += kLanes) {
+    FloatLanes several;
+    cut(lanes(values + i), several);
+    for (size_t lane = 0; lane < kLanes; ++lane, out += width) *out = several[lane];
+  }
+#endif
+  for (; i < count; ++i, out += width) *out = cut(values[i]);
 }
 
 }  // namespace
@@ -120,7 +135,7 @@ bool ColumnProgram::is_operand(int32_t value) const {
 void ColumnProgram::add_quotient(const Step& step, size_t position) {
   const size_t a = quotients_.add(step.is_share, position);
   set_operand(step.argument[0], a);
-  set_operand(step.argument[1], a + Quotients::kLanes);
+  set_operand(step.argument[1], a + kLanes);
 }
 
 // Sees to it that an operand of a quotient becomes a value.
@@ -223,8 +238,7 @@ void ColumnProgram::run_columns(const TableRows& rows) {
   for (const Output& output : outputs_) {
     float* to = rows.out + output.position;
     if (is_column(output.value)) {
-      const double* from = column(output.value);
-      for (size_t i = 0; i < count; ++i) to[i * width] = cut(from[i]);
+      write_column(column(output.value), count, to, width);
     } else {
       const float same = cut(number_[output.value]);
       for (size_t i = 0; i < count; ++i) to[i * width] = same;
@@ -234,6 +248,7 @@ void ColumnProgram::run_columns(const TableRows& rows) {
 
 // The operations that columns are mostly made of without copying numbers into columns first; the
 // rest as formulas do it, and all with the same bits.
+BERTHLINE_CLONES
 void ColumnProgram::compute(const Step& step, int count) {
   const auto argument = [&](int i) {
     const int32_t from = step.argument[i];

@@ -93,7 +93,8 @@ void Observer::make_programs(const ObservationRules& rules) {
       made.can_start = c;
       continue;
     }
-    (is_fixed_for_jobs(rules.jobs[c]) ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
+    const bool is_fixed = is_fixed_for_jobs(rules.jobs[c], sim_.dynamic_);
+    (is_fixed ? made.fixed_jobs : made.jobs).add(rules.jobs[c], c);
   }
   made.is_by_free = std::all_of(rules.nodes.begin(), rules.nodes.end(),
                                 [this](const Formula& formula) { return is_by_free(formula); });
@@ -106,7 +107,10 @@ void Observer::make_programs(const ObservationRules& rules) {
       break;
     }
   }
-  for (size_t c = 0; c < running_width_; ++c) made.running.add(rules.running[c], c);
+  for (size_t c = 0; c < running_width_; ++c) {
+    const bool is_fixed = is_fixed_for_jobs(rules.running[c], true);
+    (is_fixed ? made.fixed_running : made.running).add(rules.running[c], c);
+  }
   for (size_t c = 0; c < global_width_; ++c) made.globals.add(rules.globals[c], c);
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
   made.ids.resize(num_nodes);
@@ -153,7 +157,8 @@ bool Observer::is_by_free(const Formula& formula) const {
   return others.none();
 }
 
-bool Observer::is_fixed_for_jobs(const Formula& formula) const {
+// Whether its value for a job stays the same during an episode.
+bool Observer::is_fixed_for_jobs(const Formula& formula, bool may_run) const {
   if (formula.changes() != Changes::kNever) return false;
   // Predictions are made when a job is submitted.
   if (formula.uses(Word::kPredicted)) return false;
@@ -161,8 +166,8 @@ bool Observer::is_fixed_for_jobs(const Formula& formula) const {
                                  formula.uses(Word::kRemaining))) {
     return false;
   }
-  return !sim_.dynamic_ || std::none_of(std::begin(kChangedByRunning), std::end(kChangedByRunning),
-                                        [&](Word word) { return formula.uses(word); });
+  return !may_run || std::none_of(std::begin(kChangedByRunning), std::end(kChangedByRunning),
+                                  [&](Word word) { return formula.uses(word); });
 }
 
 // Those of the commonest words that stay the same while a job waits.
@@ -189,15 +194,23 @@ void Observer::begin() {
     programs_->ids.resize(count);
     std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
   }
-  records_.fixed_width = programs_->fixed_jobs.empty() ? 0 : job_width_;
-  records_.stride = RowRecords::doubles_of(records_.fixed_width) + programs_->jobs.num_kept();
-  job_records_.resize(count * records_.stride * sizeof(double));
-  records_.values = reinterpret_cast<double*>(job_records_.data());
   const int32_t* const ids = programs_->ids.data();
-  programs_->jobs.keep_words(sim_, ids, static_cast<int>(count), records_);
-  if (programs_->fixed_jobs.empty()) return;
-  programs_->fixed_jobs.run(
-      sim_, {ids, count, reinterpret_cast<float*>(job_records_.data()), 2 * records_.stride});
+  begin_records(sim_, ids, count, job_width_, programs_->fixed_jobs, programs_->jobs,
+                waiting_records_);
+  begin_records(sim_, ids, count, running_width_, programs_->fixed_running, programs_->running,
+                running_records_);
+}
+
+void Observer::begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
+                             ColumnProgram& fixed, ColumnProgram& others, JobRecords& records) {
+  RowRecords& rows = records.rows;
+  rows.fixed_width = fixed.empty() ? 0 : width;
+  rows.stride = RowRecords::doubles_of(rows.fixed_width) + others.num_kept();
+  records.memory.resize(count * rows.stride * sizeof(double));
+  rows.values = reinterpret_cast<double*>(records.memory.data());
+  others.keep_words(sim, ids, static_cast<int>(count), rows);
+  auto* const columns = reinterpret_cast<float*>(records.memory.data());
+  if (!fixed.empty()) fixed.run(sim, {ids, count, columns, 2 * rows.stride});
 }
 
 void Observer::write(float* out, bool is_same) {
@@ -222,7 +235,7 @@ void Observer::write_jobs(float* out, bool is_same) {
   ObservationPrograms& programs = *programs_;
   const ShortList<int32_t>& jobs = agent_.rows();
   const size_t count = jobs.size(), width = job_width_;
-  TableRows rows{jobs.data(), count, out, width, &records_};
+  TableRows rows{jobs.data(), count, out, width, &waiting_records_.rows};
   if (programs.can_start) {
     rows.flags = agent_.fits().size() == count ? agent_.fits().data() : find_fits();
     rows.flag_position = *programs.can_start;
@@ -268,7 +281,8 @@ void Observer::write_nodes(float* out, bool is_same) {
 void Observer::write_running(float* out) {
   const std::vector<int32_t>& rows = agent_.running();
   const size_t used = rows.size() * running_width_;
-  programs_->running.run(sim_, {rows.data(), rows.size(), out, running_width_});
+  programs_->running.run(sim_,
+                         {rows.data(), rows.size(), out, running_width_, &running_records_.rows});
   const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
   std::memset(out + used, 0, (all - used) * sizeof(float));
 }

@@ -39,7 +39,8 @@ struct ObservationPrograms {
   // What may change at any step, and what stays the same during an episode.
   ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
-  ColumnProgram running{ColumnProgram::Rows::kJobs}, globals{ColumnProgram::Rows::kJobs};
+  ColumnProgram running{ColumnProgram::Rows::kJobs}, fixed_running{ColumnProgram::Rows::kJobs};
+  ColumnProgram globals{ColumnProgram::Rows::kJobs};
   std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
   std::optional<size_t>
       can_start;                 // the column of jobs that is this word alone, where masks know it
@@ -68,7 +69,7 @@ class Observer {
     }
   }
   // Where it keeps what it knows of jobs.
-  const void* records() const { return job_records_.data(); }
+  const void* records() const { return waiting_records_.memory.data(); }
   // Works out what stays the same during an episode.
   void begin();
   // `is_same` says that `out` still holds what was last written to it in this way.
@@ -81,7 +82,7 @@ class Observer {
   void write_nodes(float* out, bool is_same);
   void write_running(float* out);
   void write_look_ahead(float* out);
-  bool is_fixed_for_jobs(const Formula& formula) const;
+  bool is_fixed_for_jobs(const Formula& formula, bool may_run) const;
   WordSet fixed_words() const;
   static bool is_fixed_for_nodes(const Formula& formula);
   bool is_by_free(const Formula& formula) const;
@@ -97,8 +98,14 @@ class Observer {
   size_t size_ = 0;
   size_t rows_written_ = 0;    // where it goes to the same place every time
   std::vector<uint8_t> fits_;  // scratch
-  std::vector<std::byte> job_records_;
-  RowRecords records_;  // in them
+  // Of each job, as one that waits and as one that runs.
+  struct JobRecords {
+    std::vector<std::byte> memory;
+    RowRecords rows;  // in it
+  };
+  static void begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
+                            ColumnProgram& fixed, ColumnProgram& others, JobRecords& records);
+  JobRecords waiting_records_, running_records_;
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -1,6 +1,7 @@
 #include "quotients.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "clones.h"
 #include "cut.h"
@@ -9,18 +10,8 @@ namespace berthline {
 namespace {
 
 #if defined(__GNUC__)
-constexpr size_t kLanes = Quotients::kLanes;
-using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
-using FloatLanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-// Some that lie anywhere in memory.
-using LanesInMemory =
-    double __attribute__((vector_size(kLanes * sizeof(double)), aligned(alignof(double))));
 using UsualRow = float
     __attribute__((vector_size(Quotients::kUsualWidth * sizeof(float)), aligned(alignof(float))));
-
-BERTHLINE_INLINE const LanesInMemory& lanes(const double* from) {
-  return *reinterpret_cast<const LanesInMemory*>(from);
-}
 #endif
 
 BERTHLINE_INLINE void copy_usual(const double* from, float* to) {
@@ -44,7 +35,6 @@ BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* st
 #if defined(__GNUC__)
   const Lanes step_a = lanes(step), step_b = lanes(step + kLanes);
   const auto is_share = lanes(group.is_share) != 0.0;
-  const Lanes limit = Lanes{} + kObservationLimit;
 #endif
   for (size_t row = 0; row < rows.count; ++row, out += width) {
     const double* const operand = operands + static_cast<size_t>(rows.ids[row]) * records.stride;
@@ -55,10 +45,8 @@ BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* st
 #if defined(__GNUC__)
     const Lanes a = step_a - lanes(operand), b = step_b - lanes(operand + kLanes);
     const Lanes value = a / (is_share ? a + b : b);
-    Lanes within = value < limit ? value : limit;  // as `cut` does it
-    within = within > -limit ? within : -limit;
-    const FloatLanes result =
-        __builtin_convertvector(value == value ? within : Lanes{}, FloatLanes);
+    FloatLanes result;
+    cut(value, result);
 #else
     float result[kLanes];
     for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -89,9 +77,22 @@ void Quotients::write_all(const TableRows& rows) const {
 }
 
 void TableRows::copy_fixed() const {
-  float* to = out;
-  for (size_t row = 0; row < count; ++row, to += width) {
-    std::memcpy(to, records->of(ids[row]), records->fixed_width * sizeof(float));
+  const auto copy_each = [this](auto size) {
+    float* to = out;
+    for (size_t row = 0; row < count; ++row, to += width) {
+      std::memcpy(to, records->of(ids[row]), size * sizeof(float));
+    }
+  };
+  // Copies of known size need no call.
+  switch (records->fixed_width) {
+    case 1:
+      return copy_each(std::integral_constant<size_t, 1>());
+    case 4:
+      return copy_each(std::integral_constant<size_t, 4>());
+    case 8:
+      return copy_each(std::integral_constant<size_t, 8>());
+    default:
+      return copy_each(records->fixed_width);
   }
 }
 

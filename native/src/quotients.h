@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cut.h"
+
 namespace berthline {
 
 // What is known of every row, by its id: the columns that stay the same, then what is kept for the
@@ -41,7 +43,6 @@ struct TableRows {
 //   a word that was kept: -0.0, less the word's negative, which is the word itself in every bit.
 class Quotients {
  public:
-  static constexpr size_t kLanes = 4;
   // The usual table has so many columns, a flag among them, and few quotients: each of its rows is
   // written at once.
   static constexpr size_t kUsualWidth = 8;
