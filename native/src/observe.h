@@ -63,9 +63,10 @@ class Observer {
   }
   // The same about the job that comes next, when the first has come.
   void prefetch_more() const {
-    const size_t first = static_cast<size_t>(sim_.next_job()) * records_.stride;
-    for (size_t i = 0; i < records_.stride; i += kCacheLine / sizeof(double)) {
-      prefetch_element(records_.values, first + i);
+    const RowRecords& records = waiting_records_.rows;
+    const size_t first = static_cast<size_t>(sim_.next_job()) * records.stride;
+    for (size_t i = 0; i < records.stride; i += kCacheLine / sizeof(double)) {
+      prefetch_element(records.values, first + i);
     }
   }
   // Where it keeps what it knows of jobs.
