@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace berthline {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Adds to a run's inputs what an agent in this seat, with these rewards, needs to be kept up.
 Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards) {
@@ -62,7 +59,7 @@ Jobs Episode::jobs() const {
   jobs.job_class = job_class.data();
   jobs.reference_speed = reference_speed.data();
   jobs.quota_set = quota_set.data();
-  jobs.random = random.empty() ? nullptr : random.data();
+  jobs.random = random.size() == 0 ? nullptr : random.data();
   return jobs;
 }
 
@@ -75,31 +72,34 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
   switch (rules_.seat) {
     case Seat::kPick:
     case Seat::kBackfill:
-      mask_.resize(rules_.window + 1);
+      own_mask_.resize(rules_.window + 1);
       no_op_ = rules_.window;
       break;
     case Seat::kPickPlace:
-      mask_.resize(rules_.window + 1 + nodes);
+      own_mask_.resize(rules_.window + 1 + nodes);
       pair_mask_.resize(rules_.window * nodes);
       no_op_ = rules_.window;
       break;
     case Seat::kPlace:
-      mask_.resize(choices > 0 ? choices : nodes);
+      own_mask_.resize(choices > 0 ? choices : nodes);
       no_op_ = -1;
       break;
     case Seat::kMeta:
-      mask_.resize(choices);
+      own_mask_.resize(choices);
       no_op_ = -1;
       break;
     case Seat::kGate:
-      mask_.resize(2);
+      own_mask_.resize(2);
       no_op_ = 0;
       break;
     case Seat::kPreempt:
-      mask_.resize(rules_.running_window + 1);
+      own_mask_.resize(rules_.running_window + 1);
       no_op_ = rules_.running_window;
       break;
   }
+  mask_ = own_mask_;
+  rows_.make_room(rules_.window);
+  found_fits_.resize(rules_.window);
 }
 
 void Agent::begin(const Episode& episode) {
@@ -139,8 +139,7 @@ void Agent::begin(const Episode& episode) {
   left_ = 0;
   decisions_left_ = 0;
   ask_again_ = 0;
-  is_plain_pick_ = rules_.seat == Seat::kPick && sim_.is_plain_ && !sim_.is_filtered() &&
-                   rules_.window_policy == Window::kHead;
+  is_plain_ = find_plain();
   go_on();
   unasked_end_ = end_;
   end_ = End::kNot;
@@ -160,6 +159,7 @@ void Agent::act(int64_t action, int64_t node) {
                  ? no_op_
                  : std::find(mask_.begin(), mask_.begin() + choices, 1) - mask_.begin();
   }
+  if (is_plain_) return act_plainly(action);
   const double startable = rewards_.asks(Word::kStartableWork) ? startable_work() : 0;
   const size_t shares = sim_.log_.shares.size();
   switch (rules_.seat) {
@@ -183,11 +183,14 @@ void Agent::act(int64_t action, int64_t node) {
   }
   rewards_.decide(action == no_op_, sim_.log_.shares.size() > shares, startable);
   go_on();
-  if (end_ == End::kNot && rules_.max_steps > 0 && steps_ >= rules_.max_steps) {
-    // What would be asked next is the last thing to be seen.
-    end_ = End::kTruncated;
-    rewards_.finish_episode(false);
-  }
+  limit_steps();
+}
+
+void Agent::limit_steps() {
+  if (end_ != End::kNot || rules_.max_steps == 0 || steps_ < rules_.max_steps) return;
+  // What would be asked next is the last thing to be seen.
+  end_ = End::kTruncated;
+  rewards_.finish_episode(false);
 }
 
 // True work of the jobs that the decision may start.
@@ -251,12 +254,6 @@ bool Agent::pass_time() {
   return true;
 }
 
-// Whether anything will happen if nothing is decided.
-bool Agent::time_can_pass() const {
-  return sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0 || sim_.away_ > 0 ||
-         sim_.next_outage_ < sim_.inputs_.outages.size();
-}
-
 // Where the log ends: an episode that is cut off, or still going on, ends now.
 double Agent::log_horizon() const {
   const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
@@ -310,7 +307,7 @@ void Agent::sort_if_needed() {
 void Agent::show(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = sim_.sorted_.size();
-  fits_.clear();
+  fits_ = {};
   if (first == kNoJob && (count <= window || rules_.window_policy == Window::kHead)) {
     rows_.resize(std::min(count, window));
     for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = sim_.sorted_[i].job();

@@ -6,9 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "episode.h"
 #include "reward.h"
+#include "short_list.h"
 #include "simulation.h"
 
 namespace berthline {
@@ -33,6 +36,7 @@ struct SeatRules {
   Seat seat = Seat::kPick;
   Window window_policy = Window::kHead;
   int32_t window = 64;
+  int64_t max_steps = 0;             // 0 = no limit
   int32_t running_window = 0;        // running jobs shown
   bool waits = false;                // pick: time runs until the chosen job starts
   bool protects_head = true;         // backfill: nobody may delay the head
@@ -42,23 +46,10 @@ struct SeatRules {
   double hold_seconds = 0;           // gate: how long a held job is not asked about again
   double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
   double horizon_factor = 0;         // 0 = no horizon
-  int64_t max_steps = 0;             // 0 = no limit
   std::vector<Formula> tops;         // of the window policy kTop
   Formula running_order;             // smallest first; empty = none are shown
   std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
   std::vector<SchedulerParts> experts;  // whom `advise` asks
-};
-
-// The columns of one episode's jobs; see Jobs for what they are.
-struct Episode {
-  std::vector<double> submit, run, estimate, priority, deadline, reference_speed, random;
-  std::vector<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
-  std::vector<int64_t> memory_mib;
-  std::vector<Outage> outages;
-  uint64_t placement_key = 0;
-  uint64_t refusal_key = 0;
-
-  Jobs jobs() const;
 };
 
 class Agent {
@@ -90,42 +81,50 @@ class Agent {
     sim_.prefetch();
     rewards_.prefetch();
   }
+  // The last of them, once the rest has come: about the job that the action is to start.
+  void prefetch_action(int64_t action) const {
+    const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
+    sim_.prefetch_start(is_row ? rows_[action] : at_hand_);
+  }
   void prefetch_more() const {
     berthline::prefetch(rows_.data());
     berthline::prefetch(mask_.data());
-    berthline::prefetch(fits_.data());
     sim_.prefetch_more();
-    rewards_.prefetch_more();
   }
 
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
   double reward() const { return rewards_.total(); }
-  const std::vector<double>& reward_terms() const { return rewards_.terms(); }
+  std::span<const double> reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
   double log_horizon() const;
 
   Simulation& simulation() { return sim_; }
   const SeatRules& rules() const { return rules_; }
-  const std::vector<int32_t>& rows() const { return rows_; }      // waiting jobs shown
+  const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
-  const std::vector<uint8_t>& mask() const { return mask_; }      // one byte for each action
+  std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
+  // Lets the mask be in the caller's memory, which is as large and zero.
+  void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
   // pickplace: for each row, then each node, whether the job may go there first.
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
   // Whether the job of each row could be placed now, where that was looked up; else empty.
-  const std::vector<uint8_t>& fits() const { return fits_; }
+  std::span<const uint8_t> fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
-  static int64_t count_actions(const Inputs& inputs, const SeatRules& rules);
   void go_on();
   bool pass_time();
-  void begin_decision();
   bool ask();
   void finish_episode(End end);
-  bool time_can_pass() const;
+  void limit_steps();
+  // Whether anything will happen if nothing is decided.
+  bool time_can_pass() const {
+    return sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0 || sim_.away_ > 0 ||
+           sim_.next_outage_ < sim_.inputs_.outages.size();
+  }
   double startable_work() const;
 
   // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
@@ -142,6 +141,14 @@ class Agent {
   void answer_preempt(int64_t action);
   void answer_gate(int64_t action);
 
+  // Pick and Place in plain runs (plain_agent.cpp).
+  bool find_plain() const;
+  void act_plainly(int64_t action);
+  void start_plainly(int64_t action);
+  bool ask_plainly();
+  bool show_startable();
+  bool show_nodes_for_head();
+
   // Experts (expert.cpp).
   Advice advise_pick(SchedulerParts& parts);
   int64_t advise_place(SchedulerParts& parts);
@@ -156,7 +163,6 @@ class Agent {
   void find_open();
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();
-  bool show_startable();
   void allow_pairs();
   bool place_and_start(int32_t job, size_t row = 0);
   void start(int32_t job, size_t row = 0);
@@ -176,16 +182,18 @@ class Agent {
   bool was_legal_ = true;
   bool is_deciding_ = false;    // a decision point is going on
   bool has_concluded_ = false;  // nothing more is to be decided at it
-  bool is_plain_pick_ = false;  // what show_startable is for
+  bool is_plain_ = false;       // see plain_agent.cpp
   int32_t at_hand_ = kNoJob;
-  std::vector<int32_t> rows_;
-  std::vector<uint8_t> mask_;
-  std::vector<uint8_t> fits_;
+  int64_t left_ = 0;  // place: what is left to place of the job at hand
+  ShortList<int32_t> rows_;
+  std::span<uint8_t> mask_;
+  std::span<const uint8_t> fits_;  // in found_fits_, or in the mask where that says the same
   std::vector<int32_t> shown_;
   SeatRules rules_;
   Simulation sim_;
   Rewards rewards_;
 
+  std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
   std::vector<int32_t> queue_;  // scratch
@@ -194,10 +202,9 @@ class Agent {
   std::vector<double> values_;  // scratch
 
   int32_t committed_ = kNoJob;  // pick, waits: the job that is to start next
-  // place: what is left to place of the job at hand, and where it has been placed.
+  // place: where the job at hand has been placed so far.
   Gang gang_{};
   bool on_spare_ = false;  // in the state that leaves the head's reservation alone
-  int64_t left_ = 0;
   int32_t nodes_left_ = 0;
   std::vector<Share> placing_;
   std::vector<int32_t> room_;    // of each node; -1 = not for this gang

@@ -26,6 +26,13 @@ T wait_for_change(const std::atomic<T>& value, T old) {
   return value.load(std::memory_order_acquire);
 }
 
+// Whether any of many bytes is set; a vector at a time.
+bool any(const uint8_t* values, size_t count) {
+  uint8_t found = 0;
+  for (size_t i = 0; i < count; ++i) found |= values[i];
+  return found != 0;
+}
+
 }  // namespace
 
 Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
@@ -46,6 +53,9 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       if (first == nullptr) first = envs_.back().get();
     }
   }
+  observation_size_ = envs_[0]->observer.size();
+  num_actions_ = static_cast<size_t>(envs_[0]->agent.num_actions());
+  num_terms_ = envs_[0]->agent.reward_terms().size();
   shares_ = std::vector<Share>(num_threads);
   for (size_t i = 0; i < num_threads; ++i) {
     shares_[i].begin = num_parts_ * i / num_threads;
@@ -72,14 +82,15 @@ void Batch::begin(size_t i) {
   env.sum = 0;
 }
 
-void Batch::write(size_t i, float* observation, uint8_t* mask, bool is_same) {
-  Env& env = *envs_[i];
-  env.observer.write(observation + i * observation_size(), is_same);
-  std::memcpy(mask + i * num_actions(), env.agent.mask().data(), num_actions());
+void Batch::set_buffers(const Buffers& buffers) {
+  buffers_ = buffers;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    envs_[i]->agent.keep_mask_in(buffers_.mask + i * num_actions_);
+  }
 }
 
 void Batch::write_question(size_t i) {
-  write(i, buffers_.observation, buffers_.mask, true);
+  envs_[i]->observer.write(buffers_.observation + i * observation_size_, true);
   const std::vector<uint8_t>& pairs = envs_[i]->agent.pair_mask();
   if (!pairs.empty())
     std::memcpy(buffers_.pair_mask + i * pairs.size(), pairs.data(), pairs.size());
@@ -101,16 +112,16 @@ void Batch::write_scores(size_t i) {
                                      static_cast<double>(scores.completed),
                                      static_cast<double>(scores.rejected),
                                      static_cast<double>(scores.unfinished)};
-  std::copy_n(values, kNumScores, buffers_.final_scores + i * kNumScores);
+  for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = values[k];
 }
 
 void Batch::reset(size_t i) {
+  num_lacking_ += has_next_[i];
   begin(i);
   write_question(i);
   buffers_.reward[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
-  count_lacking();
 }
 
 void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
@@ -126,8 +137,12 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     return;
   }
   env.agent.act(action[0], stride > 1 ? action[1] : 0);
-  const std::vector<double>& terms = env.agent.reward_terms();
-  std::copy(terms.begin(), terms.end(), buffers_.terms + i * terms.size());
+  const double* const terms = env.agent.reward_terms().data();
+  if (num_terms_ == 1) {
+    buffers_.terms[i] = terms[0];  // without a call
+  } else {
+    std::copy_n(terms, num_terms_, buffers_.terms + i * num_terms_);
+  }
   buffers_.reward[i] = env.agent.reward();
   buffers_.illegal[i] = !env.agent.was_legal();
   env.sum += env.agent.reward();
@@ -144,19 +159,23 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     write_question(i);
     return;
   }
-  write(i, buffers_.final_observation, buffers_.final_mask, false);
+  env.observer.write(buffers_.final_observation + i * observation_size_, false);
+  std::memcpy(buffers_.final_mask + i * num_actions_, env.agent.mask().data(), num_actions_);
   if (!has_next_[i]) return;
   begin(i);
   write_question(i);
 }
 
+// Many environments do not fit into a cache. So those that come last in one step come first in the
+// next, when they are still there, and while one is stepped, what the next ones need is on its way.
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
-  // Many environments do not fit into a cache: while one is stepped, what the next ones need is on
-  // its way.
-  for (size_t i = first; i < last; ++i) {
-    if (i + 2 < last) prefetch(i + 2);
-    if (i + 1 < last) prefetch_more(i + 1);
-    step_one(i, actions + i * stride, stride);
+  const size_t count = last - first;
+  const auto nth = [&](size_t k) { return is_backward_ ? last - 1 - k : first + k; };
+  for (size_t k = 0; k < count; ++k) {
+    if (k + 3 < count) prefetch(nth(k + 3));
+    if (k + 2 < count) prefetch_more(nth(k + 2));
+    if (k + 1 < count) envs_[nth(k + 1)]->agent.prefetch_action(actions[nth(k + 1) * stride]);
+    step_one(nth(k), actions + nth(k) * stride, stride);
   }
 }
 
@@ -167,16 +186,18 @@ void Batch::prefetch(size_t i) const {
 
 void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
+  envs_[i]->observer.prefetch_more();
   // Queues are mostly short.
   const float* row = buffers_.observation + i * observation_size();
   berthline::prefetch(row, row + std::min<size_t>(observation_size(), 64));
   berthline::prefetch(buffers_.mask + i * num_actions());
 }
 
-void Batch::step(const int64_t* actions, size_t stride) {
+Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   if (!has_settled_) settle();
   actions_ = actions;
   stride_ = stride;
+  is_backward_ = !is_backward_;
   if (threads_.empty()) {
     step_range(0, num_envs(), actions, stride);
   } else {
@@ -187,7 +208,14 @@ void Batch::step(const int64_t* actions, size_t stride) {
     step_parts(0);
     for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
   }
-  count_lacking();
+  bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
+  find_ended();
+  has_changed |= !ended_.empty();
+  if (has_changed) count_lacking();
+  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
+  constexpr size_t kWaits = 5;
+  const bool lacks_many = num_lacking_ >= std::max<size_t>(num_envs() / kWaits, 1);
+  return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
 }
 
 // Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
@@ -212,7 +240,7 @@ void Batch::settle() {
   std::vector<const void*> used;
   for (const std::unique_ptr<Env>& env : envs_) {
     used.insert(used.end(), {env.get(), env->current->submit.data(), env->next->submit.data(),
-                             env->agent.simulation().log().time.data(), env->observer.records()});
+                             env->agent.simulation().log().rows().data(), env->observer.records()});
   }
   use_large_pages(std::move(used));
 }
@@ -227,7 +255,8 @@ void Batch::work(size_t thread) {
 
 void Batch::begin_stuck() {
   for (size_t i = 0; i < num_envs(); ++i) {
-    if (states_[i] != State::kOver || !has_next_[i]) continue;
+    // Where the next step begins an episode, it will.
+    if (!same_step_ || states_[i] != State::kOver || !has_next_[i]) continue;
     begin(i);
     write_question(i);
   }
@@ -239,6 +268,21 @@ void Batch::count_lacking() {
   for (size_t i = 0; i < num_envs(); ++i) {
     num_lacking_ += !has_next_[i];
     num_stuck_ += !has_next_[i] && states_[i] == State::kOver;
+  }
+}
+
+// Notes whose episodes ended, and forgets those of the step before.
+void Batch::find_ended() {
+  for (const size_t i : ended_) {
+    buffers_.ended[i] = 0;
+    if (buffers_.terminated[i] || buffers_.truncated[i]) continue;  // once more
+    for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
+  }
+  ended_.clear();
+  if (!any(buffers_.terminated, num_envs()) && !any(buffers_.truncated, num_envs())) return;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    buffers_.ended[i] = buffers_.terminated[i] | buffers_.truncated[i];
+    if (buffers_.ended[i]) ended_.push_back(i);
   }
 }
 

@@ -21,10 +21,11 @@ struct Buffers {
   double* terms = nullptr;             // (num_envs, num_terms)
   uint8_t* terminated = nullptr;       // (num_envs,)
   uint8_t* truncated = nullptr;        // (num_envs,)
+  uint8_t* ended = nullptr;            // (num_envs,), terminated or truncated
   uint8_t* illegal = nullptr;          // (num_envs,)
   float* final_observation = nullptr;  // of those that ended in this step
   uint8_t* final_mask = nullptr;
-  double* final_scores = nullptr;  // (num_envs, kNumScores)
+  double* final_scores = nullptr;  // (kNumScores, num_envs), 0 of the others
 };
 
 class Batch {
@@ -51,10 +52,12 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   size_t num_envs() const { return envs_.size(); }
-  size_t observation_size() const { return envs_[0]->observer.size(); }
-  size_t num_actions() const { return static_cast<size_t>(envs_[0]->agent.num_actions()); }
-  size_t num_terms() const { return envs_[0]->agent.reward_terms().size(); }
-  Buffers& buffers() { return buffers_; }
+  size_t observation_size() const { return observation_size_; }
+  size_t num_actions() const { return num_actions_; }
+  size_t num_terms() const { return num_terms_; }
+  const Buffers& buffers() const { return buffers_; }
+  // They are zero, and stay as large and where they are. Agents keep their masks in them.
+  void set_buffers(const Buffers& buffers);
 
   // The episode that an environment is to begin next; it is exchanged for one that is over.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
@@ -63,51 +66,61 @@ class Batch {
     has_next_[env] = 1;
   }
   bool has_next(size_t env) const { return has_next_[env] != 0; }
-  // Environments without a next episode, and those of them that wait for it.
-  size_t num_lacking() const { return num_lacking_; }
+  // Environments that wait for an episode.
   size_t num_stuck() const { return num_stuck_; }
 
   // Drops what is going on and begins the next episode of an environment.
   void reset(size_t env);
+  // What became of a step, so that nobody has to look at every environment for it.
+  struct Outcome {
+    bool has_ended = false;    // an episode
+    bool has_illegal = false;  // an action
+    bool needs_episodes = false;
+  };
   // Answers every environment's question. `actions` has one or two numbers for each.
-  void step(const int64_t* actions, size_t stride);
+  Outcome step(const int64_t* actions, size_t stride);
   // Begins the episodes of those that waited for them.
   void begin_stuck();
+  // Whose episodes ended in the last step.
+  const std::vector<size_t>& ended() const { return ended_; }
   Agent& agent(size_t env) { return envs_[env]->agent; }
 
  private:
   enum class State : uint8_t { kFresh, kAsking, kOver };
-  struct Env {
+  struct alignas(64) Env {
     Env(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
         const RewardRules& rewards, const Env* like)
         : agent(inputs, seat, rewards, like != nullptr ? &like->agent : nullptr),
           observer(observation, agent, like != nullptr ? &like->observer : nullptr) {}
+    double sum = 0;  // of rewards
     Agent agent;
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();
     std::unique_ptr<Episode> next = std::make_unique<Episode>();
-    double sum = 0;  // of rewards
   };
 
   void settle();
   void prefetch(size_t i) const;
   void prefetch_more(size_t i) const;
   void begin(size_t i);
-  void write(size_t i, float* observation, uint8_t* mask, bool is_same);
   void write_question(size_t i);
   void write_scores(size_t i);
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
+  void find_ended();
   void step_parts(size_t thread);
   void work(size_t thread);
 
   std::vector<std::unique_ptr<Env>> envs_;
+  size_t observation_size_, num_actions_, num_terms_;
   Buffers buffers_;
   bool same_step_;
   bool has_settled_ = false;
+  bool is_backward_ = false;  // the last step went from the last environment to the first
   std::vector<uint8_t> has_next_;
   std::vector<State> states_;
+  std::vector<size_t> ended_;
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 

@@ -1,49 +1,25 @@
 // The Python face of the native core. Only files named bindings know Python.
 
-#include "bindings.h"
-
 #include <memory>
 
+#include "bindings_arrays.h"
 #include "simulation.h"
 
 namespace berthline {
 namespace {
 
-// Arrays over a finished run's memory; the run lives as long as any of them.
-nb::dict log_arrays(std::unique_ptr<Simulation> simulation, int64_t max_preemptions) {
-  Log& log = simulation->log();
-  nb::capsule owner(simulation.release(),
-                    [](void* run) noexcept { delete static_cast<Simulation*>(run); });
-  const auto column = [&]<typename T>(T* data, size_t count, int64_t stride) {
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner, {stride});
-  };
-  nb::dict arrays;
-  arrays["time"] = column(log.time.data(), log.count, 1);
-  arrays["kind"] = column(log.kind.data(), log.count, 1);
-  arrays["job"] = column(log.job.data(), log.count, 1);
-  arrays["detail"] = column(log.detail.data(), log.count, 1);
-  arrays["alloc_node"] = column(&log.shares.data()->node, log.shares.size(), 3);
-  arrays["alloc_gpus"] = column(&log.shares.data()->gpus, log.shares.size(), 3);
-  arrays["alloc_slot"] = column(&log.shares.data()->slot, log.shares.size(), 3);
-  arrays["decisions"] = log.decisions;
-  arrays["is_endless"] = log.preemptions > max_preemptions;
-  return arrays;
-}
-
-nb::ndarray<nb::numpy, double, nb::ndim<1>> owned_array(
-    std::unique_ptr<std::vector<double>> values) {
-  double* data = values->data();
-  const size_t count = values->size();
-  nb::capsule owner(values.release(),
-                    [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
-  return {data, {count}, owner};
+// Holds something as long as any array over its memory lives.
+template <typename T>
+nb::capsule owner_of(T held) {
+  return nb::capsule(new T(std::move(held)),
+                     [](void* memory) noexcept { delete static_cast<T*>(memory); });
 }
 
 nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
   Inputs read = read_inputs(inputs);
   const int64_t max_preemptions = read.max_preemptions;
   std::unique_ptr<Simulation> simulation;
-  auto decision_seconds = std::make_unique<std::vector<double>>();
+  std::vector<double> decision_seconds;
   {
     nb::gil_scoped_release unlocked;
     simulation = std::make_unique<Simulation>(std::move(read));
@@ -52,15 +28,54 @@ nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();  // Ctrl-C
       if (!progress.is_none()) progress(arrived);
     };
-    simulation->run(pause, time_decisions ? decision_seconds.get() : nullptr);
+    simulation->run(pause, time_decisions ? &decision_seconds : nullptr);
   }
-  simulation->drop_scratch();  // with the lock: a plan belongs to Python
-  nb::dict arrays = log_arrays(std::move(simulation), max_preemptions);
-  if (time_decisions) arrays["decision_seconds"] = owned_array(std::move(decision_seconds));
+  Log log = std::move(simulation->log());
+  simulation.reset();  // with the lock: a plan belongs to Python
+  nb::dict arrays = log_columns(log, std::move(log.shares));
+  arrays["is_endless"] = log.preemptions > max_preemptions;
+  if (time_decisions) arrays["decision_seconds"] = nb::cast(decision_seconds);
   return arrays;
 }
 
 }  // namespace
+
+nb::dict log_columns(const Log& log, std::vector<Share> shares) {
+  const size_t count = log.size();
+  LargeArray<double> time(count);
+  LargeArray<uint8_t> kind(count);
+  LargeArray<int32_t> job(count), detail(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Log::Row& row = log[i];
+    time[i] = row.time;
+    kind[i] = row.kind;
+    job[i] = row.job;
+    detail[i] = row.detail;
+  }
+  const auto column = [&]<typename T>(LargeArray<T> values) {
+    T* data = values.data();
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner_of(std::move(values)));
+  };
+  nb::dict arrays;
+  arrays["time"] = column(std::move(time));
+  arrays["kind"] = column(std::move(kind));
+  arrays["job"] = column(std::move(job));
+  arrays["detail"] = column(std::move(detail));
+  const size_t num_shares = shares.size();
+  shares.reserve(1);  // with none, they would have no address
+  Share* first = shares.data();
+  const nb::capsule owner = owner_of(std::move(shares));
+  const auto part = [&](int32_t* values) {
+    constexpr int64_t kStride = sizeof(Share) / sizeof(int32_t);
+    return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(values, {num_shares}, owner, {kStride});
+  };
+  arrays["alloc_node"] = part(&first->node);
+  arrays["alloc_gpus"] = part(&first->gpus);
+  arrays["alloc_slot"] = part(&first->slot);
+  arrays["decisions"] = log.decisions;
+  return arrays;
+}
+
 }  // namespace berthline
 
 NB_MODULE(_native, m) {
@@ -81,6 +96,7 @@ NB_MODULE(_native, m) {
   m.def(
       "run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
       "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
+  bind_arrays(m);
   bind_batch(m);
   bind_draws(m);
   bind_network(m);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "inputs.h"
+#include "log.h"
 
 namespace berthline {
 
@@ -79,6 +80,9 @@ Formula read_formula(const Entries& entries, const std::string& name);
 Formula read_formula(nb::handle pair);
 // Everything a run is given, as `run_arguments` of sim/native.py makes it. Columns stay Python's.
 Inputs read_inputs(const nb::dict& run);
+// A log as columns, which Schedule of model/schedule.py takes. Its shares are handed over as they
+// are.
+nb::dict log_columns(const Log& log, std::vector<Share> shares);
 // Add to the module what the files of these names are about.
 void bind_batch(nb::module_& m);
 void bind_draws(nb::module_& m);

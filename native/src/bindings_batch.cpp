@@ -1,13 +1,15 @@
 // The Python face of a batch of environments; env/native.py is its only user.
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "batch.h"
-#include "bindings.h"
+#include "bindings_arrays.h"
 #include "cut.h"
 
 namespace berthline {
@@ -92,15 +94,19 @@ RewardRules read_rewards(const Entries& entries) {
   return rules;
 }
 
-// Copies the rows of a table into a column of episodes; a single row is the same for all of them.
+// Copies the rows of a table into a column of episodes. A single row for several of them is the
+// same for all, and mostly the one of earlier episodes, which they share then.
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
-               std::vector<T> Episode::* column) {
+               EpisodeColumn<T> Episode::* column, Episode& shared) {
   const auto table = nb::cast<Table<T>>(columns[name], false);
   const T* row = table.data();
+  const size_t size = table.shape(1);
+  const bool is_same = table.shape(0) == 1 && episodes.size() > 1;
+  if (is_same && !(shared.*column).equals(row, size)) (shared.*column).copy_to_share(row, size);
   for (Episode* episode : episodes) {
-    (episode->*column).assign(row, row + table.shape(1));
-    if (table.shape(0) > 1) row += table.shape(1);
+    is_same ? (episode->*column).share(shared.*column) : (episode->*column).copy(row, size);
+    row += size;
   }
 }
 
@@ -127,14 +133,15 @@ class PyBatch {
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
                    Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
-                   Buffer<uint8_t, 1> illegal, Buffer<float, 2> final_observation,
-                   Buffer<uint8_t, 2> final_mask, Buffer<double, 2> final_scores) {
+                   Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
+                   Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
+                   Buffer<double, 2> final_scores) {
     buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
-                              illegal, final_observation, final_mask, final_scores);
-    batch_->buffers() = {observation.data(), mask.data(),        pair_mask.data(),
-                         reward.data(),      terms.data(),       terminated.data(),
-                         truncated.data(),   illegal.data(),     final_observation.data(),
-                         final_mask.data(),  final_scores.data()};
+                              ended, illegal, final_observation, final_mask, final_scores);
+    batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
+                         terms.data(), terminated.data(), truncated.data(), ended.data(),
+                         illegal.data(), final_observation.data(), final_mask.data(),
+                         final_scores.data()});
   }
 
   void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
@@ -145,20 +152,20 @@ class PyBatch {
       episodes.push_back(&batch_->next_episode(env));
     }
     // Column by column: to look a table up takes as long as to copy a row of it.
-    copy_rows(columns, "submit", episodes, &Episode::submit);
-    copy_rows(columns, "run", episodes, &Episode::run);
-    copy_rows(columns, "estimate", episodes, &Episode::estimate);
-    copy_rows(columns, "priority", episodes, &Episode::priority);
-    copy_rows(columns, "deadline", episodes, &Episode::deadline);
-    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed);
-    copy_rows(columns, "random", episodes, &Episode::random);
-    copy_rows(columns, "gpus", episodes, &Episode::gpus);
-    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli);
-    copy_rows(columns, "cpus", episodes, &Episode::cpus);
-    copy_rows(columns, "user", episodes, &Episode::user);
-    copy_rows(columns, "job_class", episodes, &Episode::job_class);
-    copy_rows(columns, "quota_set", episodes, &Episode::quota_set);
-    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib);
+    copy_rows(columns, "submit", episodes, &Episode::submit, shared_);
+    copy_rows(columns, "run", episodes, &Episode::run, shared_);
+    copy_rows(columns, "estimate", episodes, &Episode::estimate, shared_);
+    copy_rows(columns, "priority", episodes, &Episode::priority, shared_);
+    copy_rows(columns, "deadline", episodes, &Episode::deadline, shared_);
+    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed, shared_);
+    copy_rows(columns, "random", episodes, &Episode::random, shared_);
+    copy_rows(columns, "gpus", episodes, &Episode::gpus, shared_);
+    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli, shared_);
+    copy_rows(columns, "cpus", episodes, &Episode::cpus, shared_);
+    copy_rows(columns, "user", episodes, &Episode::user, shared_);
+    copy_rows(columns, "job_class", episodes, &Episode::job_class, shared_);
+    copy_rows(columns, "quota_set", episodes, &Episode::quota_set, shared_);
+    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib, shared_);
     for (size_t row = 0; row < episodes.size(); ++row) {
       Episode& episode = *episodes[row];
       episode.placement_key = keys.data()[2 * row];
@@ -176,13 +183,20 @@ class PyBatch {
 
   void reset(size_t env) { batch_->reset(env); }
 
-  void step(nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> actions) {
-    const size_t stride = actions.ndim() > 1 ? actions.shape(1) : 1;
-    if (actions.size() != batch_->num_envs() * stride) {
-      throw std::invalid_argument("there must be one action for each environment");
+  // Returns whether an episode ended, an action was illegal, and new episodes are needed.
+  std::tuple<bool, bool, bool> step(nb::handle given) {
+    Int64Array actions = int64_array(given);
+    nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu> converted;
+    if (actions.data == nullptr && nb::try_cast(given, converted)) {
+      const size_t width = converted.ndim() > 1 ? converted.shape(1) : 1;
+      actions = {converted.data(), converted.size(), width};
+    }
+    if (actions.data == nullptr || actions.size != batch_->num_envs() * actions.width) {
+      throw std::invalid_argument("there must be one action, of int64, for each environment");
     }
     nb::gil_scoped_release unlocked;
-    batch_->step(actions.data(), stride);
+    const Batch::Outcome outcome = batch_->step(actions.data, actions.width);
+    return {outcome.has_ended, outcome.has_illegal, outcome.needs_episodes};
   }
 
   // One environment: no array of actions, and nothing is worth releasing the lock for. Returns the
@@ -197,6 +211,8 @@ class PyBatch {
 
   void begin_stuck() { batch_->begin_stuck(); }
 
+  const std::vector<size_t>& ended() const { return batch_->ended(); }
+
   std::vector<int64_t> lacking() const {
     std::vector<int64_t> envs;
     for (size_t i = 0; i < batch_->num_envs(); ++i) {
@@ -208,24 +224,7 @@ class PyBatch {
   // A copy of the log of an environment's episode.
   nb::dict log(size_t env) {
     const Log& log = batch_->agent(env).simulation().log();
-    const auto column = [](size_t count, auto value) {
-      using T = decltype(value(size_t{0}));
-      T* data = new T[count + 1];
-      for (size_t i = 0; i < count; ++i) data[i] = value(i);
-      nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
-      return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner);
-    };
-    nb::dict arrays;
-    arrays["time"] = column(log.count, [&](size_t i) { return log.time[i]; });
-    arrays["kind"] = column(log.count, [&](size_t i) { return log.kind[i]; });
-    arrays["job"] = column(log.count, [&](size_t i) { return log.job[i]; });
-    arrays["detail"] = column(log.count, [&](size_t i) { return log.detail[i]; });
-    const size_t shares = log.shares.size();
-    arrays["alloc_node"] = column(shares, [&](size_t i) { return log.shares[i].node; });
-    arrays["alloc_gpus"] = column(shares, [&](size_t i) { return log.shares[i].gpus; });
-    arrays["alloc_slot"] = column(shares, [&](size_t i) { return log.shares[i].slot; });
-    arrays["decisions"] = log.decisions;
-    return arrays;
+    return log_columns(log, log.shares);
   }
 
   // Who is asked about: the clock, the jobs of the rows, the running jobs, the job at hand.
@@ -233,7 +232,7 @@ class PyBatch {
     Agent& agent = batch_->agent(env);
     nb::dict question;
     question["now"] = agent.simulation().now();
-    question["jobs"] = agent.rows();
+    question["jobs"] = std::vector<int32_t>(agent.rows().begin(), agent.rows().end());
     question["running"] = agent.running();
     question["job_at_hand"] = agent.job_at_hand();
     question["horizon"] = agent.log_horizon();
@@ -250,6 +249,7 @@ class PyBatch {
 
  private:
   nb::tuple kept_;  // the columns that inputs point to
+  Episode shared_;  // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
@@ -270,18 +270,18 @@ void bind_batch(nb::module_& m) {
       .def("set_buffers", &PyBatch::set_buffers, nb::kw_only(), "observation"_a.noconvert(),
            "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
            "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
-           "illegal"_a.noconvert(), "final_observation"_a.noconvert(), "final_mask"_a.noconvert(),
-           "final_scores"_a.noconvert())
+           "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
+           "final_mask"_a.noconvert(), "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "keys"_a, "outages"_a.none())
       .def("reset", &PyBatch::reset, "env"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
       .def("begin_stuck", &PyBatch::begin_stuck)
+      .def("ended", &PyBatch::ended)
       .def("lacking", &PyBatch::lacking)
       .def("log", &PyBatch::log, "env"_a)
       .def("advise", &PyBatch::advise, "env"_a, "expert"_a)
       .def("question", &PyBatch::question, "env"_a)
-      .def_prop_ro("num_lacking", [](const PyBatch& b) { return b.batch().num_lacking(); })
       .def_prop_ro("num_stuck", [](const PyBatch& b) { return b.batch().num_stuck(); })
       .def_prop_ro("observation_size",
                    [](const PyBatch& b) { return b.batch().observation_size(); })

@@ -124,7 +124,8 @@ void fill_uniform(uint64_t key, const int64_t* episodes, size_t rows, size_t col
   for (size_t row = 0; row < rows; ++row) {
     const uint64_t start = mix(key + kStep * (static_cast<uint64_t>(episodes[row]) + 1));
     double* line = out + row * columns;
-    for (size_t i = 0; i < columns; ++i) line[i] = unit(mix(start + kStep * (i + 1)));
+    uint64_t counter = start;
+    for (size_t i = 0; i < columns; ++i) line[i] = unit(mix(counter += kStep));
   }
 }
 

@@ -26,7 +26,8 @@ enum class Placement {
 };
 enum class PreemptionKind { kNone, kIndex, kDefrag };
 
-inline constexpr int32_t kWholeGpu = 1000;  // thousandths
+inline constexpr int32_t kWholeGpu = 1000;                                 // thousandths
+inline constexpr double kNever = std::numeric_limits<double>::infinity();  // a time
 
 // A part of an allocation: GPUs on one node, or a part of its shared GPU `slot`.
 struct Share {
@@ -128,6 +129,7 @@ using Plan = std::function<int32_t(const std::vector<int32_t>& jobs, const Nodes
 
 struct Inputs {
   Jobs jobs;
+  double horizon = kNever;
   Cluster cluster;
   Conditions conditions;
   Formula order;
@@ -147,7 +149,6 @@ struct Inputs {
   int64_t max_preemptions = 0;  // with more, the run goes round in circles and is given up
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;
-  double horizon = std::numeric_limits<double>::infinity();
 
   // What an agent in a seat needs beyond that (agent.h); a run that decides for itself has none.
   bool has_agent = false;

@@ -5,13 +5,15 @@
 #include <map>
 #include <tuple>
 
+#include "any_value.h"
+
 namespace berthline {
 namespace {
 
-// Below this a scan of all nodes is faster than keeping bitmaps; above 64 GPUs a node, updating
-// one bitmap per GPU is slower than scanning.
+// Below this a scan of all nodes is faster than keeping bitmaps; with more GPUs a node than
+// a word has bits, updating one bitmap per GPU is slower than scanning.
 constexpr int32_t kMinIndexedNodes = 4;
-constexpr int32_t kMaxIndexedGpus = 64;
+constexpr int32_t kMaxIndexedGpus = 63;
 
 struct Demands {
   explicit Demands(const Inputs& inputs) {
@@ -19,12 +21,11 @@ struct Demands {
     const Cluster& cluster = inputs.cluster;
     const auto positive = [](auto value) { return value > 0; };
     limits = (std::any_of(cluster.cpus.begin(), cluster.cpus.end(), positive) &&
-              std::any_of(jobs.cpus, jobs.cpus + jobs.count, positive)) ||
+              any_value(jobs.cpus, jobs.count, positive)) ||
              (std::any_of(cluster.memory_mib.begin(), cluster.memory_mib.end(), positive) &&
-              std::any_of(jobs.memory_mib, jobs.memory_mib + jobs.count, positive));
-    parts = std::any_of(jobs.gpu_milli, jobs.gpu_milli + jobs.count,
-                        [](int32_t milli) { return milli < kWholeGpu; });
-    only_gpus = std::find(jobs.gpus, jobs.gpus + jobs.count, 0) == jobs.gpus + jobs.count;
+              any_value(jobs.memory_mib, jobs.count, positive));
+    parts = any_value(jobs.gpu_milli, jobs.count, [](int32_t milli) { return milli < kWholeGpu; });
+    only_gpus = !any_value(jobs.gpus, jobs.count, [](int32_t gpus) { return gpus == 0; });
   }
   bool limits;     // CPUs or memory matter
   bool parts;      // some jobs need part of a GPU

@@ -9,7 +9,7 @@ namespace berthline {
 Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) {
   const Cluster& cluster = *layout->cluster;
   gpus_ = cluster.gpus;
-  unfit_.assign(cluster.may_use.size(), 0);
+  other_unfit_.assign(cluster.may_use.size() - 1, 0);
   if (layout->limits) {
     cpus_.assign(cluster.cpus.begin(), cluster.cpus.end());
     memory_mib_ = cluster.memory_mib;
@@ -24,6 +24,7 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
     exactly_.assign(layout->max_node_gpus + 1, 0);
     for (int32_t node = 0; node < layout->num_nodes; ++node) {
       ++exactly_[gpus_[node]];
+      levels_ |= uint64_t{1} << gpus_[node];
       for (int32_t f = 0; f <= gpus_[node]; ++f) {
         at_least_[f * layout->words() + node / 64] |= uint64_t{1} << (node % 64);
       }
@@ -39,7 +40,7 @@ void Nodes::set_gpus(int32_t node, int32_t gpus) {
          ++i) {
       class_free_[layout_->class_of_node[i]] += by;
     }
-    if (by > 0) std::fill(unfit_.begin(), unfit_.end(), 0);
+    if (by > 0) std::fill(other_unfit_.begin(), other_unfit_.end(), 0);
   }
   change_whole(node, by);
 }
@@ -187,7 +188,7 @@ bool Nodes::fits(const Gang& gang) const {
   if (remembers(gang)) {
     const uint64_t bit = uint64_t{1} << gang.gpus;
     if (!fit) {
-      unfit_[gang.job_class] |= bit;
+      unfit(gang.job_class) |= bit;
     } else if (layout_->one_class) {
       fit_ |= bit;
     }
@@ -201,7 +202,7 @@ bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
   if (gang.rest_of > 0) return find_place(gang, out);
   if (known_unfit(gang)) return false;
   if (find_place(gang, out)) return true;
-  if (remembers(gang)) unfit_[gang.job_class] |= uint64_t{1} << gang.gpus;
+  if (remembers(gang)) unfit(gang.job_class) |= uint64_t{1} << gang.gpus;
   return false;
 }
 
@@ -250,51 +251,22 @@ bool Nodes::find_place(const Gang& gang, std::vector<Share>& out) {
 }
 
 int32_t Nodes::pick_indexed(const Gang& gang, int32_t at_least_gpus, int32_t step) const {
-  const int32_t words = layout_->words();
-  const uint64_t* allowed = mask(gang.job_class);
-  const auto lowest = [&](int32_t from, const uint64_t* except) {
-    const uint64_t* bits = at_least(from);
-    for (int32_t w = 0; w < words; ++w) {
-      const uint64_t found = bits[w] & allowed[w] & (except ? ~except[w] : ~uint64_t{0});
-      if (found) return w * 64 + std::countr_zero(found);
+  const uint64_t* const allowed = mask(gang.job_class);
+  if (layout_->placement != Placement::kRandom) return pick_by_level(at_least_gpus, allowed);
+  const double draw = uniform(layout_->placement_key, gang.job, step);
+  auto skip = static_cast<int64_t>(
+      draw * static_cast<double>(count_at_least(at_least_gpus, gang.job_class)));
+  const uint64_t* const bits = at_least(at_least_gpus);
+  for (int32_t w = 0; w < layout_->words(); ++w) {
+    uint64_t found = bits[w] & allowed[w];
+    if (skip >= std::popcount(found)) {
+      skip -= std::popcount(found);
+      continue;
     }
-    return -1;
-  };
-  const int32_t max = layout_->max_node_gpus;
-  switch (layout_->placement) {
-    case Placement::kBestFit:
-      for (int32_t f = at_least_gpus; f <= max; ++f) {
-        if (exactly_[f] == 0) continue;
-        const int32_t node = lowest(f, f < max ? at_least(f + 1) : nullptr);
-        if (node >= 0) return node;
-      }
-      return -1;
-    case Placement::kWorstFit:
-      for (int32_t f = max; f >= at_least_gpus; --f) {
-        if (exactly_[f] == 0) continue;
-        const int32_t node = lowest(f, nullptr);
-        if (node >= 0) return node;
-      }
-      return -1;
-    case Placement::kRandom: {
-      const double draw = uniform(layout_->placement_key, gang.job, step);
-      auto skip = static_cast<int64_t>(
-          draw * static_cast<double>(count_at_least(at_least_gpus, gang.job_class)));
-      const uint64_t* bits = at_least(at_least_gpus);
-      for (int32_t w = 0; w < words; ++w) {
-        uint64_t found = bits[w] & allowed[w];
-        if (skip >= std::popcount(found)) {
-          skip -= std::popcount(found);
-          continue;
-        }
-        for (; skip > 0; --skip) found &= found - 1;
-        return w * 64 + std::countr_zero(found);
-      }
-      return -1;
-    }
-    default:
-      return lowest(at_least_gpus, nullptr);
+    for (; skip > 0; --skip) found &= found - 1;
+    return w * 64 + std::countr_zero(found);
   }
+  return -1;
 }
 
 bool Nodes::place_indexed(const Gang& gang, std::vector<Share>& out) {

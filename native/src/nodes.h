@@ -5,9 +5,11 @@
 // least f free GPUs; otherwise it scans (place_scanning.cpp).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "layout.h"
@@ -58,7 +60,7 @@ class Nodes {
   // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.
   uint64_t may_fit(uint64_t sizes) const {
     if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
-    return layout_->one_class ? sizes & ~unfit_[0] : sizes;
+    return layout_->one_class ? sizes & ~unfit_ : sizes;
   }
   // Which numbers of GPUs are known to find a place, and of which it is known whether they do,
   // where nothing but the number decides it.
@@ -66,25 +68,34 @@ class Nodes {
     uint64_t known, fitting;
   };
   KnownSizes known_sizes() const {
-    KnownSizes sizes{fit_ | unfit_[0], fit_};
+    KnownSizes sizes{fit_ | unfit_, fit_};
     const int32_t most = layout_->max_node_gpus;
     if (layout_->indexed && layout_->placement != Placement::kScatter && most < Sizes::kMany) {
       // Gangs for one node fit where the most is free.
-      int32_t free = most;
-      while (free > 0 && exactly_[free] == 0) --free;
       sizes.known |= (uint64_t{2} << most) - 2;
-      sizes.fitting |= (uint64_t{2} << free) - 2;
+      sizes.fitting |= (uint64_t{2} << most_free()) - 2;
     }
     return sizes;
   }
   const int32_t* free_by_node() const { return gpus_.data(); }
+  // Where numbers of free GPUs have changed since this was last asked: bit b is for the nodes b,
+  // b + 64, and so on. After a copy it is what the other state says.
+  uint64_t take_changed() { return std::exchange(changed_, 0); }
   // Tells the memory that a gang will be placed in this state soon.
   void prefetch() const {
     berthline::prefetch(at_least_.data());
     berthline::prefetch(exactly_.data());
-    berthline::prefetch(unfit_.data());
     berthline::prefetch(gpus_.data());
   }
+  // The most that is free on one node, in an indexed state.
+  int32_t most_free() const { return static_cast<int32_t>(std::bit_width(levels_)) - 1; }
+  // The same as `place` for a gang that needs one node, in an indexed state that every job may use,
+  // by rules that look at free GPUs alone: the node, or -1.
+  int32_t place_on_one(int32_t gpus) const {
+    return gpus <= most_free() ? pick_by_level(gpus, nullptr) : -1;
+  }
+  // Which nodes have at least so many free GPUs, in an indexed state, 64 to a word.
+  const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -98,13 +109,15 @@ class Nodes {
     gpus_[node] = after;
     free_total_ += by;
     if (by > 0) {
-      unfit_[0] = 0;
+      unfit_ = 0;
     } else {
       fit_ = 0;
     }
+    changed_ |= uint64_t{1} << (node % 64);
     if (!layout_->indexed) return;
-    --exactly_[before];
+    levels_ &= ~(uint64_t{--exactly_[before] == 0} << before);
     ++exactly_[after];
+    levels_ |= uint64_t{1} << after;
     const uint64_t bit = uint64_t{1} << (node % 64);
     const int32_t words = layout_->words();
     uint64_t* word = at_least_.data() + node / 64;
@@ -133,8 +146,11 @@ class Nodes {
 
   // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
   // and what fits does so until something is taken.
+  uint64_t& unfit(int32_t job_class) const {
+    return job_class == 0 ? unfit_ : other_unfit_[job_class - 1];
+  }
   bool known_unfit(const Gang& gang) const {
-    return gang.gpus < Sizes::kMany && (unfit_[gang.job_class] >> gang.gpus & 1) != 0;
+    return gang.gpus < Sizes::kMany && (unfit(gang.job_class) >> gang.gpus & 1) != 0;
   }
   bool known_fit(const Gang& gang) const {
     return gang.gpus < Sizes::kMany && (fit_ >> gang.gpus & 1) != 0;
@@ -147,7 +163,10 @@ class Nodes {
   void change_slot(int32_t node, int32_t slot, int32_t milli);
 
   // Bitmaps.
-  const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
+  // The first node with at least so many free GPUs by the rules kFirstFit, kBestFit and kWorstFit;
+  // -1 = there is none. `allowed` are the nodes that count; null = all of them.
+  int32_t pick_by_level(int32_t gpus, const uint64_t* allowed) const;
+  int32_t lowest(const uint64_t* bits, const uint64_t* except, const uint64_t* allowed) const;
   const uint64_t* mask(int32_t job_class) const {
     return &layout_->class_mask[job_class * layout_->words()];
   }
@@ -187,10 +206,14 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
-  std::vector<uint64_t> at_least_;       // [gpus][word], when indexed
-  std::vector<int32_t> exactly_;         // number of nodes with that many free GPUs, when indexed
-  mutable std::vector<uint64_t> unfit_;  // [class]; only where Layout::monotone and only_whole
-  mutable uint64_t fit_ = 0;             // likewise, and only where there is one class
+  uint64_t changed_ = ~uint64_t{0};  // see take_changed
+  std::vector<uint64_t> at_least_;   // [gpus][word], when indexed
+  std::vector<int32_t> exactly_;     // number of nodes with that many free GPUs, when indexed
+  uint64_t levels_ = 0;              // those numbers of free GPUs that some node has, likewise
+  // Of the first class, and of the others; only where Layout::monotone and only_whole.
+  mutable uint64_t unfit_ = 0;
+  mutable std::vector<uint64_t> other_unfit_;
+  mutable uint64_t fit_ = 0;  // likewise, and only where there is one class
   std::vector<int64_t> cpus_;
   std::vector<int64_t> memory_mib_;
   std::vector<int64_t> class_free_;
@@ -199,5 +222,30 @@ class Nodes {
   mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
   mutable OwnMemory<int64_t> fragments_;     // [node], likewise
 };
+
+inline int32_t Nodes::lowest(const uint64_t* bits, const uint64_t* except,
+                             const uint64_t* allowed) const {
+  for (int32_t w = 0, words = layout_->words(); w < words; ++w) {
+    uint64_t found = bits[w];
+    if (except != nullptr) found &= ~except[w];
+    if (allowed != nullptr) found &= allowed[w];
+    if (found != 0) return w * 64 + std::countr_zero(found);
+  }
+  return -1;
+}
+
+inline int32_t Nodes::pick_by_level(int32_t gpus, const uint64_t* allowed) const {
+  if (layout_->placement == Placement::kFirstFit) return lowest(at_least(gpus), nullptr, allowed);
+  // From the level that the rule likes best to the one it likes least.
+  for (uint64_t levels = levels_ >> gpus << gpus; levels != 0;) {
+    const bool is_best_fit = layout_->placement == Placement::kBestFit;
+    const int32_t level = is_best_fit ? std::countr_zero(levels) : std::bit_width(levels) - 1;
+    levels &= ~(uint64_t{1} << level);
+    const bool is_top = level == layout_->max_node_gpus;
+    const int32_t node = lowest(at_least(level), is_top ? nullptr : at_least(level + 1), allowed);
+    if (node >= 0) return node;
+  }
+  return -1;
+}
 
 }  // namespace berthline

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "clones.h"
-
 namespace berthline {
 namespace {
 
@@ -16,7 +14,7 @@ class RowWords final : public WordSource {
  public:
   RowWords(Agent& agent, Simulation& sim) : agent_(agent), sim_(sim) {}
   void fill(Word word, const int32_t* jobs, int count, double* out) override {
-    const std::vector<uint8_t>& fits = agent_.fits();
+    const std::span<const uint8_t> fits = agent_.fits();
     if (word == Word::kNow && count == 1) {
       *out = sim_.now();
     } else if (word == Word::kFreeGpus && count == 1) {
@@ -49,12 +47,6 @@ class FreeGpusWords : public NodeWords {
  private:
   double free_;
 };
-
-BERTHLINE_CLONES
-void find_changes(const int32_t* __restrict before, const int32_t* __restrict after, size_t count,
-                  uint8_t* __restrict changed) {
-  for (size_t i = 0; i < count; ++i) changed[i] = before[i] != after[i];
-}
 
 // Words that stay the same while a job waits, but not when it has run in between.
 constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::kRestarts,
@@ -123,7 +115,6 @@ void Observer::make_programs(const ObservationRules& rules) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
   made.ids.resize(num_nodes);
   std::iota(made.ids.begin(), made.ids.end(), 0);
-  made.changed.assign((num_nodes + 7) / 8 * 8, 0);
   made.node_rows.assign(num_nodes * node_width_, 0.0F);
   NodeWords words(sim_, sim_.nodes_, 0);
   fixed_nodes.run(words, {made.ids.data(), num_nodes, made.node_rows.data(), node_width_});
@@ -242,7 +233,7 @@ void Observer::write(float* out, bool is_same) {
 
 void Observer::write_jobs(float* out, bool is_same) {
   ObservationPrograms& programs = *programs_;
-  const std::vector<int32_t>& jobs = agent_.rows();
+  const ShortList<int32_t>& jobs = agent_.rows();
   const size_t count = jobs.size(), width = job_width_;
   TableRows rows{jobs.data(), count, out, width, &waiting_records_.rows};
   if (programs.can_start) {
@@ -266,26 +257,16 @@ const uint8_t* Observer::find_fits() {
 
 void Observer::write_nodes(float* out, bool is_same) {
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
-  const int32_t* const free = sim_.nodes_.free_by_node();
-  constexpr bool kCountsBytesUp = std::endian::native == std::endian::little;
-  if (kCountsBytesUp && programs_->is_by_free && is_same && nodes_written_.size() == num_nodes) {
-    // Few change at a step: those that have not are passed over several at once.
-    uint8_t* const changed = programs_->changed.data();
-    int32_t* const written = nodes_written_.data();
-    find_changes(written, free, num_nodes, changed);
-    for (size_t begin = 0; begin < num_nodes; begin += sizeof(uint64_t)) {
-      uint64_t several;  // bytes, each 0 or 1
-      std::memcpy(&several, changed + begin, sizeof(several));
-      for (; several != 0; several &= several - 1) {
-        const size_t node = begin + static_cast<size_t>(std::countr_zero(several)) / 8;
-        written[node] = free[node];
+  if (programs_->is_by_free && is_same) {
+    const int32_t* const free = sim_.nodes_.free_by_node();
+    for (uint64_t changed = sim_.nodes_.take_changed(); changed != 0; changed &= changed - 1) {
+      for (size_t node = std::countr_zero(changed); node < num_nodes; node += 64) {
         const size_t row = (static_cast<size_t>(free[node]) * num_nodes + node) * node_width_;
         std::copy_n(&programs_->rows_by_free[row], node_width_, out + node * node_width_);
       }
     }
     return;
   }
-  if (is_same) nodes_written_.assign(free, free + num_nodes);
   std::memcpy(out, programs_->node_rows.data(), programs_->node_rows.size() * sizeof(float));
   NodeWords words(sim_, sim_.nodes_, std::max(agent_.job_at_hand(), 0));
   programs_->nodes.run(words, {programs_->ids.data(), num_nodes, out, node_width_});
@@ -318,9 +299,8 @@ int32_t Observer::shared_gpu(const Share& share) const {
 void Observer::follow_gpus() {
   const Log& log = sim_.log_;
   const Jobs& jobs = sim_.inputs_.jobs;
-  for (; read_ < log.count; ++read_) {
-    const int32_t job = log.job[read_];
-    const uint8_t kind = log.kind[read_];
+  for (; read_ < log.size(); ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
     if (kind == Log::kFinish || kind == Log::kPreempt) {
       const Share& first = log.shares[first_share_[job]];
       if (first.slot < 0) {
@@ -330,9 +310,9 @@ void Observer::follow_gpus() {
       }
     }
     if (kind != Log::kStart && kind != Log::kResume) continue;
-    first_share_[job] = log.detail[read_];
+    first_share_[job] = detail;
     int32_t placed = 0;
-    for (size_t i = log.detail[read_]; placed < jobs.gpus[job]; ++i) {
+    for (size_t i = detail; placed < jobs.gpus[job]; ++i) {
       const Share& share = log.shares[i];
       const int32_t holder = share.slot < 0 ? job : kFirstSlot - share.slot;
       const auto begin = gpu_job_.begin() + gpu_begin_[share.node];

@@ -48,7 +48,6 @@ struct ObservationPrograms {
   bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
   std::vector<int32_t> ids;         // 0, 1, 2, ...
-  std::vector<uint8_t> changed;     // scratch: whether each node's row is another
 };
 
 class Observer {
@@ -61,6 +60,14 @@ class Observer {
   void prefetch() const {
     berthline::prefetch(this);
     berthline::prefetch(&rows_written_);
+  }
+  // The same about the job that comes next, when the first has come.
+  void prefetch_more() const {
+    const RowRecords& records = waiting_records_.rows;
+    const size_t first = static_cast<size_t>(sim_.next_job()) * records.stride;
+    for (size_t i = 0; i < records.stride; i += kCacheLine / sizeof(double)) {
+      prefetch_element(records.values, first + i);
+    }
   }
   // Where it keeps what it knows of jobs.
   const void* records() const { return waiting_records_.memory.data(); }
@@ -90,9 +97,7 @@ class Observer {
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
-  size_t rows_written_ = 0;             // where it goes to the same place every time
-  std::vector<int32_t> nodes_written_;  // likewise: free GPUs of each node
-
+  size_t rows_written_ = 0;    // where it goes to the same place every time
   std::vector<uint8_t> fits_;  // scratch
   // Of each job, as one that waits and as one that runs.
   struct JobRecords {

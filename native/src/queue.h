@@ -16,9 +16,13 @@ namespace berthline {
 class Keyed {
  public:
   Keyed() = default;
-  Keyed(double key, int32_t job) : rank_(rank(key)), job_(static_cast<uint64_t>(job)) {}
+  // `note` is anything that goes with the job; it does not count in the order, as no list has the
+  // same job twice.
+  Keyed(double key, int32_t job, uint32_t note = 0)
+      : rank_(rank(key)), job_(static_cast<uint64_t>(job) << 32 | note) {}
 
-  int32_t job() const { return static_cast<int32_t>(job_); }
+  int32_t job() const { return static_cast<int32_t>(job_ >> 32); }
+  uint32_t note() const { return static_cast<uint32_t>(job_); }
   double key() const { return std::bit_cast<double>(rank_ & kSign ? rank_ ^ kSign : ~rank_); }
 
   friend bool operator<(const Keyed& a, const Keyed& b) {
@@ -33,7 +37,7 @@ class Keyed {
   }
 
   uint64_t rank_;
-  uint64_t job_;
+  uint64_t job_;  // and the note
 };
 
 // A heap with four children per entry: as many comparisons as two, half the cache lines.
@@ -44,6 +48,7 @@ class Heap {
   bool empty() const { return entries_.empty(); }
   const Keyed& top() const { return entries_.front(); }
   const Keyed* data() const { return entries_.data(); }
+  size_t size() const { return entries_.size(); }
 
   void push(Keyed entry) {
     entries_.push_back(entry);

@@ -9,23 +9,10 @@
 namespace berthline {
 namespace {
 
-constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/job_table.py
 constexpr double kNotStarted = -1;
 // Words that change with the clock alone.
 constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTimeLeft,
                             Word::kQueuedWork, Word::kWaitingSeconds, Word::kBacklogWork};
-
-double bounded(double jct, double run) { return std::max(1.0, jct / std::max(run, kBoundSeconds)); }
-
-// Between the two values next to it; evaluate/distribution.py. Reorders `values`.
-double percentile_99(std::vector<double>& values) {
-  const double place = 0.99 * static_cast<double>(values.size() - 1);
-  const auto below = values.begin() + static_cast<int64_t>(place);
-  std::nth_element(values.begin(), below, values.end());
-  if (below + 1 == values.end()) return *below;
-  const double above = *std::min_element(below + 1, values.end());
-  return *below + (above - *below) * (place - std::floor(place));
-}
 
 bool asks_baseline(const WordSet& words) {
   for (auto word = static_cast<size_t>(Word::kBaselineJct);
@@ -36,101 +23,6 @@ bool asks_baseline(const WordSet& words) {
 }
 
 }  // namespace
-
-Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double horizon) {
-  enum : uint8_t { kAbsent, kWaiting, kRunning, kCompleted, kRejected };
-  std::vector<double> start(jobs.count, kNotStarted), finish(jobs.count, kNotStarted);
-  std::vector<double> since(jobs.count, 0.0);
-  std::vector<uint8_t> status(jobs.count, kAbsent);
-  Scores scores;
-  double busy = 0;
-  const auto gpus = [&](int32_t job) {
-    return static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]) / 1000;
-  };
-  for (size_t i = 0; i < log.count; ++i) {
-    const int32_t job = log.job[i];
-    switch (log.kind[i]) {
-      case Log::kSubmit:
-        status[job] = kWaiting;
-        break;
-      case Log::kStart:
-        start[job] = log.time[i];
-        [[fallthrough]];
-      case Log::kResume:
-        since[job] = log.time[i];
-        status[job] = kRunning;
-        break;
-      case Log::kPreempt:
-        busy += gpus(job) * (log.time[i] - since[job]);
-        status[job] = kWaiting;
-        break;
-      case Log::kFinish:
-        busy += gpus(job) * (log.time[i] - since[job]);
-        finish[job] = log.time[i];
-        scores.makespan = log.time[i];
-        status[job] = kCompleted;
-        ++scores.completed;
-        break;
-      case Log::kReject:
-        status[job] = kRejected;
-        ++scores.rejected;
-        break;
-      default:
-        break;
-    }
-  }
-  bool is_cut = false;
-  for (const uint8_t what : status) {
-    scores.unfinished += what == kWaiting || what == kRunning;
-    is_cut = is_cut || what < kCompleted;
-  }
-  double end = scores.makespan;
-  if (is_cut && std::isfinite(horizon)) {
-    end = horizon;
-  } else if (scores.unfinished > 0) {
-    end = log.time[log.count - 1];
-  }
-  if (scores.unfinished > 0) scores.makespan = end;
-
-  struct User {
-    double sum = 0;
-    int64_t jobs = 0;
-  };
-  std::vector<User> users;
-  std::vector<double> jcts;
-  jcts.reserve(jobs.count);
-  for (int32_t job = 0; job < jobs.count; ++job) {
-    if (status[job] == kAbsent || status[job] == kRejected) continue;
-    if (status[job] == kRunning) busy += gpus(job) * (end - since[job]);
-    const double jct = (finish[job] == kNotStarted ? end : finish[job]) - jobs.submit[job];
-    const double stretched = bounded(jct, jobs.run[job]);
-    scores.jct += jct;
-    jcts.push_back(jct);
-    scores.wait += (start[job] == kNotStarted ? end : start[job]) - jobs.submit[job];
-    scores.slowdown += jct / jobs.run[job];
-    scores.bounded_slowdown += stretched;
-    const auto user = static_cast<size_t>(jobs.user[job]);
-    if (user >= users.size()) users.resize(user + 1);
-    users[user].sum += stretched;
-    ++users[user].jobs;
-  }
-  if (jcts.empty()) return scores;
-  for (double* mean : {&scores.jct, &scores.wait, &scores.slowdown, &scores.bounded_slowdown}) {
-    *mean /= static_cast<double>(jcts.size());
-  }
-  scores.p99_jct = percentile_99(jcts);
-  double sum = 0, squares = 0, number = 0;
-  for (const User& user : users) {
-    if (user.jobs == 0) continue;
-    const double mean = user.sum / static_cast<double>(user.jobs);
-    sum += mean;
-    squares += mean * mean;
-    ++number;
-  }
-  scores.jain = sum * sum / (number * squares);
-  scores.utilization = end > 0 ? busy / (end * total_gpus) : 0;
-  return scores;
-}
 
 Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like)
     : terms_(like != nullptr ? like->terms_ : std::make_shared<std::vector<Term>>()),
@@ -153,7 +45,8 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
-  sums_.assign(rules.terms.size(), 0.0);
+  if (rules.terms.size() > 1) sums_.assign(rules.terms.size(), 0.0);
+  reads_log_ = has_[static_cast<size_t>(Occasion::kFinish)] || asks(Word::kUnfinishedWork);
   is_count_ = terms_->size() == 1 && terms_->front().is_by_count &&
               terms_->front().occasion == Occasion::kSecond;
 }
@@ -191,14 +84,14 @@ void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
 
 void Rewards::pass_time(double until) {
   if (!has_[static_cast<size_t>(Occasion::kSecond)]) return;
+  if (!(until > sim_.now_)) return;
+  if (!is_count_) return pass_time_in_full(until);
+  const double more = (until - sim_.now_) * count_value(terms_->front());
+  add(0, more);
+}
+
+void Rewards::pass_time_in_full(double until) {
   const double now = sim_.now_;
-  if (!(until > now)) return;
-  if (is_count_) {
-    const double add = (until - now) * count_value(terms_->front());
-    sums_[0] += add;
-    total_ += add;
-    return;
-  }
   double from = now;
   if (sees_sleep_ || asks(Word::kBacklogWork)) {
     // That a node falls asleep, or that a job begins to make progress after its start, is no event
@@ -238,9 +131,8 @@ void Rewards::integrate(double from, double until) {
       sim_.now_ = until;
       last = value_now(term);
     }
-    const double add = (until - from) * (first + last) / 2;
-    sums_[i] += add;
-    total_ += add;
+    const double more = (until - from) * (first + last) / 2;
+    add(i, more);
   }
 }
 
@@ -255,25 +147,30 @@ double Rewards::value_now(Term& term) {
 
 // The value of a term that follows from the number of jobs in the system.
 double Rewards::count_value(Term& term) {
-  const int32_t num_jobs = sim_.inputs_.jobs.count;
-  if (term.num_jobs != num_jobs) {
-    term.num_jobs = num_jobs;
-    term.by_count.assign(static_cast<size_t>(num_jobs) + 1, std::nan(""));
+  const int32_t in_system = sim_.waiting_count_ + sim_.running_ + sim_.away_;
+  if (term.num_jobs == sim_.inputs_.jobs.count && !std::isnan(term.by_count[in_system])) {
+    return term.by_count[in_system];
   }
-  double& known = term.by_count[sim_.waiting_count_ + sim_.running_ + sim_.away_];
-  const int32_t none = 0;
-  if (std::isnan(known)) term.formula.evaluate(*this, &none, 1, &known);
-  return known;
+  return find_count_value(term, in_system);
 }
 
-void Rewards::read_log() {
+double Rewards::find_count_value(Term& term, int32_t in_system) {
+  if (term.num_jobs != sim_.inputs_.jobs.count) {
+    term.num_jobs = sim_.inputs_.jobs.count;
+    term.by_count.assign(static_cast<size_t>(term.num_jobs) + 1, std::nan(""));
+  }
+  const int32_t none = 0;
+  term.formula.evaluate(*this, &none, 1, &term.by_count[in_system]);
+  return term.by_count[in_system];
+}
+
+void Rewards::read_new_rows() {
   const Log& log = sim_.log_;
   const bool per_finish = has_[static_cast<size_t>(Occasion::kFinish)];
-  if (!per_finish && !asks(Word::kUnfinishedWork)) return;
-  for (; read_ < log.count; ++read_) {
-    const int32_t job = log.job[read_];
-    if (log.kind[read_] == Log::kStart && per_finish) start_[job] = log.time[read_];
-    if (log.kind[read_] != Log::kFinish) continue;
+  for (; read_ < log.size(); ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
+    if (kind == Log::kStart && per_finish) start_[job] = time;
+    if (kind != Log::kFinish) continue;
     finished_work_ += sim_.inputs_.jobs.run[job] * sim_.gpu_amount(job);
     if (per_finish) evaluate(Occasion::kFinish, job);
   }
@@ -308,8 +205,7 @@ void Rewards::evaluate(Occasion occasion, int32_t job) {
     if (term.occasion != occasion) continue;
     double value;
     term.formula.evaluate(*this, &job, 1, &value);
-    sums_[i] += value;
-    total_ += value;
+    add(i, value);
   }
 }
 
@@ -367,7 +263,7 @@ void Rewards::fill(Word word, const int32_t* ids, int count, double* out) {
     case Word::kSlowdown:
       return each([&](int32_t j) { return (now - jobs.submit[j]) / jobs.run[j]; });
     case Word::kBoundedSlowdown:
-      return each([&](int32_t j) { return bounded(now - jobs.submit[j], jobs.run[j]); });
+      return each([&](int32_t j) { return Scores::bounded(now - jobs.submit[j], jobs.run[j]); });
     case Word::kMissed:
       return each([&](int32_t j) { return now > jobs.deadline[j]; });
     case Word::kJobsInSystem:

@@ -3,16 +3,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "formula.h"
 #include "inputs.h"
 #include "prefetch.h"
+#include "scores.h"
 
 namespace berthline {
 
 class Simulation;
-class Log;
 
 // On which occasion a term is evaluated and added.
 enum class Occasion {
@@ -36,19 +37,6 @@ struct RewardRules {
   double sleep_w = 0;  // of a node that sleeps
 };
 
-// Means over the jobs that were submitted and not rejected; unfinished ones count as they stand
-// at the end. See evaluate/job_table.py.
-struct Scores {
-  double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
-  double p99_jct = 0;      // not a mean
-  double utilization = 0;  // of GPUs, from 0 to the end
-  double jain = 1;         // over users' mean bounded slowdowns
-  double makespan = 0;
-  int64_t completed = 0, rejected = 0, unfinished = 0;
-
-  static Scores of(const Log& log, const Jobs& jobs, double total_gpus, double horizon);
-};
-
 class Rewards : public WordSource {
  public:
   // `like` has the same rules, and formulas that can be shared; null = it has its own.
@@ -60,7 +48,9 @@ class Rewards : public WordSource {
   // The clock is about to move on, with everything as it is until then.
   void pass_time(double until);
   // Reads what is new in the log.
-  void read_log();
+  void read_log() {
+    if (reads_log_) read_new_rows();
+  }
   void finish_episode(bool is_done);
 
   // Tells the memory that a decision comes soon.
@@ -68,14 +58,17 @@ class Rewards : public WordSource {
     berthline::prefetch(&terms_);
     berthline::prefetch(&words_);
   }
-  void prefetch_more() const { berthline::prefetch(sums_.data()); }
   double total() const { return total_; }
-  const std::vector<double>& terms() const { return sums_; }
+  std::span<const double> terms() const {
+    return sums_.empty() ? std::span(&total_, terms_->size()) : std::span(sums_);
+  }
   bool asks(Word word) const { return words_[static_cast<size_t>(word)]; }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
 
  private:
   void evaluate(Occasion occasion, int32_t job);  // terms not about a job get any
+  void read_new_rows();
+  void pass_time_in_full(double until);
   void integrate(double from, double until);
   double power() const;
   double falls_asleep(int32_t node) const;  // infinity = never: it is in use, or down
@@ -87,16 +80,23 @@ class Rewards : public WordSource {
     std::vector<double> by_count;  //   so that its values can be kept; NaN = not known yet
     int32_t num_jobs = -1;         //   for episodes of so many jobs
   };
+  void add(size_t term, double value) {
+    total_ += value;
+    if (!sums_.empty()) sums_[term] += value;
+  }
   double value_now(Term& term);
   double count_value(Term& term);
+  double find_count_value(Term& term, int32_t in_system);
   std::shared_ptr<std::vector<Term>> terms_;
   Simulation& sim_;
   double total_ = 0;
-  std::vector<double> sums_;
-  size_t read_ = 0;          // rows of the log
-  bool has_[4] = {};         // terms of an occasion
-  bool is_count_ = false;    // there is one term, by count, integrated over time
-  bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
+  double startable_work_ = 0;
+  std::vector<double> sums_;  // of each term, where there are several
+  size_t read_ = 0;           // rows of the log
+  bool has_[4] = {};          // terms of an occasion
+  bool reads_log_ = false;    // a term follows from what jobs do
+  bool is_count_ = false;     // there is one term, by count, integrated over time
+  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
   WordSet words_;
@@ -109,7 +109,6 @@ class Rewards : public WordSource {
   double horizon_ = 0;
   double total_work_ = 0;
   double finished_work_ = 0;
-  double startable_work_ = 0;
   Scores scores_, baseline_scores_;
 };
 

@@ -22,8 +22,8 @@ bool Agent::allow_startable() {
   const size_t count = rows_.size();
   const int32_t* const gpus = sim_.inputs_.jobs.gpus;
   const int32_t* const rows = rows_.data();
-  fits_.resize(count);
-  uint8_t* const fits = fits_.data();
+  uint8_t* const fits = found_fits_.data();
+  fits_ = {fits, count};
   auto [known, fitting] = by_size ? sim_.nodes_.known_sizes() : Nodes::KnownSizes{};
   for (size_t i = 0; i < count; ++i) {
     const int32_t size = gpus[rows[i]];
@@ -44,42 +44,6 @@ bool Agent::allow_startable() {
   const auto end = mask_.begin() + static_cast<ptrdiff_t>(count);
   std::fill(end, mask_.end(), 0);
   return std::find(mask_.begin(), end, 1) != end;
-}
-
-// Shows the first waiting jobs of a plain run and allows those that can start, in one walk; false =
-// there are none.
-bool Agent::show_startable() {
-  const SortedList& queue = sim_.sorted_;
-  const size_t count = std::min(queue.size(), static_cast<size_t>(rules_.window));
-  const int32_t* const gpus = sim_.inputs_.jobs.gpus;
-  auto [known, fitting] = sim_.nodes_.known_sizes();
-  const size_t before = rows_.size();
-  rows_.resize(count);
-  fits_.resize(count);
-  int32_t* const rows = rows_.data();
-  uint8_t* const fits = fits_.data();
-  uint8_t* const mask = mask_.data();
-  int any = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const int32_t job = queue[i].job();
-    const int32_t size = gpus[job];
-    rows[i] = job;
-    int fit;
-    if (size >= Sizes::kMany) {
-      fit = sim_.fits(sim_.nodes_, job);
-    } else {
-      if ((known >> size & 1) == 0) {
-        known |= uint64_t{1} << size;
-        fitting |= uint64_t{sim_.fits(sim_.nodes_, job)} << size;
-      }
-      fit = fitting >> size & 1;
-    }
-    fits[i] = mask[i] = static_cast<uint8_t>(fit);
-    any |= fit;
-  }
-  // Rows beyond were not allowed before either, but for those that were shown.
-  for (size_t i = count; i < before; ++i) mask[i] = 0;
-  return any != 0;
 }
 
 // Starts a job where `placed_` says. `row` is where it may be in the queue.
@@ -103,14 +67,10 @@ bool Agent::place_and_start(int32_t job, size_t row) {
 bool Agent::ask_pick() {
   if (sim_.waiting_count_ == 0) return false;
   if (sim_.layout_.only_whole && sim_.nodes_.free_gpus() == 0) return false;
-  if (is_plain_pick_) {
-    if (!show_startable()) return false;
-  } else {
-    sort_if_needed();
-    find_open();
-    show(kNoJob);
-    if (!allow_startable()) return false;
-  }
+  sort_if_needed();
+  find_open();
+  show(kNoJob);
+  if (!allow_startable()) return false;
   if (rules_.seat == Seat::kPickPlace) allow_pairs();
   mask_[no_op_] = time_can_pass();
   show_running();

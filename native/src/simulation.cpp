@@ -3,16 +3,16 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <numeric>
 
+#include "plain.h"
 #include "random.h"
 
 namespace berthline {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The first multiple of an interval after now, or with `at_least` from now on.
 double next_multiple(double interval, double now, bool at_least) {
@@ -24,8 +24,13 @@ double next_multiple(double interval, double now, bool at_least) {
   return count * interval;
 }
 
-bool differs(const double* values, int32_t count, double from) {
-  return std::any_of(values, values + count, [&](double value) { return value != from; });
+// Speeds are positive, so that equal ones have the same bits, and these are compared many at once.
+bool differs(const double* speeds, int32_t count, double from) {
+  uint64_t different = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    different |= std::bit_cast<uint64_t>(speeds[i]) ^ std::bit_cast<uint64_t>(from);
+  }
+  return different != 0;
 }
 
 }  // namespace
@@ -117,6 +122,7 @@ void Simulation::find_needs() {
               inputs_.preemption.kind == PreemptionKind::kDefrag || inputs_.may_reserve;
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
+  lists_arrivals_ = !inputs_.has_agent;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
   steady_order_ = SteadyFormula(inputs_.order);
   steady_index_ = SteadyFormula(inputs_.preemption.index);
@@ -206,6 +212,12 @@ void Simulation::begin() {
   is_plain_ = find_plain();
 }
 
+bool Simulation::find_plain() const {
+  return unit_rate_ && !keeps_books_ && !is_timed_ && !keep_ids_ && !use_heap_ && fits_by_size() &&
+         layout_.num_kinds == 0 && num_runs_.empty() && !uses_gittins_ && inputs_.outages.empty() &&
+         inputs_.conditions.refusal_rate == 0 && !inputs_.plan;
+}
+
 void Simulation::prefetch() const {
   berthline::prefetch(&inputs_.jobs);
   berthline::prefetch(&inputs_.jobs.priority);
@@ -219,6 +231,7 @@ void Simulation::prefetch_more() const {
   const Jobs& jobs = inputs_.jobs;
   berthline::prefetch(finishes_.data());
   prefetch_element(finishes_.data(), kCacheLine / sizeof(Keyed));
+  prefetch_element(finishes_.data(), finishes_.size());
   prefetch_element(jobs.submit, arrived_);
   prefetch_element(jobs.gpus, arrived_);
   prefetch_element(keys_.data(), arrived_ - first_key_);
@@ -235,12 +248,8 @@ std::span<const Share> Simulation::allocation(int32_t job) const {
 }
 
 double Simulation::next_event() {
+  if (is_plain_) return next_plain_event();
   const Jobs& jobs = inputs_.jobs;
-  if (is_plain_) {
-    const double arrival = arrived_ < jobs.count ? jobs.submit[arrived_] : kNever;
-    const double next = finishes_.empty() ? arrival : std::min(arrival, finishes_.top().key());
-    return wake_ > now_ && next < kNever ? std::min(next, wake_) : next;
-  }
   while (dynamic_ && !finishes_.empty() &&
          stretch_[finishes_.top().job()].finish != finishes_.top().key()) {
     finishes_.pop();  // the job was preempted, or its rate has changed
@@ -295,7 +304,7 @@ void Simulation::enter_instant(double time) {
 
 // What follows the decisions of an instant; false = the run is over.
 bool Simulation::end_instant() {
-  if (is_plain_) return arrived_ < inputs_.jobs.count || running_ > 0 || waiting_count_ > 0;
+  if (is_plain_) return goes_on_plainly();
   if (!touched_.empty()) update_rates();
   if (is_timed_) set_timer(decision_interval(), may_decide_);
   if (log_.preemptions > inputs_.max_preemptions) return false;
@@ -346,17 +355,6 @@ void Simulation::set_timer(double interval, bool decided) {
   }
 }
 
-void Simulation::drop_scratch() {
-  first_share_ = {};
-  releases_ = {};
-  std::vector<double>().swap(predicted_);
-  std::vector<int32_t>().swap(nodes_min_);
-  std::vector<int32_t>().swap(borrow_nodes_min_);
-  std::vector<Stretch>().swap(stretch_);
-  inputs_.plan = {};
-  if (!log_.shares.empty()) log_.shares.shrink_to_fit();  // empty, it would have no address
-}
-
 void Simulation::arrive(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   log_.append(now_, Log::kSubmit, job, -1);
@@ -399,24 +397,22 @@ void Simulation::enqueue(int32_t job, double key) {
   } else if (use_heap_) {
     heap_.push({key, job});
   } else {
-    sorted_.insert({key, job});
+    sorted_.insert({key, job, static_cast<uint32_t>(inputs_.jobs.gpus[job])});
   }
 }
 
-// The key of a job that arrives, when the order never changes. Estimates are known beforehand
-// unless they are predicted, and then a block of coming jobs is evaluated at once.
-double Simulation::fixed_key(int32_t job) {
+// Estimates are known beforehand unless they are predicted, and then a block of coming jobs is
+// evaluated at once.
+double Simulation::find_key(int32_t job) {
   constexpr int32_t kBlock = 256;
   if (inputs_.predicted || !predicted_word_.empty()) return single_key(job);
-  if (job >= first_key_ + static_cast<int32_t>(keys_.size())) {
-    first_key_ = job;
-    keys_.resize(std::min(kBlock, inputs_.jobs.count - job));
-    ids_.resize(keys_.size());
-    std::iota(ids_.begin(), ids_.end(), job);
-    inputs_.order.evaluate(*this, ids_.data(), static_cast<int>(keys_.size()), keys_.data());
-  }
-  const double key = keys_[job - first_key_];
-  return std::isnan(key) ? kNever : key;
+  first_key_ = job;
+  keys_.resize(std::min(kBlock, inputs_.jobs.count - job));
+  ids_.resize(keys_.size());
+  std::iota(ids_.begin(), ids_.end(), job);
+  inputs_.order.evaluate(*this, ids_.data(), static_cast<int>(keys_.size()), keys_.data());
+  for (double& key : keys_) key = std::isnan(key) ? kNever : key;
+  return keys_.front();
 }
 
 double Simulation::single_key(int32_t job) {
@@ -430,7 +426,7 @@ double Simulation::single_key(int32_t job) {
 // system refused.
 bool Simulation::start(int32_t job) {
   if (is_plain_) {
-    start_plain(job);
+    start_plain(job, inputs_.jobs.gpus[job], placed_.data(), placed_.size());
     return true;
   }
   const Jobs& jobs = inputs_.jobs;

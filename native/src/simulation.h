@@ -14,6 +14,7 @@
 #include "gittins.h"
 #include "inputs.h"
 #include "large_array.h"
+#include "log.h"
 #include "nodes.h"
 #include "prefetch.h"
 #include "queue.h"
@@ -24,71 +25,6 @@
 #include "yielding.h"
 
 namespace berthline {
-
-// The schedule log as columns; see model/schedule.py.
-class Log {
- public:
-  enum Kind : uint8_t {
-    kSubmit,
-    kStart,
-    kFinish,
-    kReject,
-    kPreempt,
-    kResume,
-    kRefuse,
-    kNodeDown,
-    kNodeUp,
-    kFallback,
-  };
-  enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
-  static constexpr int32_t kNoJob = -1;
-
-  // Empties the log and makes room for so many rows and shares.
-  void begin(size_t rows, size_t num_shares) {
-    count = 0;
-    decisions = preemptions = 0;
-    shares.clear();
-    shares.reserve(num_shares);
-    if (rows > capacity_) resize(rows);
-  }
-
-  void append(double at, Kind what, int32_t who, int32_t more) {
-    if (count == capacity_) resize(2 * capacity_ + 16);
-    time[count] = at;
-    kind[count] = what;
-    job[count] = who;
-    detail[count] = more;
-    ++count;
-  }
-  // Tells the memory that a row will be appended soon.
-  void prefetch() const {
-    prefetch_element(time.data(), count);
-    prefetch_element(kind.data(), count);
-    prefetch_element(job.data(), count);
-    prefetch_element(detail.data(), count);
-    prefetch_element(shares.data(), shares.size());
-  }
-
- private:
-  void resize(size_t capacity) {
-    capacity_ = capacity;
-    time.grow(count, capacity_);
-    kind.grow(count, capacity_);
-    job.grow(count, capacity_);
-    detail.grow(count, capacity_);
-  }
-  size_t capacity_ = 0;
-
- public:
-  size_t count = 0;
-  int64_t decisions = 0;
-  int64_t preemptions = 0;
-  LargeArray<double> time;
-  LargeArray<uint8_t> kind;
-  LargeArray<int32_t> job;
-  LargeArray<int32_t> detail;
-  std::vector<Share> shares;
-};
 
 class Simulation : public LineSource {
   friend class Agent;
@@ -113,12 +49,13 @@ class Simulation : public LineSource {
   double now() const { return now_; }
   double free_gpus() const { return static_cast<double>(nodes_.free_milli()) / 1000; }
   double horizon() const { return inputs_.horizon; }
+  int32_t next_job() const { return arrived_; }  // to be submitted, if there is one
   // Tells the memory what the next event will touch: first the run itself, then, when that has
   // come, what it points to.
   void prefetch() const;
   void prefetch_more() const;
-  // Frees what only a running simulation needs; the log stays.
-  void drop_scratch();
+  // The same for a job that will start.
+  void prefetch_start(int32_t job) const { prefetch_element(inputs_.jobs.run, job); }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
   bool is_running(int32_t job) const override { return dynamic_ && stretch_[job].is_running(); }
   Line line(Word word, int32_t job) override;
@@ -230,7 +167,12 @@ class Simulation : public LineSource {
   double next_event();
   void arrive(int32_t job);
   void enqueue(int32_t job, double key);
-  double fixed_key(int32_t job);
+  // The key of a job that arrives, when the order never changes.
+  double fixed_key(int32_t job) {
+    const auto i = static_cast<size_t>(job - first_key_);
+    return i < keys_.size() ? keys_[i] : find_key(job);
+  }
+  double find_key(int32_t job);
   double single_key(int32_t job);
   bool start(int32_t job);
   void finish(int32_t job);
@@ -242,11 +184,15 @@ class Simulation : public LineSource {
   void set_timer(double interval, bool decided);
   double predict(int32_t user) const;
 
-  // The same in plain runs (plain.cpp).
+  // The same in plain runs (plain.h). The note at the end of a job is its node times the factor and
+  // its GPUs, where these are fewer than the factor, and on one node.
+  static constexpr uint32_t kNodeFactor = 128, kSeveralNodes = 0;
   bool find_plain() const;
+  double next_plain_event() const;
   void enter_plain_instant(double time);
   void arrive_plain(int32_t job);
-  void start_plain(int32_t job);
+  void start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count);
+  bool goes_on_plainly() const;
 
   // Admission (admission.cpp).
   void find_nodes_min();
@@ -376,10 +322,11 @@ class Simulation : public LineSource {
   bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
-  bool is_plain_ = false;         // see plain.cpp
+  bool is_plain_ = false;         // see plain.h
   bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
-  bool track_ = false;  // see below
+  bool track_ = false;          // see below
+  bool lists_arrivals_ = true;  // arrivals_ is kept
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
   bool use_heap_ = false;
@@ -391,7 +338,7 @@ class Simulation : public LineSource {
   const double* estimate_ = nullptr;
   LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
   Heap finishes_;
-  SortedList sorted_;
+  SortedList sorted_;              // in plain runs, GPUs are noted with the jobs
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
   std::vector<Share> placed_;
   Log log_;

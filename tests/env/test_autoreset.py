@@ -64,6 +64,7 @@ def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
             assert infos["_final_info"][i]
             assert equal(infos["final_obs"][i], last)
             final = infos["final_info"]
+            assert not any(table[~final["_sched"]].any() for table in final["sched"].values())
             assert {name: table[i] for name, table in final["sched"].items()} == info["sched"]
             assert final["episode"]["r"][i] == info["sched"]["return"]
             assert final["episode"]["l"][i] == info["sched"]["length"]

@@ -124,7 +124,7 @@ class TestGenerated:
             )
             for name, table in drawn.items():
                 assert table.shape == (2, 20)
-                assert table.flags.c_contiguous
+                assert table[1].flags.c_contiguous
                 assert table.dtype == getattr(workload, name).dtype
                 np.testing.assert_array_equal(table[0], getattr(workload, name))
 

@@ -168,21 +168,14 @@ class GeneratedEpisodes:
         return {**self._constant_columns(len(keys), drawn), **drawn}
 
     def _constant_columns(self, count: int, drawn: Columns) -> Columns:
-        """Return the columns that are not drawn: filled for the largest count so far, not anew."""
+        """Return the columns that are not drawn: every row is the same memory."""
         found = self._constants.get(count)
         if found is None:
-            most = max(self._constants, default=0)
-            if count > most:
-                found = {
-                    name: np.full((count, self.jobs), value, dtype)
-                    for name, (value, dtype) in _DEFAULTS.items()
-                    if name not in drawn
-                }
-            else:
-                found = {name: table[:count] for name, table in self._constants[most].items()}
-            for table in found.values():
-                table.setflags(write=False)
-            self._constants[count] = found
+            found = self._constants[count] = {
+                name: np.broadcast_to(np.full(self.jobs, value, dtype), (count, self.jobs))
+                for name, (value, dtype) in _DEFAULTS.items()
+                if name not in drawn
+            }
         return found
 
 

@@ -7,6 +7,7 @@ episodes only look them up.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from berthline.env.episodes_source import Columns, EpisodeSource
     from berthline.model.cluster import Cluster
     from berthline.policies.scheduler import Scheduler
-
-_ONE_ROW = 1
 
 
 class JobKinds:
@@ -70,8 +69,16 @@ class JobKinds:
         }
         if len(self.workload) == 1:
             jobs = drawn["submit"].shape[1]
-            return {name: np.full((_ONE_ROW, jobs), of[0], of.dtype) for name, of in known.items()}
+            return {name: _one_row(jobs, of[0], of.dtype) for name, of in known.items()}
         _, num_types, num_users = self._shape
         kind = (drawn["pool"] + 1) * num_types + drawn["gpu_types"] + 1
         kind = kind * num_users + (drawn["user"] if num_users > 1 else 0)
         return {name: of[kind] for name, of in known.items()}
+
+
+@functools.lru_cache(maxsize=64)
+def _one_row(jobs: int, value: np.generic, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a table for any number of episodes whose jobs are all the same."""
+    table = np.full((1, jobs), value, dtype)
+    table.setflags(write=False)
+    return table

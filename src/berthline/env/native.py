@@ -31,10 +31,11 @@ class NativeEnvs:
         terms: (num_envs, num_terms), the terms of the reward.
         terminated: (num_envs,).
         truncated: (num_envs,).
+        ended: (num_envs,), terminated or truncated.
         illegal: (num_envs,), whether the last action was one that the mask forbade.
         final_observation: (num_envs, size), of those that ended in the last step.
         final_mask: (num_envs, num_actions), likewise.
-        scores: (num_envs, len(SCORES)), likewise.
+        scores: (num_envs, len(SCORES)), likewise; 0 of the others.
 
     Args:
         plan: what they are.
@@ -59,10 +60,12 @@ class NativeEnvs:
         self.terms = np.zeros((num_envs, self._batch.num_terms))
         self.terminated = np.zeros(num_envs, np.bool_)
         self.truncated = np.zeros(num_envs, np.bool_)
+        self.ended = np.zeros(num_envs, np.bool_)
         self.illegal = np.zeros(num_envs, np.bool_)
         self.final_observation = np.zeros((num_envs, size), np.float32)
         self.final_mask = np.zeros((num_envs, actions), np.bool_)
-        self.scores = np.zeros((num_envs, len(SCORES)))
+        scores = np.zeros((len(SCORES), num_envs))  # mostly read score by score
+        self.scores = scores.T
         self._batch.set_buffers(
             observation=self.observation,
             mask=self.mask.view(np.uint8),
@@ -71,14 +74,15 @@ class NativeEnvs:
             terms=self.terms,
             terminated=self.terminated.view(np.uint8),
             truncated=self.truncated.view(np.uint8),
+            ended=self.ended.view(np.uint8),
             illegal=self.illegal.view(np.uint8),
             final_observation=self.final_observation,
             final_mask=self.final_mask.view(np.uint8),
-            final_scores=self.scores,
+            final_scores=scores,
         )
         self._supply = Supply(plan, self._batch, num_envs)
-        self._refill_at = max(1, num_envs // 8)
         self.step_single = self._batch.step_single
+        self.which_ended = self._batch.ended
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
         """Let an environment's next reset begin an episode of a seed."""
@@ -89,14 +93,19 @@ class NativeEnvs:
         self._supply.fill([env for env in envs if not self._supply.is_ready(env)])
         for env in envs:
             self._batch.reset(env)
-            self._supply.began(env)
+        self._supply.began(envs)
         self._supply.fill(envs)
 
-    def step(self, actions: npt.NDArray[np.int64]) -> None:
-        """Answer every environment's question, and begin new episodes where one is over."""
-        self._batch.step(actions)
-        if self._batch.num_lacking >= self._refill_at or self._batch.num_stuck:
+    def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
+        """Answer every environment's question, and begin new episodes where one is over.
+
+        Returns:
+            Whether any episode ended, and whether any action was illegal.
+        """
+        has_ended, has_illegal, needs_episodes = self._batch.step(actions)
+        if needs_episodes:
             self.refill()
+        return has_ended, has_illegal
 
     def refill(self) -> None:
         """Give new episodes to those that have none, and begin those that waited for one."""
@@ -108,8 +117,8 @@ class NativeEnvs:
     def _note_begun(self) -> list[int]:
         """Return the environments that have begun the episode they had ready."""
         lacking = self._batch.lacking()
-        for env in lacking:
-            self._supply.began(env)
+        if lacking:
+            self._supply.began(lacking)
         return lacking
 
     def set_load(self, low: float, high: float | None = None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,17 @@ class Plan:
         if self.lookahead_size:
             shapes["lookahead"] = (self.lookahead_size,)
         return shapes
+
+    @functools.cached_property
+    def table_slices(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
+        """Where the parts of an observation are in the flat vector, and their shapes."""
+        slices: dict[str, tuple[slice, tuple[int, ...]]] = {}
+        begin = 0
+        for name, shape in self.table_shapes().items():
+            end = begin + math.prod(shape)
+            slices[name] = (slice(begin, end), shape)
+            begin = end
+        return slices
 
     def native_arguments(self) -> dict[str, Any]:
         """Return the arguments of the native core's Batch."""

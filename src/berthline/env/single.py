@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from berthline import _native
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.plan import Plan, make_plan
@@ -15,6 +16,8 @@ from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import SimulationError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
 
@@ -44,18 +47,12 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self.observation_space = observation_space(self.plan)
         self.action_space = action_space(self.plan)
         self._envs = NativeEnvs(self.plan, 1, 1, same_step=False)
-        self._flat = self.plan.options.observation == "flat"
         self._has_pairs = seat == "pickplace"
-        # Views of what the native core writes, made once: a step takes a few microseconds.
-        self._row: npt.NDArray[np.float32] = self._envs.observation[0]
         self._mask: npt.NDArray[np.bool_] = self._envs.mask[0]
-        self._values: npt.NDArray[np.float64] = self._envs.terms[0]
-        self._tables: dict[str, npt.NDArray[Any]] = {
-            **views(self.plan, self._row),
-            "action_mask": self._mask.view(np.int8),
-        }
-        if self._has_pairs:
-            self._tables["pair_mask"] = self._envs.pair_mask[0].view(np.int8)
+        self._answer = self._envs.step_single
+        self._copy_observation = self._observation_copies()
+        told = {"action_mask": self._envs.mask, "reward_terms": self._envs.terms}
+        self._copy_told = _native.RowCopies(told).row
         self._terms = [term.name for term in self.plan.reward.terms]
         self._is_seeded = False
         self._is_over = True
@@ -71,7 +68,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self._envs.reset([0])
         self._is_over = False
         number = self._envs.episode(0)
-        return self._observation(), {
+        return self._copy_observation(0), {
             "action_mask": self.action_masks(),
             "episode_key": np.array(number),
         }
@@ -82,18 +79,18 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
             raise SimulationError(
                 "a step without an episode", where="env.step", expected="env.reset() before it"
             )
-        job, node = action if self._has_pairs else (action, 0)
-        reward, terminated, truncated, illegal = self._envs.step_single(int(job), int(node))
-        info: dict[str, Any] = {
-            "action_mask": self._mask.copy(),
-            "reward_terms": self._values.copy(),
-        }
+        if self._has_pairs:
+            job, node = action
+            reward, terminated, truncated, illegal = self._answer(int(job), int(node))
+        else:
+            reward, terminated, truncated, illegal = self._answer(int(action), 0)
+        info: dict[str, Any] = self._copy_told(0)
         if illegal:
             info["illegal"] = True
         if terminated or truncated:
             self._is_over = True
             info["sched"] = dict(zip(SCORES, self._envs.scores[0].tolist(), strict=True))
-        return self._observation(), reward, terminated, truncated, info
+        return self._copy_observation(0), reward, terminated, truncated, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
@@ -120,7 +117,15 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         """Return the jobs of this episode."""
         return self._envs.workload(0)
 
-    def _observation(self) -> Observation:
-        if self._flat:
-            return self._row.copy()
-        return {name: table.copy() for name, table in self._tables.items()}
+    def _observation_copies(self) -> Callable[[int], Observation]:
+        envs = self._envs
+        if self.plan.options.observation == "flat":
+            flat = _native.RowCopies({"observation": envs.observation}).values
+            return lambda env: flat(env)[0]
+        tables: dict[str, npt.NDArray[Any]] = {
+            **views(self.plan, envs.observation),
+            "action_mask": envs.mask.view(np.int8),
+        }
+        if self._has_pairs:
+            tables["pair_mask"] = envs.pair_mask.view(np.int8)
+        return _native.RowCopies(tables).row

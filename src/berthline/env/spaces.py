@@ -45,10 +45,8 @@ def observation_space(plan: Plan) -> spaces.Space[Any]:
 
 def views(plan: Plan, flat: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
     """Return the tables of flat observations, as views of them: (..., size) to (..., *shape)."""
-    parts: dict[str, npt.NDArray[np.float32]] = {}
-    begin = 0
-    for name, shape in plan.table_shapes().items():
-        end = begin + int(np.prod(shape))
-        parts[name] = flat[..., begin:end].reshape(*flat.shape[:-1], *shape)
-        begin = end
-    return parts
+    rows = flat.shape[:-1]
+    return {
+        name: flat[..., part].reshape(rows + shape)
+        for name, (part, shape) in plan.table_slices.items()
+    }

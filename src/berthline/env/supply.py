@@ -66,11 +66,11 @@ class Supply:
         """Whether the batch has the next episode of an environment."""
         return bool(self._given[env] >= 0)
 
-    def began(self, env: int) -> None:
-        """Note that an environment has begun the episode it had ready."""
-        if self._given[env] >= 0:
-            self._current[env] = self._given[env]
-            self._given[env] = -1
+    def began(self, envs: list[int]) -> None:
+        """Note that environments have begun the episodes they had ready."""
+        given = self._given[envs]
+        self._current[envs] = np.where(given >= 0, given, self._current[envs])
+        self._given[envs] = -1
 
     def key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of the episode that an environment is in."""
@@ -156,7 +156,8 @@ class Supply:
         self._next[envs] = keys[:, 1] + 1
 
     def _failures(self, seed: int, columns: _Columns, row: int) -> list[tuple[float, int, int]]:
-        one = {name: columns[name][row] for name in ("submit", "run", "gpus", "gpu_milli")}
+        names = ("submit", "run", "gpus", "gpu_milli")
+        one = {name: columns[name][row if len(columns[name]) > 1 else 0] for name in names}
         until = self._plan.horizon(**one)
         if until is None:
             until = 2.0 * float(one["submit"][-1]) + 10.0 * float(one["run"].max())
@@ -179,7 +180,12 @@ class Supply:
             "estimate": estimate,
             "random": self._no_random,
         }
-        return {name: np.ascontiguousarray(table) for name, table in columns.items()}
+        return {name: _rows(table) for name, table in columns.items()}
+
+
+def _rows(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a table as the native core reads it: one row where all are the same memory."""
+    return np.ascontiguousarray(table[:1] if table.strides[0] == 0 else table)
 
 
 _DRAWN = (

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from berthline import _native
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.plan import Plan, make_plan
@@ -16,9 +17,11 @@ from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berthline.model.schedule import Schedule
 
-_RETURN, _LENGTH = SCORES.index("return"), SCORES.index("length")
+_INT64 = np.dtype(np.int64)
 
 
 class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
@@ -29,8 +32,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
     step; its last observation is in `infos["final_obs"]` and what became of it in
-    `infos["final_info"]`. With `"next_step"` the step after the last begins the next episode, and
-    its action is ignored.
+    `infos["final_info"]`, whose scores are 0 for the others. With `"next_step"` the step after the
+    last begins the next episode, and its action is ignored.
 
     Args:
         num_envs: how many.
@@ -73,11 +76,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._copy = copy
         self._is_seeded = False
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=same_step)
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
         self._views = self._make_views(self._envs.observation, self._envs.mask)
         self._actions = np.zeros(self.action_space.shape or (num_envs,), np.int64)
+        self._make_copiers()
 
     def reset(
         self,
@@ -102,29 +106,31 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
                 self._envs.seed(env, own)
         self._is_seeded = True
         self._envs.reset(envs)
-        return self._observations(), self._mask_info()
+        infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
+        return self._observations(), infos
 
     def step(
         self, actions: Any
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Carry out one decision in every environment."""
         envs = self._envs
-        if type(actions) is np.ndarray and actions.dtype == np.int64 and actions.flags.c_contiguous:
-            envs.step(actions)
-        else:
+        if type(actions) is not np.ndarray or actions.dtype is not _INT64:
             np.copyto(self._actions, np.asarray(actions), casting="same_kind")
-            envs.step(self._actions)
-        infos = self._mask_info()
-        infos["reward_terms"] = envs.terms.copy()
-        infos["_reward_terms"] = self._everybody
-        if np.count_nonzero(envs.illegal):  # any() takes ten times as long
-            infos["illegal"] = envs.illegal.copy()
-            infos["_illegal"] = infos["illegal"]
-        terminated, truncated = envs.terminated.copy(), envs.truncated.copy()
-        ended = terminated | truncated
-        if np.count_nonzero(ended):
-            self._add_ended(infos, ended)
-        return self._observations(), envs.reward.copy(), terminated, truncated, infos
+            actions = self._actions
+        has_ended, has_illegal = envs.step(actions)
+        reward, terms, terminated, truncated = self._results(0)
+        infos: dict[str, Any] = {
+            "action_mask": envs.mask.copy() if self._copy else envs.mask,
+            "_action_mask": self._everybody,
+            "reward_terms": terms,
+            "_reward_terms": self._everybody,
+        }
+        if has_illegal:
+            infos["illegal"] = infos["_illegal"] = envs.illegal.copy()
+        if has_ended:
+            self._add_ended(infos)
+        observations = self._observations() if self._copy else self._views
+        return observations, reward, terminated, truncated, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
@@ -181,36 +187,49 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             observations["pair_mask"] = pairs.copy() if self._copy else pairs
         return observations
 
-    def _mask_info(self) -> dict[str, Any]:
-        return {"action_mask": self.action_masks(), "_action_mask": self._everybody}
-
-    def _add_ended(self, infos: dict[str, Any], ended: npt.NDArray[np.bool_]) -> None:
-        """Add what became of the episodes that ended in this step."""
+    def _make_copiers(self) -> None:
+        """Prepare the copies that steps return: all at once, they take a fraction of the time."""
         envs = self._envs
-        rows = np.flatnonzero(ended)
+
+        def whole(tables: dict[str, npt.NDArray[Any]]) -> _native.RowCopies:
+            return _native.RowCopies({name: table[None] for name, table in tables.items()})
+
+        results = ("reward", "terms", "terminated", "truncated")
+        self._results = whole({name: getattr(envs, name) for name in results}).values
+        self._ended = whole({"ended": envs.ended, "mask": envs.final_mask}).values
+        self._scores = whole(dict(zip(SCORES, envs.scores.T, strict=True))).row
+        self._last: Callable[[int], Any]
+        if self.plan.options.observation == "flat":
+            last = _native.RowCopies({"observation": envs.final_observation}).values
+            self._last = lambda env: last(env)[0]
+            return
+        tables: dict[str, npt.NDArray[Any]] = {
+            **views(self.plan, envs.final_observation),
+            "action_mask": envs.final_mask.view(np.int8),
+        }
+        if self.plan.seat == "pickplace":
+            nothing = np.zeros((1, *envs.pair_mask.shape[1:]), np.int8)
+            tables["pair_mask"] = np.broadcast_to(nothing, envs.pair_mask.shape)
+        self._last = _native.RowCopies(tables).row
+
+    def _add_ended(self, infos: dict[str, Any]) -> None:
+        """Add what became of the episodes that ended in this step."""
+        scores = self._scores(0)
+        ended, masks = self._ended(0)
         info: dict[str, Any] = {
-            "episode": {"r": envs.scores[:, _RETURN] * ended, "l": envs.scores[:, _LENGTH] * ended},
-            "sched": dict(zip(SCORES, envs.scores.T.copy(), strict=True)),
+            "episode": {"r": scores["return"], "l": scores["length"]},
+            "sched": scores,
             "_episode": ended,
             "_sched": ended,
         }
-        if self.autoreset_mode != AutoresetMode.SAME_STEP:
+        if not self._same_step:
             infos.update(info)
             return
-        last = np.full(self.num_envs, None, object)
-        flat = envs.final_observation[rows]
-        if self.plan.options.observation == "flat":
-            for i, row in enumerate(rows.tolist()):
-                last[row] = flat[i]
-        else:
-            parts: dict[str, Any] = views(self.plan, flat)
-            parts["action_mask"] = envs.final_mask[rows].view(np.int8)
-            if self.plan.seat == "pickplace":
-                parts["pair_mask"] = np.zeros((len(rows), *envs.pair_mask.shape[1:]), np.int8)
-            for i, row in enumerate(rows.tolist()):
-                last[row] = {name: table[i] for name, table in parts.items()}
-        infos["final_obs"], infos["_final_obs"] = last, ended
-        info["action_mask"], info["_action_mask"] = envs.final_mask.copy(), ended
+        observations = np.empty(self.num_envs, object)  # None everywhere
+        for env in self._envs.which_ended():
+            observations[env] = self._last(env)
+        infos["final_obs"], infos["_final_obs"] = observations, ended
+        info["action_mask"], info["_action_mask"] = masks, ended
         infos["final_info"], infos["_final_info"] = info, ended
 
 

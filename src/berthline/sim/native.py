@@ -37,7 +37,7 @@ def run(
     if arrays.pop("is_endless"):
         raise endless_preemption(inputs)
     if decision_seconds is not None:
-        decision_seconds.extend(arrays.pop("decision_seconds").tolist())
+        decision_seconds.extend(arrays.pop("decision_seconds"))
     return Schedule(**arrays, horizon=inputs.horizon)
 
 

@@ -19,7 +19,7 @@ Columns = Mapping[str, npt.NDArray[Any]]
 COUNT = Dial(name="count", default=1, meaning="how many episodes", lowest=1, highest=10**8)
 FIRST = Dial(name="first", default=0, meaning="number of the first episode", highest=2**62)
 
-_BLOCK = 16_000  # jobs; small tables stay in the cache, and memory for them is reused at once
+_BLOCK = 1 << 14  # jobs; small tables stay in the cache, and memory for them is reused at once
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
