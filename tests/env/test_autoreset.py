@@ -109,6 +109,28 @@ def test_next_step__shows_the_last_then_ignores_an_action(seat: str) -> None:
     assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
 
 
+def test_next_step__an_environment_ahead_of_the_others_begins_its_episodes_in_a_step_too() -> None:
+    # The first starts jobs while the others wait: it ends two episodes before new ones are drawn.
+    envs = SchedulingVectorEnv(16, "pick", episode_jobs=30, autoreset_mode="next_step")
+    _, infos = envs.reset(seed=3)
+    had_ended = np.zeros(16, np.bool_)
+    ends = np.zeros(16, np.int64)
+    for _ in range(150):
+        masks = infos["action_mask"]
+        waits = masks[:, -1] & (np.arange(16) > 0)
+        before = envs.log(0)
+        _, rewards, terminated, truncated, infos = envs.step(
+            np.where(waits, masks.shape[1] - 1, masks.argmax(axis=1))
+        )
+        if had_ended[0]:
+            assert len(envs.log(0).time) < len(before.time)  # of the next episode, and not before
+        assert not rewards[had_ended].any()
+        had_ended = terminated | truncated
+        ends += had_ended
+    assert ends[0] >= 3
+    assert ends[0] > 2 * ends[1:].max()
+
+
 def test_make_vec__gives_the_native_batch_and_its_mode() -> None:
     for mode in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
         envs = gymnasium.make_vec(
