@@ -143,6 +143,7 @@ void Agent::begin(const Episode& episode) {
   go_on();
   unasked_end_ = end_;
   end_ = End::kNot;
+  may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
 }
 
 void Agent::act(int64_t action, int64_t node) {

@@ -183,6 +183,7 @@ class Agent {
   bool is_deciding_ = false;    // a decision point is going on
   bool has_concluded_ = false;  // nothing more is to be decided at it
   bool is_plain_ = false;       // see plain_agent.cpp
+  bool may_wait_ = false;       // what the mask says of the no-op, likewise
   int32_t at_hand_ = kNoJob;
   int64_t left_ = 0;  // place: what is left to place of the job at hand
   ShortList<int32_t> rows_;

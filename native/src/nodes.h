@@ -96,6 +96,7 @@ class Nodes {
   }
   // Which nodes have at least so many free GPUs, in an indexed state, 64 to a word.
   const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
+  const void* end_of_often_used() const { return &other_unfit_; }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
   // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
@@ -207,13 +208,16 @@ class Nodes {
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
   uint64_t changed_ = ~uint64_t{0};  // see take_changed
-  std::vector<uint64_t> at_least_;   // [gpus][word], when indexed
-  std::vector<int32_t> exactly_;     // number of nodes with that many free GPUs, when indexed
-  uint64_t levels_ = 0;              // those numbers of free GPUs that some node has, likewise
-  // Of the first class, and of the others; only where Layout::monotone and only_whole.
+  // When indexed: bitmaps of nodes, how many nodes have that many free GPUs, and of which numbers
+  // there are any.
+  std::vector<uint64_t> at_least_;  // [gpus][word]
+  std::vector<int32_t> exactly_;
+  uint64_t levels_ = 0;
+  // Sizes known to fit, only where there is one class, and not to: of the first class, and of the
+  // others. Only where Layout::monotone and only_whole.
+  mutable uint64_t fit_ = 0;
   mutable uint64_t unfit_ = 0;
   mutable std::vector<uint64_t> other_unfit_;
-  mutable uint64_t fit_ = 0;  // likewise, and only where there is one class
   std::vector<int64_t> cpus_;
   std::vector<int64_t> memory_mib_;
   std::vector<int64_t> class_free_;

@@ -57,10 +57,7 @@ class Observer {
 
   size_t size() const { return size_; }
   // Tells the memory that an observation is to be written soon.
-  void prefetch() const {
-    berthline::prefetch(this);
-    berthline::prefetch(&rows_written_);
-  }
+  void prefetch() const { berthline::prefetch(this, &size_); }
   // The same about the job that comes next, when the first has come.
   void prefetch_more() const {
     const RowRecords& records = waiting_records_.rows;
@@ -89,24 +86,26 @@ class Observer {
   bool is_by_free(const Formula& formula) const;
   void find_rows_by_free();
 
+  // Of each job, as one that waits and as one that runs.
+  struct JobRecords {
+    RowRecords rows;
+    std::vector<std::byte> memory;  // of the rows
+  };
+  static void begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
+                            ColumnProgram& fixed, ColumnProgram& others, JobRecords& records);
+
   Agent& agent_;
   Simulation& sim_;
   std::shared_ptr<ObservationPrograms> programs_;
+  size_t rows_written_ = 0;  // where it goes to the same place every time
+  JobRecords waiting_records_;
   size_t job_width_, node_width_, running_width_, global_width_;
   LookAhead look_ahead_;
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
   size_t size_ = 0;
-  size_t rows_written_ = 0;    // where it goes to the same place every time
+  JobRecords running_records_;
   std::vector<uint8_t> fits_;  // scratch
-  // Of each job, as one that waits and as one that runs.
-  struct JobRecords {
-    std::vector<std::byte> memory;
-    RowRecords rows;  // in it
-  };
-  static void begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
-                            ColumnProgram& fixed, ColumnProgram& others, JobRecords& records);
-  JobRecords waiting_records_, running_records_;
   struct Busy {
     double left;   // part of look_ahead_seconds
     double milli;  // GPUs, in thousandths

@@ -23,7 +23,7 @@ inline void Simulation::arrive_plain(int32_t job) {
   log_.append_known(now_, Log::kSubmit, job, -1);
   if (lists_arrivals_) arrivals_.push_back(job);
   ++waiting_count_;
-  waiting_sizes_.add(gpus);
+  if (counts_sizes_) waiting_sizes_.add(gpus);
   sorted_.insert({fixed_key(job), job, static_cast<uint32_t>(gpus)});
 }
 
@@ -62,7 +62,7 @@ inline void Simulation::enter_plain_instant(double time) {
 // so that nothing has to be looked up then.
 inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count) {
   --waiting_count_;
-  waiting_sizes_.remove(gpus);
+  if (counts_sizes_) waiting_sizes_.remove(gpus);
   first_share_[job] = static_cast<int32_t>(log_.shares.size());
   log_.append_known(now_, Log::kStart, job, first_share_[job]);
   for (size_t i = 0; i < count; ++i) {

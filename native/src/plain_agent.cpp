@@ -82,7 +82,8 @@ bool Agent::ask_plainly() {
   if (sim_.waiting_count_ == 0 || sim_.nodes_.free_gpus() == 0) return false;
   if (rules_.seat == Seat::kPlace) return (left_ == 0 && show_nodes_for_head()) || ask_place();
   if (!show_startable()) return false;
-  mask_[no_op_] = sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0;
+  const bool time_can_pass = sim_.arrived_ < sim_.inputs_.jobs.count || sim_.running_ > 0;
+  if (time_can_pass != may_wait_) mask_[no_op_] = may_wait_ = time_can_pass;
   return true;
 }
 

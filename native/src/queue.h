@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "prefetch.h"
+
 namespace berthline {
 
 // A job with the number it is ordered by: an ordering's value, or the time of an event. The number
@@ -43,38 +45,40 @@ class Keyed {
 // A heap with four children per entry: as many comparisons as two, half the cache lines.
 class Heap {
  public:
-  void reserve(size_t count) { entries_.reserve(count); }
-  void clear() { entries_.clear(); }
-  bool empty() const { return entries_.empty(); }
-  const Keyed& top() const { return entries_.front(); }
-  const Keyed* data() const { return entries_.data(); }
-  size_t size() const { return entries_.size(); }
+  void clear() { count_ = 0; }
+  bool empty() const { return count_ == 0; }
+  const Keyed& top() const { return *entries(); }
+  size_t size() const { return count_; }
+  // Tells the memory that an entry will be pushed or popped soon.
+  void prefetch() const {
+    prefetch_element(lines_.data(), 0);
+    prefetch_element(lines_.data(), 1);
+    prefetch_element(lines_.data(), (count_ + kBefore) / kBrothers);
+  }
 
   void push(Keyed entry) {
-    entries_.push_back(entry);
-    rise(entries_.size() - 1, entry);
+    if ((count_ + kBefore) / kBrothers >= lines_.size()) lines_.resize(2 * lines_.size() + 1);
+    rise(count_++, entry);
   }
 
   void pop() {
     // The hole left by the top sinks to a leaf along the smallest children; then the last entry,
     // which nearly always belongs near a leaf, is put there and rises if it must.
-    const Keyed last = entries_.back();
-    entries_.pop_back();
-    const size_t count = entries_.size();
-    if (count == 0) return;
-    Keyed* entry = entries_.data();
+    Keyed* const entry = entries();
+    const Keyed last = entry[--count_];
+    if (count_ == 0) return;
     size_t hole = 0;
     size_t child = 1;
-    for (; child + 3 < count; child = 4 * hole + 1) {
+    for (; child + 3 < count_; child = 4 * hole + 1) {
       const size_t left = child + (entry[child + 1] < entry[child]);
       const size_t right = child + 2 + (entry[child + 3] < entry[child + 2]);
       const size_t least = entry[right] < entry[left] ? right : left;
       entry[hole] = entry[least];
       hole = least;
     }
-    if (child < count) {
+    if (child < count_) {
       size_t least = child;
-      for (size_t i = child + 1; i < count; ++i) {
+      for (size_t i = child + 1; i < count_; ++i) {
         if (entry[i] < entry[least]) least = i;
       }
       entry[hole] = entry[least];
@@ -85,16 +89,26 @@ class Heap {
 
  private:
   void rise(size_t at, Keyed entry) {
+    Keyed* const entries = this->entries();
     while (at > 0) {
       const size_t parent = (at - 1) / 4;
-      if (!(entry < entries_[parent])) break;
-      entries_[at] = entries_[parent];
+      if (!(entry < entries[parent])) break;
+      entries[at] = entries[parent];
       at = parent;
     }
-    entries_[at] = entry;
+    entries[at] = entry;
   }
 
-  std::vector<Keyed> entries_;
+  // Children of the same entry share a line of the cache, so the top is the last in its line.
+  static constexpr size_t kBrothers = 4, kBefore = 3;
+  struct alignas(kBrothers * sizeof(Keyed)) Line {
+    Keyed entries[kBrothers];
+  };
+  Keyed* entries() { return reinterpret_cast<Keyed*>(lines_.data()) + kBefore; }
+  const Keyed* entries() const { return reinterpret_cast<const Keyed*>(lines_.data()) + kBefore; }
+
+  std::vector<Line> lines_;
+  size_t count_ = 0;
 };
 
 // How many waiting jobs have which number of GPUs.

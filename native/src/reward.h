@@ -90,15 +90,15 @@ class Rewards : public WordSource {
   std::shared_ptr<std::vector<Term>> terms_;
   Simulation& sim_;
   double total_ = 0;
-  double startable_work_ = 0;
-  std::vector<double> sums_;  // of each term, where there are several
-  size_t read_ = 0;           // rows of the log
-  bool has_[4] = {};          // terms of an occasion
-  bool reads_log_ = false;    // a term follows from what jobs do
-  bool is_count_ = false;     // there is one term, by count, integrated over time
-  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
+  bool has_[4] = {};         // terms of an occasion
+  bool reads_log_ = false;   // a term follows from what jobs do
+  bool is_count_ = false;    // there is one term, by count, integrated over time
+  bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
+  std::vector<double> sums_;  // of each term, where there are several
+  double startable_work_ = 0;
+  size_t read_ = 0;  // rows of the log
   WordSet words_;
   std::vector<double> idle_w_, peak_w_;
   double sleep_w_;

@@ -38,7 +38,6 @@ bool differs(const double* speeds, int32_t count, double from) {
 Simulation::Simulation(Inputs inputs)
     : inputs_(std::move(inputs)),
       layout_(inputs_),
-      timer_(kNever),
       nodes_(&layout_),
       idle_(&layout_),
       shadow_(&layout_),
@@ -123,6 +122,9 @@ void Simulation::find_needs() {
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
   lists_arrivals_ = !inputs_.has_agent;
+  counts_sizes_ = !inputs_.has_agent || !inputs_.placements.empty() || preempts ||
+                  inputs_.discipline == Discipline::kStrict ||
+                  inputs_.discipline == Discipline::kSkip;
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
   steady_order_ = SteadyFormula(inputs_.order);
   steady_index_ = SteadyFormula(inputs_.preemption.index);
@@ -224,14 +226,12 @@ void Simulation::prefetch() const {
   berthline::prefetch(&inputs_.horizon);
   berthline::prefetch(&layout_.placement);
   berthline::prefetch(&layout_.limits);
-  berthline::prefetch(&now_, &waiting_sizes_);
+  berthline::prefetch(&now_, nodes_.end_of_often_used());
 }
 
 void Simulation::prefetch_more() const {
   const Jobs& jobs = inputs_.jobs;
-  berthline::prefetch(finishes_.data());
-  prefetch_element(finishes_.data(), kCacheLine / sizeof(Keyed));
-  prefetch_element(finishes_.data(), finishes_.size());
+  finishes_.prefetch();
   prefetch_element(jobs.submit, arrived_);
   prefetch_element(jobs.gpus, arrived_);
   prefetch_element(keys_.data(), arrived_ - first_key_);
@@ -378,7 +378,7 @@ void Simulation::arrive(int32_t job) {
 
 void Simulation::enqueue(int32_t job, double key) {
   ++waiting_count_;
-  waiting_sizes_.add(inputs_.jobs.gpus[job]);
+  if (counts_sizes_) waiting_sizes_.add(inputs_.jobs.gpus[job]);
   if (track_) {
     queued_milli_ += milli(job);
     class_queued_milli_[inputs_.jobs.job_class[job]] += milli(job);
@@ -432,7 +432,7 @@ bool Simulation::start(int32_t job) {
   const Jobs& jobs = inputs_.jobs;
   const Conditions& conditions = inputs_.conditions;
   --waiting_count_;
-  waiting_sizes_.remove(jobs.gpus[job]);
+  if (counts_sizes_) waiting_sizes_.remove(jobs.gpus[job]);
   if (track_) {
     queued_milli_ -= milli(job);
     class_queued_milli_[jobs.job_class[job]] -= milli(job);

@@ -299,16 +299,30 @@ class Simulation : public LineSource {
   // What every event touches, side by side: many runs that take turns are slow for the lines of the
   // cache that they read, not for what they do with them (see `prefetch`).
   double now_ = 0;
-  double timer_;
-  double wake_ = std::numeric_limits<double>::infinity();  // when the agent wants to be asked
+  double wake_ = kNever;  // when the agent wants to be asked
   int32_t arrived_ = 0;
   int32_t running_ = 0;
   int32_t waiting_count_ = 0;
   int32_t away_ = 0;
-  bool may_decide_ = false;  // at this instant
-  bool must_sort_ = true;    // waiting_ has changed since the queue was sorted,
-  double sorted_at_ = -1;    //   at this time
-  bool freed_ = true;        // since the last decision that left nothing to start
+  bool may_decide_ = false;          // at this instant
+  bool freed_ = true;                // since the last decision that left nothing to start
+  bool is_plain_ = false;            // see plain.h
+  bool is_filtered_ = false;         // see is_filtered
+  bool reserves_ = false;            // the discipline makes reservations
+  bool lists_arrivals_ = true;       // arrivals_ is kept
+  bool counts_sizes_ = true;         // waiting_sizes_ is kept
+  int32_t first_key_ = 0;            // keys_ are from this job on
+  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes
+  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
+  Heap finishes_;
+  SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
+  Log log_;
+  Nodes nodes_;
+  Nodes idle_;  // before anything starts
+
+  double timer_ = kNever;
+  bool must_sort_ = true;  // waiting_ has changed since the queue was sorted,
+  double sorted_at_ = -1;  //   at this time
 
   // What this run needs.
   bool dynamic_ = false;          // jobs may stop, slow down or be refused: stretch_ is kept
@@ -322,31 +336,19 @@ class Simulation : public LineSource {
   bool order_is_steady_ = false;  // keys of waiting jobs stay for some time, which is known
   bool index_is_steady_ = false;  // the same for the preemption rule and running jobs
   bool is_timed_ = false;         // there are decisions at which nothing happens
-  bool is_plain_ = false;         // see plain.h
-  bool reserves_ = false;         // the discipline makes reservations
   bool uses_gittins_ = false;
-  bool track_ = false;          // see below
-  bool lists_arrivals_ = true;  // arrivals_ is kept
+  bool track_ = false;  // see below
   // Queue: a heap (strict, fixed order, no gate) or a sorted list. When keys change, or a sum over
   // the queue must follow job ids, the ids are kept too.
   bool use_heap_ = false;
   bool keep_ids_ = false;
-  bool is_filtered_ = false;
 
-  int32_t first_key_ = 0;     // keys_ are from this job on
-  std::vector<double> keys_;  // of a block of coming jobs, when the order never changes
   const double* estimate_ = nullptr;
-  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
-  Heap finishes_;
-  SortedList sorted_;              // in plain runs, GPUs are noted with the jobs
   std::vector<int32_t> arrivals_;  // jobs that began to wait at this instant
   std::vector<Share> placed_;
-  Log log_;
-  Nodes nodes_;
   Sizes waiting_sizes_;
 
   WordSet words_;  // in its formulas
-  Nodes idle_;     // before anything starts
 
   // Jobs.
   size_t room_for_ = 0;  // jobs
