@@ -74,10 +74,7 @@ class Agent {
 
   // Tells the memory that a step comes soon: first about the agent, then about what it points to.
   void prefetch() const {
-    berthline::prefetch(this);
-    berthline::prefetch(&rows_);
-    berthline::prefetch(&rules_);
-    berthline::prefetch(&rules_.running_order);
+    berthline::prefetch(this, &rules_.running_window);
     sim_.prefetch();
     rewards_.prefetch();
   }

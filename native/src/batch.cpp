@@ -56,6 +56,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
   observation_size_ = envs_[0]->observer.size();
   num_actions_ = static_cast<size_t>(envs_[0]->agent.num_actions());
   num_terms_ = envs_[0]->agent.reward_terms().size();
+  num_pairs_ = envs_[0]->agent.pair_mask().size();
   shares_ = std::vector<Share>(num_threads);
   for (size_t i = 0; i < num_threads; ++i) {
     shares_[i].begin = num_parts_ * i / num_threads;
@@ -91,9 +92,8 @@ void Batch::set_buffers(const Buffers& buffers) {
 
 void Batch::write_question(size_t i) {
   envs_[i]->observer.write(buffers_.observation + i * observation_size_, true);
-  const std::vector<uint8_t>& pairs = envs_[i]->agent.pair_mask();
-  if (!pairs.empty())
-    std::memcpy(buffers_.pair_mask + i * pairs.size(), pairs.data(), pairs.size());
+  if (num_pairs_ == 0) return;
+  std::memcpy(buffers_.pair_mask + i * num_pairs_, envs_[i]->agent.pair_mask().data(), num_pairs_);
 }
 
 void Batch::write_scores(size_t i) {
@@ -187,10 +187,7 @@ void Batch::prefetch(size_t i) const {
 void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
   envs_[i]->observer.prefetch_more();
-  // Queues are mostly short.
-  const float* row = buffers_.observation + i * observation_size();
-  berthline::prefetch(row, row + std::min<size_t>(observation_size(), 64));
-  berthline::prefetch(buffers_.mask + i * num_actions());
+  berthline::prefetch(buffers_.observation + i * observation_size_);  // queues are mostly short
 }
 
 Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {

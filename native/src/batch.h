@@ -113,7 +113,7 @@ class Batch {
   void work(size_t thread);
 
   std::vector<std::unique_ptr<Env>> envs_;
-  size_t observation_size_, num_actions_, num_terms_;
+  size_t observation_size_, num_actions_, num_terms_, num_pairs_;
   Buffers buffers_;
   bool same_step_;
   bool has_settled_ = false;

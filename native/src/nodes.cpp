@@ -105,12 +105,6 @@ void Nodes::shrink_to(const Nodes& other) {
   }
 }
 
-int64_t Nodes::free_milli() const {
-  int64_t sum = kWholeGpu * free_total_;
-  for (const int32_t milli : shared_milli_) sum += milli;
-  return sum;
-}
-
 int64_t Nodes::class_free_milli(int32_t job_class) const {
   int64_t sum = kWholeGpu * class_free_gpus(job_class);
   const std::vector<uint8_t>& allowed = layout_->cluster->may_use[job_class];

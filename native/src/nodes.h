@@ -40,7 +40,12 @@ class Nodes {
   int64_t free_milli(int32_t node) const {
     return int64_t{kWholeGpu} * gpus_[node] + (layout_->parts ? shared_milli_[node] : 0);
   }
-  int64_t free_milli() const;
+  int64_t free_milli() const {
+    int64_t sum = kWholeGpu * free_total_;
+    if (!layout_->parts) return sum;
+    for (const int32_t milli : shared_milli_) sum += milli;
+    return sum;
+  }
   int64_t class_free_milli(int32_t job_class) const;
   int64_t free_cpus(int32_t node) const;
   int64_t free_memory_mib(int32_t node) const;

@@ -45,7 +45,8 @@ Rewards::Rewards(const RewardRules& rules, Simulation& simulation, const Rewards
     baseline_ = std::make_unique<Simulation>(Inputs(*rules.baseline));
   }
   sees_sleep_ = asks(Word::kPowerW) && std::isfinite(sim_.inputs_.conditions.sleep_after);
-  if (rules.terms.size() > 1) sums_.assign(rules.terms.size(), 0.0);
+  has_several_ = rules.terms.size() > 1;
+  if (has_several_) sums_.assign(rules.terms.size(), 0.0);
   reads_log_ = has_[static_cast<size_t>(Occasion::kFinish)] || asks(Word::kUnfinishedWork);
   is_count_ = terms_->size() == 1 && terms_->front().is_by_count &&
               terms_->front().occasion == Occasion::kSecond;
@@ -74,7 +75,7 @@ void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
   // What came before the first decision is added to it, so that the sum over an episode is whole.
   if (has_decided_) {
     total_ = 0;
-    std::fill(sums_.begin(), sums_.end(), 0.0);
+    if (has_several_) std::fill(sums_.begin(), sums_.end(), 0.0);
   }
   has_decided_ = true;
   if (has_[static_cast<size_t>(Occasion::kDecision)]) {

@@ -54,13 +54,10 @@ class Rewards : public WordSource {
   void finish_episode(bool is_done);
 
   // Tells the memory that a decision comes soon.
-  void prefetch() const {
-    berthline::prefetch(&terms_);
-    berthline::prefetch(&words_);
-  }
+  void prefetch() const { berthline::prefetch(&terms_, &sums_); }
   double total() const { return total_; }
   std::span<const double> terms() const {
-    return sums_.empty() ? std::span(&total_, terms_->size()) : std::span(sums_);
+    return has_several_ ? std::span(sums_) : std::span(&total_, terms_->size());
   }
   bool asks(Word word) const { return words_[static_cast<size_t>(word)]; }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
@@ -82,7 +79,7 @@ class Rewards : public WordSource {
   };
   void add(size_t term, double value) {
     total_ += value;
-    if (!sums_.empty()) sums_[term] += value;
+    if (has_several_) sums_[term] += value;
   }
   double value_now(Term& term);
   double count_value(Term& term);
@@ -90,15 +87,16 @@ class Rewards : public WordSource {
   std::shared_ptr<std::vector<Term>> terms_;
   Simulation& sim_;
   double total_ = 0;
-  bool has_[4] = {};         // terms of an occasion
-  bool reads_log_ = false;   // a term follows from what jobs do
-  bool is_count_ = false;    // there is one term, by count, integrated over time
-  bool sees_sleep_ = false;  // a term asks for power, and nodes may sleep
+  double startable_work_ = 0;
+  bool has_several_ = false;  // terms
+  bool has_[4] = {};          // of an occasion
+  bool reads_log_ = false;    // a term follows from what jobs do
+  bool is_count_ = false;     // there is one term, by count, integrated over time
+  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
   std::vector<double> sums_;  // of each term, where there are several
-  double startable_work_ = 0;
-  size_t read_ = 0;  // rows of the log
+  size_t read_ = 0;           // rows of the log
   WordSet words_;
   std::vector<double> idle_w_, peak_w_;
   double sleep_w_;

@@ -221,11 +221,8 @@ bool Simulation::find_plain() const {
 }
 
 void Simulation::prefetch() const {
-  berthline::prefetch(&inputs_.jobs);
-  berthline::prefetch(&inputs_.jobs.priority);
-  berthline::prefetch(&inputs_.horizon);
+  berthline::prefetch(&inputs_.jobs, &inputs_.cluster);
   berthline::prefetch(&layout_.placement);
-  berthline::prefetch(&layout_.limits);
   berthline::prefetch(&now_, nodes_.end_of_often_used());
 }
 
