@@ -11,6 +11,7 @@ namespace {
 Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards) {
   inputs.has_agent = true;
   inputs.agent_preempts = rules.seat == Seat::kPreempt;
+  inputs.agent_picks = rules.seat == Seat::kPick || rules.seat == Seat::kPickPlace;
   for (const RewardTerm& term : rewards.terms) {
     inputs.watched.push_back(term.formula);
     // Of a job that has run, these are known only where stretches are kept.

@@ -128,8 +128,8 @@ using Plan = std::function<int32_t(const std::vector<int32_t>& jobs, const Nodes
                                    std::vector<Share>& out)>;
 
 struct Inputs {
-  Jobs jobs;
   double horizon = kNever;
+  Jobs jobs;
   Cluster cluster;
   Conditions conditions;
   Formula order;
@@ -155,6 +155,7 @@ struct Inputs {
   std::vector<Formula> watched;  // of observations and rewards
   bool lists_running = false;    // running jobs are asked about
   bool agent_preempts = false;
+  bool agent_picks = false;           // nobody else chooses who starts
   bool may_fail = false;              // there may be outages in later runs
   bool may_reserve = false;           // the discipline may become one that makes reservations
   bool may_reorder = false;           // the order may change

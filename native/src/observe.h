@@ -57,7 +57,7 @@ class Observer {
 
   size_t size() const { return size_; }
   // Tells the memory that an observation is to be written soon.
-  void prefetch() const { berthline::prefetch(this, &size_); }
+  void prefetch() const { berthline::prefetch(this, &node_width_); }
   // The same about the job that comes next, when the first has come.
   void prefetch_more() const {
     const RowRecords& records = waiting_records_.rows;
@@ -97,13 +97,13 @@ class Observer {
   Agent& agent_;
   Simulation& sim_;
   std::shared_ptr<ObservationPrograms> programs_;
+  size_t size_ = 0, job_width_;
   size_t rows_written_ = 0;  // where it goes to the same place every time
   JobRecords waiting_records_;
-  size_t job_width_, node_width_, running_width_, global_width_;
+  size_t node_width_, running_width_, global_width_;
   LookAhead look_ahead_;
   int32_t look_ahead_size_;
   double look_ahead_seconds_;
-  size_t size_ = 0;
   JobRecords running_records_;
   std::vector<uint8_t> fits_;  // scratch
   struct Busy {

@@ -52,7 +52,7 @@ inline void Simulation::enter_plain_instant(double time) {
     --running_;
     freed_ = true;
   }
-  arrivals_.clear();
+  if (lists_arrivals_) arrivals_.clear();
   while (arrived_ < jobs.count && jobs.submit[arrived_] == time) arrive_plain(arrived_++);
   may_decide_ = true;
   ++log_.decisions;

@@ -122,9 +122,7 @@ void Simulation::find_needs() {
   keep_ids_ = inputs_.order.changes() != Changes::kNever || uses(Word::kQueuedWork) ||
               inputs_.placement == Placement::kMilpCandidates || inputs_.may_reorder;
   lists_arrivals_ = !inputs_.has_agent;
-  counts_sizes_ = !inputs_.has_agent || !inputs_.placements.empty() || preempts ||
-                  inputs_.discipline == Discipline::kStrict ||
-                  inputs_.discipline == Discipline::kSkip;
+  counts_sizes_ = !inputs_.agent_picks || !inputs_.placements.empty();
   keeps_books_ = dynamic_ || track_nodes_ || track_ || !inputs_.quotas.limit.empty();
   steady_order_ = SteadyFormula(inputs_.order);
   steady_index_ = SteadyFormula(inputs_.preemption.index);
@@ -221,7 +219,7 @@ bool Simulation::find_plain() const {
 }
 
 void Simulation::prefetch() const {
-  berthline::prefetch(&inputs_.jobs, &inputs_.cluster);
+  berthline::prefetch(&inputs_, &inputs_.jobs.cpus);
   berthline::prefetch(&layout_.placement);
   berthline::prefetch(&now_, nodes_.end_of_often_used());
 }
