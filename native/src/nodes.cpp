@@ -20,13 +20,12 @@ Nodes::Nodes(Layout* layout) : layout_(layout), free_total_(layout->total_gpus) 
   }
   if (!layout->one_class) class_free_ = layout->class_gpus;
   if (layout->indexed) {
-    at_least_.assign(static_cast<size_t>(layout->max_node_gpus + 1) * layout->words(), 0);
-    exactly_.assign(layout->max_node_gpus + 1, 0);
+    by_level_.assign(static_cast<size_t>(layout->max_node_gpus + 1) * level_stride(), 0);
     for (int32_t node = 0; node < layout->num_nodes; ++node) {
-      ++exactly_[gpus_[node]];
+      ++exactly(gpus_[node]);
       levels_ |= uint64_t{1} << gpus_[node];
       for (int32_t f = 0; f <= gpus_[node]; ++f) {
-        at_least_[f * layout->words() + node / 64] |= uint64_t{1} << (node % 64);
+        by_level_[f * level_stride() + node / 64] |= uint64_t{1} << (node % 64);
       }
     }
   }
@@ -138,7 +137,7 @@ int64_t Nodes::largest(int32_t count, int32_t job_class) const {
   if (layout_->one_class) {
     int64_t nodes = 0;
     for (int32_t f = layout_->max_node_gpus; f > 0; --f) {
-      nodes = std::min<int64_t>(count, nodes + exactly_[f]);
+      nodes = std::min<int64_t>(count, nodes + static_cast<int64_t>(exactly(f)));
       sum += nodes;
     }
   } else {

@@ -88,8 +88,8 @@ class Nodes {
   uint64_t take_changed() { return std::exchange(changed_, 0); }
   // Tells the memory that a gang will be placed in this state soon.
   void prefetch() const {
-    berthline::prefetch(at_least_.data());
-    berthline::prefetch(exactly_.data());
+    prefetch_element(by_level_.data(), 0);
+    prefetch_element(by_level_.data(), kCacheLine / sizeof(uint64_t));
     berthline::prefetch(gpus_.data());
   }
   // The most that is free on one node, in an indexed state.
@@ -100,7 +100,7 @@ class Nodes {
     return gpus <= most_free() ? pick_by_level(gpus, nullptr) : -1;
   }
   // Which nodes have at least so many free GPUs, in an indexed state, 64 to a word.
-  const uint64_t* at_least(int32_t gpus) const { return &at_least_[gpus * layout_->words()]; }
+  const uint64_t* at_least(int32_t gpus) const { return &by_level_[gpus * level_stride()]; }
   const void* end_of_often_used() const { return &other_unfit_; }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
@@ -121,14 +121,14 @@ class Nodes {
     }
     changed_ |= uint64_t{1} << (node % 64);
     if (!layout_->indexed) return;
-    levels_ &= ~(uint64_t{--exactly_[before] == 0} << before);
-    ++exactly_[after];
+    levels_ &= ~(uint64_t{--exactly(before) == 0} << before);
+    ++exactly(after);
     levels_ |= uint64_t{1} << after;
     const uint64_t bit = uint64_t{1} << (node % 64);
-    const int32_t words = layout_->words();
-    uint64_t* word = at_least_.data() + node / 64;
-    for (int32_t f = before + 1; f <= after; ++f) word[f * words] |= bit;
-    for (int32_t f = after + 1; f <= before; ++f) word[f * words] &= ~bit;
+    const size_t stride = level_stride();
+    uint64_t* word = by_level_.data() + node / 64;
+    for (int32_t f = before + 1; f <= after; ++f) word[f * stride] |= bit;
+    for (int32_t f = after + 1; f <= before; ++f) word[f * stride] &= ~bit;
   }
   // Keeps, node by node, what is free in both.
   void shrink_to(const Nodes& other);
@@ -169,6 +169,9 @@ class Nodes {
   void change_slot(int32_t node, int32_t slot, int32_t milli);
 
   // Bitmaps.
+  size_t level_stride() const { return static_cast<size_t>(layout_->words()) + 1; }
+  uint64_t& exactly(int32_t gpus) { return by_level_[(gpus + 1) * level_stride() - 1]; }
+  uint64_t exactly(int32_t gpus) const { return by_level_[(gpus + 1) * level_stride() - 1]; }
   // The first node with at least so many free GPUs by the rules kFirstFit, kBestFit and kWorstFit;
   // -1 = there is none. `allowed` are the nodes that count; null = all of them.
   int32_t pick_by_level(int32_t gpus, const uint64_t* allowed) const;
@@ -213,10 +216,9 @@ class Nodes {
   int64_t free_total_ = 0;
   std::vector<int32_t> gpus_;
   uint64_t changed_ = ~uint64_t{0};  // see take_changed
-  // When indexed: bitmaps of nodes, how many nodes have that many free GPUs, and of which numbers
-  // there are any.
-  std::vector<uint64_t> at_least_;  // [gpus][word]
-  std::vector<int32_t> exactly_;
+  // When indexed. For each number of GPUs: the nodes with at least so many free, as a bitmap, and
+  // how many have exactly so many. Then those numbers that some node has.
+  std::vector<uint64_t> by_level_;
   uint64_t levels_ = 0;
   // Sizes known to fit, only where there is one class, and not to: of the first class, and of the
   // others. Only where Layout::monotone and only_whole.

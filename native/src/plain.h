@@ -63,14 +63,15 @@ inline void Simulation::enter_plain_instant(double time) {
 inline void Simulation::start_plain(int32_t job, int32_t gpus, const Share* shares, size_t count) {
   --waiting_count_;
   if (counts_sizes_) waiting_sizes_.remove(gpus);
-  first_share_[job] = static_cast<int32_t>(log_.shares.size());
-  log_.append_known(now_, Log::kStart, job, first_share_[job]);
+  const auto first_share = static_cast<int32_t>(log_.shares.size());
+  const bool has_note = count == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
+  if (reserves_ || !has_note) first_share_[job] = first_share;
+  log_.append_known(now_, Log::kStart, job, first_share);
   for (size_t i = 0; i < count; ++i) {
     log_.shares.push_back(shares[i]);
     nodes_.change_whole(shares[i].node, -shares[i].gpus);
   }
   ++running_;
-  const bool has_note = count == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
   const uint32_t where =
       static_cast<uint32_t>(shares[0].node) * kNodeFactor + static_cast<uint32_t>(shares[0].gpus);
   finishes_.push({now_ + inputs_.jobs.run[job], job, has_note ? where : kSeveralNodes});

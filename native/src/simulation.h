@@ -304,16 +304,17 @@ class Simulation : public LineSource {
   int32_t running_ = 0;
   int32_t waiting_count_ = 0;
   int32_t away_ = 0;
-  bool may_decide_ = false;          // at this instant
-  bool freed_ = true;                // since the last decision that left nothing to start
-  bool is_plain_ = false;            // see plain.h
-  bool is_filtered_ = false;         // see is_filtered
-  bool reserves_ = false;            // the discipline makes reservations
-  bool lists_arrivals_ = true;       // arrivals_ is kept
-  bool counts_sizes_ = true;         // waiting_sizes_ is kept
-  int32_t first_key_ = 0;            // keys_ are from this job on
-  std::vector<double> keys_;         // of a block of coming jobs, when the order never changes
-  LargeArray<int32_t> first_share_;  // of each started job, in the log's shares
+  bool may_decide_ = false;     // at this instant
+  bool freed_ = true;           // since the last decision that left nothing to start
+  bool is_plain_ = false;       // see plain.h
+  bool is_filtered_ = false;    // see is_filtered
+  bool reserves_ = false;       // the discipline makes reservations
+  bool lists_arrivals_ = true;  // arrivals_ is kept
+  bool counts_sizes_ = true;    // waiting_sizes_ is kept
+  int32_t first_key_ = 0;       // keys_ are from this job on
+  std::vector<double> keys_;    // of a block of coming jobs, when the order never changes
+  // Of each started job, in the log's shares; in plain runs only where somebody will ask.
+  LargeArray<int32_t> first_share_;
   Heap finishes_;
   SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
   Log log_;
