@@ -58,14 +58,6 @@ class Observer {
   size_t size() const { return size_; }
   // Tells the memory that an observation is to be written soon.
   void prefetch() const { berthline::prefetch(this, &node_width_); }
-  // The same about the job that comes next, when the first has come.
-  void prefetch_more() const {
-    const RowRecords& records = waiting_records_.rows;
-    const size_t first = static_cast<size_t>(sim_.next_job()) * records.stride;
-    for (size_t i = 0; i < records.stride; i += kCacheLine / sizeof(double)) {
-      prefetch_element(records.values, first + i);
-    }
-  }
   // Where it keeps what it knows of jobs.
   const void* records() const { return waiting_records_.memory.data(); }
   // Works out what stays the same during an episode.

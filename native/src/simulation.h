@@ -49,7 +49,6 @@ class Simulation : public LineSource {
   double now() const { return now_; }
   double free_gpus() const { return static_cast<double>(nodes_.free_milli()) / 1000; }
   double horizon() const { return inputs_.horizon; }
-  int32_t next_job() const { return arrived_; }  // to be submitted, if there is one
   // Tells the memory what the next event will touch: first the run itself, then, when that has
   // come, what it points to.
   void prefetch() const;
