@@ -155,12 +155,8 @@ void Agent::act(int64_t action, int64_t node) {
   }
   const int64_t choices =
       rules_.seat == Seat::kPickPlace ? rules_.window + 1 : static_cast<int64_t>(mask_.size());
-  was_legal_ = action >= 0 && action < choices && mask_[action];
-  if (!was_legal_) {
-    action = no_op_ >= 0 && mask_[no_op_]
-                 ? no_op_
-                 : std::find(mask_.begin(), mask_.begin() + choices, 1) - mask_.begin();
-  }
+  was_legal_ = action >= 0 && action < choices && mask_[action] && is_possible(action);
+  if (!was_legal_) action = instead_of_illegal(choices);
   if (is_plain_) return act_plainly(action);
   const double startable = rewards_.asks(Word::kStartableWork) ? startable_work() : 0;
   const size_t shares = sim_.log_.shares.size();
@@ -193,6 +189,40 @@ void Agent::limit_steps() {
   // What would be asked next is the last thing to be seen.
   end_ = End::kTruncated;
   rewards_.finish_episode(false);
+}
+
+// Whether an answer can be carried out. The mask says so too, but it may be in memory that others
+// can write to.
+bool Agent::is_possible(int64_t action) const {
+  if (action == no_op_) return true;
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+    case Seat::kBackfill:
+      return action < static_cast<int64_t>(rows_.size());
+    case Seat::kPlace:
+      if (!rules_.menu.empty()) return true;
+      if (left_ > 0) return room_[action] >= least_room();
+      return sim_.nodes_.free_gpus(static_cast<int32_t>(action)) >=
+             sim_.inputs_.jobs.gpus[at_hand_];
+    case Seat::kPreempt:
+      return action < static_cast<int64_t>(shown_.size());
+    case Seat::kMeta:
+    case Seat::kGate:
+      break;
+  }
+  return true;
+}
+
+// What is done when an illegal action was chosen: the no-op, or the first that is allowed.
+int64_t Agent::instead_of_illegal(int64_t choices) const {
+  if (no_op_ >= 0 && mask_[no_op_]) return no_op_;
+  for (int64_t action = 0; action < choices; ++action) {
+    if (mask_[action] && is_possible(action)) return action;
+  }
+  int64_t action = 0;  // somebody has written to the mask
+  while (!is_possible(action)) ++action;
+  return action;
 }
 
 // True work of the jobs that the decision may start.

@@ -116,6 +116,8 @@ class Agent {
   bool pass_time();
   bool ask();
   void finish_episode(End end);
+  bool is_possible(int64_t action) const;
+  int64_t instead_of_illegal(int64_t choices) const;
   void limit_steps();
   // Whether anything will happen if nothing is decided.
   bool time_can_pass() const {

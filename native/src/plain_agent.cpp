@@ -73,6 +73,7 @@ void Agent::start_plainly(int64_t action) {
   const auto gpus = static_cast<int32_t>(chosen.note());
   if (!sim_.layout_.is_for_one_node(gpus)) return answer_pick(action, 0);
   const int32_t node = picks ? sim_.nodes_.place_on_one(gpus) : static_cast<int32_t>(action);
+  if (node < 0) return;  // somebody has written to the mask
   const Share share{node, gpus};
   sim_.start_plain(chosen.job(), gpus, &share, 1);
   sim_.sorted_.erase_at(row);

@@ -12,6 +12,7 @@ from tests.env.agents import SEATS, options_of, random_action
 import berthline as bl
 from berthline.env.single import SchedulingEnv
 from berthline.env.supply import episode_seed
+from berthline.env.vector import SchedulingVectorEnv
 from berthline.evaluate.metrics import measure
 from berthline.model.schedule import START
 
@@ -195,3 +196,24 @@ def test_energy_sums_to_the_energy_of_the_log(seat: str) -> None:
         is_over = terminated or truncated
     measured = measure(env.log(), env.workload(), env.plan.cluster)
     assert total == pytest.approx(measured.energy_kwh, rel=1e-9)
+
+
+@pytest.mark.parametrize("cluster", ["uniform:3x4:V100", "uniform:6x4:V100"])
+@pytest.mark.parametrize("seat", SEATS)
+def test_mask__to_write_to_it_does_no_harm(seat: str, cluster: str) -> None:
+    options = options_of(seat, cluster=cluster)
+    envs = SchedulingVectorEnv(4, seat, copy=False, **options)
+    random = np.random.default_rng(5)
+    _, infos = envs.reset(seed=5)
+    ended = 0
+    for step in range(300):
+        infos["action_mask"][:] = step % 2 == 0
+        size = int(infos["action_mask"].shape[1])
+        actions = random.integers(0, size, size=envs.action_space.shape)
+        _, _, terminated, truncated, infos = envs.step(actions)
+        ended += int((terminated | truncated).sum())
+        for env in range(4):
+            log = envs.log(env)
+            started = log.job[log.kind == START]
+            assert len(np.unique(started)) == len(started)
+    assert ended > 0
