@@ -78,15 +78,15 @@ class Agent {
     sim_.prefetch();
     rewards_.prefetch();
   }
-  // The last of them, once the rest has come: about the job that the action is to start.
-  void prefetch_action(int64_t action) const {
-    const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
-    sim_.prefetch_start(is_row ? rows_[action] : at_hand_);
-  }
   void prefetch_more() const {
     berthline::prefetch(rows_.data());
     berthline::prefetch(mask_.data());
     sim_.prefetch_more();
+  }
+  // The last of them, once the rest has come: about the job that the action is to start.
+  void prefetch_action(int64_t action) const {
+    const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
+    sim_.prefetch_start(is_row ? rows_[action] : at_hand_);
   }
 
   End end() const { return end_; }

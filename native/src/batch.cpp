@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "any_value.h"
 #include "large_pages.h"
 #include "prefetch.h"
 
@@ -26,11 +27,8 @@ T wait_for_change(const std::atomic<T>& value, T old) {
   return value.load(std::memory_order_acquire);
 }
 
-// Whether any of many bytes is set; a vector at a time.
-bool any(const uint8_t* values, size_t count) {
-  uint8_t found = 0;
-  for (size_t i = 0; i < count; ++i) found |= values[i];
-  return found != 0;
+bool any(const uint8_t* flags, size_t count) {
+  return any_value(flags, count, [](uint8_t flag) { return flag != 0; });
 }
 
 }  // namespace
