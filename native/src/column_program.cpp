@@ -159,17 +159,28 @@ void ColumnProgram::add_quotient(const Step& step, size_t position) {
 void ColumnProgram::set_operand(int32_t value, size_t operand) {
   if (value == age_) {
     step_operands_.push_back({now_, operand});
-    kept_operands_.push_back({Word::kSubmit, operand, 1.0});
+    keep_operand(Word::kSubmit, 1.0, operand);
   } else if (is_column(value)) {
     const auto lookup = std::find_if(kept_.begin(), kept_.end(),
                                      [=](const Lookup& kept) { return kept.value == value; });
     quotients_.step(operand) = -0.0;
-    kept_operands_.push_back({lookup->word, operand, -1.0});
+    keep_operand(lookup->word, -1.0, operand);
   } else if (is_constant(value)) {
     quotients_.step(operand) = number_[value];
   } else {
     step_operands_.push_back({value, operand});
   }
+}
+
+// Lets an operand be less a kept word, or its negative, which rows' records have once.
+void ColumnProgram::keep_operand(Word word, double sign, size_t operand) {
+  auto found = std::find_if(kept_operands_.begin(), kept_operands_.end(), [=](const auto& kept) {
+    return kept.word == word && kept.sign == sign;
+  });
+  if (found == kept_operands_.end()) {
+    found = kept_operands_.insert(found, {word, sign, quotients_.add_kept()});
+  }
+  quotients_.set_kept(operand, found->place);
 }
 
 bool ColumnProgram::is_constant(int32_t value) const {
@@ -186,7 +197,7 @@ void ColumnProgram::make_ready(size_t rows) {
 
 // Those that other columns than quotients need.
 double* ColumnProgram::kept_words(const RowRecords& records, int32_t id) const {
-  return records.kept(id) + quotients_.num_operands();
+  return records.kept(id) + quotients_.num_kept();
 }
 
 void ColumnProgram::keep_words(WordSource& source, int count, const RowRecords& records) {
@@ -196,8 +207,8 @@ void ColumnProgram::keep_words(WordSource& source, int count, const RowRecords& 
   };
   for (size_t k = 0; k < kept_.size(); ++k) {
     source.fill(kept_[k].word, nullptr, count, scratch_.data());
-    for (const auto& [word, operand, sign] : kept_operands_) {
-      if (word == kept_[k].word) keep(records.kept(0) + operand, sign);
+    for (const auto& [word, sign, place] : kept_operands_) {
+      if (word == kept_[k].word) keep(records.kept(0) + place, sign);
     }
     if (needs_kept_) keep(kept_words(records, 0) + k, 1.0);
   }

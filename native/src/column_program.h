@@ -27,7 +27,7 @@ class ColumnProgram {
   void add(const Formula& formula, size_t position);
   bool empty() const { return !has_others() && quotients_.empty(); }
   // How many numbers a row's record has for it.
-  size_t num_kept() const { return quotients_.num_operands() + (needs_kept_ ? kept_.size() : 0); }
+  size_t num_kept() const { return quotients_.num_kept() + (needs_kept_ ? kept_.size() : 0); }
   // Looks up the kept words of the jobs from the first on.
   void keep_words(WordSource& source, int count, const RowRecords& records);
   // Writes these columns of some rows, of whose records keep_words has written its part. Columns
@@ -70,15 +70,15 @@ class ColumnProgram {
     double divisor;
     size_t position;
   };
-  // Where a number goes at every step, and a kept word at the beginning.
+  // Where a number goes at every step, and a kept word, or its negative, at the beginning.
   struct StepOperand {
     int32_t value;
     size_t operand;
   };
   struct KeptOperand {
     Word word;
-    size_t operand;
     double sign;
+    size_t place;  // among the numbers of a row's record
   };
 
   bool differs_by_row(Word word) const;
@@ -90,6 +90,7 @@ class ColumnProgram {
   bool is_constant(int32_t value) const;
   void add_quotient(const Step& step, size_t position);
   void set_operand(int32_t value, size_t operand);
+  void keep_operand(Word word, double sign, size_t operand);
   bool add_logarithm(size_t steps_before, size_t position);
   bool has_others() const { return !outputs_.empty() || !logarithms_.empty(); }
   void make_ready(size_t rows);

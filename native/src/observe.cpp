@@ -200,7 +200,8 @@ void Observer::begin_records(Simulation& sim, size_t count, size_t width, Column
   RowRecords& rows = records.rows;
   rows.fixed_width = fixed.empty() ? 0 : width;
   rows.stride = RowRecords::doubles_of(rows.fixed_width) + others.num_kept();
-  records.memory.resize(count * rows.stride * sizeof(double));
+  constexpr size_t kInLine = sizeof(JobRecords::Line) / sizeof(double);
+  records.memory.resize((count * rows.stride + kInLine - 1) / kInLine);
   rows.values = reinterpret_cast<double*>(records.memory.data());
   others.keep_words(sim, static_cast<int>(count), rows);
   auto* const columns = reinterpret_cast<float*>(records.memory.data());

@@ -81,7 +81,10 @@ class Observer {
   // Of each job, as one that waits and as one that runs.
   struct JobRecords {
     RowRecords rows;
-    std::vector<std::byte> memory;  // of the rows
+    struct alignas(64) Line {  // of the cache
+      std::byte bytes[64];
+    };
+    std::vector<Line> memory;  // of the rows
   };
   static void begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
                             ColumnProgram& others, JobRecords& records);
