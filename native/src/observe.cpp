@@ -190,27 +190,21 @@ void Observer::begin() {
     first_share_.assign(sim_.inputs_.jobs.count, 0);
   }
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
-  if (programs_->ids.size() < count) {
-    programs_->ids.resize(count);
-    std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
-  }
-  const int32_t* const ids = programs_->ids.data();
-  begin_records(sim_, ids, count, job_width_, programs_->fixed_jobs, programs_->jobs,
-                waiting_records_);
-  begin_records(sim_, ids, count, running_width_, programs_->fixed_running, programs_->running,
+  begin_records(sim_, count, job_width_, programs_->fixed_jobs, programs_->jobs, waiting_records_);
+  begin_records(sim_, count, running_width_, programs_->fixed_running, programs_->running,
                 running_records_);
 }
 
-void Observer::begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
-                             ColumnProgram& fixed, ColumnProgram& others, JobRecords& records) {
+void Observer::begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
+                             ColumnProgram& others, JobRecords& records) {
   RowRecords& rows = records.rows;
   rows.fixed_width = fixed.empty() ? 0 : width;
   rows.stride = RowRecords::doubles_of(rows.fixed_width) + others.num_kept();
   records.memory.resize(count * rows.stride * sizeof(double));
   rows.values = reinterpret_cast<double*>(records.memory.data());
-  others.keep_words(sim, ids, static_cast<int>(count), rows);
+  others.keep_words(sim, static_cast<int>(count), rows);
   auto* const columns = reinterpret_cast<float*>(records.memory.data());
-  if (!fixed.empty()) fixed.run(sim, {ids, count, columns, 2 * rows.stride});
+  if (!fixed.empty()) fixed.run(sim, {nullptr, count, columns, 2 * rows.stride});
 }
 
 void Observer::write(float* out, bool is_same) {

@@ -47,7 +47,7 @@ struct ObservationPrograms {
   std::vector<float> node_rows;  // [node][column], of the columns that stay the same
   bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
-  std::vector<int32_t> ids;         // 0, 1, 2, ...
+  std::vector<int32_t> ids;         // of nodes: 0, 1, 2, ...
 };
 
 class Observer {
@@ -83,8 +83,8 @@ class Observer {
     RowRecords rows;
     std::vector<std::byte> memory;  // of the rows
   };
-  static void begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
-                            ColumnProgram& fixed, ColumnProgram& others, JobRecords& records);
+  static void begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
+                            ColumnProgram& others, JobRecords& records);
 
   Agent& agent_;
   Simulation& sim_;

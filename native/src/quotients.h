@@ -24,7 +24,7 @@ struct RowRecords {
 
 // Rows of a table that are to be written, one after the other.
 struct TableRows {
-  const int32_t* ids;
+  const int32_t* ids;  // null = from the first on, where there are no records
   size_t count;
   float* out;
   size_t width;
