@@ -164,8 +164,13 @@ def _speed_apart(processes: int, *, quick: bool) -> float:
         return sum(pool.map(_step_apart, [steps] * processes, [rounds] * processes))
 
 
+_start: Any = None
+"""In a process of `_speed_apart`: the barrier where it waits for the others."""
+
+
 def _share_start(start: Any) -> None:
-    _step_apart.start = start  # type: ignore[attr-defined]
+    global _start
+    _start = start
 
 
 def _step_apart(steps: int, rounds: int) -> float:
@@ -175,7 +180,7 @@ def _step_apart(steps: int, rounds: int) -> float:
     env = _make(case)
     best = 0.0
     for _ in range(rounds):
-        _step_apart.start.wait(timeout=60)  # type: ignore[attr-defined]
+        _start.wait(timeout=60)
         best = max(best, len(actions) * case.envs / _seconds(env, actions, time.perf_counter))
     return best
 
