@@ -137,6 +137,7 @@ void Agent::begin(const Episode& episode) {
   was_legal_ = true;
   is_deciding_ = false;
   committed_ = at_hand_ = kNoJob;
+  running_.clear();
   left_ = 0;
   decisions_left_ = 0;
   ask_again_ = 0;
@@ -409,17 +410,45 @@ void Agent::show_top(int32_t first) {
 void Agent::show_running() {
   shown_.clear();
   if (rules_.running_order.empty()) return;
-  const std::vector<int32_t>& running = sim_.running_list_;
-  values_.resize(running.size());
-  rules_.running_order.evaluate(sim_, running.data(), static_cast<int>(running.size()),
-                                values_.data());
-  keyed_.clear();
-  for (size_t i = 0; i < running.size(); ++i) {
-    keyed_.push_back({std::isnan(values_[i]) ? kNever : values_[i], running[i]});
+  sort_running();
+  const size_t count = std::min<size_t>(rules_.running_window, running_.size());
+  for (size_t i = 0; i < count; ++i) shown_.push_back(running_[i].job());
+}
+
+// Puts the running jobs in order. It changes little from one question to the next, so it goes on
+// from the last one: jobs that have ended go, new ones come at the end, and each moves forward
+// until it is in its place.
+void Agent::sort_running() {
+  const std::vector<int32_t>& list = sim_.running_list_;
+  const size_t count = list.size();
+  values_.resize(count);
+  rules_.running_order.evaluate(sim_, list.data(), static_cast<int>(count), values_.data());
+  taken_.assign(count, 0);
+  size_t kept = 0;
+  const auto keep = [&](Keyed* to, uint32_t position) {
+    const double value = values_[position];
+    taken_[position] = 1;
+    *to = {std::isnan(value) ? kNever : value, list[position], position};
+  };
+  for (const Keyed& entry : running_) {
+    const int32_t job = entry.job();
+    uint32_t position = entry.note();  // in the list, unless that has changed
+    if (position >= count || list[position] != job) {
+      position = static_cast<uint32_t>(sim_.stretch_[job].position);
+      if (position >= count || list[position] != job) continue;
+    }
+    keep(&running_[kept++], position);
   }
-  const size_t count = std::min<size_t>(rules_.running_window, running.size());
-  std::partial_sort(keyed_.begin(), keyed_.begin() + static_cast<ptrdiff_t>(count), keyed_.end());
-  for (size_t i = 0; i < count; ++i) shown_.push_back(keyed_[i].job());
+  running_.resize(count);
+  for (uint32_t position = 0; kept < count; ++position) {
+    if (!taken_[position]) keep(&running_[kept++], position);
+  }
+  for (size_t i = 1; i < count; ++i) {
+    const Keyed entry = running_[i];
+    size_t place = i;
+    for (; place > 0 && entry < running_[place - 1]; --place) running_[place] = running_[place - 1];
+    running_[place] = entry;
+  }
 }
 
 }  // namespace berthline

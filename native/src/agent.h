@@ -160,6 +160,7 @@ class Agent {
   void show(int32_t first);
   void show_top(int32_t first);
   void show_running();
+  void sort_running();
   void find_open();
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();
@@ -199,7 +200,8 @@ class Agent {
   std::vector<uint8_t> pair_mask_;
   std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
   std::vector<int32_t> queue_;  // scratch
-  std::vector<uint8_t> taken_;  // scratch: positions in the queue
+  std::vector<uint8_t> taken_;  // scratch: positions in the queue, or in the list of running jobs
+  std::vector<Keyed> running_;  // in order; the note is where in the list of running jobs
   std::vector<Keyed> keyed_;    // scratch
   std::vector<double> values_;  // scratch
 

@@ -151,6 +151,15 @@ int64_t Nodes::largest(int32_t count, int32_t job_class) const {
 double Nodes::fragmentation(int32_t job_class) const {
   int64_t with_free = 0;
   int64_t partly = 0;
+  if (job_class < 0 && layout_->only_whole) {
+    const int32_t* const total = layout_->cluster->gpus.data();
+    int32_t some = 0, all = 0;  // short loops are vectors only without a branch, and in one type
+    for (int32_t node = 0; node < layout_->num_nodes; ++node) {
+      some += gpus_[node] > 0;
+      all += (gpus_[node] > 0) & (gpus_[node] == total[node]);
+    }
+    return some > 0 ? static_cast<double>(some - all) / static_cast<double>(some) : 0.0;
+  }
   for (int32_t node = 0; node < layout_->num_nodes; ++node) {
     if (job_class >= 0 && !layout_->cluster->may_use[job_class][node]) continue;
     const int64_t milli = free_milli(node);
