@@ -10,7 +10,18 @@ import pytest
 
 from berthline import _native
 from berthline.sim.random import stream_key, uniform
-from berthline.traces.draws import Draws, Lattice, Lists, exp, normal_quantile, running_sums
+from berthline.traces.draws import (
+    Draws,
+    Lattice,
+    Lists,
+    choose,
+    exp,
+    lognormal_quantile,
+    normal_quantile,
+    number_of_limits,
+    round_within,
+    running_sums,
+)
 from berthline.traces.quantile_table import QuantileTable
 
 
@@ -122,6 +133,46 @@ def test_logarithms_are_good_to_the_last_place_or_two():
     assert (np.abs(found - exact) <= 1.5 * np.spacing(exact)).all()
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 100, 2047, 2048, 2050, 5000])
+def test_what_follows_from_a_number_does_not_depend_on_those_beside_it(count):
+    u = np.concatenate((Draws(4, jobs=5000).uniform("x")[0], [1.0 - 2.0**-53, 0.0]))[-count:]
+    functions = (
+        normal_quantile,
+        lambda u: lognormal_quantile(u, median=3.0, sigma=2.0),
+        lambda u: exp(40.0 * u - 20.0),
+    )
+    places = sorted({*range(0, count, 37), *range(max(0, count - 20), count)})
+    for function in functions:
+        together = function(u)
+        alone = [function(u[place : place + 1])[0] for place in places]
+        np.testing.assert_array_equal(together[places], alone)
+    if count > 100:
+        assert (normal_quantile(u) < -2.5).any()
+        assert (normal_quantile(u) > 2.5).any()
+
+
+def test_lognormal_numbers_are_exponentials_of_normal_ones():
+    u = Draws(4, range(3), jobs=1000).uniform("x")
+    expected = exp(normal_quantile(u) * 1.5) * 1200.0
+    np.testing.assert_array_equal(lognormal_quantile(u, median=1200.0, sigma=1.5), expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 15, 48, 49, 200])
+def test_choices_are_those_of_the_limits_reached(size):
+    limits = np.sort(Draws(1, jobs=max(size, 1)).uniform("limits")[0][:size])
+    choices = (Draws(2, jobs=size + 1).uniform("choices")[0] * 2**32 - 2**31).astype(np.int32)
+    values = np.concatenate((Draws(3, jobs=3000).uniform("v")[0], limits, [-1.0, 2.0]))
+    number = np.searchsorted(limits, values, side="right")
+    np.testing.assert_array_equal(number_of_limits(values, limits), number)
+    np.testing.assert_array_equal(choose(values, limits, choices), choices[number])
+
+
+def test_rounding_is_to_even_and_stays_within():
+    table = np.array([[-1e300, 0.5, 1.5, 2.5, 3.49], [3.5, 1e8 - 0.5, 1e8 + 7.0, 1e300, 2.0]])
+    expected = np.clip(np.rint(table), 2.0, 1e8)
+    np.testing.assert_array_equal(round_within(table.copy(), 2.0, 1e8), expected)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4, 9])
 def test_running_sums(rows):
     table = Draws(1, range(rows), jobs=50).uniform("x")
@@ -177,6 +228,10 @@ def test_tables_of_other_sizes_are_refused():
         lambda: _native.fill_uniform(1, np.zeros(3, np.int64), np.zeros(4)),
         lambda: _native.running_sums(np.zeros((2, 3)), np.ones(4)),
         lambda: _native.count_limits(np.zeros(2), np.zeros(1), np.zeros(3, np.int64)),
+        lambda: _native.choose(
+            np.zeros(2), np.zeros(1), np.zeros(1, np.int32), np.zeros(2, np.int32)
+        ),
+        lambda: _native.lognormal_quantiles(np.zeros(3), 1.0, 1.0, np.zeros(4)),
     ):
         with pytest.raises(ValueError, match="differ in size"):
             call()

@@ -99,10 +99,10 @@ class Draws(_FromUniform):
 
     def uniform(self, column: str) -> Table:
         """Return numbers in [0, 1)."""
-        if column not in self._drawn:
-            out = self._old.get(column)
-            self._drawn[column] = self._draw(column, self.jobs, out)
-        return self._drawn[column]
+        table = self._drawn.get(column)
+        if table is None:
+            table = self._drawn[column] = self._draw(column, self.jobs, self._old.get(column))
+        return table
 
     def uniform_of_episodes(self, column: str, width: int) -> Table:
         """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
@@ -150,6 +150,16 @@ def normal_quantile(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return points
 
 
+def lognormal_quantile(
+    probability: npt.NDArray[np.float64], *, median: float, sigma: float
+) -> npt.NDArray[np.float64]:
+    """Return `median * exp(sigma * normal_quantile(probability))`."""
+    given = np.ascontiguousarray(probability)
+    points = np.empty(given.shape)
+    _native.lognormal_quantiles(given, median, sigma, points)
+    return points
+
+
 def exp(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return e to the power of each number, the same bits on every machine; beyond 700 as at 700.
 
@@ -168,6 +178,30 @@ def number_of_limits(
     number = np.empty(given.shape, np.intp)
     _native.count_limits(given, limits, number)
     return number
+
+
+def choose(
+    values: npt.NDArray[np.float64],
+    limits: npt.NDArray[np.float64],
+    choices: npt.NDArray[np.int32],
+) -> npt.NDArray[np.int32]:
+    """Return `choices[number_of_limits(values, limits)]`, where there is one choice more."""
+    given = np.ascontiguousarray(values)
+    chosen = np.empty(given.shape, np.int32)
+    _native.choose(given, limits, choices, chosen)
+    return chosen
+
+
+def round_within(table: Table, low: float, high: float) -> Table:
+    """Return the nearest whole numbers from `low` to `high`, in the same memory.
+
+    Args:
+        table: the numbers; they are overwritten.
+        low: the lowest, a whole number itself.
+        high: the highest, likewise; both are far below 2**51.
+    """
+    _native.round_within(table, low, high)
+    return table
 
 
 def running_sums(table: Table, factor: Gap) -> Table:

@@ -126,26 +126,25 @@ class EpisodeMaker:
         )
 
     def columns(
-        self, numbers: Numbers, load: npt.NDArray[np.float64] | None = None
+        self, numbers: Numbers, load: float | npt.NDArray[np.float64] | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of the episodes with these numbers, each a function of its own alone.
 
         Args:
             numbers: of the episodes, 0 or more, in any order.
-            load: of each episode; None = the mean gap.
+            load: of all, or of each episode; None = the mean gap.
         """
-        gaps: npt.NDArray[np.float64] | None = None
+        gap: Gap = self.mean_gap
         if load is not None and self.gap_at_load_1 is not None:
-            gaps = (self.gap_at_load_1 / load)[:, None]
-        return self._in_blocks(numbers, gaps)
-
-    def _in_blocks(
-        self, numbers: Numbers, gaps: npt.NDArray[np.float64] | None
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Draw a few episodes at a time, which makes no difference to them."""
+            gap = self.gap_at_load_1 / load
+            gap = gap if isinstance(gap, float) else gap[:, None]
         step = max(1, _BLOCK // self.jobs)
         if len(numbers) <= _FEW_BLOCKS * step:
-            step = len(numbers)
+            return dict(self.draw(Draws(self.seed, numbers, jobs=self.jobs), gap))
+        return self._in_blocks(numbers, gap, step)
+
+    def _in_blocks(self, numbers: Numbers, gap: Gap, step: int) -> dict[str, npt.NDArray[Any]]:
+        """Draw a few episodes at a time, which makes no difference to them."""
         draws: Draws | None = None
         tables: dict[str, npt.NDArray[Any]] = {}
         for begin in range(0, len(numbers), step):
@@ -154,10 +153,7 @@ class EpisodeMaker:
                 draws = Draws(self.seed, block, jobs=self.jobs)
             else:
                 draws.move_to(block)
-            gap = self.mean_gap if gaps is None else gaps[begin : begin + step]
-            drawn = self.draw(draws, gap)
-            if len(block) == len(numbers):
-                return dict(drawn)
+            drawn = self.draw(draws, gap if isinstance(gap, float) else gap[begin : begin + step])
             tables = tables or _new_tables(drawn, len(numbers))
             for key, table in drawn.items():
                 tables[key][begin : begin + step] = table

@@ -25,7 +25,7 @@ from berthline.traces.episodes import Columns, EpisodeMaker, Episodes
 from berthline.traces.estimates import draw_estimates
 from berthline.traces.job_columns import draw_deadlines, draw_priorities, draw_users, user_names
 
-Sizes = Callable[[Source, int, Settings], tuple[Table, Table]]
+Sizes = Callable[[Source, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
 """Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
 
 
@@ -133,7 +133,7 @@ class Generator:
                 mean_gap = gap_at_load_1 / load
         return EpisodeMaker(
             name=self.name,
-            draw=lambda draws, gap: self._columns(draws, gap, cluster, settings),
+            draw=functools.partial(self._columns, cluster.total_gpus, settings),
             seed=seed,
             jobs=jobs,
             mean_gap=mean_gap,
@@ -165,21 +165,19 @@ class Generator:
             )
         return None
 
-    def _columns(
-        self, draws: Draws, mean_gap: Gap, cluster: Cluster, settings: Settings
-    ) -> Columns:
+    def _columns(self, total_gpus: int, settings: Settings, draws: Draws, mean_gap: Gap) -> Columns:
         where = f"generator {self.name!r}"
-        run, gpus = self.sizes(draws, cluster.total_gpus, settings)
+        run, gpus = self.sizes(draws, total_gpus, settings)
         submit = self.arrivals(draws, mean_gap, settings)
         submit = np.rint(submit, out=submit)
         columns: dict[str, npt.NDArray[Any]] = {
             "submit": submit,
             "run": run,
-            "gpus": gpus.astype(np.int32),
+            "gpus": gpus.astype(np.int32, copy=False),
             "estimate": draw_estimates(draws, run, settings),
             "priority": self.priorities(draws, run, settings),
             "deadline": draw_deadlines(draws, submit, run, settings, where=where),
-            "user": draw_users(draws, settings).astype(np.int32),
+            "user": draw_users(draws, settings),
         }
         if self.memory is not None:
             columns["memory_mib"] = self.memory(draws, settings)
