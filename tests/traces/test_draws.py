@@ -16,7 +16,6 @@ from berthline.traces.draws import (
     Lists,
     choose,
     exp,
-    lognormal_quantile,
     normal_quantile,
     number_of_limits,
     round_within,
@@ -90,14 +89,13 @@ def test_averages_over_a_lattice_are_expectations():
     assert float(both.mean()) == pytest.approx(0.25, abs=1e-4)
 
 
-def test_moving_on_is_drawing_anew():
-    draws = Draws(3, range(2, 6), jobs=30)
-    before = draws.uniform("run").copy()
-    draws.move_to(np.arange(6, 10))
-    np.testing.assert_array_equal(
-        draws.uniform("run"), Draws(3, range(6, 10), jobs=30).uniform("run")
-    )
-    assert not np.array_equal(draws.uniform("run"), before)
+def test_tables_are_the_callers():
+    for source in (Draws(3, range(2, 6), jobs=30), Lattice()):
+        for draw in (source.uniform, source.normal, source.exponential):
+            table = draw("run")
+            before = table.copy()
+            table.fill(0.0)
+            np.testing.assert_array_equal(draw("run"), before)
 
 
 def test_a_table_of_quantiles_is_close_to_the_function():
@@ -133,12 +131,18 @@ def test_logarithms_are_good_to_the_last_place_or_two():
     assert (np.abs(found - exact) <= 1.5 * np.spacing(exact)).all()
 
 
+def lognormal(u: np.ndarray) -> np.ndarray:
+    table = np.empty(u.shape)
+    _native.lognormal_quantiles(u, 3.0, 2.0, table)
+    return table
+
+
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 100, 2047, 2048, 2050, 5000])
 def test_what_follows_from_a_number_does_not_depend_on_those_beside_it(count):
     u = np.concatenate((Draws(4, jobs=5000).uniform("x")[0], [1.0 - 2.0**-53, 0.0]))[-count:]
     functions = (
         normal_quantile,
-        lambda u: lognormal_quantile(u, median=3.0, sigma=2.0),
+        lognormal,
         lambda u: exp(40.0 * u - 20.0),
     )
     places = sorted({*range(0, count, 37), *range(max(0, count - 20), count)})
@@ -152,9 +156,9 @@ def test_what_follows_from_a_number_does_not_depend_on_those_beside_it(count):
 
 
 def test_lognormal_numbers_are_exponentials_of_normal_ones():
-    u = Draws(4, range(3), jobs=1000).uniform("x")
-    expected = exp(normal_quantile(u) * 1.5) * 1200.0
-    np.testing.assert_array_equal(lognormal_quantile(u, median=1200.0, sigma=1.5), expected)
+    draws = Draws(4, range(3), jobs=1000)
+    expected = exp(draws.normal("x") * 1.5) * 1200.0
+    np.testing.assert_array_equal(draws.lognormal("x", median=1200.0, sigma=1.5), expected)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 15, 48, 49, 200])

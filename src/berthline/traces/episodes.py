@@ -145,14 +145,9 @@ class EpisodeMaker:
 
     def _in_blocks(self, numbers: Numbers, gap: Gap, step: int) -> dict[str, npt.NDArray[Any]]:
         """Draw a few episodes at a time, which makes no difference to them."""
-        draws: Draws | None = None
         tables: dict[str, npt.NDArray[Any]] = {}
         for begin in range(0, len(numbers), step):
-            block = numbers[begin : begin + step]
-            if draws is None or len(block) < step:
-                draws = Draws(self.seed, block, jobs=self.jobs)
-            else:
-                draws.move_to(block)
+            draws = Draws(self.seed, numbers[begin : begin + step], jobs=self.jobs)
             drawn = self.draw(draws, gap if isinstance(gap, float) else gap[begin : begin + step])
             tables = tables or _new_tables(drawn, len(numbers))
             for key, table in drawn.items():

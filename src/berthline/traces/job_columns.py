@@ -91,7 +91,8 @@ def draw_priorities(source: Source, dials: Settings) -> Table:
     count = int(dials["priorities"])
     correlation = float(dials.get("priority_correlation", 0.0))
     if correlation == 0:
-        priority = source.uniform("priority") * count
+        priority = source.uniform("priority")
+        priority *= count
         return np.floor(priority, out=priority)
     return choose_with(source, "priority", _even_choices(count), correlation).astype(np.float64)
 
@@ -122,7 +123,8 @@ def draw_deadlines(
 ) -> Table:
     """Return deadlines: submission plus an evenly spread multiple of the run time."""
     low, high = deadline_range(dials, where=where)
-    deadline = source.uniform("deadline") * (high - low)
+    deadline = source.uniform("deadline")
+    deadline *= high - low
     deadline += low
     deadline *= run
     deadline += submit

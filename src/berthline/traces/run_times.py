@@ -9,7 +9,7 @@ import numpy as np
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial
-from berthline.traces.draws import exp, lognormal_quantile, round_within
+from berthline.traces.draws import exp, round_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ one; the rest has an even logarithm from there to the longest."""
 
 def _lognormal(source: Source, dials: Settings) -> Table:
     median, sigma = float(dials["run_median"]), float(dials["run_sigma"])
-    return lognormal_quantile(source.uniform("run"), median=median, sigma=sigma)
+    return source.lognormal("run", median=median, sigma=sigma)
 
 
 def _heavy_tailed(source: Source, dials: Settings) -> Table:
@@ -108,7 +108,7 @@ RUN_DIALS = (
 
 
 def draw_run_times(source: Source, dials: Settings) -> Table:
-    """Return run times in whole seconds, as the dials say.
+    """Return run times in whole seconds, 1 or more, as the dials say.
 
     Raises:
         ConfigError: the shortest run time is longer than the longest.
