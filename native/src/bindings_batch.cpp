@@ -99,14 +99,19 @@ RewardRules read_rewards(const Entries& entries) {
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
                EpisodeColumn<T> Episode::* column, Episode& shared) {
-  const auto table = nb::cast<Table<T>>(columns[name], false);
-  const T* row = table.data();
+  using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+  const auto table = nb::cast<Rows>(columns[name], false);
   const size_t size = table.shape(1);
-  const bool is_same = table.shape(0) == 1 && episodes.size() > 1;
+  const bool is_single = table.shape(0) == 1 || table.stride(0) == 0;
+  const bool is_same = is_single && episodes.size() > 1;
+  if ((!is_single && table.shape(0) != episodes.size()) || (size > 1 && table.stride(1) != 1)) {
+    throw std::invalid_argument("episodes need a row each, in one piece");
+  }
+  const T* row = table.data();
   if (is_same && !(shared.*column).equals(row, size)) (shared.*column).copy_to_share(row, size);
   for (Episode* episode : episodes) {
     is_same ? (episode->*column).share(shared.*column) : (episode->*column).copy(row, size);
-    row += size;
+    row += table.stride(0);
   }
 }
 
@@ -154,7 +159,11 @@ class PyBatch {
     // Column by column: to look a table up takes as long as to copy a row of it.
     copy_rows(columns, "submit", episodes, &Episode::submit, shared_);
     copy_rows(columns, "run", episodes, &Episode::run, shared_);
-    copy_rows(columns, "estimate", episodes, &Episode::estimate, shared_);
+    if (columns.contains("estimate")) {
+      copy_rows(columns, "estimate", episodes, &Episode::estimate, shared_);
+    } else {
+      for (Episode* episode : episodes) episode->estimate.clear();
+    }
     copy_rows(columns, "priority", episodes, &Episode::priority, shared_);
     copy_rows(columns, "deadline", episodes, &Episode::deadline, shared_);
     copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed, shared_);

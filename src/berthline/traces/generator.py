@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,13 @@ from berthline.traces.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
 from berthline.traces.draws import Draws, Gap, Lattice, Source, Table
 from berthline.traces.episodes import Columns, EpisodeMaker, Episodes
 from berthline.traces.estimates import draw_estimates
-from berthline.traces.job_columns import draw_deadlines, draw_priorities, draw_users, user_names
+from berthline.traces.job_columns import (
+    check_deadlines,
+    draw_deadlines,
+    draw_priorities,
+    draw_users,
+    user_names,
+)
 
 Sizes = Callable[[Source, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
 """Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
@@ -122,6 +128,7 @@ class Generator:
         jobs = int(JOBS.convert(jobs, where=where))
         seed = int(SEED.convert(seed, where=where))
         settings = set_dials(self.dials, dials, where=where)
+        check_deadlines(settings, where=where)
         gap_at_load_1 = self._gap_at_load_1(cluster, load, settings)
         mean_gap = 0.0
         if gap_at_load_1 is not None:
@@ -165,8 +172,14 @@ class Generator:
             )
         return None
 
-    def _columns(self, total_gpus: int, settings: Settings, draws: Draws, mean_gap: Gap) -> Columns:
-        where = f"generator {self.name!r}"
+    def _columns(
+        self,
+        total_gpus: int,
+        settings: Settings,
+        draws: Draws,
+        mean_gap: Gap,
+        unread: Container[str],
+    ) -> Columns:
         run, gpus = self.sizes(draws, total_gpus, settings)
         submit = self.arrivals(draws, mean_gap, settings)
         submit = np.rint(submit, out=submit)
@@ -174,11 +187,14 @@ class Generator:
             "submit": submit,
             "run": run,
             "gpus": gpus.astype(np.int32, copy=False),
-            "estimate": draw_estimates(draws, run, settings),
-            "priority": self.priorities(draws, run, settings),
-            "deadline": draw_deadlines(draws, submit, run, settings, where=where),
-            "user": draw_users(draws, settings),
         }
+        if "estimate" not in unread:
+            columns["estimate"] = draw_estimates(draws, run, settings)
+        if "priority" not in unread:
+            columns["priority"] = self.priorities(draws, run, settings)
+        if "deadline" not in unread:
+            columns["deadline"] = draw_deadlines(draws, submit, run, settings)
+        columns["user"] = draw_users(draws, settings)
         if self.memory is not None:
             columns["memory_mib"] = self.memory(draws, settings)
         return columns

@@ -102,11 +102,11 @@ def _even_choices(count: int) -> Choices:
     return Choices(np.arange(count, dtype=np.int32), *limits_of(np.ones(count)))
 
 
-def deadline_range(dials: Settings, *, where: str) -> tuple[float, float]:
-    """Return the tightest and the loosest deadline, in run times after submission.
+def check_deadlines(dials: Settings, *, where: str) -> None:
+    """Refuse deadlines of which the tightest is looser than the loosest.
 
     Raises:
-        ConfigError: the tightest is looser than the loosest.
+        ConfigError: they are such.
     """
     low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     if low > high:
@@ -115,14 +115,11 @@ def deadline_range(dials: Settings, *, where: str) -> tuple[float, float]:
             where=where,
             expected="deadline_low no larger than deadline_high",
         )
-    return low, high
 
 
-def draw_deadlines(
-    source: Source, submit: Table, run: Table, dials: Settings, *, where: str
-) -> Table:
+def draw_deadlines(source: Source, submit: Table, run: Table, dials: Settings) -> Table:
     """Return deadlines: submission plus an evenly spread multiple of the run time."""
-    low, high = deadline_range(dials, where=where)
+    low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     deadline = source.uniform("deadline")
     deadline *= high - low
     deadline += low
