@@ -24,7 +24,7 @@ class EpisodeColumn {
     shared_ = std::make_shared<const std::vector<T>>(values, values + size);
   }
   void share(const EpisodeColumn& other) {
-    if (shared_ == other.shared_) return;  // mostly: counting owners takes longer
+    if (shared_ == other.shared_ && own_.empty()) return;  // mostly: owners are dear to count
     own_.clear();
     shared_ = other.shared_;
   }

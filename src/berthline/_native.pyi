@@ -50,6 +50,7 @@ class Batch:
         self,
         envs: NDArray[np.int64],
         columns: dict[str, Any],
+        first: int,
         keys: NDArray[np.uint64],
         outages: list[list[tuple[float, int, int]]] | None,
     ) -> None: ...

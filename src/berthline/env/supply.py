@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
 """Episodes drawn at once, and what jobs they may have together: a whole trace may have millions."""
 
+FEW = 4
+"""Up to so many environments get episodes that were drawn for later as well."""
+
 _Columns = dict[str, npt.NDArray[Any]]
 _Numbers = npt.NDArray[np.int64]
 """Of environments."""
@@ -50,7 +53,7 @@ class Supply:
         self._plan, self._batch = plan, batch
         # Asked once: the answers take longer than an episode's jobs.
         self._uses_random, self._can_fail = plan.uses_random, plan.can_fail
-        self._needs_seed = self._can_fail or self._uses_random or plan.draws_at_random
+        self._needs_seed = self._can_fail or plan.draws_at_random
         self._unread = plan.unread
         # What is the same in all episodes, in one row.
         same_kind = plan.kinds.same_columns(plan.inputs, plan.source.jobs)
@@ -93,7 +96,7 @@ class Supply:
 
     def fill(self, envs: _Numbers) -> None:
         """Give each of these environments its next episode."""
-        if len(envs) * 2 > ENOUGH:
+        if len(envs) > FEW:
             if self._ahead:
                 for env in envs.tolist():
                     self._ahead.pop(env, None)  # else they would be given once more, later
@@ -108,12 +111,8 @@ class Supply:
             episode, row, columns = ahead.popleft()
             if not ahead:
                 del self._ahead[env]
-            one = {
-                name: table[row : row + 1] if len(table) > 1 else table
-                for name, table in columns.items()
-            }
             key = np.array([[self._seeds[env], episode]])
-            self._give(np.array([env], np.int64), key, one)
+            self._give(np.array([env], np.int64), key, columns, row)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of the episode that an environment is in, as `simulate` takes them."""
@@ -141,20 +140,17 @@ class Supply:
                 (int(self._next[env]) + k, i * each + k, columns) for k in range(each)
             )
 
-    def _give(self, envs: _Numbers, keys: Keys, columns: _Columns) -> None:
+    def _give(self, envs: _Numbers, keys: Keys, columns: _Columns, first: int = 0) -> None:
+        """Give environments the episodes with these keys, in the rows of tables from `first` on."""
         streams = np.zeros((len(envs), 2), np.uint64)
         failures: list[list[tuple[float, int, int]]] | None = None
         if self._needs_seed:
-            seeds = [episode_seed(int(seed), int(number)) for seed, number in keys]
-            for row, seed in enumerate(seeds):
-                streams[row] = stream_key(seed, "placement"), stream_key(seed, "refusal")
-        if self._uses_random:
-            jobs = columns["submit"].shape[1]
-            draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in seeds]
-            columns = {**columns, "random": np.stack(draws)}
+            seeds = _seeds_of(keys)
+            for i, seed in enumerate(seeds):
+                streams[i] = stream_key(seed, "placement"), stream_key(seed, "refusal")
         if self._can_fail:
-            failures = [self._failures(seed, columns, row) for row, seed in enumerate(seeds)]
-        self._batch.supply(envs, columns, streams, failures)
+            failures = [self._failures(seed, columns, first + i) for i, seed in enumerate(seeds)]
+        self._batch.supply(envs, columns, first, streams, failures)
         episodes = keys[:, 1]
         self._given[envs] = episodes
         self._next[envs] = episodes + 1
@@ -182,4 +178,12 @@ class Supply:
         columns.update(self._same)
         if self._has_kinds:
             columns.update(self._plan.kinds.columns(self._plan.inputs, columns))
+        if self._uses_random:
+            jobs = self._plan.source.jobs
+            draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in _seeds_of(keys)]
+            columns["random"] = np.stack(draws)
         return columns
+
+
+def _seeds_of(keys: Keys) -> list[int]:
+    return [episode_seed(seed, number) for seed, number in keys.tolist()]
