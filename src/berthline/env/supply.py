@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from berthline.env.plan import Plan
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
-"""Episodes drawn at once, and what jobs they may have together: a whole trace may have millions."""
+"""Episodes drawn ahead, and what jobs they may have together: a whole trace may have millions."""
 
 FEW = 4
-"""Up to so many environments get episodes that were drawn for later as well."""
+"""Up to so many environments get theirs from what is drawn ahead; more have them drawn at once."""
 
 _Columns = dict[str, npt.NDArray[Any]]
 _Numbers = npt.NDArray[np.int64]
