@@ -7,15 +7,13 @@ Everything on the page comes from one run directory of `berthline compare`, by t
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.paired_windows import RESULTS, filled
+from benchmarks.result_files import RESULTS, fill_page, write_rows
 
 from berthline.cli.main import main as berthline
 from berthline.errors import BerthlineError, SimulationError
@@ -25,7 +23,6 @@ from berthline.report.kinds import KINDS
 from berthline.report.oracle_gap import mean_bound
 from berthline.report.run_results import METRICS, mean, read_run_results
 from berthline.report.verdict import in_words, sentences
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,14 +74,6 @@ def rows_of(directory: Path) -> list[dict[str, str]]:
         row |= {name: f"{read(line):.10g}" for name, read in COLUMNS.items()}
         found.append(row)
     return found
-
-
-def to_csv(rows: Sequence[dict[str, str]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue().encode()
 
 
 def table(run: RunResults) -> list[str]:
@@ -149,7 +138,7 @@ def write_page(directory: Path) -> None:
     from berthline.report.figures import save_figure
 
     run = read_run_results(directory)
-    write_atomically(RESULTS / f"{PAGE}.csv", to_csv(rows_of(directory)))
+    write_rows(RESULTS / f"{PAGE}.csv", rows_of(directory))
     for name in FIGURES:
         kind = KINDS[name]
         save_figure(kind.draw(kind.data(run), run.lineup), RESULTS / f"{PAGE}-{name}.png")
@@ -159,8 +148,7 @@ def write_page(directory: Path) -> None:
         "losses": lost(run),
         "loads": loads(run),
     }
-    page = RESULTS / f"{PAGE}.md"
-    write_atomically(page, filled(page.read_text(encoding="utf-8"), computed).encode())
+    fill_page(PAGE, computed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.gate_transfer import GOAL, Home
 from benchmarks.hindsight import Place, best_by
-from benchmarks.paired_windows import MEASURES, Experiment, Setting, main, names, versus
+from benchmarks.paired_windows import Experiment, Setting, main, names, versus, versus_heads
 from benchmarks.tuning import EPOCH, POPULATION
 from benchmarks.winning_settings import TRACES
 
@@ -31,7 +31,7 @@ from berthline.policies.shipped_policies import card_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 RUN = Path("runs/distilled-gates")
 TRAIN = "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 2"
@@ -219,12 +219,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 def against_teacher(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return every rule against what it was made from."""
     shown = ("bounded_slowdown", "jct_mean", "jct_p99")
-    lines = [
-        "| setting | rule | against | "
-        + " | ".join(f"{MEASURES[key][0]} [95 %]" for key in shown)
-        + " |",
-        "| --- | --- | --- |" + " ---: |" * len(shown),
-    ]
+    lines = versus_heads("setting", "rule", "against", keys=shown)
     for setting in names(rows, "setting"):
         _, teacher, *rules = names(rows, "scheduler", setting=setting)
         lines += [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.hindsight import HEURISTICS, LANES
 from benchmarks.jct_and_slowdown import Ground, Searches, windows_of
-from benchmarks.paired_windows import MEASURES, Experiment, Setting, main, names, versus
+from benchmarks.paired_windows import Experiment, Setting, main, names, versus, versus_heads
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 CLUSTER, EPOCHS, SEEDS = "uniform:16x8", 3, (0, 1, 2)
 CASES = (("spread", "exact"), ("spread", "estimate"), ("Venus", "exact"))
@@ -99,10 +99,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 def against_blind(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return what gates gain by what they read."""
     shown = ("bounded_slowdown", "jct_mean", "jct_p99")
-    lines = [
-        "| setting | reads | " + " | ".join(f"{MEASURES[key][0]} [95 %]" for key in shown) + " |",
-        "| --- | --- |" + " ---: |" * len(shown),
-    ]
+    lines = versus_heads("setting", "reads", keys=shown)
     for setting in names(rows, "setting"):
         lines += [
             f"| {setting} | {name} | {versus(rows, setting, name, BLIND, shown)} |"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 PAGE = "gate-transfer"
 SPREAD = {"run_median": 200, "run_sigma": 2.5, "run_high": 172_800}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
     from matplotlib.axes import Axes
 
 SHIPPED, LANE = "holdback", "lane chosen there"

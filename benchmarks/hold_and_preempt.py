@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.hindsight import HEURISTICS, LANES
 from benchmarks.jct_and_slowdown import Ground, Searches, windows_of
-from benchmarks.paired_windows import MEASURES, Experiment, Setting, main, names, versus
+from benchmarks.paired_windows import Experiment, Setting, main, names, versus, versus_heads
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 CLUSTER, EPOCHS, SEEDS = "uniform:16x8", 3, (0,)
 SAVED = {"restart": 60.0, "checkpoint": 1800.0}
@@ -118,10 +118,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 def together(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return what both together do against each alone."""
     shown = ("jct_mean", "bounded_slowdown", "jct_p99", "preemptions", "lost_gpu_hours")
-    lines = [
-        "| setting | against | " + " | ".join(f"{MEASURES[key][0]} [95 %]" for key in shown) + " |",
-        "| --- | --- |" + " ---: |" * len(shown),
-    ]
+    lines = versus_heads("setting", "against", keys=shown)
     for setting in names(rows, "setting"):
         for other in ("gate alone", "preemption alone", OPENED):
             cells = versus(rows, setting, "gate and preemption", other, shown)

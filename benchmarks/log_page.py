@@ -8,16 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+from benchmarks.result_files import RESULTS, fill_page, read_rows, write_rows
 from benchmarks.winning_settings import TRACES
 
 from berthline.errors import BerthlineError
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 
 def run_page(
@@ -43,12 +42,12 @@ def run_page(
     parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
     parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
     options = parser.parse_args(argv)
-    table, text = RESULTS / f"{page}.csv", RESULTS / f"{page}.md"
+    table = RESULTS / f"{page}.csv"
     try:
         if not options.from_csv:
-            write_atomically(table, to_csv(list(measure(options.traces))).encode())
+            write_rows(table, measure(options.traces))
         rows = read_rows(table)
-        write_atomically(text, filled(text.read_text(encoding="utf-8"), parts(rows)).encode())
+        fill_page(page, parts(rows))
         if draw is not None:
             draw(rows, RESULTS / f"{page}.png")
     except BerthlineError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks.meta_regimes_page import FIXED, KEYS, WORLDS, draw, parts
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+from benchmarks.result_files import RESULTS, fill_page, read_rows, write_rows
 from benchmarks.tuning import tune
 
 import berthline as bl
@@ -24,12 +24,11 @@ from berthline.errors import BerthlineError, ConfigError
 from berthline.evaluate.deadlines import deadline_miss_rate
 from berthline.evaluate.job_table import completion_times, job_table
 from berthline.learn.search_space import Parameter, SearchSpace
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 PAGE = "meta-regimes"
 SHARES = {1: 4, 2: 2, 4: 1, 8: 1}
@@ -240,12 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not options.from_csv:
             options.runs.mkdir(parents=True, exist_ok=True)
-            write_atomically(found, to_csv(list(searches())).encode())
-            rows = list(judged(read_rows(found), trained(options.runs)))
-            write_atomically(runs, to_csv(rows).encode())
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(found), read_rows(runs)))
-        write_atomically(page, text.encode())
+            write_rows(found, searches())
+            write_rows(runs, judged(read_rows(found), trained(options.runs)))
+        fill_page(PAGE, parts(read_rows(found), read_rows(runs)))
         draw(read_rows(runs), RESULTS / f"{PAGE}.png")
     except BerthlineError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 WORLDS = ("one GPU", "several GPUs")
 KEYS = ("jct_mean", "jct_p95", "jct_p99", "jct_max", "missed")

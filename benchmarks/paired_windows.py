@@ -8,25 +8,20 @@ computed from it: `--from-csv` redraws without running anything.
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
-import io
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.result_files import RESULTS, Row, fill_page, read_rows, write_rows
+
 import berthline as bl
-from berthline.errors import BerthlineError, ConfigError
+from berthline.errors import BerthlineError
 from berthline.evaluate.statistics import Ratio, paired_ratio
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from berthline.evaluate.metrics import Metrics
-
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
-Row = dict[str, str]
 
 MEASURES: dict[str, tuple[str, Callable[[Metrics], float]]] = {
     "jct_mean": ("mean JCT", lambda m: m.jct.mean),
@@ -122,6 +117,15 @@ def ratio(rows: Sequence[Row], setting: str, scheduler: str, key: str) -> Ratio:
     )
 
 
+def versus_heads(*first: str, keys: Sequence[str]) -> list[str]:
+    """Return the head of a table whose rows have some columns, and then those of `versus`."""
+    heads = [*first, *(f"{MEASURES[key][0]} [95 %]" for key in keys)]
+    return [
+        f"| {' | '.join(heads)} |",
+        "|" + " --- |" * len(first) + " ---: |" * len(keys),
+    ]
+
+
 def versus(
     rows: Sequence[Row], setting: str, scheduler: str, other: str, keys: Iterable[str]
 ) -> str:
@@ -207,39 +211,6 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
     return found | experiment.more(rows)
 
 
-_PART = r"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"
-
-
-def filled(text: str, computed: Mapping[str, Sequence[str]]) -> str:
-    """Return a page with its computed parts written anew.
-
-    Raises:
-        ConfigError: the page has no place for a part.
-    """
-    for name, lines in computed.items():
-        pattern = re.compile(_PART.format(name=name), re.DOTALL)
-        if not pattern.search(text):
-            raise ConfigError(f"the page has no part {name!r}")
-        body = "\n" + "\n".join(lines) + "\n\n"
-        text = pattern.sub(lambda match, body=body: match[1] + body + match[2], text)
-    return text
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """Return the rows as CSV."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a CSV file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def main(experiment: Experiment, doc: str, argv: Sequence[str] | None = None) -> int:
     """Run an experiment and write its CSV file, page and figure."""
     parser = argparse.ArgumentParser(prog=experiment.page.replace("-", "_"), description=doc)
@@ -248,12 +219,9 @@ def main(experiment: Experiment, doc: str, argv: Sequence[str] | None = None) ->
     options = parser.parse_args(argv)
     try:
         if not options.from_csv:
-            rows = list(measure(experiment, options.trace))
-            write_atomically(experiment.csv, to_csv(rows).encode())
+            write_rows(experiment.csv, measure(experiment, options.trace))
         rows = read_rows(experiment.csv)
-        page = RESULTS / f"{experiment.page}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(rows, experiment))
-        write_atomically(page, text.encode())
+        fill_page(experiment.page, parts(rows, experiment))
         from benchmarks.paired_windows_figure import draw
 
         draw(rows, experiment, RESULTS / f"{experiment.page}.png")

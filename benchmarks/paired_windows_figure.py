@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Experiment, Row
+    from benchmarks.paired_windows import Experiment
+    from benchmarks.result_files import Row
     from matplotlib.axes import Axes
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
 from benchmarks.preemptive_index_page import LAS, PLAIN, draw, parts
+from benchmarks.result_files import RESULTS, fill_page, read_rows, write_rows
 from benchmarks.tuning import tune
 from benchmarks.winning_settings import TRACES
 
@@ -26,14 +26,13 @@ from berthline.evaluate.protocol import spread_windows
 from berthline.learn.search_space import Parameter, SearchSpace
 from berthline.model.schedule import PREEMPT
 from berthline.policies.scheduler import Scheduler
-from berthline.traces.atomic_write import write_atomically
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import split_by_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 PAGE = "preemptive-index"
 """Where the logs may be: beside the repository."""
@@ -284,12 +283,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     found, runs = (RESULTS / f"{PAGE}{end}.csv" for end in ("-searches", ""))
     try:
         if not options.from_csv:
-            write_atomically(found, to_csv(list(searches(options.traces))).encode())
-            rows = list(judged(options.traces, read_rows(found)))
-            write_atomically(runs, to_csv(rows).encode())
-        page = RESULTS / f"{PAGE}.md"
-        text = filled(page.read_text(encoding="utf-8"), parts(read_rows(found), read_rows(runs)))
-        write_atomically(page, text.encode())
+            write_rows(found, searches(options.traces))
+            write_rows(runs, judged(options.traces, read_rows(found)))
+        fill_page(PAGE, parts(read_rows(found), read_rows(runs)))
         draw(read_rows(runs), RESULTS / f"{PAGE}.png")
     except BerthlineError as error:
         print(f"error: {error}", file=sys.stderr)

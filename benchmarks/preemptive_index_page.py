@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 PLAIN, QUEUES = "plain 2D-LAS", "Tiresias' queues"
 LAS = {

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
 ROLES = {
     "slowdown": ("heuristic with the lowest slowdown", BLUE, "o", -0.25),

@@ -12,7 +12,7 @@ from benchmarks.winning_spaces import SURE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
     Picked = Callable[[Callable[..., list[Row]]], list[Row]]
     """Returns some of the rows that another function selects."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from benchmarks.hindsight import LANES, Place, best_by
-from benchmarks.paired_windows import RESULTS, filled, read_rows, to_csv
+from benchmarks.result_files import RESULTS, fill_page, read_rows, write_rows
 from benchmarks.winning_choice import averaged, chosen
 from benchmarks.winning_figure import draw
 from benchmarks.winning_judge import Judge
@@ -31,12 +31,11 @@ from berthline.learn.search_goal import Goal
 from berthline.learn.search_rivals import HEURISTICS, usable_rivals
 from berthline.learn.search_windows import SearchWindows
 from berthline.learn.search_workers import SearchWorkers
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from benchmarks.paired_windows import Row
+    from benchmarks.result_files import Row
 
     import berthline as bl
     from berthline.learn.search_space import SearchSpace
@@ -94,10 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     known = tuned_by(there, setting), rivals_in(there, setting)
                     keep(list(measure(setting, options.traces, *known)), table)
         rows = read_rows(table)
-        page = RESULTS / f"{PAGE}.md"
-        first = read_rows(RESULTS / f"{FIRST}.csv")
-        text = filled(page.read_text(encoding="utf-8"), parts(rows, first))
-        write_atomically(page, text.encode())
+        fill_page(PAGE, parts(rows, read_rows(RESULTS / f"{FIRST}.csv")))
         draw(rows, RESULTS / f"{PAGE}.png")
     except BerthlineError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -234,7 +230,7 @@ def keep(rows: list[Row], table: Path) -> None:
     order = [setting.name for setting in SETTINGS]
     others = [row for row in rows_of(table) if row["setting"] != rows[0]["setting"]]
     every = sorted([*others, *rows], key=lambda row: order.index(row["setting"]))
-    write_atomically(table, to_csv(every).encode())
+    write_rows(table, every)
 
 
 def tuned_by(rows: Sequence[Row], setting: Setting) -> dict[str, str]:

@@ -161,6 +161,44 @@ def presets() -> str:
     return "\n\n".join(sections)
 
 
+def training_options() -> str:
+    """Return the options of environments that training has defaults of its own for."""
+    from berthline.env.registration import SEATS
+    from berthline.learn.defaults import default_options
+
+    def text(value: Any) -> str:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    given = {name: default_options(seat, {}) for name, seat in SEATS.items()}
+    usual = max(given.values(), key=list(given.values()).count)
+    own = {name: options for name, options in given.items() if options != usual}
+    return table(
+        ("environment", "`--set`, unless you say otherwise"),
+        (
+            (name, "<br>".join(code(f"{key}={text(value)}") for key, value in options.items()))
+            for name, options in {**own, "all others": usual}.items()
+        ),
+    )
+
+
+def training_steps() -> str:
+    """Return how many steps each algorithm makes, also where an environment has its own number."""
+    from berthline.env.registration import SEATS
+    from berthline.learn.algorithms import ALGORITHMS
+    from berthline.learn.defaults import default_steps
+
+    def steps(algorithm: str) -> str:
+        found = {name: default_steps(algorithm, seat) for name, seat in SEATS.items()}
+        usual = max(found.values(), key=list(found.values()).count)
+        own = [f"on {name} {count:,}" for name, count in found.items() if count != usual]
+        return ", ".join([f"{usual:,}", *own])
+
+    return table(
+        ("algorithm", "`--steps`"),
+        ((code(algorithm), steps(algorithm)) for algorithm in ALGORITHMS),
+    )
+
+
 PARTS = {
     "environments": environments,
     "options of environments": options,
@@ -170,5 +208,7 @@ PARTS = {
     "scores of episodes": scores,
     "words of rewards": reward_words,
     "presets of environments": presets,
+    "options of training": training_options,
+    "steps of training": training_steps,
 }
 """Each generated part and what makes it."""

@@ -1,4 +1,4 @@
-"""The generated parts of the page about metrics: formulas as docstrings have them."""
+"""The generated tables about what is measured, with formulas as docstrings have them, and drawn."""
 
 from __future__ import annotations
 
@@ -150,9 +150,20 @@ def attributes(of: type) -> dict[str, str]:
     return {names: " ".join(meaning.split()).removesuffix(".") for names, meaning in found}
 
 
+def figures() -> str:
+    """Return the kinds of figures that a report can have."""
+    from berthline.report.kinds import KINDS
+
+    return table(
+        ("name", "shows", "how to read it"),
+        ((code(name), kind.title, kind.reading) for name, kind in KINDS.items()),
+    )
+
+
 PARTS = {
     "metrics": metrics,
     "judging": judging,
     "comparison": comparison,
     "evaluation": evaluation,
+    "figures": figures,
 }

@@ -158,7 +158,7 @@ void Agent::act(int64_t action, int64_t node) {
   was_legal_ = action >= 0 && action < choices && mask_[action] && is_possible(action);
   if (!was_legal_) action = instead_of_illegal(choices);
   if (is_plain_) return act_plainly(action);
-  const double startable = rewards_.asks(Word::kStartableWork) ? startable_work() : 0;
+  if (rewards_.asks(Word::kStartableWork)) rewards_.set_startable_work(startable_work());
   const size_t shares = sim_.log_.shares.size();
   switch (rules_.seat) {
     case Seat::kPick:
@@ -179,7 +179,7 @@ void Agent::act(int64_t action, int64_t node) {
       answer_preempt(action);
       break;
   }
-  rewards_.decide(action == no_op_, sim_.log_.shares.size() > shares, startable);
+  rewards_.decide(action == no_op_, sim_.log_.shares.size() > shares);
   go_on();
   limit_steps();
 }

@@ -36,8 +36,8 @@ struct SeatRules {
   Seat seat = Seat::kPick;
   Window window_policy = Window::kHead;
   int32_t window = 64;
-  int64_t max_steps = 0;             // 0 = no limit
   int32_t running_window = 0;        // running jobs shown
+  int64_t max_steps = 0;             // 0 = no limit
   bool waits = false;                // pick: time runs until the chosen job starts
   bool protects_head = true;         // backfill: nobody may delay the head
   int32_t every_events = 1;          // meta: decisions between two choices
@@ -54,7 +54,7 @@ struct SeatRules {
 
 class Agent {
  public:
-  enum class End { kNot, kTerminated, kTruncated };
+  enum class End : uint8_t { kNot, kTerminated, kTruncated };
   static constexpr int32_t kNoJob = -1;
 
   // `like` has the same rules and is stepped by the same thread, so formulas can be shared.
@@ -74,7 +74,7 @@ class Agent {
 
   // Tells the memory that a step comes soon: first about the agent, then about what it points to.
   void prefetch() const {
-    berthline::prefetch(this, &rules_.running_window);
+    berthline::prefetch(this, &rules_.waits);
     sim_.prefetch();
     rewards_.prefetch();
   }
@@ -92,6 +92,7 @@ class Agent {
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
   double reward() const { return rewards_.total(); }
+  double sum_of_rewards() const { return rewards_.sum(); }  // over the episode
   std::span<const double> reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
@@ -175,23 +176,24 @@ class Agent {
 
   // What every step touches comes first; see `prefetch`.
   int64_t no_op_ = 0;  // -1 = the seat has none
+  int64_t steps_ = 0;
+  int64_t left_ = 0;  // place: what is left to place of the job at hand
+  int32_t at_hand_ = kNoJob;
   End end_ = End::kTerminated;
   End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
-  int64_t steps_ = 0;
   bool was_legal_ = true;
   bool is_deciding_ = false;    // a decision point is going on
   bool has_concluded_ = false;  // nothing more is to be decided at it
   bool is_plain_ = false;       // see plain_agent.cpp
   bool may_wait_ = false;       // what the mask says of the no-op, likewise
-  int32_t at_hand_ = kNoJob;
-  int64_t left_ = 0;  // place: what is left to place of the job at hand
   ShortList<int32_t> rows_;
   std::span<uint8_t> mask_;
   std::span<const uint8_t> fits_;  // in found_fits_, or in the mask where that says the same
-  std::vector<int32_t> shown_;
   SeatRules rules_;
   Simulation sim_;
   Rewards rewards_;
+
+  std::vector<int32_t> shown_;
 
   std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;

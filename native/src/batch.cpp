@@ -78,7 +78,6 @@ void Batch::begin(size_t i) {
   env.agent.begin(*env.current);
   env.observer.begin();
   states_[i] = State::kAsking;
-  env.sum = 0;
 }
 
 void Batch::set_buffers(const Buffers& buffers) {
@@ -97,7 +96,7 @@ void Batch::write_question(size_t i) {
 void Batch::write_scores(size_t i) {
   const Env& env = *envs_[i];
   const Scores scores = env.agent.scores();
-  const double values[kNumScores] = {env.sum,
+  const double values[kNumScores] = {env.agent.sum_of_rewards(),
                                      static_cast<double>(env.agent.steps()),
                                      scores.jct,
                                      scores.p99_jct,
@@ -143,7 +142,6 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   }
   buffers_.reward[i] = env.agent.reward();
   buffers_.illegal[i] = !env.agent.was_legal();
-  env.sum += env.agent.reward();
   const Agent::End end = env.agent.end();
   if (end == Agent::End::kNot) {
     write_question(i);

@@ -92,7 +92,6 @@ class Batch {
         const RewardRules& rewards, const Env* like)
         : agent(inputs, seat, rewards, like != nullptr ? &like->agent : nullptr),
           observer(observation, agent, like != nullptr ? &like->observer : nullptr) {}
-    double sum = 0;  // of rewards
     Agent agent;
     Observer observer;
     std::unique_ptr<Episode> current = std::make_unique<Episode>();

@@ -100,6 +100,23 @@ void read_scheduler(const Entries& entries, Inputs& inputs) {
   preemption.moves = entries.get<int32_t>("moves");
 }
 
+// The core looks classes up without asking whether they exist.
+void check_classes(const Inputs& inputs) {
+  const auto num_classes = static_cast<int32_t>(inputs.cluster.may_use.size());
+  const auto check = [&](int32_t job_class, const char* who) {
+    if (job_class >= 0 && job_class < num_classes) return;
+    throw std::invalid_argument(std::string(who) + " class " + std::to_string(job_class) +
+                                "; there are " + std::to_string(num_classes));
+  };
+  for (int32_t job = 0; job < inputs.jobs.count; ++job) {
+    check(inputs.jobs.job_class[job], "a job has");
+  }
+  for (const int32_t borrowed : inputs.cluster.borrow_class) {
+    if (borrowed != -1) check(borrowed, "a class borrows from");
+  }
+  for (const TypicalJob& job : inputs.typical) check(job.job_class, "a typical job has");
+}
+
 // A plan made in Python: it is given the jobs and what is free, and returns (node, gpus) pairs, or
 // the index of the reason why there are none.
 Plan read_plan(nb::object function, size_t num_nodes) {
@@ -158,6 +175,7 @@ Inputs read_inputs(const nb::dict& run) {
                               nb::cast<int32_t>(job[2]), nb::cast<int64_t>(job[3]),
                               nb::cast<int32_t>(job[4]), nb::cast<int64_t>(job[5])});
   }
+  check_classes(inputs);
   inputs.plan = read_plan(all.get<nb::object>("plan"), inputs.cluster.gpus.size());
   inputs.predicted = all.get<bool>("predicted");
   inputs.first_prediction = all.get<double>("first_prediction");

@@ -5,6 +5,7 @@
 
 #include "clones.h"
 #include "cut.h"
+#include "logarithms.h"
 
 namespace berthline {
 namespace {
@@ -122,7 +123,23 @@ void ColumnProgram::add(const Formula& formula, size_t position) {
   }
   needs_age_ = needs_age_ || (age_ >= 0 && formula.uses(Word::kWait));
   needs_kept_ = needs_kept_ || needs_age_ || (formula.words() & kept_words_).any();
+  if (add_logarithm(steps_before, position)) return;
   outputs_.push_back({stack.back(), position});
+}
+
+// Whether the steps of a formula end in a logarithm over a number; then they are left out.
+bool ColumnProgram::add_logarithm(size_t steps_before, size_t position) {
+  if (steps_.size() < steps_before + 2) return false;
+  const Step& over = steps_.back();
+  const Step& logarithm = steps_[steps_.size() - 2];
+  if (over.operation != Operation::kDivide || over.is_share || !is_logarithm(logarithm.operation) ||
+      over.argument[0] != logarithm.value || !is_constant(over.argument[1])) {
+    return false;
+  }
+  logarithms_.push_back(
+      {logarithm.operation, logarithm.argument[0], number_[over.argument[1]], position});
+  steps_.resize(steps_.size() - 2);
+  return true;
 }
 
 // Whether a value is known without computing it row by row.
@@ -142,17 +159,28 @@ void ColumnProgram::add_quotient(const Step& step, size_t position) {
 void ColumnProgram::set_operand(int32_t value, size_t operand) {
   if (value == age_) {
     step_operands_.push_back({now_, operand});
-    kept_operands_.push_back({Word::kSubmit, operand, 1.0});
+    keep_operand(Word::kSubmit, 1.0, operand);
   } else if (is_column(value)) {
     const auto lookup = std::find_if(kept_.begin(), kept_.end(),
                                      [=](const Lookup& kept) { return kept.value == value; });
     quotients_.step(operand) = -0.0;
-    kept_operands_.push_back({lookup->word, operand, -1.0});
+    keep_operand(lookup->word, -1.0, operand);
   } else if (is_constant(value)) {
     quotients_.step(operand) = number_[value];
   } else {
     step_operands_.push_back({value, operand});
   }
+}
+
+// Lets an operand be less a kept word, or its negative, which rows' records have once.
+void ColumnProgram::keep_operand(Word word, double sign, size_t operand) {
+  auto found = std::find_if(kept_operands_.begin(), kept_operands_.end(), [=](const auto& kept) {
+    return kept.word == word && kept.sign == sign;
+  });
+  if (found == kept_operands_.end()) {
+    found = kept_operands_.insert(found, {word, sign, quotients_.add_kept()});
+  }
+  quotients_.set_kept(operand, found->place);
 }
 
 bool ColumnProgram::is_constant(int32_t value) const {
@@ -169,21 +197,20 @@ void ColumnProgram::make_ready(size_t rows) {
 
 // Those that other columns than quotients need.
 double* ColumnProgram::kept_words(const RowRecords& records, int32_t id) const {
-  return records.kept(id) + quotients_.num_operands();
+  return records.kept(id) + quotients_.num_kept();
 }
 
-void ColumnProgram::keep_words(WordSource& source, const int32_t* ids, int count,
-                               const RowRecords& records) {
+void ColumnProgram::keep_words(WordSource& source, int count, const RowRecords& records) {
   if (scratch_.size() < static_cast<size_t>(count)) scratch_.resize(count);
-  const double* const values = scratch_.data();
+  const auto keep = [&](double* to, double sign) {
+    for (int i = 0; i < count; ++i, to += records.stride) *to = sign * scratch_[i];
+  };
   for (size_t k = 0; k < kept_.size(); ++k) {
-    source.fill(kept_[k].word, ids, count, scratch_.data());
-    for (const auto& [word, operand, sign] : kept_operands_) {
-      if (word != kept_[k].word) continue;
-      for (int i = 0; i < count; ++i) records.kept(ids[i])[operand] = sign * values[i];
+    source.fill(kept_[k].word, nullptr, count, scratch_.data());
+    for (const auto& [word, sign, place] : kept_operands_) {
+      if (word == kept_[k].word) keep(records.kept(0) + place, sign);
     }
-    if (!needs_kept_) continue;
-    for (int i = 0; i < count; ++i) kept_words(records, ids[i])[k] = values[i];
+    if (needs_kept_) keep(kept_words(records, 0) + k, 1.0);
   }
 }
 
@@ -220,6 +247,9 @@ void ColumnProgram::run_rows(const TableRows& rows) {
     if (needs_age_) number[age_] = number[now_] - number[submit_];
     for (const Step& step : steps_) number[step.value] = compute_one(step);
     for (const auto& [value, position] : outputs_) out[position] = cut(number[value]);
+    for (const auto& [which, value, divisor, position] : logarithms_) {
+      out[position] = cut(apply_to_one(which, number[value], 0, 0) / divisor);
+    }
   }
 }
 
@@ -235,6 +265,9 @@ void ColumnProgram::run_columns(const TableRows& rows) {
     for (size_t i = 0; i < count; ++i) to[i] = number_[now_] - submit[i];
   }
   for (const Step& step : steps_) compute(step, static_cast<int>(count));
+  for (const auto& [which, value, divisor, position] : logarithms_) {
+    write_logarithms(which, divisor, column(value), count, rows.out + position, width);
+  }
   for (const Output& output : outputs_) {
     float* to = rows.out + output.position;
     if (is_column(output.value)) {

@@ -25,11 +25,11 @@ class ColumnProgram {
 
   // Makes a formula the column at this position of the table's rows.
   void add(const Formula& formula, size_t position);
-  bool empty() const { return outputs_.empty() && quotients_.empty(); }
+  bool empty() const { return !has_others() && quotients_.empty(); }
   // How many numbers a row's record has for it.
-  size_t num_kept() const { return quotients_.num_operands() + (needs_kept_ ? kept_.size() : 0); }
-  // Looks up the kept words of some rows.
-  void keep_words(WordSource& source, const int32_t* ids, int count, const RowRecords& records);
+  size_t num_kept() const { return quotients_.num_kept() + (needs_kept_ ? kept_.size() : 0); }
+  // Looks up the kept words of the jobs from the first on.
+  void keep_words(WordSource& source, int count, const RowRecords& records);
   // Writes these columns of some rows, of whose records keep_words has written its part. Columns
   // that stay the same, and flags, are written on the way.
   template <typename Source>  // a WordSource; its own type, so that looking words up needs no call
@@ -44,7 +44,7 @@ class ColumnProgram {
       if (rows.records != nullptr && rows.records->fixed_width > 0) rows.copy_fixed();
       if (rows.flags != nullptr) rows.write_flags();
     }
-    if (!outputs_.empty()) run_others(source, rows);
+    if (has_others()) run_others(source, rows);
   }
 
  private:
@@ -64,15 +64,21 @@ class ColumnProgram {
     int32_t value;
     size_t position;
   };
-  // Where a number goes at every step, and a kept word at the beginning.
+  struct LogarithmOutput {
+    Operation which;
+    int32_t value;  // of what
+    double divisor;
+    size_t position;
+  };
+  // Where a number goes at every step, and a kept word, or its negative, at the beginning.
   struct StepOperand {
     int32_t value;
     size_t operand;
   };
   struct KeptOperand {
     Word word;
-    size_t operand;
     double sign;
+    size_t place;  // among the numbers of a row's record
   };
 
   bool differs_by_row(Word word) const;
@@ -84,6 +90,9 @@ class ColumnProgram {
   bool is_constant(int32_t value) const;
   void add_quotient(const Step& step, size_t position);
   void set_operand(int32_t value, size_t operand);
+  void keep_operand(Word word, double sign, size_t operand);
+  bool add_logarithm(size_t steps_before, size_t position);
+  bool has_others() const { return !outputs_.empty() || !logarithms_.empty(); }
   void make_ready(size_t rows);
   double* kept_words(const RowRecords& records, int32_t id) const;
   void run_others(WordSource& source, const TableRows& rows);
@@ -104,6 +113,7 @@ class ColumnProgram {
   std::vector<Lookup> scalars_, by_row_, kept_;  // words, each once
   std::vector<Step> scalar_steps_, steps_;       // each after those it needs
   std::vector<Output> outputs_;
+  std::vector<LogarithmOutput> logarithms_;  // columns that are one over a number
   Quotients quotients_;  // the columns that are one quotient of kept words, ages and numbers
   std::vector<StepOperand> step_operands_;
   std::vector<KeptOperand> kept_operands_;

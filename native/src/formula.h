@@ -274,7 +274,8 @@ inline double apply_to_one(Operation operation, double a, double b, double c) {
   }
 }
 
-// Gives the values of a word for a block of jobs.
+// Gives the values of a word for a block of jobs; where those are words of jobs, null stands for
+// the jobs from the first on.
 class WordSource {
  public:
   virtual ~WordSource() = default;

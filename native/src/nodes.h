@@ -214,16 +214,16 @@ class Nodes {
 
   Layout* layout_;
   int64_t free_total_ = 0;
-  std::vector<int32_t> gpus_;
   uint64_t changed_ = ~uint64_t{0};  // see take_changed
-  // When indexed. For each number of GPUs: the nodes with at least so many free, as a bitmap, and
-  // how many have exactly so many. Then those numbers that some node has.
-  std::vector<uint64_t> by_level_;
+  // When indexed: the numbers of free GPUs that some node has. Then, for each number, the nodes
+  // with at least so many free, as a bitmap, and how many have exactly so many.
   uint64_t levels_ = 0;
   // Sizes known to fit, only where there is one class, and not to: of the first class, and of the
   // others. Only where Layout::monotone and only_whole.
   mutable uint64_t fit_ = 0;
   mutable uint64_t unfit_ = 0;
+  std::vector<uint64_t> by_level_;
+  std::vector<int32_t> gpus_;
   mutable std::vector<uint64_t> other_unfit_;
   std::vector<int64_t> cpus_;
   std::vector<int64_t> memory_mib_;

@@ -57,7 +57,6 @@ constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::k
 Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* like)
     : agent_(agent),
       sim_(agent.simulation()),
-      job_width_(rules.jobs.size()),
       node_width_(rules.nodes.size()),
       running_width_(rules.running.size()),
       global_width_(rules.globals.size()),
@@ -66,13 +65,14 @@ Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* 
       look_ahead_seconds_(rules.look_ahead_seconds) {
   const SeatRules& seat = agent.rules();
   const auto num_nodes = static_cast<size_t>(sim_.layout_.num_nodes);
-  size_ = seat.window * job_width_ + num_nodes * node_width_ +
-          seat.running_window * running_width_ + global_width_ +
+  const size_t of_jobs = seat.window * rules.jobs.size();
+  size_ = of_jobs + num_nodes * node_width_ + seat.running_window * running_width_ + global_width_ +
           static_cast<size_t>(look_ahead_size_);
   if (like != nullptr) {
     programs_ = like->programs_;
   } else {
     make_programs(rules);
+    programs_->has_only_jobs = size_ == of_jobs;
   }
   if (look_ahead_ == LookAhead::kPerGpu) {
     gpu_begin_.push_back(0);
@@ -85,9 +85,10 @@ Observer::Observer(const ObservationRules& rules, Agent& agent, const Observer* 
 void Observer::make_programs(const ObservationRules& rules) {
   programs_ = std::make_shared<ObservationPrograms>(fixed_words(), !sim_.dynamic_);
   ObservationPrograms& made = *programs_;
+  made.job_width = rules.jobs.size();
   const Seat seat = agent_.rules().seat;
   const bool mask_knows = seat == Seat::kPick && !agent_.rules().waits;
-  for (size_t c = 0; c < job_width_; ++c) {
+  for (size_t c = 0; c < made.job_width; ++c) {
     const std::vector<Instruction>& code = rules.jobs[c].code();
     if (mask_knows && !made.can_start && code.size() == 1 && rules.jobs[c].uses(Word::kCanStart)) {
       made.can_start = c;
@@ -190,35 +191,30 @@ void Observer::begin() {
     first_share_.assign(sim_.inputs_.jobs.count, 0);
   }
   const auto count = static_cast<size_t>(sim_.inputs_.jobs.count);
-  if (programs_->ids.size() < count) {
-    programs_->ids.resize(count);
-    std::iota(programs_->ids.begin(), programs_->ids.end(), 0);
-  }
-  const int32_t* const ids = programs_->ids.data();
-  begin_records(sim_, ids, count, job_width_, programs_->fixed_jobs, programs_->jobs,
+  begin_records(sim_, count, programs_->job_width, programs_->fixed_jobs, programs_->jobs,
                 waiting_records_);
-  begin_records(sim_, ids, count, running_width_, programs_->fixed_running, programs_->running,
+  begin_records(sim_, count, running_width_, programs_->fixed_running, programs_->running,
                 running_records_);
 }
 
-void Observer::begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
-                             ColumnProgram& fixed, ColumnProgram& others, JobRecords& records) {
+void Observer::begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
+                             ColumnProgram& others, JobRecords& records) {
   RowRecords& rows = records.rows;
   rows.fixed_width = fixed.empty() ? 0 : width;
   rows.stride = RowRecords::doubles_of(rows.fixed_width) + others.num_kept();
-  records.memory.resize(count * rows.stride * sizeof(double));
+  constexpr size_t kInLine = sizeof(JobRecords::Line) / sizeof(double);
+  records.memory.resize((count * rows.stride + kInLine - 1) / kInLine);
   rows.values = reinterpret_cast<double*>(records.memory.data());
-  others.keep_words(sim, ids, static_cast<int>(count), rows);
+  others.keep_words(sim, static_cast<int>(count), rows);
   auto* const columns = reinterpret_cast<float*>(records.memory.data());
-  if (!fixed.empty()) fixed.run(sim, {ids, count, columns, 2 * rows.stride});
+  if (!fixed.empty()) fixed.run(sim, {nullptr, count, columns, 2 * rows.stride});
 }
 
 void Observer::write(float* out, bool is_same) {
   const SeatRules& seat = agent_.rules();
-  if (job_width_ > 0) write_jobs(out, is_same);
-  const size_t of_jobs = seat.window * job_width_;
-  if (size_ == of_jobs) return;
-  out += of_jobs;
+  if (programs_->job_width > 0) write_jobs(out, is_same);
+  if (programs_->has_only_jobs) return;
+  out += seat.window * programs_->job_width;
   if (node_width_ > 0) write_nodes(out, is_same);
   out += static_cast<size_t>(sim_.layout_.num_nodes) * node_width_;
   if (running_width_ > 0) write_running(out);
@@ -234,7 +230,7 @@ void Observer::write(float* out, bool is_same) {
 void Observer::write_jobs(float* out, bool is_same) {
   ObservationPrograms& programs = *programs_;
   const ShortList<int32_t>& jobs = agent_.rows();
-  const size_t count = jobs.size(), width = job_width_;
+  const size_t count = jobs.size(), width = programs.job_width;
   TableRows rows{jobs.data(), count, out, width, &waiting_records_.rows};
   if (programs.can_start) {
     rows.flags = agent_.fits().size() == count ? agent_.fits().data() : find_fits();

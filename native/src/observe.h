@@ -36,6 +36,8 @@ struct ObservationPrograms {
   ObservationPrograms(const WordSet& kept, bool wait_is_age)
       : jobs(ColumnProgram::Rows::kJobs, kept, wait_is_age) {}
 
+  size_t job_width = 0;
+  bool has_only_jobs = false;
   // What may change at any step, and what stays the same during an episode.
   ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
@@ -47,17 +49,17 @@ struct ObservationPrograms {
   std::vector<float> node_rows;  // [node][column], of the columns that stay the same
   bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
   std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
-  std::vector<int32_t> ids;         // 0, 1, 2, ...
+  std::vector<int32_t> ids;         // of nodes: 0, 1, 2, ...
 };
 
-class Observer {
+class alignas(kCacheLine) Observer {
  public:
   // `like` is an observer by the same rules whose programs it shares; null = it has its own.
   Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
 
   size_t size() const { return size_; }
   // Tells the memory that an observation is to be written soon.
-  void prefetch() const { berthline::prefetch(this, &node_width_); }
+  void prefetch() const { berthline::prefetch(this); }
   // Where it keeps what it knows of jobs.
   const void* records() const { return waiting_records_.memory.data(); }
   // Works out what stays the same during an episode.
@@ -81,17 +83,21 @@ class Observer {
   // Of each job, as one that waits and as one that runs.
   struct JobRecords {
     RowRecords rows;
-    std::vector<std::byte> memory;  // of the rows
+    struct alignas(64) Line {  // of the cache
+      std::byte bytes[64];
+    };
+    std::vector<Line> memory;  // of the rows
   };
-  static void begin_records(Simulation& sim, const int32_t* ids, size_t count, size_t width,
-                            ColumnProgram& fixed, ColumnProgram& others, JobRecords& records);
+  static void begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
+                            ColumnProgram& others, JobRecords& records);
 
+  // What every step touches comes first, in one line of the cache.
   Agent& agent_;
   Simulation& sim_;
   std::shared_ptr<ObservationPrograms> programs_;
-  size_t size_ = 0, job_width_;
   size_t rows_written_ = 0;  // where it goes to the same place every time
   JobRecords waiting_records_;
+  size_t size_ = 0;
   size_t node_width_, running_width_, global_width_;
   LookAhead look_ahead_;
   int32_t look_ahead_size_;

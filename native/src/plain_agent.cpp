@@ -46,7 +46,7 @@ void Agent::act_plainly(int64_t action) {
   } else {
     start_plainly(action);
   }
-  rewards_.decide(is_no_op, !is_no_op && left_ == 0, 0.0);
+  rewards_.decide(is_no_op, !is_no_op && left_ == 0);
   for (;;) {
     if (!has_concluded_ && ask_plainly()) break;
     const double next = sim_.next_plain_event();

@@ -57,7 +57,7 @@ void Rewards::begin(double horizon) {
   read_ = 0;
   horizon_ = horizon;
   has_decided_ = is_no_op_ = has_started_ = is_done_ = false;
-  total_ = 0;
+  total_ = before_ = 0;
   std::fill(sums_.begin(), sums_.end(), 0.0);
   if (has_[static_cast<size_t>(Occasion::kFinish)]) start_.assign(jobs.count, kNotStarted);
   total_work_ = finished_work_ = 0;
@@ -68,12 +68,12 @@ void Rewards::begin(double horizon) {
   }
 }
 
-void Rewards::decide(bool is_no_op, bool has_started, double startable_work) {
+void Rewards::decide(bool is_no_op, bool has_started) {
   is_no_op_ = is_no_op;
   has_started_ = has_started;
-  startable_work_ = startable_work;
   // What came before the first decision is added to it, so that the sum over an episode is whole.
   if (has_decided_) {
+    before_ += total_;
     total_ = 0;
     if (has_several_) std::fill(sums_.begin(), sums_.end(), 0.0);
   }

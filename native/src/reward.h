@@ -37,14 +37,16 @@ struct RewardRules {
   double sleep_w = 0;  // of a node that sleeps
 };
 
-class Rewards : public WordSource {
+class alignas(kCacheLine) Rewards : public WordSource {
  public:
   // `like` has the same rules, and formulas that can be shared; null = it has its own.
   Rewards(const RewardRules& rules, Simulation& simulation, const Rewards* like);
 
   void begin(double horizon);
   // A decision was made; what follows until the next adds to its reward.
-  void decide(bool is_no_op, bool has_started, double startable_work);
+  void decide(bool is_no_op, bool has_started);
+  // What could have started when it was made; for those who ask.
+  void set_startable_work(double work) { startable_work_ = work; }
   // The clock is about to move on, with everything as it is until then.
   void pass_time(double until);
   // Reads what is new in the log.
@@ -54,8 +56,9 @@ class Rewards : public WordSource {
   void finish_episode(bool is_done);
 
   // Tells the memory that a decision comes soon.
-  void prefetch() const { berthline::prefetch(&terms_, &sums_); }
+  void prefetch() const { berthline::prefetch(this); }
   double total() const { return total_; }
+  double sum() const { return before_ + total_; }  // over the episode
   std::span<const double> terms() const {
     return has_several_ ? std::span(sums_) : std::span(&total_, terms_->size());
   }
@@ -84,10 +87,11 @@ class Rewards : public WordSource {
   double value_now(Term& term);
   double count_value(Term& term);
   double find_count_value(Term& term, int32_t in_system);
+  // What every step touches comes first, in one line of the cache.
   std::shared_ptr<std::vector<Term>> terms_;
   Simulation& sim_;
   double total_ = 0;
-  double startable_work_ = 0;
+  double before_ = 0;         // in this episode
   bool has_several_ = false;  // terms
   bool has_[4] = {};          // of an occasion
   bool reads_log_ = false;    // a term follows from what jobs do
@@ -95,6 +99,7 @@ class Rewards : public WordSource {
   bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
+  double startable_work_ = 0;
   std::vector<double> sums_;  // of each term, where there are several
   size_t read_ = 0;           // rows of the log
   WordSet words_;

@@ -2,29 +2,29 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 namespace berthline {
 
 template <typename T>
 class ShortList {
  public:
-  void make_room(size_t most) { values_.resize(most); }
+  void make_room(size_t most) { values_ = std::make_unique<T[]>(most); }
   void clear() { size_ = 0; }
   // Values beyond the old size are left over from before.
   void resize(size_t size) { size_ = size; }
   void push_back(T value) { values_[size_++] = value; }
 
   size_t size() const { return size_; }
-  T* data() { return values_.data(); }
-  const T* data() const { return values_.data(); }
+  T* data() { return values_.get(); }
+  const T* data() const { return values_.get(); }
   T operator[](size_t i) const { return values_[i]; }
   T& operator[](size_t i) { return values_[i]; }
-  const T* begin() const { return values_.data(); }
-  const T* end() const { return values_.data() + size_; }
+  const T* begin() const { return values_.get(); }
+  const T* end() const { return values_.get() + size_; }
 
  private:
-  std::vector<T> values_;
+  std::unique_ptr<T[]> values_;
   size_t size_ = 0;
 };
 

@@ -219,7 +219,7 @@ bool Simulation::find_plain() const {
 }
 
 void Simulation::prefetch() const {
-  berthline::prefetch(&inputs_, &inputs_.jobs.cpus);
+  berthline::prefetch(&inputs_.horizon);  // and the columns of jobs that every step reads
   berthline::prefetch(&layout_.placement);
   berthline::prefetch(&now_, nodes_.end_of_often_used());
 }

@@ -297,12 +297,12 @@ class Simulation : public LineSource {
 
   // What every event touches, side by side: many runs that take turns are slow for the lines of the
   // cache that they read, not for what they do with them (see `prefetch`).
-  double now_ = 0;
+  alignas(kCacheLine) double now_ = 0;
   double wake_ = kNever;  // when the agent wants to be asked
   int32_t arrived_ = 0;
   int32_t running_ = 0;
   int32_t waiting_count_ = 0;
-  int32_t away_ = 0;
+  int32_t first_key_ = 0;       // keys_ are from this job on
   bool may_decide_ = false;     // at this instant
   bool freed_ = true;           // since the last decision that left nothing to start
   bool is_plain_ = false;       // see plain.h
@@ -310,16 +310,16 @@ class Simulation : public LineSource {
   bool reserves_ = false;       // the discipline makes reservations
   bool lists_arrivals_ = true;  // arrivals_ is kept
   bool counts_sizes_ = true;    // waiting_sizes_ is kept
-  int32_t first_key_ = 0;       // keys_ are from this job on
   std::vector<double> keys_;    // of a block of coming jobs, when the order never changes
-  // Of each started job, in the log's shares; in plain runs only where somebody will ask.
-  LargeArray<int32_t> first_share_;
   Heap finishes_;
   SortedList sorted_;  // in plain runs, GPUs are noted with the jobs
   Log log_;
   Nodes nodes_;
   Nodes idle_;  // before anything starts
 
+  int32_t away_ = 0;
+  // Of each started job, in the log's shares; in plain runs only where somebody will ask.
+  LargeArray<int32_t> first_share_;
   double timer_ = kNever;
   bool must_sort_ = true;  // waiting_ has changed since the queue was sorted,
   double sorted_at_ = -1;  //   at this time

@@ -9,23 +9,28 @@ namespace berthline {
 
 void Simulation::fill(Word word, const int32_t* jobs, int count, double* out) {
   const std::ptrdiff_t position = jobs - running_list_.data();
-  if (!running_list_.empty() && position >= 0 &&
+  if (jobs != nullptr && !running_list_.empty() && position >= 0 &&
       position < static_cast<std::ptrdiff_t>(running_list_.size()) &&
       fill_running(word, position, count, out)) {
     return;
   }
   const Jobs& all = inputs_.jobs;
   const auto each = [&](auto value) {
-    for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
+    if (jobs == nullptr) {
+      for (int32_t i = 0; i < count; ++i) out[i] = static_cast<double>(value(i));
+    } else {
+      for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
+    }
   };
   // For values that cost a walk over the nodes: worked out once for the first few kinds of jobs.
   const auto each_kind = [&](auto alike, auto value) {
     int32_t known[8];  // positions of one job of each kind
     int kinds = 0;
+    const auto job = [&](int i) { return jobs == nullptr ? i : jobs[i]; };
     for (int i = 0; i < count; ++i) {
       int k = 0;
-      while (k < kinds && !alike(jobs[known[k]], jobs[i])) ++k;
-      out[i] = k < kinds ? out[known[k]] : static_cast<double>(value(jobs[i]));
+      while (k < kinds && !alike(job(known[k]), job(i))) ++k;
+      out[i] = k < kinds ? out[known[k]] : static_cast<double>(value(job(i)));
       if (k == kinds && kinds < 8) known[kinds++] = i;
     }
   };

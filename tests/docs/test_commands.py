@@ -168,6 +168,23 @@ def test_make_targets_named_in_the_pages_exist():
     assert {target for _, target in named} <= make_targets(), named
 
 
+def named_lists() -> set[tuple[str, ...]]:
+    """Return the commands that list names, as help and pages mention them in a sentence."""
+    found = set()
+    for page in PAGES:
+        text = " ".join(page.read_text(encoding="utf-8").split())
+        for verb, names in re.findall(
+            r"[:(`] ?berthline (policies|traces list)((?: \|? ?[a-z]+)*)[.)`]", text
+        ):
+            found |= {(*verb.split(), name) for name in names.replace("|", " ").split()}
+    return found
+
+
+@pytest.mark.parametrize("words", sorted(named_lists()), ids=" ".join)
+def test_lists_named_in_a_sentence_exist(words, capsys):
+    assert main(list(words)) == 0, capsys.readouterr().err
+
+
 def test_every_verb_has_an_example():
     first_words = [words_of(command)[0] for command in OURS]
     assert {words[0] for words in first_words} >= set(VERBS)

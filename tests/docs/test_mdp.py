@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 from tests.docs.pages import ROOT
 
@@ -13,6 +14,8 @@ from berthline.env.options import LOOKAHEADS, SEMANTICS, WINDOW_POLICIES, Option
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS, env_id
 from berthline.env.rewards import OCCASIONS, REWARDS, SCOPES
+from berthline.env.single import SchedulingEnv
+from berthline.env.vector import SchedulingVectorEnv
 from berthline.policies.reward_words import REWARD_WORDS
 
 PAGE = (ROOT / "docs" / "mdp.md").read_text(encoding="utf-8")
@@ -30,6 +33,33 @@ PAGE = (ROOT / "docs" / "mdp.md").read_text(encoding="utf-8")
 )
 def test_every_name_is_there(names):
     assert [name for name in names if f"`{name}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+def test_every_entry_of_infos_is_there(mode):
+    """One and many environments, from the beginning to the end, with a forbidden action."""
+    options = {"episode_jobs": 3, "window": 4}
+    env, envs = (
+        SchedulingEnv("pick", **options),
+        SchedulingVectorEnv(2, autoreset_mode=mode, **options),
+    )
+    found, together = set(env.reset(seed=1)[1]), set(envs.reset(seed=1)[1])
+    is_over, action = False, 3
+    while not is_over:
+        *_, terminated, truncated, info = env.step(action)
+        is_over, action = terminated or truncated, info["action_mask"].argmax()
+        found |= set(info)
+    is_over, actions = False, np.array([3, 3])
+    while not is_over:
+        *_, terminated, truncated, infos = envs.step(actions)
+        is_over, actions = (terminated | truncated).any(), infos["action_mask"].argmax(axis=1)
+        together |= {*infos, *infos.get("final_info", {})}
+    section = PAGE.split("## Info\n")[1].split("\n## ")[0]
+    rows = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+    assert rows == found
+    names = {name for name in together if not name.startswith("_")}
+    assert names > found - {"episode_key"}
+    assert [name for name in names if f"`{name}`" not in section] == []
 
 
 def test_every_preset_says_what_differs():

@@ -146,6 +146,21 @@ def test_autoreset_mode__others_are_refused(mode: Any) -> None:
         SchedulingVectorEnv(2, "pick", autoreset_mode=mode, **options_of("pick"))
 
 
+def test_copy__what_became_of_episodes_stays_as_it_was() -> None:
+    envs = SchedulingVectorEnv(3, "pick", **options_of("pick"))
+    _, infos = envs.reset(seed=1)
+    kept = []  # of every step that ended an episode
+    for _ in range(500):
+        *_, infos = envs.step(np.argmax(infos["action_mask"], axis=1))
+        if "final_info" in infos:
+            final = infos["final_info"]
+            arrays = [*final["sched"].values(), final["_sched"], final["action_mask"]]
+            kept.append([(array, array.copy()) for array in arrays])
+    assert len(kept) > 5
+    for array, then in (pair for step in kept for pair in step):
+        np.testing.assert_array_equal(array, then)
+
+
 def test_copy__observations_stay_as_they_were() -> None:
     kept = SchedulingVectorEnv(2, "pick", **options_of("pick", observation="flat"))
     shared = SchedulingVectorEnv(2, "pick", copy=False, **options_of("pick", observation="flat"))

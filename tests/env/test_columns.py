@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -156,3 +157,50 @@ class TestGiving:
     def test_words_that_a_table_has_no_value_for(self, table, formula):
         with pytest.raises(PolicyError):
             make("pick", features={table: [formula]})
+
+
+class TestLogarithms:
+    """The native core works out most of them in a quick way: the floats must be those of libm."""
+
+    FORMULAS: ClassVar = {
+        "log10(1 + estimate) / 6": lambda x: math.log10(1 + x) / 6,
+        "log2(estimate) / -10": lambda x: math.log2(x) / -10,
+        "ln(estimate) / 0.003": lambda x: math.log(x) / 0.003,
+    }
+
+    def seen(self, estimates):
+        """Return the columns of jobs with these estimates, all waiting at once."""
+        workload = jobs(*((0, 1, 1) for _ in estimates), estimate=estimates)
+        options = {"cluster": nodes(1), "window": len(estimates), "knowledge": "estimate"}
+        features = Columns(jobs=tuple(self.FORMULAS))
+        seen, _ = make("pick", workload, features=features, **options).reset(seed=0)
+        return seen["jobs"]
+
+    def expected(self, estimates):
+        values = [[formula(x) for formula in self.FORMULAS.values()] for x in estimates]
+        return np.array(values).clip(-1e6, 1e6).astype(np.float32)
+
+    def test_any_number(self):
+        random = np.random.default_rng(3)
+        estimates = np.exp(random.uniform(-20, 40, 4096))
+        assert (self.seen(estimates) == self.expected(estimates)).all()
+
+    def test_halfway_between_two_floats(self):
+        """There the quick way cannot tell which is the nearer one."""
+        low = np.random.default_rng(4).uniform(0.2, 0.9, 4096).astype(np.float32)
+        halfway = (low.astype(np.float64) + np.nextafter(low, np.float32(1))) / 2
+        estimates = 10 ** (6 * halfway) - 1
+        expected = self.expected(estimates)
+        goes_up = expected[:, 0] > low
+        assert 0.2 < goes_up.mean() < 0.8, "not near enough to tell ways apart"
+        assert (self.seen(estimates) == expected).all()
+
+    def test_one_that_has_none_among_many(self):
+        """Estimates are positive, but what a formula makes of them need not be."""
+        estimates = np.linspace(1, 200, 200)
+        workload = jobs(*((0, 1, 1) for _ in estimates), estimate=estimates)
+        features = Columns(jobs=("log2(estimate - 100) / 3",))
+        options = {"cluster": nodes(1), "window": 200, "knowledge": "estimate"}
+        seen, _ = make("pick", workload, features=features, **options).reset(seed=0)
+        above = [np.float32(math.log2(x - 100) / 3) for x in estimates if x > 100]
+        assert seen["jobs"][:, 0].tolist() == [0.0] * 99 + [-1e6, *above]

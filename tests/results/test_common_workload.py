@@ -7,7 +7,7 @@ import re
 
 import pytest
 from benchmarks.common_workload import BASELINE, CLUSTER, JOBS, LOADS, PAGE, SCHEDULERS, WINDOWS
-from benchmarks.paired_windows import RESULTS
+from benchmarks.result_files import RESULTS
 
 import berthline as bl
 from berthline.evaluate.multiple_comparisons import corrected_verdicts

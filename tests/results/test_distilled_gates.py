@@ -14,7 +14,8 @@ from benchmarks.distilled_gates import (
     shortened,
 )
 from benchmarks.gate_transfer import Home
-from benchmarks.paired_windows import MEASURES, RESULTS, filled, names, parts, read_rows
+from benchmarks.paired_windows import MEASURES, names, parts
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.winning_settings import TRACES
 
 import berthline as bl

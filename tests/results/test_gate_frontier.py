@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.gate_frontier import BASE, KINDS, LANE, PAGE, RUN_NAMES, SIZE_NAMES, parts
-from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.result_files import RESULTS, filled, read_rows
 
 from berthline.policies.scheduler import Scheduler
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.gate_inputs import CASES, CLUSTER, EXPERIMENT, spaces
 from benchmarks.jct_and_slowdown import windows_of
-from benchmarks.paired_windows import MEASURES, RESULTS, filled, names, parts, read_rows
+from benchmarks.paired_windows import MEASURES, names, parts
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.winning_settings import TRACES
 
 import berthline as bl

@@ -5,7 +5,8 @@ from __future__ import annotations
 from benchmarks.gate_transfer import HOMES, PAGE
 from benchmarks.gate_transfer_page import LANE, RIVALS, SHIPPED, parts
 from benchmarks.hindsight import METRICS
-from benchmarks.paired_windows import RESULTS, filled, names, read_rows
+from benchmarks.paired_windows import names
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.winning_settings import TRACES
 
 from berthline.policies.scheduler import Scheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.meta_regimes import PAGE, REPORT, SEARCHES, SEEDS, measured
 from benchmarks.meta_regimes_page import FIXED, KEYS, WORLDS, parts
-from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.result_files import RESULTS, filled, read_rows
 
 from berthline.env.presets import meta_regimes
 from berthline.policies.scheduler import Scheduler

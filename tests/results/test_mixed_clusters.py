@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.mixed_clusters import EXPERIMENT, SETTINGS, SPACES, VENUS, cluster_of, windows_of
-from benchmarks.paired_windows import MEASURES, RESULTS, filled, names, parts, read_rows
+from benchmarks.paired_windows import MEASURES, names, parts
+from benchmarks.result_files import RESULTS, filled, read_rows
 
 import berthline as bl
 from berthline.policies.scheduler import Scheduler

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks import few_preemptions, milp_placement, type_aware_placement
-from benchmarks.paired_windows import (
-    RESULTS,
-    Experiment,
-    filled,
-    in_words,
-    main,
-    measure,
-    parts,
-    read_rows,
-    to_csv,
-)
+from benchmarks.paired_windows import Experiment, in_words, main, measure, parts
+from benchmarks.result_files import RESULTS, filled, read_rows, to_csv
 from benchmarks.venus_windows import PLACES
 
 from berthline.errors import ConfigError
@@ -27,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from benchmarks.paired_windows import Row, Setting
+    from benchmarks.paired_windows import Setting
+    from benchmarks.result_files import Row
 
 EXPERIMENTS = (
     type_aware_placement.EXPERIMENT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.paired_windows import RESULTS, filled, read_rows
 from benchmarks.preemptive_index import (
     CLUSTERS,
     HOMES,
@@ -14,6 +13,7 @@ from benchmarks.preemptive_index import (
     WINDOWS_ONLY,
 )
 from benchmarks.preemptive_index_page import LAS, parts
+from benchmarks.result_files import RESULTS, filled, read_rows
 
 from berthline.evaluate.blocks import BLOCKS
 from berthline.policies.scheduler import Scheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.jct_and_slowdown import windows_of
-from benchmarks.paired_windows import MEASURES, RESULTS, filled, names, parts, read_rows
+from benchmarks.paired_windows import MEASURES, names, parts
 from benchmarks.racks_and_failures import (
     CONDITIONS,
     EXPERIMENT,
@@ -13,6 +13,7 @@ from benchmarks.racks_and_failures import (
     SPACES,
     cluster_of,
 )
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl

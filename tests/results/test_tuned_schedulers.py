@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.tuned_schedulers import PAGE, SEEDS, SETTINGS, parts
 
 from berthline.policies.scheduler import Scheduler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.whatif_fidelity import LOGS, PAGE, parts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.hindsight import HEURISTICS, LANES
-from benchmarks.paired_windows import RESULTS, filled, read_rows
+from benchmarks.result_files import RESULTS, filled, read_rows
 from benchmarks.winning_page import parts
 from benchmarks.winning_policy import FIRST, PAGE, SEEDS, SETTINGS
 from benchmarks.winning_settings import LOGS, TRACES, predictions

@@ -123,6 +123,20 @@ def test_predicted__is_made_once_at_submission() -> None:
     assert starts(log) == {0: 0, 2: 10, 3: 15, 1: 20}
 
 
+def test_predicted__without_users_anybodys_last_two() -> None:
+    """As if every job came from a user who has finished none."""
+    rows = [(7.0 * job, 5.0 + 17 * job % 60, 1 + job % 2) for job in range(40)]
+    nobody = jobs(*rows, estimate=np.nan)
+    strangers = jobs(*rows, estimate=np.nan, user=list(range(len(rows))))
+    two = jobs(*rows, estimate=np.nan, user=[job % 2 for job in range(len(rows))])
+    logs = [
+        run(workload, nodes(2), "sjf", knowledge="predicted").sha256()
+        for workload in (nobody, strangers, two)
+    ]
+    assert nobody.user_names == ("user0",)
+    assert logs[0] == logs[1] != logs[2]
+
+
 def test_predicted__does_not_peek_at_rejected_or_running_jobs() -> None:
     """Only finished jobs count: a job rejected or still running says nothing."""
     workload = jobs((0, 50, 2), (0, 1, 9), (1, 9, 1), (60, 9, 1), user=[0, 0, 0, 0])

@@ -268,7 +268,7 @@ def _episodes(options: Bench, machine: str, tell: Progress) -> _Found:
 
 
 def _env(options: Bench, machine: str, tell: Progress) -> _Found:
-    speeds = list(measure_envs(quick=options.quick, report=tell))
+    speeds = measure_envs(quick=options.quick, report=tell)
     threads = measure_threads(quick=options.quick)
     report = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
     return _Found(report, [*speeds, threads], ENV_SEED, lambda: show_envs(speeds, threads))

@@ -15,6 +15,7 @@ from berthline.cli.conditions import ConditionOption, json_of
 from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy_rate
 from berthline.cli.groups import By, read_groupings, show_compared_groups
 from berthline.cli.options import (
+    Blocks,
     Force,
     Format,
     Jobs,
@@ -93,8 +94,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     continuous: Annotated[bool, arg(help_behavior_hint="")] = False
     """One run over the whole workload in place of windows, which start on an empty cluster and so
     flatter schedulers that hold GPUs back; judged in blocks of jobs."""
-    blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
-    """Into how many blocks a continuous run is cut, in the order of submission."""
+    blocks: Blocks = 16
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
     jobs: Jobs = None

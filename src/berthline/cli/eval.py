@@ -13,6 +13,7 @@ from berthline.cli.conditions import ConditionOption, json_of, with_conditions
 from berthline.cli.eval_run import JudgedRun, read_run
 from berthline.cli.eval_show import sentence, show
 from berthline.cli.options import (
+    Blocks,
     Force,
     Format,
     Gap,
@@ -23,6 +24,7 @@ from berthline.cli.options import (
     Resume,
     Seed,
     Settings,
+    WindowJobs,
     Workers,
     check_choice,
     command_line,
@@ -91,17 +93,11 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         arg(help_behavior_hint=f"(default: {WINDOWS})"),
     ] = None
     """How many VAL windows, and as many REPORT windows."""
-    window_jobs: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        whole("--window-jobs", lowest=1, metavar="M"),
-        arg(help_behavior_hint="(default: 1000, or all that the trace has)"),
-    ] = None
-    """Jobs in each window; those of a trace are spread over its parts."""
+    window_jobs: WindowJobs = None
     continuous: Annotated[bool, arg(help_behavior_hint="")] = False
     """One VAL run and one REPORT run in place of windows, which start on an empty cluster; judged
     in blocks of jobs. A generator's has --window-jobs jobs."""
-    blocks: Annotated[int, msgspec.Meta(ge=2), whole("--blocks", lowest=2)] = 16
-    """Into how many blocks a continuous run is cut, in the order of submission."""
+    blocks: Blocks = 16
     gap: Gap = "1d"
     knowledge: Annotated[
         str | None,

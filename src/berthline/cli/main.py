@@ -10,7 +10,7 @@ import errno
 import sys
 
 VERBS: dict[str, str] = {
-    "demo": "compare eleven schedulers on a bundled workload (start here)",
+    "demo": "compare schedulers on a bundled workload, tune one (start here)",
     "sim": "run one workload under one scheduler",
     "compare": "run the same workloads under several schedulers, with intervals",
     "eval": "judge a scheduler on windows that nobody has chosen anything on",
@@ -38,7 +38,7 @@ verbs:
 
 examples:
   berthline demo
-  berthline sim synthetic --scheduler sjf+easy --cluster uniform:16x8:V100
+  berthline sim synthetic --jobs 10000 --scheduler sjf+easy
   berthline compare trace.swf --cluster cluster.toml --schedulers fcfs,fcfs+easy
 
 options:

@@ -123,6 +123,21 @@ Gap = Annotated[
         help="Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0.",
     ),
 ]
+WindowJobs = Annotated[
+    Annotated[int, msgspec.Meta(ge=1)] | None,
+    whole("--window-jobs", lowest=1, metavar="M"),
+    arg(
+        help="Jobs in each window; those of a trace are spread over its parts. Take many: in"
+        " short windows idling costs nothing.",
+        help_behavior_hint="(default: 1000, or all that the trace has)",
+    ),
+]
+Blocks = Annotated[
+    int,
+    msgspec.Meta(ge=2),
+    whole("--blocks", lowest=2),
+    arg(help="Into how many blocks a continuous run is cut, in the order of submission."),
+]
 Jobs = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--jobs", lowest=1),

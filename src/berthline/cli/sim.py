@@ -75,7 +75,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Run one workload on one cluster under one scheduler, and print what came of it.
 
     Examples:
-      berthline sim synthetic --scheduler sjf+easy --cluster uniform:16x8:V100
+      berthline sim synthetic --jobs 10000 --scheduler sjf+easy
       berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
       berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30

@@ -52,9 +52,9 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None,
         arg(metavar="ID", help_behavior_hint=f"(default: that of the preset, or {ENVIRONMENT})"),
     ] = None
-    """The environment: Pick, Gate, ...: berthline policies list environments."""
+    """The environment: Pick, Gate, ...: berthline policies environments."""
     preset: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="(default: none)")] = None
-    """Options of a reference system: berthline policies list presets."""
+    """Options of a reference system: berthline policies presets."""
     set: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),

@@ -24,6 +24,7 @@ from berthline.cli.options import (
     Resume,
     Seed,
     Settings,
+    WindowJobs,
     Workers,
     check_choice,
     command_line,
@@ -110,12 +111,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A trace file or a generator: berthline traces list formats | generators."""
     cluster: ClusterName = "uniform:8x8:V100"
     knowledge: Knowledge = "estimate"
-    window_jobs: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        whole("--window-jobs", lowest=1, metavar="M"),
-        arg(help_behavior_hint="(default: 1000, or all that the trace has)"),
-    ] = None
-    """Jobs in each window. Long windows: in short ones idling costs nothing."""
+    window_jobs: WindowJobs = None
     train_windows: Annotated[int, msgspec.Meta(ge=1), whole("--train-windows", lowest=1)] = 32
     """How many TRAIN windows there are; candidates run on four, which are exchanged."""
     windows: Annotated[int, msgspec.Meta(ge=2), whole("--windows", lowest=2)] = 20

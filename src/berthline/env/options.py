@@ -29,7 +29,8 @@ class Options:
         cluster: CLUSTER as on the command line, or a Cluster.
         episode_jobs: jobs of an episode; None = the whole trace.
         load: offered load of generated episodes, or (lowest, highest) of what each episode draws;
-            of a trace file, what its arrivals are rescaled to. None = as it is.
+            of a trace file, what its arrivals are rescaled to. None = the generator's own
+            default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
         split: only windows from this part of the trace: train, validation or test.
         knowledge: what is known of run times: none, estimate, predicted or exact.

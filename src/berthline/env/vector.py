@@ -40,8 +40,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
         num_threads: threads that step them.
         autoreset_mode: `same_step` or `next_step`.
-        copy: whether observations and masks are copies; without, they are overwritten by the next
-            step, which is faster, and must not be written to.
+        copy: whether observations, masks and scores are copies; without, they are overwritten by
+            the next step, which is faster, and must not be written to.
         options: see `berthline.env.options.Options`.
 
     Example:
@@ -196,8 +196,15 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
         results = ("reward", "terms", "terminated", "truncated")
         self._results = whole({name: getattr(envs, name) for name in results}).values
-        self._ended = whole({"ended": envs.ended, "mask": envs.final_mask}).values
-        self._scores = whole(dict(zip(SCORES, envs.scores.T, strict=True))).row
+        scores = dict(zip(SCORES, envs.scores.T, strict=True))
+        self._scores: Callable[[int], dict[str, npt.NDArray[np.float64]]]
+        self._ended: Callable[[int], tuple[npt.NDArray[np.bool_], ...]]
+        if self._copy:
+            self._scores = whole(scores).row
+            self._ended = whole({"ended": envs.ended, "mask": envs.final_mask}).values
+        else:
+            self._scores = lambda _: scores.copy()
+            self._ended = lambda _: (envs.ended, envs.final_mask)
         self._last: Callable[[int], Any]
         if self.plan.options.observation == "flat":
             last = _native.RowCopies({"observation": envs.final_observation}).values

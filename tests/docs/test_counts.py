@@ -1,0 +1,37 @@
+"""Numbers of things that sentences give in words are those of the registries."""
+
+from __future__ import annotations
+
+import pytest
+from tests.docs.pages import ROOT
+
+from berthline.cli.demo import JOBS, LOAD, SCHEDULERS, WINDOWS
+from berthline.env.presets import PRESETS
+from berthline.env.registration import SEATS
+from berthline.report.kinds import KINDS
+
+NUMBERS = (
+    *("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+)
+README, GUIDE = "README.md", "docs/guides/environments.md"
+DEMO = "src/berthline/cli/demo.py"
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence", "count"),
+    [
+        (README, "compares {} schedulers, tunes one", len(SCHEDULERS)),
+        (README, "{} schedulers run the same jobs", len(SCHEDULERS)),
+        (README, f"{{}} times {JOBS:,} of them, at load {LOAD:g}", WINDOWS),
+        (README, "{} kinds of figures", len(KINDS)),
+        (README, "{} seats, columns and rewards", len(SEATS)),
+        (README, "the environments of {} published systems", len(PRESETS)),
+        (GUIDE, "{} gymnasium environments", len(SEATS)),
+        (GUIDE, "the environments of {} published schedulers", len(PRESETS)),
+        (DEMO, "compare {} schedulers on the same generated jobs", len(SCHEDULERS)),
+    ],
+)
+def test_number_in_words(page: str, sentence: str, count: int) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").lower().split())
+    assert sentence.format(NUMBERS[count]) in text
