@@ -49,7 +49,7 @@ Jobs Episode::jobs() const {
   jobs.count = static_cast<int32_t>(submit.size());
   jobs.submit = submit.data();
   jobs.run = run.data();
-  jobs.estimate = estimate.data();
+  jobs.estimate = estimate.size() == 0 ? jobs.run : estimate.data();
   jobs.gpus = gpus.data();
   jobs.gpu_milli = gpu_milli.data();
   jobs.cpus = cpus.data();

@@ -94,19 +94,31 @@ RewardRules read_rewards(const Entries& entries) {
   return rules;
 }
 
-// Copies the rows of a table into a column of episodes. A single row for several of them is the
-// same for all, and mostly the one of earlier episodes, which they share then.
+// Copies rows of a table, from `first` on, into a column of episodes. What is the same in all rows
+// is mostly that of earlier episodes as well, and they share it.
 template <typename T>
-void copy_rows(const nb::dict& columns, const char* name, std::span<Episode* const> episodes,
-               EpisodeColumn<T> Episode::* column, Episode& shared) {
-  const auto table = nb::cast<Table<T>>(columns[name], false);
-  const T* row = table.data();
+void copy_rows(const nb::dict& columns, const char* name, size_t first,
+               std::span<Episode* const> episodes, EpisodeColumn<T> Episode::* column,
+               Episode& shared) {
+  using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+  const auto table = nb::cast<Rows>(columns[name], false);
   const size_t size = table.shape(1);
-  const bool is_same = table.shape(0) == 1 && episodes.size() > 1;
-  if (is_same && !(shared.*column).equals(row, size)) (shared.*column).copy_to_share(row, size);
+  const bool is_same = table.shape(0) == 1 || table.stride(0) == 0;
+  const bool has_rows = is_same || first + episodes.size() <= table.shape(0);
+  if (!has_rows || (size > 1 && table.stride(1) != 1)) {
+    throw std::invalid_argument("episodes need a row each, in one piece");
+  }
+  if (is_same) {
+    if (!(shared.*column).equals(table.data(), size)) {
+      (shared.*column).copy_to_share(table.data(), size);
+    }
+    for (Episode* episode : episodes) (episode->*column).share(shared.*column);
+    return;
+  }
+  const T* row = table.data() + first * table.stride(0);
   for (Episode* episode : episodes) {
-    is_same ? (episode->*column).share(shared.*column) : (episode->*column).copy(row, size);
-    row += size;
+    (episode->*column).copy(row, size);
+    row += table.stride(0);
   }
 }
 
@@ -144,28 +156,37 @@ class PyBatch {
                          final_scores.data()});
   }
 
-  void supply(Column<int64_t> envs, nb::dict columns, Table<uint64_t> keys, nb::object outages) {
+  // Gives environments the episodes in the rows of tables from `first` on.
+  void supply(Column<int64_t> envs, nb::dict columns, size_t first, Table<uint64_t> keys,
+              nb::object outages) {
     std::vector<Episode*> episodes;
     for (size_t row = 0; row < envs.size(); ++row) {
       const auto env = static_cast<size_t>(envs.data()[row]);
       if (env >= batch_->num_envs()) throw std::invalid_argument("there is no such environment");
       episodes.push_back(&batch_->next_episode(env));
     }
+    const auto copy = [&](const char* name, auto column) {
+      copy_rows(columns, name, first, episodes, column, shared_);
+    };
     // Column by column: to look a table up takes as long as to copy a row of it.
-    copy_rows(columns, "submit", episodes, &Episode::submit, shared_);
-    copy_rows(columns, "run", episodes, &Episode::run, shared_);
-    copy_rows(columns, "estimate", episodes, &Episode::estimate, shared_);
-    copy_rows(columns, "priority", episodes, &Episode::priority, shared_);
-    copy_rows(columns, "deadline", episodes, &Episode::deadline, shared_);
-    copy_rows(columns, "reference_speed", episodes, &Episode::reference_speed, shared_);
-    copy_rows(columns, "random", episodes, &Episode::random, shared_);
-    copy_rows(columns, "gpus", episodes, &Episode::gpus, shared_);
-    copy_rows(columns, "gpu_milli", episodes, &Episode::gpu_milli, shared_);
-    copy_rows(columns, "cpus", episodes, &Episode::cpus, shared_);
-    copy_rows(columns, "user", episodes, &Episode::user, shared_);
-    copy_rows(columns, "job_class", episodes, &Episode::job_class, shared_);
-    copy_rows(columns, "quota_set", episodes, &Episode::quota_set, shared_);
-    copy_rows(columns, "memory_mib", episodes, &Episode::memory_mib, shared_);
+    copy("submit", &Episode::submit);
+    copy("run", &Episode::run);
+    if (columns.contains("estimate")) {
+      copy("estimate", &Episode::estimate);
+    } else {
+      for (Episode* episode : episodes) episode->estimate.clear();
+    }
+    copy("priority", &Episode::priority);
+    copy("deadline", &Episode::deadline);
+    copy("reference_speed", &Episode::reference_speed);
+    copy("random", &Episode::random);
+    copy("gpus", &Episode::gpus);
+    copy("gpu_milli", &Episode::gpu_milli);
+    copy("cpus", &Episode::cpus);
+    copy("user", &Episode::user);
+    copy("job_class", &Episode::job_class);
+    copy("quota_set", &Episode::quota_set);
+    copy("memory_mib", &Episode::memory_mib);
     for (size_t row = 0; row < episodes.size(); ++row) {
       Episode& episode = *episodes[row];
       episode.placement_key = keys.data()[2 * row];
@@ -272,7 +293,8 @@ void bind_batch(nb::module_& m) {
            "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
            "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
            "final_mask"_a.noconvert(), "final_scores"_a.noconvert())
-      .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "keys"_a, "outages"_a.none())
+      .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
+           "outages"_a.none())
       .def("reset", &PyBatch::reset, "env"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)

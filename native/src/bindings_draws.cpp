@@ -37,6 +37,13 @@ void bind_tables(nb::module_& m) {
       },
       "key"_a, "episodes"_a, "out"_a.noconvert());
   m.def("normal_quantiles", &elementwise<normal_quantiles>, "probability"_a, "out"_a.noconvert());
+  m.def(
+      "lognormal_quantiles",
+      [](Numbers<const double> probability, double median, double sigma, Numbers<double> out) {
+        check_sizes(probability.size(), out.size());
+        lognormal_quantiles(probability.data(), probability.size(), median, sigma, out.data());
+      },
+      "probability"_a, "median"_a, "sigma"_a, "out"_a.noconvert());
   m.def("exponential_quantiles", &elementwise<exponential_quantiles>, "u"_a, "out"_a.noconvert());
   m.def("exponentials", &elementwise<exponentials>, "x"_a, "out"_a.noconvert());
   m.def(
@@ -46,6 +53,22 @@ void bind_tables(nb::module_& m) {
         count_limits(values.data(), values.size(), limits.data(), limits.size(), out.data());
       },
       "values"_a, "limits"_a, "out"_a.noconvert());
+  m.def(
+      "choose",
+      [](Numbers<const double> values, Column<double> limits, Column<int32_t> choices,
+         Numbers<int32_t> out) {
+        check_sizes(values.size(), out.size());
+        check_sizes(limits.size() + 1, choices.size());
+        choose(values.data(), values.size(), limits.data(), limits.size(), choices.data(),
+               out.data());
+      },
+      "values"_a, "limits"_a, "choices"_a, "out"_a.noconvert());
+  m.def(
+      "round_within",
+      [](Numbers<double> table, double low, double high) {
+        round_within(table.data(), table.size(), low, high);
+      },
+      "table"_a.noconvert(), "low"_a, "high"_a);
   m.def(
       "running_sums",
       [](Numbers<double> table, Column<double> factors) {

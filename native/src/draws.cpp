@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -13,7 +14,9 @@
 namespace berthline {
 namespace {
 
-constexpr size_t kChunk = 256;  // numbers; they stay in the innermost cache
+constexpr size_t kChunk = 2048;  // numbers; they stay in the innermost cache
+// Numbers worked on side by side: most steps of a series wait for the one before.
+constexpr size_t kBlock = 16;
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
 // The bits of 2**52 and of 2**84: a whole number in the low bits of one is added to it exactly.
@@ -83,10 +86,13 @@ inline double exp_of(double x) {
                                (std::bit_cast<uint64_t>(rounded) << 52));
 }
 
+inline double bounded_exp(double x) { return exp_of(smaller(larger(x, -700.0), 700.0)); }
+
 // Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
 constexpr double kTailBegins = 0.02425, kSmallest = 0x1.0p-54;
 
-inline double centre(double offset, double square) {
+inline double centre(double probability) {
+  const double offset = probability - 0.5, square = offset * offset;
   double over = square * -39.69683028665376;
   over = (over + 220.9460984245205) * square;
   over = (over + -275.9285104469687) * square;
@@ -117,93 +123,139 @@ inline double tail(double probability) {
   return std::copysign(over / (under + 1.0), probability - 0.5);
 }
 
+// Writes down which of up to kChunk probabilities are in the tails, and returns how many.
+BERTHLINE_INLINE size_t find_far(const double* probability, size_t size, uint32_t* place) {
+  constexpr double kEdge = (0.5 - kTailBegins) * (0.5 - kTailBegins);
+  constexpr size_t kWord = sizeof(uint64_t);
+  uint8_t is_far[kChunk + kWord];
+  for (size_t i = 0; i < size; ++i) {
+    const double offset = probability[i] - 0.5;
+    is_far[i] = offset * offset > kEdge;
+  }
+  std::fill_n(is_far + size, kWord, 0);
+  size_t found = 0;
+  for (size_t i = 0; i < size; i += kWord) {
+    uint64_t word;
+    std::memcpy(&word, is_far + i, kWord);
+    if (word == 0) continue;  // mostly
+    for (size_t k = i; k < i + kWord; ++k) {
+      place[found] = static_cast<uint32_t>(k);
+      found += is_far[k];
+    }
+  }
+  return found;
+}
+
+// out[i] = function(given[i]); both may be the same table.
+template <typename Function>
+BERTHLINE_INLINE void map(const double* given, size_t count, double* out, Function function) {
+  size_t begin = 0;
+  for (; begin + kBlock <= count; begin += kBlock) {
+    double found[kBlock];
+    for (size_t i = 0; i < kBlock; ++i) found[i] = function(given[begin + i]);
+    for (size_t i = 0; i < kBlock; ++i) out[begin + i] = found[i];
+  }
+  for (; begin < count; ++begin) out[begin] = function(given[begin]);
+}
+
+// out[i] = height(number of limits that values[i] has reached).
+template <typename T, typename Height>
+BERTHLINE_INLINE void climb(const double* values, size_t count, const double* limits,
+                            size_t num_limits, Height height, T* out) {
+  constexpr size_t kMostCompared = 48;  // up to so many, comparing with all beats a search
+  if (num_limits > kMostCompared) {
+    const PointList list(std::vector<double>(limits, limits + num_limits));
+    for (size_t i = 0; i < count; ++i) out[i] = height(list.reached(values[i]));
+    return;
+  }
+  constexpr size_t kTogether = 4;  // fewer passes over the heights
+  double padded[kMostCompared];
+  int64_t rises[kMostCompared] = {};
+  std::fill_n(padded, kMostCompared, std::numeric_limits<double>::infinity());
+  std::copy_n(limits, num_limits, padded);
+  for (size_t k = 0; k < num_limits; ++k) rises[k] = int64_t{height(k + 1)} - int64_t{height(k)};
+  int64_t reached[kChunk];
+  for (size_t begin = 0; begin < count; begin += kChunk) {
+    const size_t size = std::min(kChunk, count - begin);
+    const double* value = values + begin;
+    std::fill_n(reached, size, height(0));
+    for (size_t k = 0; k < num_limits; k += kTogether) {
+      const double a = padded[k], b = padded[k + 1], c = padded[k + 2], d = padded[k + 3];
+      const int64_t at_a = rises[k], at_b = rises[k + 1], at_c = rises[k + 2], at_d = rises[k + 3];
+      for (size_t i = 0; i < size; ++i) {
+        const int64_t pair = (value[i] >= a ? at_a : 0) + (value[i] >= b ? at_b : 0);
+        reached[i] += pair + (value[i] >= c ? at_c : 0) + (value[i] >= d ? at_d : 0);
+      }
+    }
+    for (size_t i = 0; i < size; ++i) out[begin + i] = static_cast<T>(reached[i]);
+  }
+}
+
 }  // namespace
 
 BERTHLINE_CLONES
 void fill_uniform(uint64_t key, const int64_t* episodes, size_t rows, size_t columns, double* out) {
   for (size_t row = 0; row < rows; ++row) {
-    const uint64_t start = mix(key + kStep * (static_cast<uint64_t>(episodes[row]) + 1));
+    uint64_t counter = mix(key + kStep * (static_cast<uint64_t>(episodes[row]) + 1));
     double* line = out + row * columns;
-    uint64_t counter = start;
-    for (size_t i = 0; i < columns; ++i) line[i] = unit(mix(counter += kStep));
+    size_t begin = 0;
+    for (; begin + kBlock <= columns; begin += kBlock) {
+      for (size_t i = 0; i < kBlock; ++i) line[begin + i] = unit(mix(counter + kStep * (i + 1)));
+      counter += kStep * kBlock;
+    }
+    for (; begin < columns; ++begin) line[begin] = unit(mix(counter += kStep));
   }
 }
 
 BERTHLINE_CLONES
 void normal_quantiles(const double* probability, size_t count, double* out) {
-  constexpr double kEdge = (0.5 - kTailBegins) * (0.5 - kTailBegins);
-  double given[kChunk], far[kChunk];
+  double far[kChunk];
   uint32_t place[kChunk];
   for (size_t begin = 0; begin < count; begin += kChunk) {
+    const double* given = probability + begin;
     const size_t size = std::min(kChunk, count - begin);
-    std::copy_n(probability + begin, size, given);
-    double* result = out + begin;
-    for (size_t i = 0; i < size; ++i) {
-      const double offset = given[i] - 0.5;
-      result[i] = centre(offset, offset * offset);
-    }
-    size_t num_far = 0;
-    for (size_t i = 0; i < size; ++i) {
-      const double offset = given[i] - 0.5;
-      place[num_far] = static_cast<uint32_t>(i);
-      far[num_far] = given[i];
-      num_far += offset * offset > kEdge;
-    }
-    for (size_t i = 0; i < num_far; ++i) far[i] = tail(far[i]);
-    for (size_t i = 0; i < num_far; ++i) result[place[i]] = far[i];
+    const size_t num_far = find_far(given, size, place);
+    for (size_t i = 0; i < num_far; ++i) far[i] = given[place[i]];
+    map(given, size, out + begin, centre);
+    map(far, num_far, far, tail);
+    for (size_t i = 0; i < num_far; ++i) out[begin + place[i]] = far[i];
   }
 }
 
-// Both work on copies, or loops whose output may be their input would not become vectors.
+BERTHLINE_CLONES
+void lognormal_quantiles(const double* probability, size_t count, double median, double sigma,
+                         double* out) {
+  normal_quantiles(probability, count, out);
+  map(out, count, out, [=](double x) { return bounded_exp(x * sigma) * median; });
+}
+
 BERTHLINE_CLONES
 void exponential_quantiles(const double* u, size_t count, double* out) {
-  double given[kChunk];
-  for (size_t begin = 0; begin < count; begin += kChunk) {
-    const size_t size = std::min(kChunk, count - begin);
-    std::copy_n(u + begin, size, given);
-    for (size_t i = 0; i < size; ++i) out[begin + i] = -log_of(1.0 - given[i]);
-  }
+  map(u, count, out, [](double x) { return -log_of(1.0 - x); });
 }
 
 BERTHLINE_CLONES
-void exponentials(const double* x, size_t count, double* out) {
-  double given[kChunk];
-  for (size_t begin = 0; begin < count; begin += kChunk) {
-    const size_t size = std::min(kChunk, count - begin);
-    std::copy_n(x + begin, size, given);
-    for (size_t i = 0; i < size; ++i) {
-      out[begin + i] = exp_of(smaller(larger(given[i], -700.0), 700.0));
-    }
-  }
-}
+void exponentials(const double* x, size_t count, double* out) { map(x, count, out, bounded_exp); }
 
 BERTHLINE_CLONES
 void count_limits(const double* values, size_t count, const double* limits, size_t num_limits,
                   int64_t* out) {
-  constexpr size_t kMostCompared = 48;  // up to so many, comparing with all beats a search
-  if (num_limits > kMostCompared) {
-    const PointList list(std::vector<double>(limits, limits + num_limits));
-    for (size_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(list.reached(values[i]));
-    return;
-  }
-  constexpr size_t kTogether = 4;  // fewer passes over the counts
-  double padded[kMostCompared];
-  std::fill_n(padded, kMostCompared, std::numeric_limits<double>::infinity());
-  std::copy_n(limits, num_limits, padded);
-  int64_t reached[kChunk];
-  for (size_t begin = 0; begin < count; begin += kChunk) {
-    const size_t size = std::min(kChunk, count - begin);
-    const double* value = values + begin;
-    std::fill_n(reached, kChunk, 0);
-    for (size_t next = 0; next < num_limits; next += kTogether) {
-      const double a = padded[next], b = padded[next + 1];
-      const double c = padded[next + 2], d = padded[next + 3];
-      for (size_t i = 0; i < size; ++i) {
-        const int64_t pair = int64_t{value[i] >= a} + int64_t{value[i] >= b};
-        reached[i] += pair + int64_t{value[i] >= c} + int64_t{value[i] >= d};
-      }
-    }
-    std::copy_n(reached, size, out + begin);
+  const auto number = [](size_t k) { return static_cast<int64_t>(k); };
+  climb(values, count, limits, num_limits, number, out);
+}
+
+BERTHLINE_CLONES
+void choose(const double* values, size_t count, const double* limits, size_t num_limits,
+            const int32_t* choices, int32_t* out) {
+  climb(values, count, limits, num_limits, [choices](size_t k) { return choices[k]; }, out);
+}
+
+BERTHLINE_CLONES
+void round_within(double* table, size_t count, double low, double high) {
+  // Added to 1.5 * 2**52 a number is rounded, half to even.
+  constexpr double kRounder = 0x1.8p52;
+  for (size_t i = 0; i < count; ++i) {
+    table[i] = (smaller(larger(table[i], low), high) + kRounder) - kRounder;
   }
 }
 

@@ -24,8 +24,14 @@ class EpisodeColumn {
     shared_ = std::make_shared<const std::vector<T>>(values, values + size);
   }
   void share(const EpisodeColumn& other) {
+    if (shared_ == other.shared_ && own_.empty()) return;  // mostly: owners are dear to count
     own_.clear();
     shared_ = other.shared_;
+  }
+
+  void clear() {
+    shared_.reset();
+    own_.clear();
   }
 
   const T* data() const { return shared_ ? shared_->data() : own_.data(); }
@@ -39,7 +45,7 @@ class EpisodeColumn {
   std::shared_ptr<const std::vector<T>> shared_;  // null = it has its own
 };
 
-// See Jobs for what the columns are.
+// See Jobs for what the columns are. Without estimates of their own, they are the run times.
 struct Episode {
   EpisodeColumn<double> submit, run, estimate, priority, deadline, reference_speed, random;
   EpisodeColumn<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;

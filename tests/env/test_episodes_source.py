@@ -191,6 +191,7 @@ class TestGenerated:
             ({"workload": "batch", "load": 0.9}, "load is 0.9"),
             ({"workload": "bursty", "dials": {"x": 1}}, "unknown dial 'x'"),
             ({"workload": "bursty", "seed": -1}, "seed is -1"),
+            ({"workload": "bursty", "dials": {"deadline_low": 3}}, "deadline_low is 3 and"),
         ],
     )
     def test_what_makes_no_sense(self, arguments, message):

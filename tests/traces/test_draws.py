@@ -10,7 +10,17 @@ import pytest
 
 from berthline import _native
 from berthline.sim.random import stream_key, uniform
-from berthline.traces.draws import Draws, Lattice, Lists, exp, normal_quantile, running_sums
+from berthline.traces.draws import (
+    Draws,
+    Lattice,
+    Lists,
+    choose,
+    exp,
+    normal_quantile,
+    number_of_limits,
+    round_within,
+    running_sums,
+)
 from berthline.traces.quantile_table import QuantileTable
 
 
@@ -79,14 +89,13 @@ def test_averages_over_a_lattice_are_expectations():
     assert float(both.mean()) == pytest.approx(0.25, abs=1e-4)
 
 
-def test_moving_on_is_drawing_anew():
-    draws = Draws(3, range(2, 6), jobs=30)
-    before = draws.uniform("run").copy()
-    draws.move_to(np.arange(6, 10))
-    np.testing.assert_array_equal(
-        draws.uniform("run"), Draws(3, range(6, 10), jobs=30).uniform("run")
-    )
-    assert not np.array_equal(draws.uniform("run"), before)
+def test_tables_are_the_callers():
+    for source in (Draws(3, range(2, 6), jobs=30), Lattice()):
+        for draw in (source.uniform, source.normal, source.exponential):
+            table = draw("run")
+            before = table.copy()
+            table.fill(0.0)
+            np.testing.assert_array_equal(draw("run"), before)
 
 
 def test_a_table_of_quantiles_is_close_to_the_function():
@@ -120,6 +129,52 @@ def test_logarithms_are_good_to_the_last_place_or_two():
     exact = np.array([-math.log(1.0 - u) for u in draws.uniform("a").ravel().tolist()])
     found = draws.exponential("a").ravel()
     assert (np.abs(found - exact) <= 1.5 * np.spacing(exact)).all()
+
+
+def lognormal(u: np.ndarray) -> np.ndarray:
+    table = np.empty(u.shape)
+    _native.lognormal_quantiles(u, 3.0, 2.0, table)
+    return table
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 100, 2047, 2048, 2050, 5000])
+def test_what_follows_from_a_number_does_not_depend_on_those_beside_it(count):
+    u = np.concatenate((Draws(4, jobs=5000).uniform("x")[0], [1.0 - 2.0**-53, 0.0]))[-count:]
+    functions = (
+        normal_quantile,
+        lognormal,
+        lambda u: exp(40.0 * u - 20.0),
+    )
+    places = sorted({*range(0, count, 37), *range(max(0, count - 20), count)})
+    for function in functions:
+        together = function(u)
+        alone = [function(u[place : place + 1])[0] for place in places]
+        np.testing.assert_array_equal(together[places], alone)
+    if count > 100:
+        assert (normal_quantile(u) < -2.5).any()
+        assert (normal_quantile(u) > 2.5).any()
+
+
+def test_lognormal_numbers_are_exponentials_of_normal_ones():
+    draws = Draws(4, range(3), jobs=1000)
+    expected = exp(draws.normal("x") * 1.5) * 1200.0
+    np.testing.assert_array_equal(draws.lognormal("x", median=1200.0, sigma=1.5), expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 15, 48, 49, 200])
+def test_choices_are_those_of_the_limits_reached(size):
+    limits = np.sort(Draws(1, jobs=max(size, 1)).uniform("limits")[0][:size])
+    choices = (Draws(2, jobs=size + 1).uniform("choices")[0] * 2**32 - 2**31).astype(np.int32)
+    values = np.concatenate((Draws(3, jobs=3000).uniform("v")[0], limits, [-1.0, 2.0]))
+    number = np.searchsorted(limits, values, side="right")
+    np.testing.assert_array_equal(number_of_limits(values, limits), number)
+    np.testing.assert_array_equal(choose(values, limits, choices), choices[number])
+
+
+def test_rounding_is_to_even_and_stays_within():
+    table = np.array([[-1e300, 0.5, 1.5, 2.5, 3.49], [3.5, 1e8 - 0.5, 1e8 + 7.0, 1e300, 2.0]])
+    expected = np.clip(np.rint(table), 2.0, 1e8)
+    np.testing.assert_array_equal(round_within(table.copy(), 2.0, 1e8), expected)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 9])
@@ -177,6 +232,10 @@ def test_tables_of_other_sizes_are_refused():
         lambda: _native.fill_uniform(1, np.zeros(3, np.int64), np.zeros(4)),
         lambda: _native.running_sums(np.zeros((2, 3)), np.ones(4)),
         lambda: _native.count_limits(np.zeros(2), np.zeros(1), np.zeros(3, np.int64)),
+        lambda: _native.choose(
+            np.zeros(2), np.zeros(1), np.zeros(1, np.int32), np.zeros(2, np.int32)
+        ),
+        lambda: _native.lognormal_quantiles(np.zeros(3), 1.0, 1.0, np.zeros(4)),
     ):
         with pytest.raises(ValueError, match="differ in size"):
             call()

@@ -23,15 +23,19 @@ from berthline.traces.split import FRACTIONS, PARTS, split_by_time
 from berthline.traces.workload_argument import resolve_generator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from berthline.model.cluster import Cluster
+    from berthline.traces.draws import Numbers
 
 Keys = npt.NDArray[np.int64]
 """(n, 2): slot, and number of the episode in that slot; both count from 0."""
 
 Columns = dict[str, npt.NDArray[Any]]
-"""The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them."""
+"""The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them: rows may be
+the same memory, and so may columns. The dictionary is the caller's."""
+
+NOTHING: frozenset[str] = frozenset()
 
 MOST_SLOTS, MOST_EPISODES = 2**30, 2**32
 """Every pair below these has a number of its own."""
@@ -70,8 +74,13 @@ class EpisodeSource(Protocol):
     gpu_type_sets: tuple[str, ...]
     reference_type: str
 
-    def draw(self, keys: Keys) -> Columns:
-        """Return the episodes of these (slot, episode) pairs, one row each."""
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
+        """Return the episodes of these (slot, episode) pairs, one row each.
+
+        Args:
+            keys: the pairs.
+            unread: columns that nobody will look at: they may be as of jobs that have none.
+        """
 
 
 class GeneratedEpisodes:
@@ -120,7 +129,10 @@ class GeneratedEpisodes:
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
         self._load: tuple[float, float] | None = None
-        self._constants: dict[int, Columns] = {}  # by number of rows
+        self._rows = {
+            name: np.full(self.jobs, value, dtype) for name, (value, dtype) in _DEFAULTS.items()
+        }
+        self._defaults: dict[int, Columns] = {}  # by number of rows
         if low is not None and high is not None:
             self.set_load(low, high)
 
@@ -154,27 +166,32 @@ class GeneratedEpisodes:
 
     def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
         """Return the load of each of these episodes if drawn now; None = the generator's own."""
+        load = self._load_of(numbers_of(keys))
+        return None if load is None else np.full(len(keys), load)
+
+    def _load_of(self, numbers: Numbers) -> float | npt.NDArray[np.float64] | None:
         if self._load is None:
             return None
         low, high = self._load
-        draws = Draws(self._maker.seed, numbers_of(keys), jobs=1)
-        return low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0]
+        if low == high:
+            return low
+        draws = Draws(self._maker.seed, numbers, jobs=1)
+        return np.asarray(low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0])
 
-    def draw(self, keys: Keys) -> Columns:
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
         """Return the episodes of these (slot, episode) pairs, one row each."""
-        if not len(_checked(keys)):
-            return {name: np.empty((0, self.jobs), dtype) for name, (_, dtype) in _DEFAULTS.items()}
-        drawn = self._maker.columns(numbers_of(keys), self.loads(keys))
-        return {**self._constant_columns(len(keys), drawn), **drawn}
+        numbers = numbers_of(_checked(keys))
+        defaults = self._default_columns(len(numbers))
+        if not len(numbers):
+            return dict(defaults)
+        return {**defaults, **self._maker.columns(numbers, self._load_of(numbers), unread)}
 
-    def _constant_columns(self, count: int, drawn: Columns) -> Columns:
-        """Return the columns that are not drawn: every row is the same memory."""
-        found = self._constants.get(count)
+    def _default_columns(self, count: int) -> Columns:
+        """Return the columns of jobs that have none: every row is the same memory."""
+        found = self._defaults.get(count)
         if found is None:
-            found = self._constants[count] = {
-                name: np.broadcast_to(np.full(self.jobs, value, dtype), (count, self.jobs))
-                for name, (value, dtype) in _DEFAULTS.items()
-                if name not in drawn
+            found = self._defaults[count] = {
+                name: np.broadcast_to(row, (count, self.jobs)) for name, row in self._rows.items()
             }
         return found
 
@@ -246,7 +263,7 @@ class TraceWindows:
         place = draws.uniform_of_episodes("window", 1)[:, 0] * self._choices
         return self._first + place.astype(np.int64)
 
-    def draw(self, keys: Keys) -> Columns:
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:  # noqa: ARG002
         """Return the episodes of these (slot, episode) pairs, one row each."""
         first = self.first_jobs(keys)
         columns = {name: windows[first] for name, windows in self._windows.items()}
@@ -276,7 +293,7 @@ class WholeTrace:
         """Return 0 for every episode: the job it begins with."""
         return np.zeros(len(_checked(keys)), np.int64)
 
-    def draw(self, keys: Keys) -> Columns:
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:  # noqa: ARG002
         """Return the workload once per pair: views of the same memory, however many there are."""
         shape = (len(_checked(keys)), self.jobs)
         if len(self._views["submit"]) != shape[0]:

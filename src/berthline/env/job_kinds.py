@@ -7,7 +7,6 @@ episodes only look them up.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -60,25 +59,23 @@ class JobKinds:
             self.workload, self._cluster, scheduler, knowledge=knowledge, seed=0, horizon=None
         )
 
+    def same_columns(self, inputs: Inputs, jobs: int) -> dict[str, npt.NDArray[Any]]:
+        """Return what `columns` returns if all jobs are of one kind, as single rows; else {}."""
+        if len(self.workload) > 1:
+            return {}
+        return {name: np.full((1, jobs), of[0], of.dtype) for name, of in _known(inputs).items()}
+
     def columns(self, inputs: Inputs, drawn: Columns) -> dict[str, npt.NDArray[Any]]:
         """Return the class, quota set and reference speed of the jobs of drawn episodes."""
-        known: dict[str, npt.NDArray[Any]] = {
-            "job_class": inputs.job_class,
-            "quota_set": inputs.quotas.job_set,
-            "reference_speed": inputs.reference_speed,
-        }
-        if len(self.workload) == 1:
-            jobs = drawn["submit"].shape[1]
-            return {name: _one_row(jobs, of[0], of.dtype) for name, of in known.items()}
         _, num_types, num_users = self._shape
         kind = (drawn["pool"] + 1) * num_types + drawn["gpu_types"] + 1
         kind = kind * num_users + (drawn["user"] if num_users > 1 else 0)
-        return {name: of[kind] for name, of in known.items()}
+        return {name: of[kind] for name, of in _known(inputs).items()}
 
 
-@functools.lru_cache(maxsize=64)
-def _one_row(jobs: int, value: np.generic, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a table for any number of episodes whose jobs are all the same."""
-    table = np.full((1, jobs), value, dtype)
-    table.setflags(write=False)
-    return table
+def _known(inputs: Inputs) -> dict[str, npt.NDArray[Any]]:
+    return {
+        "job_class": inputs.job_class,
+        "quota_set": inputs.quotas.job_set,
+        "reference_speed": inputs.reference_speed,
+    }

@@ -90,11 +90,12 @@ class NativeEnvs:
 
     def reset(self, envs: list[int]) -> None:
         """Begin the next episode of these environments, whatever is going on in them."""
-        self._supply.fill([env for env in envs if not self._supply.is_ready(env)])
+        numbers = np.array(envs, np.int64)
+        self._supply.fill(numbers[~self._supply.is_ready(numbers)])
         for env in envs:
             self._batch.reset(env)
-        self._supply.began(envs)
-        self._supply.fill(envs)
+        self._supply.began(numbers)
+        self._supply.fill(numbers)
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
         """Answer every environment's question, and begin new episodes where one is over.
@@ -114,11 +115,10 @@ class NativeEnvs:
             self._batch.begin_stuck()
             self.refill()
 
-    def _note_begun(self) -> list[int]:
+    def _note_begun(self) -> npt.NDArray[np.int64]:
         """Return the environments that have begun the episode they had ready."""
-        lacking = self._batch.lacking()
-        if lacking:
-            self._supply.began(lacking)
+        lacking = np.array(self._batch.lacking(), np.int64)
+        self._supply.began(lacking)
         return lacking
 
     def set_load(self, low: float, high: float | None = None) -> None:

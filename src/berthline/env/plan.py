@@ -145,22 +145,32 @@ class Plan:
         compares = self.reward.uses(_BASELINE_WORDS)
         return [Scheduler.parse(self.options.baseline)] if compares else []
 
-    @property
-    def uses_random(self) -> bool:
-        """Whether any formula asks for the word `random`."""
+    @functools.cached_property
+    def words(self) -> frozenset[str]:
+        """Every word that any formula asks for."""
+        rules = (self.inputs.scheduler, *self.menu, *self.experts, *self.baseline)
         formulas = [
             *(formula for table in TABLES for formula in self.formulas(table)),
-            *(
-                formula
-                for rule in (*self.menu, *self.experts, *self.baseline)
-                for formula in rule.formulas
-            ),
+            *(formula for rule in rules for formula in rule.formulas),
             *(Formula.parse(text) for text in self.options.window_formulas),
             *(term.parse() for term in self.reward.terms),
         ]
         if self.running_order is not None:
             formulas.append(self.running_order)
-        return self.inputs.uses("random") or any("random" in f.words for f in formulas)
+        return frozenset(word for formula in formulas for word in formula.words)
+
+    @property
+    def uses_random(self) -> bool:
+        """Whether any formula asks for the word `random`."""
+        return "random" in self.words
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Columns of jobs that make no difference to any number of an environment."""
+        unread = {column for column, words in _READ_BY.items() if not words & self.words}
+        if self.options.knowledge != "estimate":
+            unread.add("estimate")
+        return frozenset(unread)
 
     @property
     def can_fail(self) -> bool:
@@ -242,6 +252,12 @@ class Plan:
             "peak_w": np.array([kind.peak_w for kind in types])[self.cluster.gpu_type],
         }
 
+
+_READ_BY = {
+    "priority": frozenset({"priority", "max_priority"}),
+    "deadline": frozenset({"deadline", "slack", "missed"}),
+}
+"""Columns of jobs that nobody looks at but these words."""
 
 _BASELINE_WORDS = frozenset(
     f"baseline_{score}" for score in ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")

@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from berthline import _native
+    from berthline.env.episodes_source import Keys
     from berthline.env.plan import Plan
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
-"""Episodes drawn at once, and what jobs they may have together: a whole trace may have millions."""
+"""Episodes drawn ahead, and what jobs they may have together: a whole trace may have millions."""
+
+FEW = 4
+"""Up to so many environments get theirs from what is drawn ahead; more have them drawn at once."""
 
 _Columns = dict[str, npt.NDArray[Any]]
+_Numbers = npt.NDArray[np.int64]
+"""Of environments."""
 
 
 def episode_seed(seed: int, episode: int) -> int:
@@ -47,30 +53,34 @@ class Supply:
         self._plan, self._batch = plan, batch
         # Asked once: the answers take longer than an episode's jobs.
         self._uses_random, self._can_fail = plan.uses_random, plan.can_fail
-        self._needs_seed = self._can_fail or self._uses_random or plan.draws_at_random
-        self._seeds = np.zeros(num_envs, np.int64)
-        self._next = np.zeros(num_envs, np.int64)  # episode to be drawn
+        self._needs_seed = self._can_fail or plan.draws_at_random
+        self._unread = plan.unread
+        # What is the same in all episodes, in one row.
+        same_kind = plan.kinds.same_columns(plan.inputs, plan.source.jobs)
+        self._has_kinds = not same_kind
+        self._same: _Columns = {"random": np.zeros((1, 0)), **same_kind}
+        self._keys = np.zeros((num_envs, 2), np.int64)  # of the episodes to be drawn
+        self._seeds, self._next = self._keys.T
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
         self._current = np.full(num_envs, -1, np.int64)  # episode that is going on
-        self._ahead: list[deque[tuple[int, int, _Columns]]] = [deque() for _ in range(num_envs)]
-        self._no_random = np.zeros((1, 0))
+        self._ahead: dict[int, deque[tuple[int, int, _Columns]]] = {}  # of those that have any
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
         """Let an environment begin anew with an episode of a seed."""
         self._seeds[env] = seed % MOST_SLOTS
         self._next[env] = episode
         self._given[env] = -1
-        self._ahead[env].clear()
+        self._ahead.pop(env, None)
 
-    def is_ready(self, env: int) -> bool:
-        """Whether the batch has the next episode of an environment."""
-        return bool(self._given[env] >= 0)
+    def is_ready(self, envs: _Numbers) -> npt.NDArray[np.bool_]:
+        """Return of which environments the batch has the next episode."""
+        return self._given[envs] >= 0
 
-    def began(self, envs: list[int]) -> None:
-        """Note that environments have begun the episodes they had ready."""
-        given = self._given[envs]
-        self._current[envs] = np.where(given >= 0, given, self._current[envs])
-        self._given[envs] = -1
+    def began(self, envs: _Numbers) -> None:
+        """Note that environments have begun the episodes they had ready, if they had any."""
+        begun = envs[self.is_ready(envs)]
+        self._current[begun] = self._given[begun]
+        self._given[begun] = -1
 
     def key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of the episode that an environment is in."""
@@ -78,37 +88,31 @@ class Supply:
 
     def redraw(self) -> None:
         """Draw everything that has not begun once more, as the source has changed."""
-        waiting = []
-        for env, ahead in enumerate(self._ahead):
-            ahead.clear()
-            if self._given[env] >= 0:
-                self._next[env] = self._given[env]
-                waiting.append(env)
-            elif self._current[env] >= 0:
-                self._next[env] = self._current[env] + 1
-        self.fill(waiting)
+        self._ahead.clear()
+        is_given, has_begun = self._given >= 0, self._current >= 0
+        after = np.where(has_begun, self._current + 1, self._next)
+        self._next[:] = np.where(is_given, self._given, after)
+        self.fill(np.flatnonzero(is_given))
 
-    def fill(self, envs: Sequence[int]) -> None:
+    def fill(self, envs: _Numbers) -> None:
         """Give each of these environments its next episode."""
-        if not len(envs):
+        if len(envs) > FEW:
+            if self._ahead:
+                for env in envs.tolist():
+                    self._ahead.pop(env, None)  # else they would be given once more, later
+            keys = self._keys[envs]
+            self._give(envs, keys, self._columns(keys))
             return
-        if len(envs) * 2 > ENOUGH:
-            for env in envs:
-                self._ahead[env].clear()  # else they would be given once more, later
-            keys = np.stack((self._seeds[envs], self._next[envs]), axis=1)
-            self._give(np.array(envs, np.int64), keys, self._columns(keys))
-            return
-        short = [env for env in envs if not self._ahead[env]]
+        short = [env for env in envs.tolist() if env not in self._ahead]
         if short:
             self._draw_ahead(short)
-        for env in envs:
-            episode, row, columns = self._ahead[env].popleft()
-            one = {
-                name: table[row : row + 1] if len(table) > 1 else table
-                for name, table in columns.items()
-            }
+        for env in envs.tolist():
+            ahead = self._ahead[env]
+            episode, row, columns = ahead.popleft()
+            if not ahead:
+                del self._ahead[env]
             key = np.array([[self._seeds[env], episode]])
-            self._give(np.array([env], np.int64), key, one)
+            self._give(np.array([env], np.int64), key, columns, row)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of the episode that an environment is in, as `simulate` takes them."""
@@ -132,28 +136,24 @@ class Supply:
         )
         columns = self._columns(keys)
         for i, env in enumerate(envs):
-            self._ahead[env].extend(
+            self._ahead[env] = deque(
                 (int(self._next[env]) + k, i * each + k, columns) for k in range(each)
             )
 
-    def _give(
-        self, envs: npt.NDArray[np.int64], keys: npt.NDArray[np.int64], columns: _Columns
-    ) -> None:
+    def _give(self, envs: _Numbers, keys: Keys, columns: _Columns, first: int = 0) -> None:
+        """Give environments the episodes with these keys, in the rows of tables from `first` on."""
         streams = np.zeros((len(envs), 2), np.uint64)
         failures: list[list[tuple[float, int, int]]] | None = None
         if self._needs_seed:
-            seeds = [episode_seed(int(seed), int(number)) for seed, number in keys]
-            for row, seed in enumerate(seeds):
-                streams[row] = stream_key(seed, "placement"), stream_key(seed, "refusal")
-        if self._uses_random:
-            jobs = columns["submit"].shape[1]
-            draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in seeds]
-            columns = {**columns, "random": np.stack(draws)}
+            seeds = _seeds_of(keys)
+            for i, seed in enumerate(seeds):
+                streams[i] = stream_key(seed, "placement"), stream_key(seed, "refusal")
         if self._can_fail:
-            failures = [self._failures(seed, columns, row) for row, seed in enumerate(seeds)]
-        self._batch.supply(envs, columns, streams, failures)
-        self._given[envs] = keys[:, 1]
-        self._next[envs] = keys[:, 1] + 1
+            failures = [self._failures(seed, columns, first + i) for i, seed in enumerate(seeds)]
+        self._batch.supply(envs, columns, first, streams, failures)
+        episodes = keys[:, 1]
+        self._given[envs] = episodes
+        self._next[envs] = episodes + 1
 
     def _failures(self, seed: int, columns: _Columns, row: int) -> list[tuple[float, int, int]]:
         names = ("submit", "run", "gpus", "gpu_milli")
@@ -164,38 +164,26 @@ class Supply:
         found = outages(self._plan.cluster, seed=seed, until=until)
         return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
 
-    def _columns(self, keys: npt.NDArray[np.int64]) -> _Columns:
+    def _columns(self, keys: Keys) -> _Columns:
         """Return the columns of episodes as the native core reads them."""
-        drawn = self._plan.source.draw(keys)
-        known = self._plan.options.knowledge == "estimate"
-        estimate = drawn["estimate"] if known else drawn["run"]
-        if known and np.isnan(estimate).any():
+        columns = self._plan.source.draw(keys, self._unread)
+        estimate = columns["estimate"]
+        if self._plan.options.knowledge != "estimate" or estimate is columns["run"]:
+            del columns["estimate"]  # without, they are the run times
+        elif np.isnan(estimate).any():
             # A job submitted without a limit gets the largest one, as in a simulation.
-            estimate = np.where(
+            columns["estimate"] = np.where(
                 np.isnan(estimate), np.nanmax(estimate, axis=1, keepdims=True), estimate
             )
-        columns = {
-            **{name: drawn[name] for name in _DRAWN},
-            **self._plan.kinds.columns(self._plan.inputs, drawn),
-            "estimate": estimate,
-            "random": self._no_random,
-        }
-        return {name: _rows(table) for name, table in columns.items()}
+        columns.update(self._same)
+        if self._has_kinds:
+            columns.update(self._plan.kinds.columns(self._plan.inputs, columns))
+        if self._uses_random:
+            jobs = self._plan.source.jobs
+            draws = [uniform_column(stream_key(seed, "order"), jobs) for seed in _seeds_of(keys)]
+            columns["random"] = np.stack(draws)
+        return columns
 
 
-def _rows(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a table as the native core reads it: one row where all are the same memory."""
-    return np.ascontiguousarray(table[:1] if table.strides[0] == 0 else table)
-
-
-_DRAWN = (
-    "submit",
-    "run",
-    "gpus",
-    "gpu_milli",
-    "cpus",
-    "memory_mib",
-    "priority",
-    "deadline",
-    "user",
-)
+def _seeds_of(keys: Keys) -> list[int]:
+    return [episode_seed(seed, number) for seed, number in keys.tolist()]

@@ -214,7 +214,9 @@ def even(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:  # noqa: ARG001
 
 def at_once(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:  # noqa: ARG001
     """Return 0 for every job."""
-    return np.zeros_like(draws.uniform("submit"))
+    submit = draws.uniform("submit")
+    submit.fill(0.0)
+    return submit
 
 
 def about_centres(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 from berthline.model.workload import Workload
 from berthline.traces.dials import Dial
 from berthline.traces.gpu_mix import MIXES
-from berthline.traces.job_columns import deadline_range, user_names, user_shares
+from berthline.traces.job_columns import check_deadlines, user_names, user_shares
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
@@ -55,7 +55,7 @@ def common_workload(
     cluster: Cluster, jobs: int, load: float, seed: int, dials: Settings
 ) -> Workload:
     """Return the common workload for a cluster of this size."""
-    low, high = deadline_range(dials, where="generator 'synthetic'")
+    check_deadlines(dials, where="generator 'synthetic'")
     base = np.random.default_rng(seed)
     gpus = base.choice(_GPU_CHOICES, jobs, p=_GPU_SHARES)
     drawn = base.lognormal(math.log(_MEDIAN_RUN), _RUN_SIGMA, jobs)
@@ -66,6 +66,7 @@ def common_workload(
     shares = user_shares(dials)
     user = _stream(seed, "user").choice(len(shares), jobs, p=shares)
     priority = _stream(seed, "priority").integers(0, int(dials["priorities"]), jobs)
+    low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     deadline = submit + run * _stream(seed, "deadline").uniform(low, high, jobs)
     # Users state a limit at which the job would be killed, so an estimate is never too short.
     excess = np.abs(_stream(seed, "estimate").standard_normal(jobs))

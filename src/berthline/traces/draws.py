@@ -47,28 +47,37 @@ class Source(Protocol):
     jobs: int
 
     def uniform(self, column: str) -> Table:
-        """Return numbers in [0, 1). The table is shared: do not write to it."""
+        """Return numbers in [0, 1), in a table that is the caller's, like those of the others."""
 
     def normal(self, column: str) -> Table:
-        """Return standard normal numbers, rising with `uniform(column)`, in a new table."""
+        """Return standard normal numbers, rising with `uniform(column)`."""
+
+    def lognormal(self, column: str, *, median: float, sigma: float) -> Table:
+        """Return `median * exp(sigma * normal(column))`."""
 
     def exponential(self, column: str) -> Table:
-        """Return exponential numbers of mean 1, rising with them too, in a new table."""
+        """Return exponential numbers of mean 1, rising with `uniform(column)`."""
 
 
 class _FromUniform:
-    """What follows from uniform numbers."""
+    """What follows from uniform numbers, in their own memory: more of it would be colder."""
 
     def uniform(self, column: str) -> Table:
         raise NotImplementedError
 
     def normal(self, column: str) -> Table:
-        return normal_quantile(self.uniform(column))
+        table = self.uniform(column)
+        _native.normal_quantiles(table, table)
+        return table
+
+    def lognormal(self, column: str, *, median: float, sigma: float) -> Table:
+        table = self.uniform(column)
+        _native.lognormal_quantiles(table, median, sigma, table)
+        return table
 
     def exponential(self, column: str) -> Table:
-        uniform = self.uniform(column)
-        table = np.empty(uniform.shape)
-        _native.exponential_quantiles(uniform, table)
+        table = self.uniform(column)
+        _native.exponential_quantiles(table, table)
         return table
 
 
@@ -85,31 +94,14 @@ class Draws(_FromUniform):
         self.jobs = jobs
         self._seed = seed
         self._episodes = np.ascontiguousarray(episodes, dtype=np.int64)
-        self._drawn: dict[str, Table] = {}
-        self._old: dict[str, Table] = {}
-
-    def move_to(self, episodes: Numbers) -> None:
-        """Go on with as many other episodes, in the same memory.
-
-        Tables that were drawn before are overwritten.
-        """
-        self._episodes = np.ascontiguousarray(episodes, dtype=np.int64)
-        self._old.update(self._drawn)
-        self._drawn.clear()
 
     def uniform(self, column: str) -> Table:
         """Return numbers in [0, 1)."""
-        if column not in self._drawn:
-            out = self._old.get(column)
-            self._drawn[column] = self._draw(column, self.jobs, out)
-        return self._drawn[column]
+        return self.uniform_of_episodes(column, self.jobs)
 
     def uniform_of_episodes(self, column: str, width: int) -> Table:
         """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
-        return self._draw(column, width)
-
-    def _draw(self, column: str, width: int, out: Table | None = None) -> Table:
-        table = np.empty((len(self._episodes), width)) if out is None else out
+        table = np.empty((len(self._episodes), width))
         _native.fill_uniform(_key(self._seed, column), self._episodes, table)
         return table
 
@@ -126,16 +118,16 @@ class Lattice(_FromUniform):
 
     def __init__(self, jobs: int = 1 << 16) -> None:
         self.jobs = jobs
-        self._drawn: dict[str, Table] = {}
+        self._columns: list[str] = []
 
     def uniform(self, column: str) -> Table:
         """Return numbers in (0, 1); the first column asked for is exactly even."""
-        if column not in self._drawn:
-            number = len(self._drawn)
-            points = np.arange(self.jobs) + 0.5
-            slope = math.sqrt(self._PRIMES[number - 1]) if number else 1 / self.jobs
-            self._drawn[column] = np.mod(points * slope, 1.0)[None, :].astype(np.float64)
-        return self._drawn[column]
+        if column not in self._columns:
+            self._columns.append(column)
+        number = self._columns.index(column)
+        points = np.arange(self.jobs) + 0.5
+        slope = math.sqrt(self._PRIMES[number - 1]) if number else 1 / self.jobs
+        return np.asarray(np.mod(points * slope, 1.0)[None, :])
 
 
 def normal_quantile(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -168,6 +160,30 @@ def number_of_limits(
     number = np.empty(given.shape, np.intp)
     _native.count_limits(given, limits, number)
     return number
+
+
+def choose(
+    values: npt.NDArray[np.float64],
+    limits: npt.NDArray[np.float64],
+    choices: npt.NDArray[np.int32],
+) -> npt.NDArray[np.int32]:
+    """Return `choices[number_of_limits(values, limits)]`, where there is one choice more."""
+    given = np.ascontiguousarray(values)
+    chosen = np.empty(given.shape, np.int32)
+    _native.choose(given, limits, choices, chosen)
+    return chosen
+
+
+def round_within(table: Table, low: float, high: float) -> Table:
+    """Return the nearest whole numbers from `low` to `high`, in the same memory.
+
+    Args:
+        table: the numbers; they are overwritten.
+        low: the lowest, a whole number itself.
+        high: the highest, likewise; both are far below 2**51.
+    """
+    _native.round_within(table, low, high)
+    return table
 
 
 def running_sums(table: Table, factor: Gap) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,8 @@ class EpisodeMaker:
 
     Attributes:
         name: of the generator.
-        draw: draws columns from (random numbers, mean gap).
+        draw: draws columns from (random numbers, mean gap, names of columns that nobody will read:
+            it may leave them out).
         seed: selects the random numbers.
         jobs: jobs in each episode.
         mean_gap: seconds between submissions on average, unless a load is given.
@@ -94,7 +95,7 @@ class EpisodeMaker:
     """
 
     name: str
-    draw: Callable[[Draws, Gap], Columns]
+    draw: Callable[[Draws, Gap, Container[str]], Columns]
     seed: int
     jobs: int
     mean_gap: float
@@ -126,38 +127,36 @@ class EpisodeMaker:
         )
 
     def columns(
-        self, numbers: Numbers, load: npt.NDArray[np.float64] | None = None
+        self,
+        numbers: Numbers,
+        load: float | npt.NDArray[np.float64] | None = None,
+        unread: Container[str] = (),
     ) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of the episodes with these numbers, each a function of its own alone.
 
         Args:
             numbers: of the episodes, 0 or more, in any order.
-            load: of each episode; None = the mean gap.
+            load: of all, or of each episode; None = the mean gap.
+            unread: columns that may be left out.
         """
-        gaps: npt.NDArray[np.float64] | None = None
+        gap: Gap = self.mean_gap
         if load is not None and self.gap_at_load_1 is not None:
-            gaps = (self.gap_at_load_1 / load)[:, None]
-        return self._in_blocks(numbers, gaps)
-
-    def _in_blocks(
-        self, numbers: Numbers, gaps: npt.NDArray[np.float64] | None
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Draw a few episodes at a time, which makes no difference to them."""
+            gap = self.gap_at_load_1 / load
+            gap = gap if isinstance(gap, float) else gap[:, None]
         step = max(1, _BLOCK // self.jobs)
         if len(numbers) <= _FEW_BLOCKS * step:
-            step = len(numbers)
-        draws: Draws | None = None
+            return dict(self.draw(Draws(self.seed, numbers, jobs=self.jobs), gap, unread))
+        return self._in_blocks(numbers, gap, unread, step)
+
+    def _in_blocks(
+        self, numbers: Numbers, gap: Gap, unread: Container[str], step: int
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Draw a few episodes at a time, which makes no difference to them."""
         tables: dict[str, npt.NDArray[Any]] = {}
         for begin in range(0, len(numbers), step):
-            block = numbers[begin : begin + step]
-            if draws is None or len(block) < step:
-                draws = Draws(self.seed, block, jobs=self.jobs)
-            else:
-                draws.move_to(block)
-            gap = self.mean_gap if gaps is None else gaps[begin : begin + step]
-            drawn = self.draw(draws, gap)
-            if len(block) == len(numbers):
-                return dict(drawn)
+            draws = Draws(self.seed, numbers[begin : begin + step], jobs=self.jobs)
+            own_gap = gap if isinstance(gap, float) else gap[begin : begin + step]
+            drawn = self.draw(draws, own_gap, unread)
             tables = tables or _new_tables(drawn, len(numbers))
             for key, table in drawn.items():
                 tables[key][begin : begin + step] = table

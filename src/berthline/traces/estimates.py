@@ -90,5 +90,11 @@ ESTIMATE_DIALS = (
 
 
 def draw_estimates(source: Source, run: Table, dials: Settings) -> Table:
-    """Return stated run times in whole seconds, 1 or more, as the dials say."""
-    return np.maximum(ESTIMATES[str(dials.get("estimates", "over"))](source, run, dials), 1.0)
+    """Return stated run times in whole seconds, 1 or more, as the dials say.
+
+    Args:
+        source: random numbers.
+        run: true run times, 1 or more. They are returned themselves if stated without error.
+        dials: the error model and its settings.
+    """
+    return ESTIMATES[str(dials.get("estimates", "over"))](source, run, dials)

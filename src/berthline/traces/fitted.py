@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -239,9 +238,10 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 )
             load = float(LOAD.convert(load, where=where))
             mean_gap = gap_at_load_1 / load
+        tables = FittedTables(self)
         return EpisodeMaker(
             name=self.name,
-            draw=functools.partial(draw_columns, FittedTables(self)),
+            draw=lambda draws, gap, unread: draw_columns(tables, draws, gap),  # noqa: ARG005
             seed=seed,
             jobs=num_jobs,
             mean_gap=mean_gap,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,15 @@ from berthline.traces.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
 from berthline.traces.draws import Draws, Gap, Lattice, Source, Table
 from berthline.traces.episodes import Columns, EpisodeMaker, Episodes
 from berthline.traces.estimates import draw_estimates
-from berthline.traces.job_columns import draw_deadlines, draw_priorities, draw_users, user_names
+from berthline.traces.job_columns import (
+    check_deadlines,
+    draw_deadlines,
+    draw_priorities,
+    draw_users,
+    user_names,
+)
 
-Sizes = Callable[[Source, int, Settings], tuple[Table, Table]]
+Sizes = Callable[[Source, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
 """Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
 
 
@@ -122,6 +128,7 @@ class Generator:
         jobs = int(JOBS.convert(jobs, where=where))
         seed = int(SEED.convert(seed, where=where))
         settings = set_dials(self.dials, dials, where=where)
+        check_deadlines(settings, where=where)
         gap_at_load_1 = self._gap_at_load_1(cluster, load, settings)
         mean_gap = 0.0
         if gap_at_load_1 is not None:
@@ -133,7 +140,7 @@ class Generator:
                 mean_gap = gap_at_load_1 / load
         return EpisodeMaker(
             name=self.name,
-            draw=lambda draws, gap: self._columns(draws, gap, cluster, settings),
+            draw=functools.partial(self._columns, cluster.total_gpus, settings),
             seed=seed,
             jobs=jobs,
             mean_gap=mean_gap,
@@ -166,21 +173,28 @@ class Generator:
         return None
 
     def _columns(
-        self, draws: Draws, mean_gap: Gap, cluster: Cluster, settings: Settings
+        self,
+        total_gpus: int,
+        settings: Settings,
+        draws: Draws,
+        mean_gap: Gap,
+        unread: Container[str],
     ) -> Columns:
-        where = f"generator {self.name!r}"
-        run, gpus = self.sizes(draws, cluster.total_gpus, settings)
+        run, gpus = self.sizes(draws, total_gpus, settings)
         submit = self.arrivals(draws, mean_gap, settings)
         submit = np.rint(submit, out=submit)
         columns: dict[str, npt.NDArray[Any]] = {
             "submit": submit,
             "run": run,
-            "gpus": gpus.astype(np.int32),
-            "estimate": draw_estimates(draws, run, settings),
-            "priority": self.priorities(draws, run, settings),
-            "deadline": draw_deadlines(draws, submit, run, settings, where=where),
-            "user": draw_users(draws, settings).astype(np.int32),
+            "gpus": gpus.astype(np.int32, copy=False),
         }
+        if "estimate" not in unread:
+            columns["estimate"] = draw_estimates(draws, run, settings)
+        if "priority" not in unread:
+            columns["priority"] = self.priorities(draws, run, settings)
+        if "deadline" not in unread:
+            columns["deadline"] = draw_deadlines(draws, submit, run, settings)
+        columns["user"] = draw_users(draws, settings)
         if self.memory is not None:
             columns["memory_mib"] = self.memory(draws, settings)
         return columns

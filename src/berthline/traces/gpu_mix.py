@@ -6,17 +6,17 @@ import functools
 import math
 import re
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.traces.dials import Dial
-from berthline.traces.draws import number_of_limits
+from berthline.traces.draws import choose
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
-    from berthline.traces.draws import Source, Table
+    from berthline.traces.draws import Source
 
 MIXES: dict[str, dict[int, float]] = {
     "common": {1: 0.6, 2: 0.15, 4: 0.1, 8: 0.15},
@@ -81,21 +81,30 @@ GPU_DIALS = (
 )
 
 
-def draw_gpus(source: Source, dials: Settings) -> Table:
+def draw_gpus(source: Source, dials: Settings) -> npt.NDArray[np.int32]:
     """Return GPUs per job, as the dials say."""
-    sizes, limits, scores = _steps(str(dials["gpu_mix"]))
-    number = choose_with(source, "gpus", limits, scores, float(dials["gpu_correlation"]))
-    return sizes[number]
+    sizes = _sizes(str(dials["gpu_mix"]))
+    return choose_with(source, "gpus", sizes, float(dials["gpu_correlation"]))
+
+
+class Choices(NamedTuple):
+    """Some ordered choices.
+
+    Attributes:
+        values: of each.
+        limits: cumulative shares of all choices but the last.
+        scores: the same, as points of the normal distribution.
+    """
+
+    values: npt.NDArray[np.int32]
+    limits: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
 
 
 def choose_with(
-    source: Source,
-    column: str,
-    limits: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-    correlation: float,
-) -> npt.NDArray[np.intp]:
-    """Return for each job which of some ordered choices it has, correlated with its run time.
+    source: Source, column: str, choices: Choices, correlation: float
+) -> npt.NDArray[np.int32]:
+    """Return for each job the value of one of some choices, correlated with its run time.
 
     The correlation is that of the normal numbers behind both (a Gaussian copula): the shares of
     the choices stay as they are.
@@ -103,23 +112,20 @@ def choose_with(
     Args:
         source: random numbers.
         column: of the choice.
-        limits: cumulative shares of all choices but the last.
-        scores: the same, as points of the normal distribution.
+        choices: what to choose from.
         correlation: from -1 to 1.
     """
     if correlation == 0:
-        return number_of_limits(source.uniform(column), limits)
+        return choose(source.uniform(column), choices.limits, choices.values)
     own = source.normal(column) * math.sqrt(1 - correlation**2)
-    return number_of_limits(own + correlation * source.normal("run"), scores)
+    return choose(own + correlation * source.normal("run"), choices.scores, choices.values)
 
 
 @functools.lru_cache(maxsize=64)
-def _steps(
-    text: str,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _sizes(text: str) -> Choices:
     mix = read_mix(text) or {}
-    sizes = np.array(list(mix), dtype=np.float64)
-    return sizes, *limits_of(np.array(list(mix.values()), dtype=np.float64))
+    sizes = np.array(list(mix), dtype=np.int32)
+    return Choices(sizes, *limits_of(np.array(list(mix.values()), dtype=np.float64)))
 
 
 def limits_of(

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial
-from berthline.traces.draws import number_of_limits
-from berthline.traces.gpu_mix import choose_with, limits_of
+from berthline.traces.draws import choose
+from berthline.traces.gpu_mix import Choices, choose_with, limits_of
 
 if TYPE_CHECKING:
     from berthline.traces.dials import Settings
@@ -74,15 +74,16 @@ def user_names(num_users: int) -> tuple[str, ...]:
     return tuple(f"user{number}" for number in range(num_users))
 
 
-def draw_users(source: Source, dials: Settings) -> npt.NDArray[np.intp]:
+def draw_users(source: Source, dials: Settings) -> npt.NDArray[np.int32]:
     """Return the number of each job's user."""
-    limits = _user_limits(int(dials["users"]), float(dials["user_skew"]))
-    return number_of_limits(source.uniform("user"), limits)
+    limits, numbers = _user_limits(int(dials["users"]), float(dials["user_skew"]))
+    return choose(source.uniform("user"), limits, numbers)
 
 
 @functools.lru_cache(maxsize=16)
-def _user_limits(users: int, skew: float) -> npt.NDArray[np.float64]:
-    return np.cumsum(user_shares({"users": users, "user_skew": skew}))[:-1]
+def _user_limits(users: int, skew: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+    limits = np.cumsum(user_shares({"users": users, "user_skew": skew}))[:-1]
+    return limits, np.arange(users, dtype=np.int32)
 
 
 def draw_priorities(source: Source, dials: Settings) -> Table:
@@ -90,23 +91,22 @@ def draw_priorities(source: Source, dials: Settings) -> Table:
     count = int(dials["priorities"])
     correlation = float(dials.get("priority_correlation", 0.0))
     if correlation == 0:
-        return np.floor(source.uniform("priority") * count)
-    limits, scores = _even_limits(count)
-    return choose_with(source, "priority", limits, scores, correlation).astype(np.float64)
+        priority = source.uniform("priority")
+        priority *= count
+        return np.floor(priority, out=priority)
+    return choose_with(source, "priority", _even_choices(count), correlation).astype(np.float64)
 
 
 @functools.lru_cache(maxsize=16)
-def _even_limits(
-    count: int,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    return limits_of(np.ones(count))
+def _even_choices(count: int) -> Choices:
+    return Choices(np.arange(count, dtype=np.int32), *limits_of(np.ones(count)))
 
 
-def deadline_range(dials: Settings, *, where: str) -> tuple[float, float]:
-    """Return the tightest and the loosest deadline, in run times after submission.
+def check_deadlines(dials: Settings, *, where: str) -> None:
+    """Refuse deadlines of which the tightest is looser than the loosest.
 
     Raises:
-        ConfigError: the tightest is looser than the loosest.
+        ConfigError: they are such.
     """
     low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     if low > high:
@@ -115,15 +115,13 @@ def deadline_range(dials: Settings, *, where: str) -> tuple[float, float]:
             where=where,
             expected="deadline_low no larger than deadline_high",
         )
-    return low, high
 
 
-def draw_deadlines(
-    source: Source, submit: Table, run: Table, dials: Settings, *, where: str
-) -> Table:
+def draw_deadlines(source: Source, submit: Table, run: Table, dials: Settings) -> Table:
     """Return deadlines: submission plus an evenly spread multiple of the run time."""
-    low, high = deadline_range(dials, where=where)
-    deadline = source.uniform("deadline") * (high - low)
+    low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
+    deadline = source.uniform("deadline")
+    deadline *= high - low
     deadline += low
     deadline *= run
     deadline += submit

@@ -9,7 +9,7 @@ import numpy as np
 
 from berthline.errors import ConfigError
 from berthline.traces.dials import Dial
-from berthline.traces.draws import exp
+from berthline.traces.draws import exp, round_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,8 @@ one; the rest has an even logarithm from there to the longest."""
 
 
 def _lognormal(source: Source, dials: Settings) -> Table:
-    run = source.normal("run")
-    run *= float(dials["run_sigma"])
-    run = exp(run)
-    run *= float(dials["run_median"])
-    return run
+    median, sigma = float(dials["run_median"]), float(dials["run_sigma"])
+    return source.lognormal("run", median=median, sigma=sigma)
 
 
 def _heavy_tailed(source: Source, dials: Settings) -> Table:
@@ -111,7 +108,7 @@ RUN_DIALS = (
 
 
 def draw_run_times(source: Source, dials: Settings) -> Table:
-    """Return run times in whole seconds, as the dials say.
+    """Return run times in whole seconds, 1 or more, as the dials say.
 
     Raises:
         ConfigError: the shortest run time is longer than the longest.
@@ -124,5 +121,4 @@ def draw_run_times(source: Source, dials: Settings) -> Table:
             expected="run_low no larger than run_high",
         )
     run = RUN_TIMES[str(dials["run_times"])](source, dials)
-    np.rint(run, out=run)
-    return np.clip(run, np.ceil(low), np.floor(high), out=run)
+    return round_within(run, math.ceil(low), math.floor(high))

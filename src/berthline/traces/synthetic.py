@@ -29,11 +29,16 @@ from berthline.traces.job_columns import (
 from berthline.traces.run_times import RUN_DIALS, draw_run_times
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from berthline.model.workload import Workload
     from berthline.traces.dials import Settings
     from berthline.traces.draws import Source, Table
     from berthline.traces.episodes import Episodes
     from berthline.traces.fitted import FittedGenerator
+
+    _Sizes = tuple[Table, npt.NDArray[np.int32]]
 
 
 def generate(
@@ -129,11 +134,11 @@ _MIX_DIALS = (
 _COMMON_MIX = set_dials((*RUN_DIALS, *GPU_DIALS), {}, where="the common workload")
 
 
-def _mixed_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:  # noqa: ARG001
+def _mixed_sizes(source: Source, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
     return draw_run_times(source, dials), draw_gpus(source, dials)
 
 
-def _common_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:  # noqa: ARG001
+def _common_sizes(source: Source, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
     return _mixed_sizes(source, total_gpus, _COMMON_MIX)
 
 
