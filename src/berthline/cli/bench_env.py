@@ -2,12 +2,17 @@
 
 Random legal actions are chosen beforehand, in a run that is not timed; the timed runs repeat them
 from the same seed, so that nothing but the environments is measured. New episodes and their jobs
-are included. Best of several rounds, each of which goes through all kinds of environments: what
-else goes on in the machine for a second or two then hurts one round of each, and not all of one.
+are included.
+
+Other users of a machine slow it down for milliseconds or minutes. So there are several rounds, each
+of which goes through all kinds of environments; every round times the same pieces of the same
+steps, and the best time of each piece counts.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -24,6 +29,7 @@ ENVS, EPISODE_JOBS = 256, 256
 STEPS, QUICK_STEPS = 1500, 50
 SINGLE_STEPS, QUICK_SINGLE_STEPS = 100_000, 1_000
 ROUNDS, QUICK_ROUNDS = 8, 1
+PIECES = 10
 SEED = 1
 THREADS = 2
 THREADS_TARGET = 1.7
@@ -118,45 +124,41 @@ def measure_envs(
     """Return how fast environments step, case by case."""
     rounds = QUICK_ROUNDS if quick else ROUNDS
     total = len(CASES) * (rounds + 1) + 1
-    runs: list[Callable[[], float]] = []
+    runs: list[_Run] = []
     for number, case in enumerate(CASES):
         report(number, total, f"actions for {case.name}")
         runs.append(_single_run(case, quick=quick) if case.envs == 1 else _run(case, quick=quick))
-    best = [0.0] * len(CASES)
     for round_ in range(rounds):
         for number, (case, run) in enumerate(zip(CASES, runs, strict=True)):
             report((round_ + 1) * len(CASES) + number, total, case.name)
-            best[number] = max(best[number], run())
+            run.repeat(time.process_time)
     return [
         EnvSpeed(
             case=case.name,
             env=case.env,
             envs=case.envs,
-            steps_per_cpu_second=speed,
+            steps_per_cpu_second=run.speed,
             target=case.target,
-            meets_target=None if quick or case.target is None else speed >= case.target,
+            meets_target=None if quick or case.target is None else run.speed >= case.target,
         )
-        for case, speed in zip(CASES, best, strict=True)
+        for case, run in zip(CASES, runs, strict=True)
     ]
 
 
 def measure_threads(*, quick: bool) -> ThreadSpeed:
     """Return how much a second thread helps with full windows."""
     case = CASES[1]
-    actions = _record(case, QUICK_STEPS if quick else STEPS)
-    best: dict[int, float] = {}
-    envs = {threads: _make(case, num_threads=threads) for threads in (1, THREADS)}
+    one, several = (_run(case, quick=quick, num_threads=threads) for threads in (1, THREADS))
     for _ in range(QUICK_ROUNDS if quick else ROUNDS):
-        for threads, env in envs.items():  # side by side: other work hurts both alike
-            speed = len(actions) * case.envs / _seconds(env, actions, time.perf_counter)
-            best[threads] = max(best.get(threads, 0.0), speed)
-    speedup = best[THREADS] / best[1]
+        one.repeat(time.perf_counter)  # side by side: other work hurts both alike
+        several.repeat(time.perf_counter)
+    speedup = several.speed / one.speed
     alone, together = (_speed_apart(count, quick=quick) for count in (1, THREADS))
     return ThreadSpeed(
         case=case.name,
         threads=THREADS,
-        one_thread_steps_per_second=best[1],
-        steps_per_second=best[THREADS],
+        one_thread_steps_per_second=one.speed,
+        steps_per_second=several.speed,
         speedup=speedup,
         apart=together / alone,
         target=THREADS_TARGET,
@@ -167,11 +169,10 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
 def _speed_apart(processes: int, *, quick: bool) -> float:
     """Return the steps a second of several processes together, with environments of their own."""
     context = multiprocessing.get_context("spawn")
-    steps, rounds = (QUICK_STEPS, QUICK_ROUNDS) if quick else (STEPS, ROUNDS)
     with ProcessPoolExecutor(
         processes, context, initializer=_share_start, initargs=(context.Barrier(processes),)
     ) as pool:
-        return sum(pool.map(_step_apart, [steps] * processes, [rounds] * processes))
+        return sum(pool.map(_step_apart, [quick] * processes))
 
 
 _start: Any = None
@@ -183,25 +184,48 @@ def _share_start(start: Any) -> None:
     _start = start
 
 
-def _step_apart(steps: int, rounds: int) -> float:
+def _step_apart(quick: bool) -> float:  # noqa: FBT001 - called by `map`
     """Return the steps a second of one process, while the others step as well."""
-    case = CASES[1]
-    actions = _record(case, steps)
-    env = _make(case)
-    best = 0.0
-    for _ in range(rounds):
+    run = _run(CASES[1], quick=quick)
+    for _ in range(QUICK_ROUNDS if quick else ROUNDS):
         _start.wait(timeout=60)
-        best = max(best, len(actions) * case.envs / _seconds(env, actions, time.perf_counter))
-    return best
+        run.repeat(time.perf_counter)
+    return run.speed
 
 
-def _seconds(env: Any, actions: list[npt.NDArray[np.int64]], clock: Callable[[], float]) -> float:
-    """Return how long the recorded steps take from the beginning."""
-    env.reset(seed=SEED)
-    began = clock()
-    for action in actions:
-        env.step(action)
-    return clock() - began
+_Clock = Callable[[], float]
+
+
+class _Run:
+    """Steps that are repeated from the beginning, piece by piece.
+
+    Args:
+        steps: how many there are.
+        reset: begins again.
+        step: takes the steps from one to before another.
+        envs: environments that take each step.
+    """
+
+    def __init__(
+        self, steps: int, reset: Callable[[], object], step: Callable[[int, int], None], envs: int
+    ) -> None:
+        self._bounds = np.linspace(0, steps, PIECES + 1).astype(int).tolist()
+        self._best = [math.inf] * PIECES
+        self._reset, self._step = reset, step
+        self._steps = steps * envs
+
+    def repeat(self, clock: _Clock) -> None:
+        """Take all steps once more."""
+        self._reset()
+        for piece, (first, end) in enumerate(itertools.pairwise(self._bounds)):
+            began = clock()
+            self._step(first, end)
+            self._best[piece] = min(self._best[piece], clock() - began)
+
+    @property
+    def speed(self) -> float:
+        """Steps of an environment a second."""
+        return self._steps / sum(self._best)
 
 
 def _make(case: _Case, **more: Any) -> Any:
@@ -231,15 +255,20 @@ def _record(case: _Case, steps: int) -> list[npt.NDArray[np.int64]]:
     return actions
 
 
-def _run(case: _Case, *, quick: bool) -> Callable[[], float]:
-    """Return what measures the steps per CPU-second of many environments once."""
+def _run(case: _Case, *, quick: bool, **more: Any) -> _Run:
+    """Return steps of many environments at once."""
     actions = _record(case, QUICK_STEPS if quick else STEPS)
-    env = _make(case)
-    return lambda: len(actions) * case.envs / _seconds(env, actions, time.process_time)
+    env = _make(case, **more)
+
+    def step(first: int, end: int) -> None:
+        for action in actions[first:end]:
+            env.step(action)
+
+    return _Run(len(actions), lambda: env.reset(seed=SEED), step, case.envs)
 
 
-def _single_run(case: _Case, *, quick: bool) -> Callable[[], float]:
-    """Return what measures the steps per CPU-second of one environment once."""
+def _single_run(case: _Case, *, quick: bool) -> _Run:
+    """Return steps of one environment."""
     import gymnasium
 
     env = gymnasium.make(f"berthline/{case.env}-v0", episode_jobs=EPISODE_JOBS, **case.options)
@@ -252,16 +281,13 @@ def _single_run(case: _Case, *, quick: bool) -> Callable[[], float]:
         if terminated or truncated:
             _, info = env.reset()
 
-    def run() -> float:
-        env.reset(seed=SEED)
-        began = time.process_time()
-        for action in actions:
+    def step(first: int, end: int) -> None:
+        for action in actions[first:end]:
             *_, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
-        return len(actions) / (time.process_time() - began)
 
-    return run
+    return _Run(len(actions), lambda: env.reset(seed=SEED), step, 1)
 
 
 def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
