@@ -182,6 +182,7 @@ void Batch::prefetch(size_t i) const {
 
 void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
+  envs_[i]->observer.prefetch_more();
   berthline::prefetch(buffers_.observation + i * observation_size_);  // queues are mostly short
 }
 

@@ -197,6 +197,11 @@ void Observer::begin() {
                 running_records_);
 }
 
+void Observer::prefetch_more() const {
+  const RowRecords& records = waiting_records_.rows;
+  prefetch_element(records.values, static_cast<size_t>(sim_.arrived_) * records.stride);
+}
+
 void Observer::begin_records(Simulation& sim, size_t count, size_t width, ColumnProgram& fixed,
                              ColumnProgram& others, JobRecords& records) {
   RowRecords& rows = records.rows;

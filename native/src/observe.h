@@ -60,6 +60,8 @@ class alignas(kCacheLine) Observer {
   size_t size() const { return size_; }
   // Tells the memory that an observation is to be written soon.
   void prefetch() const { berthline::prefetch(this); }
+  // The same about what it keeps of the job that comes next, once the rest has come.
+  void prefetch_more() const;
   // Where it keeps what it knows of jobs.
   const void* records() const { return waiting_records_.memory.data(); }
   // Works out what stays the same during an episode.
