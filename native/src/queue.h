@@ -53,11 +53,20 @@ class Heap {
   void prefetch() const {
     prefetch_element(lines_.data(), 0);
     prefetch_element(lines_.data(), 1);
-    prefetch_element(lines_.data(), (count_ + kBefore) / kBrothers);
+    prefetch_element(lines_.data(), line_of(count_));
+    if (count_ > 0) prefetch_element(lines_.data(), line_of((count_ - 1) / 4));
+  }
+  // The same, once those have come: about the next that popping will look at.
+  void prefetch_more() const {
+    if (count_ <= 4) return;
+    const Keyed* const entry = entries();
+    const size_t left = 1 + (entry[2] < entry[1]), right = 3 + (entry[4] < entry[3]);
+    const size_t least = entry[right] < entry[left] ? right : left;
+    prefetch_element(lines_.data(), line_of(4 * least + 1));
   }
 
   void push(Keyed entry) {
-    if ((count_ + kBefore) / kBrothers >= lines_.size()) lines_.resize(2 * lines_.size() + 1);
+    if (line_of(count_) >= lines_.size()) lines_.resize(2 * lines_.size() + 1);
     rise(count_++, entry);
   }
 
@@ -101,6 +110,7 @@ class Heap {
 
   // Children of the same entry share a line of the cache, so the top is the last in its line.
   static constexpr size_t kBrothers = 4, kBefore = 3;
+  static size_t line_of(size_t entry) { return (entry + kBefore) / kBrothers; }
   struct alignas(kBrothers * sizeof(Keyed)) Line {
     Keyed entries[kBrothers];
   };

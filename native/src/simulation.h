@@ -54,7 +54,10 @@ class Simulation : public LineSource {
   void prefetch() const;
   void prefetch_more() const;
   // The same for a job that will start.
-  void prefetch_start(int32_t job) const { prefetch_element(inputs_.jobs.run, job); }
+  void prefetch_start(int32_t job) const {
+    prefetch_element(inputs_.jobs.run, job);
+    finishes_.prefetch_more();
+  }
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
   bool is_running(int32_t job) const override { return dynamic_ && stretch_[job].is_running(); }
   Line line(Word word, int32_t job) override;
