@@ -35,7 +35,7 @@ class Episodes:
         columns: by name, one row per episode, one column per job: submit, run, gpus, estimate,
             priority, deadline, user and, of some generators, gpu_milli, cpus, memory_mib, pool and
             gpu_types. Rows are in the order of submission, and times count from the generator's
-            time 0.
+            time 0. Estimates without error are the same array as the run times.
         user_names: names that `user` points to.
         provenance: what made them.
         pool_names: names that `pool` points to.
