@@ -156,11 +156,13 @@ class Agent {
   int64_t first_allowed(Formula& order);
   int64_t first_node(SchedulerParts& parts, int32_t job, Nodes& state, const uint8_t* allowed);
 
-  // Shared by seats.
+  // What is shown (rows.cpp).
   void show(int32_t first);
   void show_top(int32_t first);
   void show_running();
   void sort_running();
+
+  // Shared by seats.
   void find_open();
   bool is_open(int32_t job) const { return !sim_.is_filtered() || open_[job]; }
   bool allow_startable();

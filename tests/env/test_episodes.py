@@ -61,6 +61,19 @@ def test_workload__is_that_of_the_log() -> None:
         _, info = env.reset()
 
 
+def test_vector_workload__is_that_of_the_log() -> None:
+    """Whichever episode an environment of the batch is in."""
+    envs = SchedulingVectorEnv(3, "pick", **options_of("pick"))
+    _, infos = envs.reset(seed=8)
+    for _ in range(200):
+        *_, infos = envs.step(np.argmax(infos["action_mask"], axis=1))
+        for env in range(3):
+            log = envs.log(env)
+            submitted = log.time[log.kind == 0]
+            np.testing.assert_array_equal(submitted, envs.workload(env).submit[: len(submitted)])
+    assert max(envs.episode_key(env)[1] for env in range(3)) > 2
+
+
 def test_vector_reset__some_environments_only() -> None:
     envs = SchedulingVectorEnv(4, "pick", **options_of("pick", observation="flat"))
     before, _ = envs.reset(seed=1)

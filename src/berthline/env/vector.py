@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
 
@@ -152,6 +153,10 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     def log(self, env: int) -> Schedule:
         """Return the schedule log of an environment's episode, so far."""
         return self._envs.log(env)
+
+    def workload(self, env: int) -> Workload:
+        """Return the jobs of an environment's episode, as `simulate` takes them."""
+        return self._envs.workload(env)
 
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
