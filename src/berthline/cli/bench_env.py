@@ -29,7 +29,8 @@ ENVS, EPISODE_JOBS = 256, 256
 STEPS, QUICK_STEPS = 1500, 50
 SINGLE_STEPS, QUICK_SINGLE_STEPS = 100_000, 1_000
 ROUNDS, QUICK_ROUNDS = 8, 1
-PIECES = 10
+THREAD_ROUNDS = 12
+PIECES = 30
 SEED = 1
 THREADS = 2
 THREADS_TARGET = 1.7
@@ -151,7 +152,7 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
     one, several = (_run(case, quick=quick, num_threads=threads) for threads in (1, THREADS))
     alone, together = _Apart(1, quick=quick), _Apart(THREADS, quick=quick)
     with alone, together:
-        for _ in range(QUICK_ROUNDS if quick else ROUNDS):
+        for _ in range(QUICK_ROUNDS if quick else THREAD_ROUNDS):
             one.repeat(time.perf_counter)  # side by side: other work hurts all alike
             several.repeat(time.perf_counter)
             alone.repeat()
