@@ -12,15 +12,16 @@ namespace berthline {
 namespace {
 
 // Waits until a value is no longer `old`. A step takes some ten microseconds and waking a thread
-// that sleeps nearly as long, so it looks for a while before it sleeps.
+// that sleeps nearly as long, so it looks for a while before it sleeps; not too often, because the
+// thread that it waits for may be on the other half of the same core.
 template <typename T>
 T wait_for_change(const std::atomic<T>& value, T old) {
-  constexpr int kLooks = 4000;
+  constexpr int kLooks = 500, kPauses = 32;
   for (int i = 0; i < kLooks; ++i) {
     const T now = value.load(std::memory_order_acquire);
     if (now != old) return now;
 #ifdef __x86_64__
-    __builtin_ia32_pause();
+    for (int pause = 0; pause < kPauses; ++pause) __builtin_ia32_pause();
 #endif
   }
   value.wait(old, std::memory_order_acquire);
