@@ -1,6 +1,7 @@
 #include "batch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -11,21 +12,22 @@
 namespace berthline {
 namespace {
 
-// Waits until a value is no longer `old`. A step takes some ten microseconds and waking a thread
-// that sleeps nearly as long, so it looks for a while before it sleeps; not too often, because the
-// thread that it waits for may be on the other half of the same core.
-template <typename T>
-T wait_for_change(const std::atomic<T>& value, T old) {
-  constexpr int kLooks = 500, kPauses = 32;
-  for (int i = 0; i < kLooks; ++i) {
-    const T now = value.load(std::memory_order_acquire);
-    if (now != old) return now;
+using Clock = std::chrono::steady_clock;
+
+// To wake a thread that sleeps takes nearly as long as a step, so threads look for so long first.
+constexpr Clock::duration kPatience = std::chrono::microseconds(150);
+
+// Looks until something is done, for a limited time; returns whether it is. It does not look all
+// the time, because the thread that it waits for may be on the other half of the same core.
+template <typename IsDone>
+bool look_until(Clock::duration patience, IsDone is_done) {
+  for (const Clock::time_point end = Clock::now() + patience;;) {
+    if (is_done()) return true;
+    if (Clock::now() > end) return false;
 #ifdef __x86_64__
-    for (int pause = 0; pause < kPauses; ++pause) __builtin_ia32_pause();
+    for (int pause = 0; pause < 8; ++pause) __builtin_ia32_pause();
 #endif
   }
-  value.wait(old, std::memory_order_acquire);
-  return value.load(std::memory_order_acquire);
 }
 
 bool any(const uint8_t* flags, size_t count) {
@@ -40,8 +42,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
       num_lacking_(num_envs) {
-  // Several parts for each thread, which takes its own first, as they may be in its cache, and then
-  // those of others: nobody waits for a thread that has no core.
+  // Several parts for each thread, so that the caller can take those of one that has no core.
   constexpr size_t kPartsEach = 4;
   num_threads = std::max<size_t>(std::min(num_threads, num_envs), 1);
   num_parts_ = num_threads == 1 ? 1 : std::min(kPartsEach * num_threads, num_envs);
@@ -167,6 +168,7 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
 // next, when they are still there, and while one is stepped, what the next ones need is on its way.
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
   const size_t count = last - first;
+  prefetch_to_read(actions + first * stride, actions + last * stride);
   const auto nth = [&](size_t k) { return is_backward_ ? last - 1 - k : first + k; };
   for (size_t k = 0; k < count; ++k) {
     if (k + 3 < count) prefetch(nth(k + 3));
@@ -185,6 +187,12 @@ void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
   envs_[i]->observer.prefetch_more();
   berthline::prefetch(buffers_.observation + i * observation_size_);  // queues are mostly short
+  // The caller has read these since they were last written.
+  berthline::prefetch(buffers_.reward + i);
+  berthline::prefetch(buffers_.terms + i * num_terms_);
+  berthline::prefetch(buffers_.terminated + i);
+  berthline::prefetch(buffers_.truncated + i);
+  berthline::prefetch(buffers_.illegal + i);
 }
 
 Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
@@ -195,12 +203,7 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   if (threads_.empty()) {
     step_range(0, num_envs(), actions, stride);
   } else {
-    undone_.store(num_parts_, std::memory_order_relaxed);
-    for (Share& share : shares_) share.next.store(share.begin, std::memory_order_release);
-    round_.fetch_add(1, std::memory_order_release);
-    round_.notify_all();
-    step_parts(0);
-    for (size_t left = undone_; left > 0;) left = wait_for_change(undone_, left);
+    step_shares();
   }
   bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
   find_ended();
@@ -212,17 +215,37 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
 }
 
+// What an environment needs is in the cache of the thread that steps it, and another's step takes
+// several times as long. So the caller leaves the others their parts until it has waited for them
+// half as long as it took for its own.
+void Batch::step_shares() {
+  for (Share& share : shares_) {
+    share.undone.store(share.end - share.begin, std::memory_order_relaxed);
+    share.next.store(share.begin, std::memory_order_release);
+  }
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  const Clock::time_point began = Clock::now();
+  step_parts(shares_[0]);
+  const Clock::duration patience = std::min((Clock::now() - began) / 2, kPatience);
+  for (size_t i = 1; i < shares_.size(); ++i) {
+    Share& share = shares_[i];
+    const auto is_done = [&] { return share.undone.load(std::memory_order_acquire) == 0; };
+    if (look_until(patience, is_done)) continue;
+    step_parts(share);
+    if (look_until(kPatience, is_done)) continue;
+    while (!is_done()) share.undone.wait(share.undone, std::memory_order_acquire);
+  }
+}
+
 // Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
-void Batch::step_parts(size_t thread) {
-  for (size_t i = 0; i < shares_.size(); ++i) {
-    Share& share = shares_[(thread + i) % shares_.size()];
-    for (;;) {
-      const size_t part = share.next.fetch_add(1, std::memory_order_acq_rel);
-      if (part >= share.end) break;
-      step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
-                 stride_);
-      if (undone_.fetch_sub(1, std::memory_order_acq_rel) == 1) undone_.notify_one();
-    }
+void Batch::step_parts(Share& share) {
+  for (;;) {
+    const size_t part = share.next.fetch_add(1, std::memory_order_acq_rel);
+    if (part >= share.end) return;
+    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
+               stride_);
+    if (share.undone.fetch_sub(1, std::memory_order_acq_rel) == 1) share.undone.notify_one();
   }
 }
 
@@ -241,9 +264,11 @@ void Batch::settle() {
 
 void Batch::work(size_t thread) {
   for (uint64_t done = 0;;) {
-    done = wait_for_change(round_, done);
+    const auto is_next = [&] { return round_.load(std::memory_order_acquire) != done; };
+    if (!look_until(kPatience, is_next)) round_.wait(done, std::memory_order_acquire);
+    done = round_;
     if (is_closing_) return;
-    step_parts(thread);
+    step_parts(shares_[thread]);
   }
 }
 

@@ -98,6 +98,7 @@ class Batch {
     std::unique_ptr<Episode> next = std::make_unique<Episode>();
   };
 
+  struct Share;
   void settle();
   void prefetch(size_t i) const;
   void prefetch_more(size_t i) const;
@@ -108,7 +109,8 @@ class Batch {
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);
   void count_lacking();
   void find_ended();
-  void step_parts(size_t thread);
+  void step_shares();
+  void step_parts(Share& share);
   void work(size_t thread);
 
   std::vector<std::unique_ptr<Env>> envs_;
@@ -124,17 +126,17 @@ class Batch {
   size_t num_stuck_ = 0;
 
   // A thread's parts of the environments, in a line of the cache of its own.
-  struct alignas(64) Share {
-    std::atomic<size_t> next = 0;
+  struct alignas(kCacheLine) Share {
+    std::atomic<size_t> next = 0;    // part that nobody has taken
+    std::atomic<size_t> undone = 0;  // parts
     size_t begin = 0, end = 0;
   };
 
-  // Workers wait for a step; all threads take parts until none is left.
+  // Each thread steps its own share; the first is the caller's.
   std::vector<std::thread> threads_;
   size_t num_parts_ = 1;
-  std::atomic<uint64_t> round_ = 0;
-  std::vector<Share> shares_;       // by thread
-  std::atomic<size_t> undone_ = 0;  // parts
+  std::vector<Share> shares_;
+  alignas(kCacheLine) std::atomic<uint64_t> round_ = 0;  // workers look at it all the time
   std::atomic<bool> is_closing_ = false;
   const int64_t* actions_ = nullptr;
   size_t stride_ = 1;

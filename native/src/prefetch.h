@@ -1,4 +1,4 @@
-// Telling the memory what will be read soon, where the compiler knows how.
+// Telling the memory what will be read and written soon, where the compiler knows how.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,12 @@ namespace berthline {
 
 inline constexpr size_t kCacheLine = 64;
 
+// A line that another thread has looked at must be taken away from it before it can be written.
+// Compilers ask for that only if they may rely on newer processors; older ones ignore it.
 inline void prefetch(const void* address) {
-#if defined(__GNUC__)
+#if defined(__GNUC__) && defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#elif defined(__GNUC__)
   __builtin_prefetch(address, 1);
 #else
   (void)address;
@@ -27,6 +31,17 @@ inline void prefetch(const void* first, const void* last) {
   for (auto* line = static_cast<const char*>(first); line < last; line += kCacheLine) {
     prefetch(line);
   }
+}
+
+// The same for what is only read, so that others keep it.
+inline void prefetch_to_read(const void* first, const void* last) {
+#if defined(__GNUC__)
+  for (auto* line = static_cast<const char*>(first); line < last; line += kCacheLine) {
+    __builtin_prefetch(line, 0);
+  }
+#else
+  (void)first, (void)last;
+#endif
 }
 
 }  // namespace berthline
