@@ -111,7 +111,7 @@ def lost(run: RunResults) -> list[str]:
         ]
         told = []
         for row in rows:
-            ratio, low, high = (f"{100 * (end - 1):+.1f}" for end in losses.as_seen(row))
+            ratio, low, high = (f"{100 * (end - 1):+z.1f}" for end in losses.as_seen(row))
             told.append(f"{row['where']} {ratio} % [{low}, {high}]")
         if told:
             lines.append(f"- `{name}`: {'; '.join(told)}.")

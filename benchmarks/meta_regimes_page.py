@@ -108,7 +108,7 @@ class Contender:
     def told(self, key: str) -> str:
         """Return the ratio in words, with what the seeds gave."""
         ends = [100 * (x - 1) for x in (min(self.of_seeds(key)), max(self.of_seeds(key)))]
-        return f"{in_words(self.ratio(key))} ({ends[0]:+.1f} to {ends[1]:+.1f})"
+        return f"{in_words(self.ratio(key))} ({ends[0]:+z.1f} to {ends[1]:+z.1f})"
 
 
 def contenders(rows: Sequence[Row], world: str) -> list[Contender]:
@@ -130,7 +130,7 @@ def verdicts(rows: Sequence[Row], *, met: bool) -> list[str]:
                     best = best_fixed(rows, world, contender.windows, key)
                     lines.append(
                         f"- {MEASURES[key]}, {world}: {contender.name}: {contender.told(key)}"
-                        f" against `{best}`; asked for: {100 * (limit - 1):+.1f} %."
+                        f" against `{best}`; asked for: {100 * (limit - 1):+z.1f} %."
                     )
     return lines or ["None."]
 
@@ -148,8 +148,8 @@ def fixed_table(rows: Sequence[Row]) -> list[str]:
             gap = math.expm1((logs[second] - logs[first]).mean())
             oracle = math.exp((np.min(list(logs.values()), axis=0) - logs[first]).mean())
             lines.append(
-                f"| {world} | {MEASURES[key]} | `{first}` | `{second}` {100 * gap:+.1f} %"
-                f" | {100 * (oracle - 1):+.1f} % |"
+                f"| {world} | {MEASURES[key]} | `{first}` | `{second}` {100 * gap:+z.1f} %"
+                f" | {100 * (oracle - 1):+z.1f} % |"
             )
     return lines
 

@@ -144,8 +144,8 @@ def in_words(found: Ratio) -> str:
         return "-"
     if found.ratio > 2:
         return f"x {found.ratio:.1f} [{found.low:.1f}, {found.high:.1f}]"
-    ends = ", ".join(f"{100 * (end - 1):+.1f}" for end in (found.low, found.high) if end)
-    return f"{100 * (found.ratio - 1):+.1f} % [{ends}]"
+    ends = ", ".join(f"{100 * (end - 1):+z.1f}" for end in (found.low, found.high) if end)
+    return f"{100 * (found.ratio - 1):+z.1f} % [{ends}]"
 
 
 def beyond_chance(rows: Sequence[Row], experiment: Experiment, *, better: bool) -> list[str]:

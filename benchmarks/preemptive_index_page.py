@@ -154,7 +154,7 @@ def seeds(found: Sequence[Row], runs: Sequence[Row]) -> list[str]:
             cells.append(in_words(ratio(rows, name, best_las(rows))))
             cells.append(", ".join(fewer(rows, name, other) for other in (PLAIN, QUEUES)))
         mark = " (chosen)" if row is chosen_on_val(found, row["log"]) else ""
-        loss = f"{float(row['val_loss']):+.3f}"
+        loss = f"{float(row['val_loss']):+z.3f}"
         lines.append(f"| {row['log']} | {row['seed']}{mark} | {loss} | {' | '.join(cells)} |")
     return lines
 
@@ -165,7 +165,7 @@ def spaces(found: Sequence[Row]) -> list[str]:
     for log in names(found, "log"):
         for space in names(found, "space", log=log):
             losses = [float(r["val_loss"]) for r in select(found, log=log, space=space)]
-            told = ", ".join(f"{loss:+.3f}" for loss in losses)
+            told = ", ".join(f"{loss:+z.3f}" for loss in losses)
             lines.append(f"| {log} | {space} | {told} |")
     return lines
 

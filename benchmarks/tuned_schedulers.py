@@ -163,7 +163,7 @@ def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
     found = []
     for row in rows:
         cells = [
-            f"{100 * math.expm1(float(row[key])):+.1f} %" for key in ("val_loss", "report_loss")
+            f"{100 * math.expm1(float(row[key])):+z.1f} %" for key in ("val_loss", "report_loss")
         ]
         for role in ("rival", "lane"):
             cells += [

@@ -264,7 +264,7 @@ def _show_changes(changes: list[Change]) -> None:
             change.who,
             "never" if change.start is None else clock(change.start),
             "-" if change.sooner is None else _signed(change.sooner),
-            "-" if change.others_wait is None else f"{change.others_wait:+,.0f} s",
+            "-" if change.others_wait is None else f"{change.others_wait:+z,.0f} s",
         )
     print_table(table)
     print("each is a run of the simulator; others: change of their mean wait")

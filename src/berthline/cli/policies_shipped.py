@@ -80,7 +80,7 @@ def _show_measured(found: Measured) -> None:
 
 def _change(gain: Gain) -> str:
     low, high = 100 * (gain.low - 1), 100 * (gain.high - 1)
-    return f"{100 * (gain.ratio - 1):+.1f} % [{low:+.1f}, {high:+.1f}]"
+    return f"{100 * (gain.ratio - 1):+z.1f} % [{low:+z.1f}, {high:+z.1f}]"
 
 
 def _fact(name: str, text: str) -> None:

@@ -86,4 +86,4 @@ def _figures(slowdown: float, jct: float, p99: float) -> tuple[str, str, str]:
 
 def _change(loss: float) -> str:
     """Return a loss, which is a logarithm, as a change in percent."""
-    return f"{100 * math.expm1(loss):+.1f} %"
+    return f"{100 * math.expm1(loss):+z.1f} %"

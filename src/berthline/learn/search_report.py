@@ -75,7 +75,7 @@ def joint_reading(found: dict[str, Any], goal: Goal) -> str:
     limits = (("mean_jct", goal.jct_tolerance), ("p99_jct", goal.p99_tolerance))
     names = {"mean_jct": "mean JCT", "p99_jct": "p99 JCT"}
     broken = [
-        f"{names[metric]} is {100 * (found[metric]['ratio'] - 1):+.1f} % (limit {limit:+.0%})"
+        f"{names[metric]} is {100 * (found[metric]['ratio'] - 1):+z.1f} % (limit {limit:+z.0%})"
         for metric, limit in limits
         if found[metric]["ratio"] is not None and found[metric]["ratio"] > 1 + limit
     ]

@@ -254,8 +254,8 @@ def change_text(change: float) -> str:
     if change >= 2:
         factor = 1 + change
         return f"x {factor:.0f}" if factor >= 9.5 else f"x {factor:.2g}"
-    text = f"{100 * change:+.0f}"
-    return "0" if text in ("+0", "-0") else text
+    text = f"{100 * change:+z.0f}"
+    return "0" if text == "+0" else text
 
 
 def _values(frame: pl.DataFrame, scheduler: str, groups: Sequence[str], column: str) -> list[float]:

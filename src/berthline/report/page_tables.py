@@ -121,7 +121,7 @@ def written(metric: str, value: float) -> str:
 
 def _change(ratio: float) -> str:
     change = 100 * (ratio - 1)
-    text = f"{change:+.0f}" if abs(change) >= 9.95 else f"{change:+.1f}"
+    text = f"{change:+z.0f}" if abs(change) >= 9.95 else f"{change:+z.1f}"
     return text.replace("-", "−")
 
 
