@@ -45,7 +45,7 @@ requirements = $(BIN)/python -c "import tomllib; \
 
 help: ## List the targets
 	@echo "Berthline: make TARGET"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Two jobs: what the package needs is installed while the native core compiles.
 demo: $(STAMPS)/tools ## Set up if needed, then compare schedulers and tune one; ends with a report
@@ -72,6 +72,20 @@ test: $(STAMPS)/package $(STAMPS)/dev ## Set up if needed, then run the tests (s
 test-slow: $(STAMPS)/package $(STAMPS)/dev ## Run the slow tests
 	@echo "==> slow tests"
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m slow
+
+# An environment of its own, which borrows .venv's packages, because RLlib brings an older Gymnasium.
+INTEROP := build/interop
+.PHONY: test-interop
+test-interop: $(STAMPS)/package $(STAMPS)/dev ## Install RLlib and TorchRL apart, then run the examples with them
+	@echo "==> installing RLlib and TorchRL"
+	@rm -rf $(INTEROP)
+	@$(BIN)/python -m venv $(INTEROP)
+	@site='import sysconfig; print(sysconfig.get_path("platlib"))' && \
+	  target=$$($(INTEROP)/bin/python -c "$$site") && \
+	  $(BIN)/python -c "$$site" | sed 's/.*/import site; site.addsitedir("&")/' > $$target/borrowed.pth
+	@$(INTEROP)/bin/python -m pip install --quiet torchrl 'ray[rllib]'
+	@echo "==> tests"
+	@$(INTEROP)/bin/python -m pytest tests/env/test_interop_examples.py
 
 check: lint types test ## What CI runs: lint, types, tests
 
