@@ -158,10 +158,13 @@ class Simulation : public LineSource {
     return layout_.one_class && layout_.only_whole && !layout_.limits && quota_used_.empty();
   }
 
-  // Events (simulation.cpp).
+  // How a run begins (begin.cpp).
   void find_needs();
-  void enter_instant(double time);
   void begin();
+  bool find_plain() const;
+
+  // Events (simulation.cpp).
+  void enter_instant(double time);
   double decision_interval() const {
     const bool is_round = inputs_.discipline == Discipline::kRounds;
     return is_round ? inputs_.round_seconds : inputs_.conditions.tick;
@@ -189,7 +192,6 @@ class Simulation : public LineSource {
   // The same in plain runs (plain.h). The note at the end of a job is its node times the factor and
   // its GPUs, where these are fewer than the factor, and on one node.
   static constexpr uint32_t kNodeFactor = 128, kSeveralNodes = 0;
-  bool find_plain() const;
   double next_plain_event() const;
   void enter_plain_instant(double time);
   void arrive_plain(int32_t job);
