@@ -9,8 +9,8 @@ import pytest
 from tests.env.agents import SEATS, options_of
 
 from berthline.env.episodes_source import GeneratedEpisodes
+from berthline.env.make_plan import make_plan
 from berthline.env.options import Options
-from berthline.env.plan import make_plan
 from berthline.env.rewards import REWARDS
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.model.cluster import Cluster

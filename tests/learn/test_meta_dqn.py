@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from berthline.env.make_plan import make_plan
 from berthline.env.options import resolve_options
-from berthline.env.plan import make_plan
 from berthline.errors import ConfigError
 from berthline.learn import checkpoint
 from berthline.learn.algorithms import config_of, options_for

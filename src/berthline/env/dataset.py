@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.env.make_plan import make_plan
 from berthline.env.native import SCORES
 from berthline.env.options import resolve_options
-from berthline.env.plan import make_plan
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError, MissingExtraError
 

@@ -1,4 +1,4 @@
-"""Plan: the options of an environment, checked and resolved into what the native core reads."""
+"""Plan: everything an environment needs to know, and what the native core reads of it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from berthline.env.columns import TABLES, Columns, resolve_columns
+from berthline.env.columns import TABLES, Columns
 from berthline.env.episodes_source import (
     EpisodeSource,
-    GeneratedEpisodes,
-    TraceWindows,
-    WholeTrace,
 )
-from berthline.env.experts import expert_scheduler
 from berthline.env.job_kinds import JobKinds
 from berthline.env.options import Options
-from berthline.env.rewards import Reward, resolve_reward
-from berthline.errors import ConfigError, PolicyError
+from berthline.env.rewards import Reward
 from berthline.model.cluster import Cluster
-from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn, Workload
+from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, max_preemptions
 from berthline.sim.native import formula_pair, run_arguments, scheduler_parts
-from berthline.traces.offered_load import scale_to_load
-from berthline.traces.workload_argument import is_generator, resolve_workload
-
-MAX_LOOKAHEAD = 64
-_LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
-"""Placements that plan over the whole workload, or in a way of their own, not one job at a time."""
-_NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
-"""Placements that may use more nodes than a job needs."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -264,161 +251,6 @@ _BASELINE_WORDS = frozenset(
 )
 
 
-def make_plan(seat: str, options: Options) -> Plan:
-    """Check that the options go together, and resolve them.
-
-    Raises:
-        BerthlineError: they do not.
-    """
-    cluster = options.cluster
-    if isinstance(cluster, str):
-        cluster = Cluster.parse(cluster)
-    if options.conditions:
-        cluster = cluster.with_conditions(options.conditions)
-    source = _source(options, cluster)
-    scheduler = _base_scheduler(seat, options)
-    menu = _menu(seat, options)
-    columns = resolve_columns(options.features, knowledge=options.knowledge)
-    if not any(getattr(columns, table) for table in TABLES):
-        raise ConfigError(
-            "an observation without columns", where="features", expected="at least one"
-        )
-    reward = resolve_reward(options.reward, options.reward_weights)
-    kinds = JobKinds(source, cluster)
-    plan = Plan(
-        seat=seat,
-        options=options,
-        cluster=cluster,
-        source=source,
-        scheduler=scheduler,
-        columns=columns,
-        reward=reward,
-        menu=menu,
-        experts=tuple(expert_scheduler(seat, text, menu) for text in options.experts),
-        kinds=kinds,
-        inputs=kinds.inputs(scheduler, options.knowledge),
-        lookahead_size=_lookahead_size(options, cluster),
-    )
-    _check_knowledge(plan)
-    for baseline in plan.baseline:
-        if baseline.placement in ("milp", "fgd"):
-            raise ConfigError(
-                f"placement {baseline.placement!r}",
-                where="baseline",
-                expected="a placement that needs no look at the whole workload",
-            )
-    return plan
-
-
-def _source(options: Options, cluster: Cluster) -> EpisodeSource:
-    workload, jobs = options.workload, options.episode_jobs
-    if isinstance(workload, str) and is_generator(workload):
-        if options.split is not None or jobs is None:
-            what = f"split {options.split!r}" if options.split is not None else "no episode_jobs"
-            raise ConfigError(
-                f"{what} given for a generator",
-                where=workload,
-                expected="split only with a trace, and episode_jobs with a generator",
-            )
-        return GeneratedEpisodes(
-            workload, cluster, jobs=jobs, load=options.load, dials=dict(options.dials)
-        )
-    if isinstance(options.load, tuple):
-        raise ConfigError(
-            f"load is {options.load}", where="a trace", expected="one number: it is rescaled once"
-        )
-    if isinstance(workload, str):
-        settings = {key: str(value) for key, value in options.dials.items()}
-        workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
-    elif options.load is not None:
-        workload = scale_to_load(workload, cluster, options.load)
-    if not isinstance(workload, Workload):
-        raise ConfigError(
-            f"workload is {type(workload).__name__}", expected="a name, a file or a Workload"
-        )
-    if options.knowledge == "estimate" and np.isnan(workload.estimate).all():
-        raise PolicyError(
-            "no job has an estimate",
-            where=f"workload {workload.name!r}",
-            hint='use knowledge="predicted", "exact" or "none"',
-        )
-    if jobs is None and options.split is None:
-        return WholeTrace(workload)
-    return TraceWindows(workload, jobs=jobs or len(workload), part=options.split)
-
-
-def _base_scheduler(seat: str, options: Options) -> Scheduler:
-    discipline = options.discipline
-    if discipline is None:
-        discipline = "skip" if options.knowledge == "none" else "easy"
-        if seat in ("pick", "pickplace"):
-            discipline = "strict"
-    text = f"{options.order}+{discipline}@{options.placement}"
-    scheduler = Scheduler.parse(text + (f"?{options.gate}" if options.gate else ""))
-    where = f"environment {seat!r}"
-    if scheduler.discipline == "rounds" or (
-        scheduler.discipline == "conservative" and seat in ("place", "pick", "pickplace")
-    ):
-        raise ConfigError(
-            f"discipline {scheduler.discipline!r}", where=where, expected="strict, skip or easy"
-        )
-    if scheduler.preemption is not None:
-        raise ConfigError(
-            "a preemption rule", where=where, expected="none: use the environment Preempt"
-        )
-    if scheduler.placement in ("milp", "fgd"):
-        raise ConfigError(
-            f"placement {scheduler.placement!r}",
-            where=where,
-            expected="a placement that needs no look at the whole workload",
-        )
-    chooses_nodes = seat == "pickplace" or (seat == "place" and not options.placements)
-    if chooses_nodes and scheduler.placement in _NOT_NODE_BY_NODE:
-        raise ConfigError(
-            f"placement {scheduler.placement!r}",
-            where=where,
-            expected="a placement that goes node by node, on the fewest nodes",
-            hint="such as best-fit",
-        )
-    if options.semantics == "wait" and options.gate:
-        raise ConfigError("a gate", where='semantics="wait"', expected="no gate")
-    if options.semantics == "wait" and seat != "pick":
-        raise ConfigError('semantics="wait"', where=where, expected="the environment Pick")
-    return scheduler
-
-
-def _menu(seat: str, options: Options) -> tuple[Scheduler, ...]:
-    if seat == "place":
-        menu = tuple(Scheduler.parse(f"fcfs@{rule}") for rule in options.placements)
-        for rule in menu:
-            if rule.placement in _LISTED_SEPARATELY:
-                raise ConfigError(
-                    f"placement {rule.placement!r}",
-                    where="placements",
-                    expected="rules that place jobs one by one, on as few nodes as possible",
-                )
-        return menu
-    if seat != "meta":
-        return ()
-    if not options.schedulers:
-        raise ConfigError("no schedulers", where="schedulers", expected="at least one")
-    menu = tuple(Scheduler.parse(text) for text in options.schedulers)
-    for scheduler in menu:
-        if scheduler.discipline == "rounds" or scheduler.preemption is not None:
-            raise ConfigError(
-                f"scheduler {str(scheduler)!r}",
-                where="schedulers",
-                expected="schedulers without rounds and preemption",
-            )
-        if scheduler.placement in _LISTED_SEPARATELY:
-            raise ConfigError(
-                f"placement {scheduler.placement!r}",
-                where=f"scheduler {str(scheduler)!r}",
-                expected="a placement that can be switched during a run",
-            )
-    return menu
-
-
 def _running_order(seat: str, options: Options) -> Formula:
     """Return by what running jobs are sorted: who is next to end, or to be preempted."""
     text = options.running_order
@@ -426,45 +258,3 @@ def _running_order(seat: str, options: Options) -> Formula:
         by = "-attained" if options.knowledge == "none" else "remaining"
         text = f"-{by}" if seat == "preempt" and by == "remaining" else by
     return Formula.parse(text)
-
-
-def _lookahead_size(options: Options, cluster: Cluster) -> int:
-    if options.lookahead is None:
-        return 0
-    size = options.lookahead_size or min(cluster.total_gpus, MAX_LOOKAHEAD)
-    if options.lookahead == "per_gpu" and size != cluster.total_gpus:
-        raise ConfigError(
-            f"a look-ahead of {size} numbers for {cluster.total_gpus} GPUs",
-            where='lookahead="per_gpu"',
-            expected="as many numbers as GPUs",
-            hint='set lookahead_size, or use "sorted" or "cdf"',
-        )
-    if options.knowledge == "none" and options.lookahead != "off":
-        raise PolicyError(
-            "a look-ahead needs run times, but knowledge is 'none'", where="lookahead"
-        )
-    return size
-
-
-def _check_knowledge(plan: Plan) -> None:
-    """Refuse formulas and schedulers that need run times where nothing is known of them."""
-    if plan.options.knowledge != "none":
-        return
-    texts = [
-        *((table, formula) for table in TABLES for formula in plan.formulas(table)),
-        *(("window_formulas", Formula.parse(text)) for text in plan.options.window_formulas),
-    ]
-    if plan.running_order is not None:
-        texts.append(("running_order", plan.running_order))
-    for where, formula in texts:
-        if formula.uses_estimate:
-            raise PolicyError(
-                f"{formula.text!r} needs run times, but knowledge is 'none'", where=where
-            )
-    for where, schedulers in (("schedulers", plan.menu), ("experts", plan.experts)):
-        for scheduler in schedulers:
-            if scheduler.needs_run_times:
-                raise PolicyError(
-                    f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
-                    where=where,
-                )

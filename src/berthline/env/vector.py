@@ -10,15 +10,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from berthline import _native
+from berthline.env.make_plan import make_plan
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
-from berthline.env.plan import Plan, make_plan
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berthline.env.plan import Plan
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
 

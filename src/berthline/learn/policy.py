@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.deploy.native_policy import NativePolicy, is_plain
+from berthline.env.make_plan import make_plan
 from berthline.env.native import NativeEnvs
 from berthline.env.options import resolve_options
-from berthline.env.plan import Plan, make_plan
 from berthline.errors import ConfigError, MissingExtraError, PolicyError, SimulationError
 from berthline.learn.layout import Layout
 from berthline.learn.pairs import Pairs
@@ -27,6 +27,7 @@ from berthline.policies.learned import ONNX, Learned, policy_files
 from berthline.sim.inputs import max_preemptions
 
 if TYPE_CHECKING:
+    from berthline.env.plan import Plan
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
