@@ -250,3 +250,19 @@ def test_set_load__of_a_trace_is_refused() -> None:
     env = SchedulingEnv("pick", workload=workload, episode_jobs=None, knowledge="exact")
     with pytest.raises(ConfigError, match="load"):
         env.set_load(0.5)
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_windows_without_estimates__have_the_largest_of_the_trace(seat: str) -> None:
+    jobs = bl.Workload.from_columns(
+        submit=[0, 1, 2, 3], run=[50] * 4, gpus=[4, 8, 1, 1], estimate=[np.nan] * 3 + [60]
+    )
+    env = SchedulingEnv(seat, workload=jobs, cluster="uniform:1x8:V100", episode_jobs=3)
+    begun = set()
+    for seed in range(8):
+        _, info = env.reset(seed=seed)
+        known = env.workload().estimate
+        begun.add(int(np.isnan(known).sum()))
+        assert set(known[~np.isnan(known)]) == {60.0}
+        to_the_end(env, info, np.random.default_rng(0))
+    assert begun == {0, 2}  # the first window has none of its own, the second one

@@ -199,7 +199,8 @@ class GeneratedEpisodes:
 class TraceWindows:
     """Episodes that are runs of consecutive jobs of a workload, each from a random job on.
 
-    Every window is equally likely. Times count from its first submission.
+    Every window is equally likely. Times count from its first submission. In a window without any
+    estimate, every job has the largest of the workload, which is what submitting without one means.
 
     Args:
         workload: the jobs.
@@ -252,6 +253,8 @@ class TraceWindows:
                 where=where,
                 expected=f"windows of 1 to {end - self._first:,} jobs",
             )
+        known = workload.estimate[~np.isnan(workload.estimate)]
+        self._largest_estimate = float(known.max(initial=0.0)) or math.nan
         self._windows = {
             name: np.lib.stride_tricks.sliding_window_view(getattr(workload, name), self.jobs)
             for name in _DEFAULTS
@@ -270,6 +273,8 @@ class TraceWindows:
         begin = columns["submit"][:, :1].copy()
         columns["submit"] -= begin
         columns["deadline"] -= begin
+        estimate = columns["estimate"]
+        estimate[np.isnan(estimate).all(axis=1)] = self._largest_estimate
         return columns
 
 
