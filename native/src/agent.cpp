@@ -126,6 +126,7 @@ void Agent::begin(const Episode& episode) {
   sim_.begin_again(jobs);
   if (rules_.seat == Seat::kGate) {
     holds_.assign(jobs.count, 0);
+    if (rules_.recheck > 0) again_.assign(jobs.count, 0.0);
     sim_.held_at_.assign(jobs.count, -1);
     if (rules_.hold_seconds > 0) sim_.held_until_.assign(jobs.count, 0.0);
     sim_.find_filtered();

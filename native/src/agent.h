@@ -44,7 +44,7 @@ struct SeatRules {
   double every_seconds = 0;          // meta: seconds between two choices, at least
   int32_t max_holds = 0;             // gate: how often one job may be held
   double hold_seconds = 0;           // gate: how long a held job is not asked about again
-  double recheck = 0;                // gate: seconds until held jobs are looked at again; 0 = never
+  double recheck = 0;                // gate: seconds until a held job is looked at again; 0 = never
   double horizon_factor = 0;         // 0 = no horizon
   std::vector<Formula> tops;         // of the window policy kTop
   Formula running_order;             // smallest first; empty = none are shown
@@ -140,6 +140,7 @@ class Agent {
   void answer_meta(int64_t action);
   void answer_preempt(int64_t action);
   void answer_gate(int64_t action);
+  void plan_recheck();
 
   // Pick and Place in plain runs (plain_agent.cpp).
   bool find_plain() const;
@@ -221,6 +222,7 @@ class Agent {
   double ask_again_ = 0;
   // gate
   std::vector<int32_t> holds_;  // of each job
+  std::vector<double> again_;   // when it is looked at again, where there is a recheck
 };
 
 }  // namespace berthline

@@ -366,7 +366,10 @@ bool Agent::ask_gate() {
     sort_if_needed();
     sim_.find_candidates();
     const int choice = sim_.choose();
-    if (choice == Simulation::kNothing) return false;
+    if (choice == Simulation::kNothing) {
+      if (rules_.recheck > 0) plan_recheck();
+      return false;
+    }
     const int32_t job = sim_.candidate(choice);
     if (holds_[job] >= rules_.max_holds || sim_.is_idle(sim_.class_of(job))) {
       start(job);
@@ -381,12 +384,23 @@ bool Agent::ask_gate() {
   }
 }
 
+// The next time at which a job that is held is looked at again.
+void Agent::plan_recheck() {
+  sim_.wake_ = kNever;
+  for (size_t i = 0; i < sim_.sorted_.size(); ++i) {
+    const double again = again_[sim_.sorted_[i].job()];
+    if (again > sim_.now_) sim_.wake_ = std::min(sim_.wake_, again);
+  }
+}
+
 void Agent::answer_gate(int64_t action) {
   if (action == no_op_) {
     ++holds_[at_hand_];
     sim_.held_at_[at_hand_] = sim_.log_.decisions;
     if (rules_.hold_seconds > 0) sim_.held_until_[at_hand_] = sim_.now_ + rules_.hold_seconds;
-    if (rules_.recheck > 0) sim_.wake_ = sim_.now_ + rules_.recheck;
+    if (rules_.recheck > 0) {
+      again_[at_hand_] = sim_.now_ + std::max(rules_.recheck, rules_.hold_seconds);
+    }
     return;
   }
   sim_.placed_ = placing_;

@@ -137,6 +137,35 @@ def test_gate__a_held_job_is_left_alone_unless_the_cluster_is_idle() -> None:
         assert log.time[(log.kind == START) & (log.job == 1)].tolist() == [start]
 
 
+@pytest.mark.parametrize(
+    ("recheck", "hold_seconds", "asked"),
+    [
+        (100, 0, {1: [1, 61, 161, 261, 361], 2: [61, 161, 261, 361, 461]}),
+        (100, 90, {1: [1, 101, 201, 301, 401], 2: [61, 161, 261, 361, 461]}),
+        (100, 200, {1: [1, 201, 401, 601, 801], 2: [61, 261, 461, 661, 861]}),
+    ],
+)
+def test_gate__every_held_job_is_asked_about_again(
+    recheck: float, hold_seconds: float, asked: dict[int, list[float]]
+) -> None:
+    jobs = bl.Workload.from_columns(submit=[0, 1, 61], run=[10_000, 50, 50], gpus=[1, 1, 1])
+    env = SchedulingEnv(
+        "gate",
+        **{"workload": jobs, "cluster": "uniform:1x8:V100", "episode_jobs": None},
+        **{"knowledge": "exact", "max_holds": 5, "recheck": recheck},
+        hold_seconds=hold_seconds,
+    )
+    env.reset(seed=0)
+    found: dict[int, list[float]] = {1: [], 2: []}
+    is_over = False
+    while not is_over:
+        question = env.question()
+        found[question["job_at_hand"]].append(question["now"])
+        *_, terminated, truncated, _ = env.step(0)
+        is_over = terminated or truncated
+    assert found == asked
+
+
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "wfp3"])
 def test_backfill__first_allowed_is_easy(order: str) -> None:
     for seed in SEEDS:

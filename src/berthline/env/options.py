@@ -65,8 +65,8 @@ class Options:
         max_holds: Gate only: how often one job may be held.
         hold_seconds: Gate only: how long a held job is not asked about again, unless the nodes it
             may use are idle; 0 = until the next event.
-        recheck: Gate only: seconds after which held jobs are asked about again though nothing has
-            happened; 0 = never.
+        recheck: Gate only: seconds after which a held job is asked about again though nothing has
+            happened, or `hold_seconds` where those are more; 0 = never.
         min_run: Preempt only: seconds a job runs before it may be chosen.
         max_restarts: Preempt only: how often a job may be preempted.
         experts: schedulers that `berthline.env.experts.expert_actions` may be asked about.

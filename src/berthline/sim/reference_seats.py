@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 from berthline.model.schedule import FOR_ANOTHER
@@ -312,12 +313,14 @@ class Gate(Seat):
 
     A held job is out of this decision point, and of those in the next `hold_seconds`, like one
     whose gate is closed. A job that has been held often enough, or whose pool is idle, starts
-    without a question.
+    without a question. With `recheck` there is a decision point so many seconds after each hold, or
+    when the hold ends, whichever is later.
     """
 
     def __init__(self, sim: AgentSimulation) -> None:
         super().__init__(sim)
         self.holds = [0] * len(sim.submit)
+        self.again: dict[int, float] = {}  # when a held job is looked at again
 
     def decide(self) -> None:
         """Ask about every job that the base scheduler starts."""
@@ -337,7 +340,10 @@ class Gate(Seat):
                     sim.held.add(job)
                     sim.held_until[job] = sim.now + sim.rules.hold_seconds
                     if sim.rules.recheck > 0:
-                        sim.wake = sim.now + sim.rules.recheck
+                        wait = max(sim.rules.recheck, sim.rules.hold_seconds)
+                        self.again[job] = sim.now + wait
+        times = [time for job, time in self.again.items() if job in sim.queue and time > sim.now]
+        sim.wake = min(times, default=math.inf)
 
 
 class Preempt(Seat):
