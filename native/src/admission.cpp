@@ -16,11 +16,13 @@ void Simulation::find_nodes_min() {
   const Jobs& jobs = inputs_.jobs;
   const std::vector<int32_t>& types = inputs_.quotas.gpu_type;
   const bool typed = std::any_of(types.begin(), types.end(), [](int32_t t) { return t >= 0; });
+  nodes_min_.clear();
+  borrow_nodes_min_.clear();
   if (!layout_.limits && !typed) return;
   const std::vector<int64_t> nothing(inputs_.quotas.limit.size(), 0);
   std::vector<int32_t> own(jobs.count), borrowed(jobs.count, -1);
   for (int32_t job = 0; job < jobs.count; ++job) {
-    Gang who = gang(job);
+    Gang who = demand(job);
     if (typed) closed_types(job, nothing, &who.closed);
     const auto fewest = [&] {
       return who.closed == 0 ? layout_.nodes_min(who) : layout_.nodes_min_of_open(who);

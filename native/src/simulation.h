@@ -123,20 +123,26 @@ class Simulation : public LineSource {
   }
   double gpu_amount(int32_t job) const { return static_cast<double>(milli(job)) / 1000; }
   double progress(int32_t job) const { return dynamic_ ? stretch_[job].progress : 0.0; }
-  // The job on the nodes of its own pool.
-  Gang gang(int32_t job) {
+  // What a job asks for, whatever else is going on.
+  Gang demand(int32_t job) const {
     const Jobs& jobs = inputs_.jobs;
     Gang gang{job, jobs.gpus[job]};
-    if (is_plain_ && layout_.is_for_one_node(gang.gpus)) {
-      gang.nodes_min = 1;
-      return gang;
-    }
     if (!layout_.only_whole) gang.gpu_milli = jobs.gpu_milli[job];
     gang.job_class = class_of(job);
     if (layout_.limits) {
       gang.cpus = jobs.cpus[job];
       gang.memory_mib = jobs.memory_mib[job];
     }
+    return gang;
+  }
+  // The job on the nodes of its own pool.
+  Gang gang(int32_t job) {
+    if (is_plain_ && layout_.is_for_one_node(inputs_.jobs.gpus[job])) {
+      Gang gang{job, inputs_.jobs.gpus[job]};
+      gang.nodes_min = 1;
+      return gang;
+    }
+    Gang gang = demand(job);
     gang.nodes_min = nodes_min_.empty() ? layout_.nodes_min(gang) : nodes_min_[job];
     if (!quota_used_.empty()) gang.blocked = !closed_types(job, quota_used_, &gang.closed);
     return gang;

@@ -26,9 +26,11 @@ class SideBySide:
 
     def __init__(self, run: AgentRun) -> None:
         self.env = SchedulingEnv(run.seat, **run.options, observation="flat")
+        self.rng = np.random.default_rng(run.seed)
+        if run.seed % 2:
+            self.leave_something_behind(run.seed)
         self.observation, info = self.env.reset(seed=run.seed)
         self.mask = info["action_mask"]
-        self.rng = np.random.default_rng(run.seed)
         seed = episode_seed(*info["episode_key"].tolist())
         self.reference = ReferenceEpisode(self.env.plan, self.env.workload(), seed, self.answer)
         self.steps = 0
@@ -36,6 +38,19 @@ class SideBySide:
         self.is_over = False
         self.reward, self.terms, self.info = 0.0, np.zeros(0), info
         self.total = 0.0
+
+    def leave_something_behind(self, seed: int) -> None:
+        """Break off another episode: the next must not depend on it."""
+        _, info = self.env.reset(seed=seed + 1)
+        jobs = self.env.plan.num_actions
+        for _ in range(int(self.rng.integers(1, 40))):
+            allowed = np.flatnonzero(info["action_mask"][:jobs])
+            action: Any = int(self.rng.choice(allowed)) if len(allowed) else 0
+            if self.env.plan.seat == "pickplace":
+                action = [action, int(self.rng.integers(self.env.plan.cluster.num_nodes))]
+            *_, terminated, truncated, info = self.env.step(action)
+            if terminated or truncated:
+                return
 
     def play(self) -> None:
         """Play the episode, comparing all the way, and compare what became of it."""
