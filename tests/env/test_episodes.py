@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from tests.env.agents import SEATS, first_allowed, options_of, random_action
 import berthline as bl
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
-from berthline.errors import ConfigError, SimulationError
+from berthline.errors import ConfigError, PolicyError, SimulationError
+from berthline.traces.fit import fit
 
 
 def to_the_end(env: SchedulingEnv, info: dict[str, Any], rng: np.random.Generator) -> Any:
@@ -266,3 +268,29 @@ def test_windows_without_estimates__have_the_largest_of_the_trace(seat: str) -> 
         assert set(known[~np.isnan(known)]) == {60.0}
         to_the_end(env, info, np.random.default_rng(0))
     assert begun == {0, 2}  # the first window has none of its own, the second one
+
+
+def test_generators_without_estimates__are_refused_where_they_are_asked_for(tmp_path) -> None:
+    jobs = bl.generate("synthetic", cluster=bl.Cluster.parse("uniform:1x4:V100"), jobs=300)
+    stated = np.full(300, np.nan)
+    path = tmp_path / "none.fit.json"
+    fit(dataclasses.replace(jobs, estimate=stated)).save(path)
+    options = {"workload": str(path), "cluster": "uniform:1x4:V100", "episode_jobs": 30}
+    with pytest.raises(PolicyError, match="no job has an estimate"):
+        SchedulingEnv("pick", **options)
+    env = SchedulingEnv("pick", **options, knowledge="exact")
+    to_the_end(env, env.reset(seed=0)[1], np.random.default_rng(0))
+
+
+def test_generators_with_few_estimates__have_the_largest_in_episodes_without(tmp_path) -> None:
+    jobs = bl.generate("synthetic", cluster=bl.Cluster.parse("uniform:1x4:V100"), jobs=300)
+    stated = np.full(300, np.nan)
+    stated[7] = 5e6
+    path = tmp_path / "few.fit.json"
+    fit(dataclasses.replace(jobs, estimate=stated)).save(path)
+    options = {"workload": str(path), "cluster": "uniform:1x4:V100", "episode_jobs": 30}
+    env = SchedulingEnv("backfill", **options, load=1.2)
+    for seed in range(4):
+        _, info = env.reset(seed=seed)
+        assert np.nanmax(env.workload().estimate) == 5e6
+        to_the_end(env, info, np.random.default_rng(0))

@@ -151,8 +151,12 @@ def test_gate__every_held_job_is_asked_about_again(
     jobs = bl.Workload.from_columns(submit=[0, 1, 61], run=[10_000, 50, 50], gpus=[1, 1, 1])
     env = SchedulingEnv(
         "gate",
-        **{"workload": jobs, "cluster": "uniform:1x8:V100", "episode_jobs": None},
-        **{"knowledge": "exact", "max_holds": 5, "recheck": recheck},
+        workload=jobs,
+        cluster="uniform:1x8:V100",
+        episode_jobs=None,
+        knowledge="exact",
+        max_holds=5,
+        recheck=recheck,
         hold_seconds=hold_seconds,
     )
     env.reset(seed=0)

@@ -66,6 +66,8 @@ class EpisodeSource(Protocol):
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on.
+        largest_estimate: what all jobs of an episode have in which none has an estimate: to submit
+            without one means the largest; None = no job of any episode has one.
     """
 
     jobs: int
@@ -73,6 +75,7 @@ class EpisodeSource(Protocol):
     pool_names: tuple[str, ...]
     gpu_type_sets: tuple[str, ...]
     reference_type: str
+    largest_estimate: float | None
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
         """Return the episodes of these (slot, episode) pairs, one row each.
@@ -128,6 +131,7 @@ class GeneratedEpisodes:
         self.pool_names = self._maker.pool_names
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
+        self.largest_estimate = self._maker.largest_estimate
         self._load: tuple[float, float] | None = None
         self._rows = {
             name: np.full(self.jobs, value, dtype) for name, (value, dtype) in _DEFAULTS.items()
@@ -184,7 +188,10 @@ class GeneratedEpisodes:
         defaults = self._default_columns(len(numbers))
         if not len(numbers):
             return dict(defaults)
-        return {**defaults, **self._maker.columns(numbers, self._load_of(numbers), unread)}
+        drawn = self._maker.columns(numbers, self._load_of(numbers), unread)
+        if "estimate" in drawn:
+            _state_largest(drawn, self.largest_estimate)
+        return {**defaults, **drawn}
 
     def _default_columns(self, count: int) -> Columns:
         """Return the columns of jobs that have none: every row is the same memory."""
@@ -199,8 +206,7 @@ class GeneratedEpisodes:
 class TraceWindows:
     """Episodes that are runs of consecutive jobs of a workload, each from a random job on.
 
-    Every window is equally likely. Times count from its first submission. In a window without any
-    estimate, every job has the largest of the workload, which is what submitting without one means.
+    Every window is equally likely. Times count from its first submission.
 
     Args:
         workload: the jobs.
@@ -253,8 +259,7 @@ class TraceWindows:
                 where=where,
                 expected=f"windows of 1 to {end - self._first:,} jobs",
             )
-        known = workload.estimate[~np.isnan(workload.estimate)]
-        self._largest_estimate = float(known.max(initial=0.0)) or math.nan
+        self.largest_estimate = _largest_estimate(workload)
         self._windows = {
             name: np.lib.stride_tricks.sliding_window_view(getattr(workload, name), self.jobs)
             for name in _DEFAULTS
@@ -273,8 +278,7 @@ class TraceWindows:
         begin = columns["submit"][:, :1].copy()
         columns["submit"] -= begin
         columns["deadline"] -= begin
-        estimate = columns["estimate"]
-        estimate[np.isnan(estimate).all(axis=1)] = self._largest_estimate
+        _state_largest(columns, self.largest_estimate)
         return columns
 
 
@@ -291,6 +295,7 @@ class WholeTrace:
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
+        self.largest_estimate = _largest_estimate(workload)
         self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
         self._views = {name: column[None, :] for name, column in self._columns.items()}
 
@@ -311,6 +316,18 @@ class WholeTrace:
 def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
     """Return the number of the episode that each (slot, episode) pair has for itself."""
     return keys[:, 0] * MOST_EPISODES + keys[:, 1]
+
+
+def _largest_estimate(workload: Workload) -> float | None:
+    return float(workload.estimate[~np.isnan(workload.estimate)].max(initial=0.0)) or None
+
+
+def _state_largest(columns: Columns, largest: float | None) -> None:
+    """Fill in the estimates of episodes in which no job has one."""
+    estimate = columns["estimate"]
+    if largest is None or not np.isnan(estimate[:, 0]).any():  # nearly always, and cheap to see
+        return
+    estimate[np.isnan(estimate).all(axis=1)] = largest
 
 
 def _checked(keys: Keys) -> Keys:

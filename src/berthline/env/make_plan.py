@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from berthline.env.columns import TABLES, resolve_columns
 from berthline.env.episodes_source import (
     EpisodeSource,
@@ -47,6 +45,13 @@ def make_plan(seat: str, options: Options) -> Plan:
     if options.conditions:
         cluster = cluster.with_conditions(options.conditions)
     source = _source(options, cluster)
+    if options.knowledge == "estimate" and source.largest_estimate is None:
+        name = getattr(options.workload, "name", options.workload)
+        raise PolicyError(
+            "no job has an estimate",
+            where=f"workload {name!r}",
+            hint='use knowledge="predicted", "exact" or "none"',
+        )
     scheduler = _base_scheduler(seat, options)
     menu = _menu(seat, options)
     columns = resolve_columns(options.features, knowledge=options.knowledge)
@@ -106,12 +111,6 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
     if not isinstance(workload, Workload):
         raise ConfigError(
             f"workload is {type(workload).__name__}", expected="a name, a file or a Workload"
-        )
-    if options.knowledge == "estimate" and np.isnan(workload.estimate).all():
-        raise PolicyError(
-            "no job has an estimate",
-            where=f"workload {workload.name!r}",
-            hint='use knowledge="predicted", "exact" or "none"',
         )
     if jobs is None and options.split is None:
         return WholeTrace(workload)
