@@ -245,6 +245,21 @@ double Rewards::backlog() const {
   return sum;
 }
 
+// Jobs in the system whose deadline is over.
+int64_t Rewards::overdue() const {
+  const Jobs& jobs = sim_.inputs_.jobs;
+  std::vector<uint8_t> has_left(jobs.count, 0);
+  for (size_t i = 0; i < sim_.log_.size(); ++i) {
+    const auto [time, job, detail, kind] = sim_.log_[i];
+    if (kind == Log::kFinish || kind == Log::kReject) has_left[job] = 1;
+  }
+  int64_t count = 0;
+  for (int32_t job = 0; job < sim_.arrived_; ++job) {
+    count += !has_left[job] && sim_.now_ > jobs.deadline[job];
+  }
+  return count;
+}
+
 void Rewards::fill(Word word, const int32_t* ids, int count, double* out) {
   const Jobs& jobs = sim_.inputs_.jobs;
   const double now = sim_.now_;
@@ -300,6 +315,8 @@ void Rewards::fill(Word word, const int32_t* ids, int count, double* out) {
       return same(horizon_ - now);
     case Word::kUnfinishedWork:
       return same(total_work_ - finished_work_);
+    case Word::kOverdueJobs:
+      return same(overdue());
     case Word::kMeanJct:
       return same(scores_.jct);
     case Word::kMeanWait:

@@ -73,6 +73,7 @@ class alignas(kCacheLine) Rewards : public WordSource {
   double power() const;
   double falls_asleep(int32_t node) const;  // infinity = never: it is in use, or down
   double backlog() const;
+  int64_t overdue() const;
 
   struct Term : RewardTerm {
     bool moves;        // whether its value changes while nothing happens

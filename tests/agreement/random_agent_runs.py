@@ -73,6 +73,7 @@ TERMS: dict[str, tuple[str, ...]] = {
         "-mean_jct - mean_wait",
         "mean_slowdown - mean_bounded_slowdown",
         "is_done - unfinished_work / total_work",
+        "-overdue_jobs / num_jobs",
         "clip(time_left, -1e6, 1e6)",
         "baseline_jct - mean_jct",
         "baseline_bounded_slowdown - baseline_slowdown + baseline_wait",

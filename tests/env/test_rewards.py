@@ -93,6 +93,16 @@ class TestNamed:
         assert episode.sum_of("fairness") == pytest.approx(jain - 1)
         assert sum(episode.rewards) == pytest.approx(sum(map(episode.sum_of, episode.terms[0])))
 
+    def test_multi_objective__jobs_left_over_have_missed_their_deadlines_too(self):
+        """Nobody gains by keeping a job that is late until the episode is cut off."""
+        episode = rewarded("multi-objective", 0, max_steps=1)
+        assert episode.sum_of("deadlines") == 0
+        assert episode.sum_of("overdue") == 0
+        late = jobs((0, 100, 1), (0, 100, 2), (0, 100, 1), deadline=[10, 10, 200])
+        episode = rewarded("multi-objective", 0, 1, workload=late, horizon_factor=0.2)
+        assert episode.sum_of("deadlines") == 0
+        assert episode.sum_of("overdue") == pytest.approx(-2 / 3)
+
     def test_wait_and_slowdown(self):
         episode = rewarded("wait-and-slowdown")
         assert episode.sum_of("wait") == pytest.approx(-3 * (90 / 3) / 3600)

@@ -242,7 +242,7 @@ class Plan:
 
 _READ_BY = {
     "priority": frozenset({"priority", "max_priority"}),
-    "deadline": frozenset({"deadline", "slack", "missed"}),
+    "deadline": frozenset({"deadline", "slack", "missed", "overdue_jobs"}),
 }
 """Columns of jobs that nobody looks at but these words."""
 

@@ -217,6 +217,12 @@ class ReferenceRewards:
         done = sum(self.true_work(job) for _, kind, job, _ in self.episode.log if kind == FINISH)
         return self.total_work() - done
 
+    def overdue_jobs(self) -> int:
+        """Jobs in the system whose deadline is over."""
+        episode = self.episode
+        left = (*episode.queue, *episode.running, *episode.away)
+        return sum(episode.now > episode.inputs.workload.deadline[job] for job in left)
+
     def total_work(self) -> float:
         """GPU-seconds of all jobs."""
         return sum(map(self.true_work, range(len(self.episode.submit))))
@@ -247,5 +253,6 @@ REWARD_WORDS: dict[str, Callable[[ReferenceRewards, int], float]] = {
     "num_jobs": lambda rewards, _: len(rewards.episode.submit),
     "time_left": lambda rewards, _: rewards.episode.inputs.horizon - rewards.episode.now,
     "unfinished_work": lambda rewards, _: rewards.unfinished_work(),
+    "overdue_jobs": lambda rewards, _: rewards.overdue_jobs(),
 }
 """Words of rewards that have a value at any time."""

@@ -100,12 +100,12 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "mean-jct-hours",
-            "the same per job and in hours: sums to minus the mean JCT",
+            "the same per job and in hours: sums to minus the mean JCT if every job runs to its end",
             (Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),),
         ),
         Reward(
             "mean-wait-hours",
-            "minus seconds x waiting jobs, per job and in hours: sums to minus the mean wait",
+            "minus seconds x waiting jobs, per job and in hours: waits after a preemption count too",
             (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
         ),
         Reward(
@@ -144,6 +144,7 @@ REWARDS: dict[str, Reward] = {
             (
                 Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),
                 Term("deadlines", "finish", "-missed / num_jobs"),
+                Term("overdue", "end", "-overdue_jobs / num_jobs"),
                 Term("energy", "second", "-power_w / 3.6e6 / num_jobs"),
                 Term("fairness", "end", "fairness - 1"),
             ),

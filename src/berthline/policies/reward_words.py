@@ -48,6 +48,7 @@ REWARD_WORDS: dict[str, Word] = {
         Word("is_done", "end", "0 or 1", "1 if no job is left over"),
         Word("time_left", "end", "s", "horizon - now"),
         Word("unfinished_work", "end", "GPU s", "true work of jobs that did not finish"),
+        Word("overdue_jobs", "end", "jobs", "jobs left over whose deadline has passed"),
         Word("mean_jct", "end", "s", "mean JCT; unfinished jobs count as they stand"),
         Word("mean_wait", "end", "s", "mean wait, likewise"),
         Word("mean_slowdown", "end", "", "mean slowdown, likewise"),
