@@ -16,6 +16,17 @@ from berthline.errors import ConfigError, MissingExtraError, PolicyError
 SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}
 
 
+def was_seen(dataset, episode, step, observation, info):
+    """Check what is recorded against what the environment shows."""
+    np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
+    flat = observation
+    if isinstance(observation, dict):
+        flat = np.concatenate([observation[name].ravel() for name in dataset.metadata["tables"]])
+    np.testing.assert_array_equal(episode.observations[step], flat)
+    if episode.pair_masks is not None:
+        np.testing.assert_array_equal(episode.pair_masks[step], observation["pair_mask"])
+
+
 def replay(dataset, episode):
     """Make the decisions of a recorded episode again; return the environment after it."""
     env = gym.make(gym.envs.registration.EnvSpec.from_json(dataset.metadata["env_spec"])).unwrapped
@@ -23,14 +34,13 @@ def replay(dataset, episode):
     for _ in range(episode.number):
         observation, info = env.reset()
     assert tuple(info["episode_key"]) == (episode.seed, episode.number)
+    was_seen(dataset, episode, 0, observation, info)
     for step, action in enumerate(episode.actions):
-        flat = np.concatenate([observation[name].ravel() for name in dataset.metadata["tables"]])
-        np.testing.assert_array_equal(episode.observations[step], flat)
-        np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
         observation, reward, terminated, truncated, info = env.step(action)
         assert reward == episode.rewards[step]
         np.testing.assert_array_equal(info["reward_terms"], episode.reward_terms[step])
         assert (terminated, truncated) == (episode.terminations[step], episode.truncations[step])
+        was_seen(dataset, episode, step + 1, observation, info)
     assert info["sched"] == episode.scores
     return env
 
@@ -61,6 +71,15 @@ def test_replaying_gives_the_same(name, expert, tmp_path):
         replay(dataset, episode)
     assert dataset.metadata["total_steps"] == sum(len(one.actions) for one in dataset)
     assert dataset.metadata["algorithm_name"] == expert
+
+
+def test_pairs_that_were_possible_when_an_episode_was_cut_off(tmp_path):
+    options = {**SMALL, "max_steps": 6}
+    dataset = record("berthline/PickPlace-v0", "sjf", tmp_path / "set", episodes=4, **options)
+    assert all(episode.truncations[-1] for episode in dataset)
+    assert any(episode.pair_masks[-1].any() for episode in dataset)
+    for episode in dataset:
+        replay(dataset, episode)
 
 
 def test_the_recorded_schedule_is_the_schedulers(tmp_path):

@@ -221,8 +221,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             "action_mask": envs.final_mask.view(np.int8),
         }
         if self.plan.seat == "pickplace":
-            nothing = np.zeros((1, *envs.pair_mask.shape[1:]), np.int8)
-            tables["pair_mask"] = np.broadcast_to(nothing, envs.pair_mask.shape)
+            tables["pair_mask"] = envs.final_pair_mask.view(np.int8)
         self._last = _native.RowCopies(tables).row
 
     def _add_ended(self, infos: dict[str, Any]) -> None:
