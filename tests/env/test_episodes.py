@@ -85,6 +85,27 @@ def test_vector_reset__some_environments_only() -> None:
         envs.reset(options={"reset_mask": np.zeros(4, np.bool_)})
 
 
+def test_vector_reset__without_a_seed_each_draws_its_own_or_goes_on() -> None:
+    def keys(envs: SchedulingVectorEnv) -> list[tuple[int, int]]:
+        return [envs.episode_key(env) for env in range(envs.num_envs)]
+
+    envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+    envs.reset(seed=[7, None, None, 9])
+    first = keys(envs)
+    assert (first[0], first[3]) == ((7, 0), (9, 0))
+    assert len({seed for seed, _ in first}) == 4
+    assert 0 not in (first[1][0], first[2][0])
+    envs.reset(seed=[None, None, 5, None])
+    assert keys(envs) == [(7, 1), (first[1][0], 1), (5, 0), (9, 1)]
+    for nothing in (None, [None] * 4):
+        envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+        envs.reset(seed=nothing, options={"reset_mask": np.array([True, True, False, False])})
+        begun = keys(envs)[:2]
+        envs.reset(seed=nothing)
+        assert keys(envs)[:2] == [(seed, 1) for seed, _ in begun]
+        assert len({seed for seed, _ in keys(envs)}) == 4
+
+
 def test_step__without_an_episode_is_refused() -> None:
     env = SchedulingEnv("pick", **options_of("pick"))
     with pytest.raises(SimulationError, match="without an episode"):

@@ -77,7 +77,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._copy = copy
-        self._is_seeded = False
+        self._is_seeded = np.zeros(num_envs, np.bool_)
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
@@ -106,7 +106,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             own = seeds[env]
             if own is not None:
                 self._envs.seed(env, own)
-        self._is_seeded = True
+        self._is_seeded[envs] = True
         self._envs.reset(envs)
         infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
         return self._observations(), infos
@@ -167,14 +167,17 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         if isinstance(seed, (int, np.integer)):
             self._np_random_seed = int(seed)
             return [int(seed) + env for env in range(self.num_envs)]
-        if seed is not None:
-            if len(seed) != self.num_envs:
-                raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
-            return [None if own is None else int(own) for own in seed]
-        if self._is_seeded:
-            return [None] * self.num_envs
-        first = int(self.np_random.integers(2**29))
-        return [first + env for env in range(self.num_envs)]
+        if seed is not None and len(seed) != self.num_envs:
+            raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
+        seeds = [None] * self.num_envs if seed is None else [*seed]
+        # Without one they go on with the one they have, or else draw one.
+        first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
+        for env, own in enumerate(seeds):
+            if own is not None:
+                seeds[env] = int(own)
+            elif not self._is_seeded[env]:
+                seeds[env] = first + env
+        return seeds
 
     def _observations(self) -> Any:
         if not self._copy:
