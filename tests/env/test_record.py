@@ -95,6 +95,34 @@ def test_the_recorded_schedule_is_the_schedulers(tmp_path):
         assert episode.scores["mean_jct"] == pytest.approx(result.metrics().jct.mean)
 
 
+def test_what_json_has_no_word_for_comes_back(tmp_path):
+    """A range of loads is a tuple, and so is a term of a reward; JSON has lists only."""
+    options = {**SMALL, "load": (0.8, 1.2), "reward": {"queue": ("second", "-queue_len")}}
+    options["max_restarts"] = float("inf")
+    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, **options)
+    for episode in Dataset(tmp_path / "set"):
+        env = replay(dataset, episode)
+    assert env.plan.options.load == (0.8, 1.2)
+
+
+def test_threads_record_the_same(tmp_path):
+    one, two = (
+        record("berthline/Pick-v0", "sjf", tmp_path / name, episodes=6, num_threads=num, **SMALL)
+        for name, num in (("one", 1), ("two", 2))
+    )
+    assert one.metadata == two.metadata
+    for name, column in one.columns.items():
+        np.testing.assert_array_equal(column, two.columns[name])
+    replay(two, two[-1])
+
+
+@pytest.mark.parametrize("option", [{"copy": False}, {"autoreset_mode": "next_step"}])
+def test_how_a_batch_hands_things_over_is_not_an_option(option, tmp_path):
+    with pytest.raises(ConfigError, match=f"unknown option '{next(iter(option))}'"):
+        record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=1, **SMALL, **option)
+    assert not (tmp_path / "set").exists()
+
+
 def test_any_function_can_be_recorded(tmp_path):
     def first_allowed(observations, masks):
         assert observations.shape[0] == len(masks)
