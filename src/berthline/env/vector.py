@@ -231,15 +231,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Add what became of the episodes that ended in this step."""
         scores = self._scores(0)
         ended, masks = self._ended(0)
-        info: dict[str, Any] = {
-            "episode": {"r": scores["return"], "l": scores["length"]},
-            "sched": scores,
-            "_episode": ended,
-            "_sched": ended,
-        }
+        info: dict[str, Any] = {"sched": scores, "_sched": ended}
         if not self._same_step:
             infos.update(info)
             return
+        # Only here: beside `sched` it would be where Gymnasium's RecordEpisodeStatistics puts its.
+        info["episode"], info["_episode"] = {"r": scores["return"], "l": scores["length"]}, ended
         observations = np.empty(self.num_envs, object)  # None everywhere
         for env in self._envs.which_ended():
             observations[env] = self._last(env)
