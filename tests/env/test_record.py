@@ -194,7 +194,10 @@ def test_what_cannot_be_recorded(tmp_path):
 
 def test_minari(tmp_path, monkeypatch):
     """With Minari installed, the dataset becomes one of its own; without, the error says how."""
-    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, **SMALL)
+    options = {**SMALL, "load": (1.5, 2.0)}
+    dataset = record(
+        "berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, num_envs=2, **options
+    )
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     try:
         import h5py  # noqa: F401
@@ -211,4 +214,6 @@ def test_minari(tmp_path, monkeypatch):
         np.testing.assert_array_equal(mine.actions, theirs.actions)
         np.testing.assert_array_equal(mine.rewards, theirs.rewards)
         np.testing.assert_array_equal(mine.action_masks, theirs.observations["action_mask"])
-    assert again.recover_environment().unwrapped.plan.options.episode_jobs == 24
+    assert again.recover_environment().unwrapped.plan.options.load == (1.5, 2.0)
+    seeds = [one.get("seed") for one in again.storage.get_episode_metadata(range(3))]
+    assert seeds == [0, None, 1]  # the second is not the first of its seed
