@@ -212,6 +212,39 @@ def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
         assert logs[0] == logs[1], seat
 
 
+def test_illegal_actions__a_job_on_a_node_that_it_may_not_go_to_starts_where_pick_puts_it() -> None:
+    logs = []
+    flagged = 0
+    for seat in ("pick", "pickplace"):
+        env = SchedulingEnv(seat, **options_of(seat))
+        _, info = env.reset(seed=3)
+        is_over = False
+        while not is_over:
+            row = int(np.argmax(info["action_mask"]))
+            _, _, terminated, truncated, info = env.step((row, -1) if seat == "pickplace" else row)
+            flagged += info.get("illegal", False)
+            is_over = terminated or truncated
+        logs.append(env.log().sha256())
+    assert logs[0] == logs[1]
+    assert flagged >= options_of("pick")["episode_jobs"]
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_sample__takes_the_masks(seat: str) -> None:
+    env = SchedulingEnv(seat, **options_of(seat))
+    env.action_space.seed(1)
+    observation, _ = env.reset(seed=3)
+    assert isinstance(observation, dict)
+    for _ in range(10):
+        mask: Any = observation["action_mask"]
+        if seat == "pickplace":
+            mask = tuple(np.split(mask, [env.action_space.nvec[0]]))
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample(mask))
+        assert seat == "pickplace" or "illegal" not in info
+        if terminated or truncated:
+            observation, _ = env.reset()
+
+
 @pytest.mark.parametrize("seat", SEATS)
 def test_truncation__is_not_termination(seat: str) -> None:
     rng = np.random.default_rng(0)
