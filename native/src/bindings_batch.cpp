@@ -148,9 +148,9 @@ class PyBatch {
                    Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
                    Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
                    Buffer<uint8_t, 2> final_pair_mask, Buffer<double, 2> final_scores) {
-    buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
-                              ended, illegal, final_observation, final_mask, final_pair_mask,
-                              final_scores);
+    buffers_ =
+        nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated, ended,
+                       illegal, final_observation, final_mask, final_pair_mask, final_scores);
     batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
                          terms.data(), terminated.data(), truncated.data(), ended.data(),
                          illegal.data(), final_observation.data(), final_mask.data(),
