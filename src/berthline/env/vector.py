@@ -169,7 +169,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             return [int(seed) + env for env in range(self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
-        seeds = [None] * self.num_envs if seed is None else [*seed]
+        seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
         # Without one they go on with the one they have, or else draw one.
         first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
         for env, own in enumerate(seeds):
