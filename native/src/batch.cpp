@@ -95,6 +95,14 @@ void Batch::write_question(size_t i) {
   std::memcpy(buffers_.pair_mask + i * num_pairs_, envs_[i]->agent.pair_mask().data(), num_pairs_);
 }
 
+void Batch::write_last(size_t i) {
+  const Agent& agent = envs_[i]->agent;
+  envs_[i]->observer.write(buffers_.final_observation + i * observation_size_, false);
+  std::memcpy(buffers_.final_mask + i * num_actions_, agent.mask().data(), num_actions_);
+  if (num_pairs_ == 0) return;
+  std::memcpy(buffers_.final_pair_mask + i * num_pairs_, agent.pair_mask().data(), num_pairs_);
+}
+
 void Batch::write_scores(size_t i) {
   const Env& env = *envs_[i];
   const Scores scores = env.agent.scores();
@@ -157,8 +165,7 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     write_question(i);
     return;
   }
-  env.observer.write(buffers_.final_observation + i * observation_size_, false);
-  std::memcpy(buffers_.final_mask + i * num_actions_, env.agent.mask().data(), num_actions_);
+  write_last(i);
   if (!has_next_[i]) return;
   begin(i);
   write_question(i);

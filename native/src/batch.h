@@ -25,6 +25,7 @@ struct Buffers {
   uint8_t* illegal = nullptr;          // (num_envs,)
   float* final_observation = nullptr;  // of those that ended in this step
   uint8_t* final_mask = nullptr;
+  uint8_t* final_pair_mask = nullptr;
   double* final_scores = nullptr;  // (kNumScores, num_envs), 0 of the others
 };
 
@@ -104,6 +105,7 @@ class Batch {
   void prefetch_more(size_t i) const;
   void begin(size_t i);
   void write_question(size_t i);
+  void write_last(size_t i);
   void write_scores(size_t i);
   void step_one(size_t i, const int64_t* action, size_t stride);
   void step_range(size_t first, size_t last, const int64_t* actions, size_t stride);

@@ -147,13 +147,14 @@ class PyBatch {
                    Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
                    Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
                    Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
-                   Buffer<double, 2> final_scores) {
-    buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated,
-                              ended, illegal, final_observation, final_mask, final_scores);
+                   Buffer<uint8_t, 2> final_pair_mask, Buffer<double, 2> final_scores) {
+    buffers_ =
+        nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated, ended,
+                       illegal, final_observation, final_mask, final_pair_mask, final_scores);
     batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
                          terms.data(), terminated.data(), truncated.data(), ended.data(),
                          illegal.data(), final_observation.data(), final_mask.data(),
-                         final_scores.data()});
+                         final_pair_mask.data(), final_scores.data()});
   }
 
   // Gives environments the episodes in the rows of tables from `first` on.
@@ -292,7 +293,8 @@ void bind_batch(nb::module_& m) {
            "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
            "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
            "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
-           "final_mask"_a.noconvert(), "final_scores"_a.noconvert())
+           "final_mask"_a.noconvert(), "final_pair_mask"_a.noconvert(),
+           "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
            "outages"_a.none())
       .def("reset", &PyBatch::reset, "env"_a)

@@ -30,12 +30,13 @@ def of_env(observations: Any, env: int) -> Any:
     return observations[env]
 
 
+@pytest.mark.parametrize("max_steps", [None, 7])
 @pytest.mark.parametrize("observation", ["dict", "flat"])
 @pytest.mark.parametrize("seat", SEATS)
 def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
-    seat: str, observation: str
+    seat: str, observation: str, max_steps: int | None
 ) -> None:
-    options = options_of(seat, observation=observation)
+    options = options_of(seat, observation=observation, max_steps=max_steps)
     envs = SchedulingVectorEnv(3, seat, **options)
     singles = [SchedulingEnv(seat, **options) for _ in range(3)]
     rngs = [np.random.default_rng(i) for i in range(3)]

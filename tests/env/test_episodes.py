@@ -87,6 +87,27 @@ def test_vector_reset__some_environments_only() -> None:
         envs.reset(options={"reset_mask": np.zeros(4, np.bool_)})
 
 
+def test_vector_reset__without_a_seed_each_draws_its_own_or_goes_on() -> None:
+    def keys(envs: SchedulingVectorEnv) -> list[tuple[int, int]]:
+        return [envs.episode_key(env) for env in range(envs.num_envs)]
+
+    envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+    envs.reset(seed=[7, None, None, 9])
+    first = keys(envs)
+    assert (first[0], first[3]) == ((7, 0), (9, 0))
+    assert len({seed for seed, _ in first}) == 4
+    assert 0 not in (first[1][0], first[2][0])
+    envs.reset(seed=[None, None, 5, None])
+    assert keys(envs) == [(7, 1), (first[1][0], 1), (5, 0), (9, 1)]
+    for nothing in (None, [None] * 4):
+        envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+        envs.reset(seed=nothing, options={"reset_mask": np.array([True, True, False, False])})
+        begun = keys(envs)[:2]
+        envs.reset(seed=nothing)
+        assert keys(envs)[:2] == [(seed, 1) for seed, _ in begun]
+        assert len({seed for seed, _ in keys(envs)}) == 4
+
+
 def test_step__without_an_episode_is_refused() -> None:
     env = SchedulingEnv("pick", **options_of("pick"))
     with pytest.raises(SimulationError, match="without an episode"):
@@ -191,6 +212,39 @@ def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
                 is_over = terminated or truncated
             logs.append(env.log().sha256())
         assert logs[0] == logs[1], seat
+
+
+def test_illegal_actions__a_job_on_a_node_that_it_may_not_go_to_starts_where_pick_puts_it() -> None:
+    logs = []
+    flagged = 0
+    for seat in ("pick", "pickplace"):
+        env = SchedulingEnv(seat, **options_of(seat))
+        _, info = env.reset(seed=3)
+        is_over = False
+        while not is_over:
+            row = int(np.argmax(info["action_mask"]))
+            _, _, terminated, truncated, info = env.step((row, -1) if seat == "pickplace" else row)
+            flagged += info.get("illegal", False)
+            is_over = terminated or truncated
+        logs.append(env.log().sha256())
+    assert logs[0] == logs[1]
+    assert flagged >= options_of("pick")["episode_jobs"]
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_sample__takes_the_masks(seat: str) -> None:
+    env = SchedulingEnv(seat, **options_of(seat))
+    env.action_space.seed(1)
+    observation, _ = env.reset(seed=3)
+    assert isinstance(observation, dict)
+    for _ in range(10):
+        mask: Any = observation["action_mask"]
+        if seat == "pickplace":
+            mask = tuple(np.split(mask, [env.action_space.nvec[0]]))
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample(mask))
+        assert seat == "pickplace" or "illegal" not in info
+        if terminated or truncated:
+            observation, _ = env.reset()
 
 
 @pytest.mark.parametrize("seat", SEATS)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import vector
 
 from berthline.env.registration import SEATS, env_id
 
@@ -78,6 +79,66 @@ def test_a_batch_however_it_is_made(name, mode):
         ended += over.sum()
     assert ended
     envs.close()
+
+
+WRAPPERS = {
+    "RecordEpisodeStatistics": vector.RecordEpisodeStatistics,
+    "DictInfoToList": lambda envs: vector.DictInfoToList(vector.RecordEpisodeStatistics(envs)),
+    "NormalizeReward": vector.NormalizeReward,
+    "FlattenObservation": vector.FlattenObservation,
+    "TransformObservation": lambda envs: vector.TransformObservation(envs, copy.deepcopy),
+}
+ONLY_NEXT_STEP = ("FlattenObservation", "TransformObservation")  # Gymnasium says so
+
+
+def of_env(infos, env):
+    """Return what the infos of a batch say about one environment."""
+    return {
+        name: of_env(value, env) if isinstance(value, dict) else value[env]
+        for name, value in infos.items()
+    }
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("name", ["berthline/Pick-v0", "berthline/PickPlace-v0"])
+def test_wrappers_of_batches(name, wrapper, mode):
+    plain = gym.make_vec(name, num_envs=3, autoreset_mode=mode, **SMALL)
+    if wrapper in ONLY_NEXT_STEP and mode == "same_step":
+        with pytest.raises(ValueError, match="NEXT_STEP"):
+            WRAPPERS[wrapper](plain)
+        return
+    envs = WRAPPERS[wrapper](plain)
+    rng = np.random.default_rng(5)
+    envs.reset(seed=4)
+    seen = set()
+    for _ in range(120):
+        actions = random_actions(rng, plain, plain.action_masks())
+        observations, _, terminated, truncated, infos = envs.step(actions)
+        assert envs.observation_space.contains(observations)
+        for env in np.flatnonzero(terminated | truncated):
+            seen.add(env)
+            info = infos[env] if isinstance(infos, list) else of_env(infos, env)
+            sched = info.get("final_info", info)["sched"]
+            if "episode" in info:
+                assert info["episode"]["r"] == pytest.approx(sched["return"])
+                assert info["episode"]["l"] == sched["length"]
+            assert ("episode" in info) == (wrapper in ("RecordEpisodeStatistics", "DictInfoToList"))
+    assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_statistics_of_episodes_of_one_environment(name):
+    env = gym.wrappers.RecordEpisodeStatistics(gym.make(name, **SMALL))
+    rng = np.random.default_rng(6)
+    _, info = env.reset(seed=4)
+    is_over = False
+    while not is_over:
+        (action,) = random_actions(rng, env, [info["action_mask"]])
+        _, _, terminated, truncated, info = env.step(action)
+        is_over = terminated or truncated
+    assert info["episode"]["r"] == pytest.approx(info["sched"]["return"])
+    assert info["episode"]["l"] == info["sched"]["length"]
 
 
 @pytest.mark.parametrize("name", IDS)

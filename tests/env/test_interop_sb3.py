@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 
@@ -105,6 +106,63 @@ def test_what_environments_have_in_common_and_what_not():
         assert VecMonitor(envs).reset()["jobs"].shape == (2, 8, 8)
     with pytest.raises(ConfigError, match="did you mean 'berthline/Pick-v0'"):
         sb3.make("berthline/Pik-v0")
+
+
+def test_without_a_seed_environments_differ():
+    from sb3_contrib import MaskablePPO
+
+    from berthline.compat import sb3
+
+    envs = sb3.make("berthline/Pick-v0", num_envs=8, **SMALL)
+    envs.reset()
+    keys = envs.env_method("episode_key")
+    assert len({seed for seed, _ in keys}) == 8
+    envs.reset()
+    assert envs.env_method("episode_key") == [(seed, 1) for seed, _ in keys]
+    envs = sb3.make("berthline/Pick-v0", num_envs=4, **SMALL)
+    MaskablePPO("MultiInputPolicy", envs, n_steps=2, batch_size=8, n_epochs=1).learn(8)
+    assert len({seed for seed, _ in envs.env_method("episode_key")}) == 4
+
+
+def test_every_method_about_one_environment_can_be_called():
+    from berthline.compat import sb3
+
+    envs = sb3.make("berthline/Pick-v0", num_envs=3, **SMALL)
+    envs.seed(7)
+    envs.reset()
+    names = [
+        name
+        for name, method in inspect.getmembers(type(envs.envs), inspect.isfunction)
+        if not name.startswith("_") and "env" in inspect.signature(method).parameters
+    ]
+    assert {"episode_key", "log", "question", "workload"} <= {*names}
+    for name in names:
+        assert len(envs.env_method(name)) == 3
+        assert len(envs.env_method(name, indices=[2])) == 1
+    expected = envs.envs.workload(1).submit
+    for workload in (envs.env_method("workload", indices=1)[0], envs.get_attr("workload")[1]()):
+        np.testing.assert_array_equal(workload.submit, expected)
+    assert envs.env_method("set_load", 0.5, 0.7) == [None] * 3
+    with pytest.raises(ConfigError, match="all of them"):
+        envs.env_method("set_load", 0.5, indices=[1])
+
+
+@pytest.mark.parametrize("actions", [[np.nan, 0], [0.9, 0], ["a", "b"]])
+def test_actions_that_are_not_whole_numbers_are_refused(actions):
+    from berthline.compat import sb3
+
+    envs = sb3.make("berthline/Pick-v0", num_envs=2, **SMALL)
+    envs.reset()
+    with pytest.raises(ConfigError, match="whole numbers"):
+        envs.step(np.array(actions))
+
+
+@pytest.mark.parametrize("option", [{"autoreset_mode": "next_step"}, {"copy": False}])
+def test_batches_that_its_algorithms_would_misread_are_refused(option):
+    from berthline.compat import sb3
+
+    with pytest.raises(ConfigError, match=next(iter(option))):
+        sb3.make("berthline/Pick-v0", num_envs=2, **SMALL, **option)
 
 
 def all_at_once(jobs=8):

@@ -81,6 +81,8 @@ WRONG: list[tuple[str, dict[str, Any], type[BerthlineError], str]] = [
     ("pick", {"split": "train"}, ConfigError, "split"),
     ("pick", {"episode_jobs": None}, ConfigError, "episode_jobs"),
     ("pick", {"workload": TRACE, "load": (0.5, 1.0), "episode_jobs": 1}, ConfigError, "load"),
+    ("pick", {"workload": TRACE, "load": [0.5, 1.0], "episode_jobs": 1}, ConfigError, "load"),
+    ("pick", {"load": (0.5, 0.7, 1.0)}, ConfigError, "the lowest and the highest"),
     ("pick", {"workload": TRACE, "load": None, "episode_jobs": 3}, BerthlineError, ""),
     ("pick", {"conditions": {"restrat": 3}}, BerthlineError, "restart"),
 ]

@@ -16,6 +16,17 @@ from berthline.errors import ConfigError, MissingExtraError, PolicyError
 SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}
 
 
+def was_seen(dataset, episode, step, observation, info):
+    """Check what is recorded against what the environment shows."""
+    np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
+    flat = observation
+    if isinstance(observation, dict):
+        flat = np.concatenate([observation[name].ravel() for name in dataset.metadata["tables"]])
+    np.testing.assert_array_equal(episode.observations[step], flat)
+    if episode.pair_masks is not None:
+        np.testing.assert_array_equal(episode.pair_masks[step], observation["pair_mask"])
+
+
 def replay(dataset, episode):
     """Make the decisions of a recorded episode again; return the environment after it."""
     env = gym.make(gym.envs.registration.EnvSpec.from_json(dataset.metadata["env_spec"])).unwrapped
@@ -23,14 +34,13 @@ def replay(dataset, episode):
     for _ in range(episode.number):
         observation, info = env.reset()
     assert tuple(info["episode_key"]) == (episode.seed, episode.number)
+    was_seen(dataset, episode, 0, observation, info)
     for step, action in enumerate(episode.actions):
-        flat = np.concatenate([observation[name].ravel() for name in dataset.metadata["tables"]])
-        np.testing.assert_array_equal(episode.observations[step], flat)
-        np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
         observation, reward, terminated, truncated, info = env.step(action)
         assert reward == episode.rewards[step]
         np.testing.assert_array_equal(info["reward_terms"], episode.reward_terms[step])
         assert (terminated, truncated) == (episode.terminations[step], episode.truncations[step])
+        was_seen(dataset, episode, step + 1, observation, info)
     assert info["sched"] == episode.scores
     return env
 
@@ -63,6 +73,15 @@ def test_replaying_gives_the_same(name, expert, tmp_path):
     assert dataset.metadata["algorithm_name"] == expert
 
 
+def test_pairs_that_were_possible_when_an_episode_was_cut_off(tmp_path):
+    options = {**SMALL, "max_steps": 6}
+    dataset = record("berthline/PickPlace-v0", "sjf", tmp_path / "set", episodes=4, **options)
+    assert all(episode.truncations[-1] for episode in dataset)
+    assert any(episode.pair_masks[-1].any() for episode in dataset)
+    for episode in dataset:
+        replay(dataset, episode)
+
+
 def test_the_recorded_schedule_is_the_schedulers(tmp_path):
     dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=2, num_envs=1, **SMALL)
     for episode in dataset:
@@ -74,6 +93,34 @@ def test_the_recorded_schedule_is_the_schedulers(tmp_path):
         np.testing.assert_array_equal(env.log().job, result.log.job)
         np.testing.assert_array_equal(env.log().alloc_node, result.log.alloc_node)
         assert episode.scores["mean_jct"] == pytest.approx(result.metrics().jct.mean)
+
+
+def test_what_json_has_no_word_for_comes_back(tmp_path):
+    """A range of loads is a tuple, and so is a term of a reward; JSON has lists only."""
+    options = {**SMALL, "load": (0.8, 1.2), "reward": {"queue": ("second", "-queue_len")}}
+    options["max_restarts"] = float("inf")
+    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, **options)
+    for episode in Dataset(tmp_path / "set"):
+        env = replay(dataset, episode)
+    assert env.plan.options.load == (0.8, 1.2)
+
+
+def test_threads_record_the_same(tmp_path):
+    one, two = (
+        record("berthline/Pick-v0", "sjf", tmp_path / name, episodes=6, num_threads=num, **SMALL)
+        for name, num in (("one", 1), ("two", 2))
+    )
+    assert one.metadata == two.metadata
+    for name, column in one.columns.items():
+        np.testing.assert_array_equal(column, two.columns[name])
+    replay(two, two[-1])
+
+
+@pytest.mark.parametrize("option", [{"copy": False}, {"autoreset_mode": "next_step"}])
+def test_how_a_batch_hands_things_over_is_not_an_option(option, tmp_path):
+    with pytest.raises(ConfigError, match=f"unknown option '{next(iter(option))}'"):
+        record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=1, **SMALL, **option)
+    assert not (tmp_path / "set").exists()
 
 
 def test_any_function_can_be_recorded(tmp_path):
@@ -147,7 +194,10 @@ def test_what_cannot_be_recorded(tmp_path):
 
 def test_minari(tmp_path, monkeypatch):
     """With Minari installed, the dataset becomes one of its own; without, the error says how."""
-    dataset = record("berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, **SMALL)
+    options = {**SMALL, "load": (1.5, 2.0)}
+    dataset = record(
+        "berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, num_envs=2, **options
+    )
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     try:
         import h5py  # noqa: F401
@@ -164,4 +214,6 @@ def test_minari(tmp_path, monkeypatch):
         np.testing.assert_array_equal(mine.actions, theirs.actions)
         np.testing.assert_array_equal(mine.rewards, theirs.rewards)
         np.testing.assert_array_equal(mine.action_masks, theirs.observations["action_mask"])
-    assert again.recover_environment().unwrapped.plan.options.episode_jobs == 24
+    assert again.recover_environment().unwrapped.plan.options.load == (1.5, 2.0)
+    seeds = [one.get("seed") for one in again.storage.get_episode_metadata(range(3))]
+    assert seeds == [0, None, 1]  # the second is not the first of its seed

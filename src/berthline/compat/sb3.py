@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
 
 from berthline.env.registration import SEATS, env_id
 from berthline.env.vector import SchedulingVectorEnv
@@ -25,7 +26,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OF_ONE = ("episode_key", "log", "question")
+_OF_ONE = ("episode_key", "log", "question", "workload")
 """Methods of the batch that are about one environment."""
 
 
@@ -40,7 +41,7 @@ def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) ->
             default `"dict"` for MultiInputPolicy.
 
     Raises:
-        ConfigError: an unknown id or option.
+        ConfigError: an unknown id or option, or a batch that is not fit for it.
 
     Example:
         >>> from berthline.compat import sb3
@@ -63,10 +64,26 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     `episode`, and besides the scores of the schedule as `sched`.
 
     Args:
-        envs: which begin their next episode in the step that ends one (`same_step`).
+        envs: which begin their next episode in the step that ends one (`same_step`) and return
+            copies, which are the defaults.
+
+    Raises:
+        ConfigError: they do not.
     """
 
     def __init__(self, envs: SchedulingVectorEnv) -> None:
+        if envs.autoreset_mode != AutoresetMode.SAME_STEP:
+            raise ConfigError(
+                "autoreset_mode is 'next_step'",
+                where="SB3VecEnv",
+                expected="'same_step', as of every VecEnv",
+            )
+        if not envs._copy:
+            raise ConfigError(
+                "copy is False",
+                where="SB3VecEnv",
+                expected="True: its algorithms store an observation after the step that follows it",
+            )
         self.envs = envs
         self._actions: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
@@ -87,8 +104,17 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return self._seeds
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Take note of the actions."""
-        self._actions = np.ascontiguousarray(actions, np.int64)
+        """Take note of the actions.
+
+        Raises:
+            ConfigError: they are not whole numbers.
+        """
+        given = np.asarray(actions)
+        if not np.can_cast(given.dtype, np.int64, "same_kind"):
+            raise ConfigError(
+                f"actions of the type {given.dtype}", where="step", expected="whole numbers"
+            )
+        self._actions = np.ascontiguousarray(given, np.int64)
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[Any]]:
         """Carry out the actions."""
@@ -126,22 +152,25 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         Raises:
             ConfigError: only some of them are named.
         """
-        if len(set(self._numbers(indices))) != self.num_envs:
-            raise ConfigError(
-                f"{attr_name!r} for some environments of a batch",
-                where="set_attr",
-                expected="all of them: a batch has its attributes in common",
-            )
+        self._in_common(attr_name, indices)
         setattr(self.envs, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment."""
+        """Call a method of each environment; one that they have in common, once.
+
+        Raises:
+            ConfigError: they have it in common, and only some of them are named.
+        """
         numbers = self._numbers(indices)
         if method_name == "action_masks":
             return list(self.envs.action_masks()[numbers])
-        return [self._attribute(method_name, env)(*method_args, **method_kwargs) for env in numbers]
+        method = getattr(self.envs, method_name)
+        if method_name in _OF_ONE:
+            return [method(env, *method_args, **method_kwargs) for env in numbers]
+        self._in_common(method_name, indices)
+        return [method(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Say that there is no wrapper, except Monitor: `info["episode"]` has what it gives."""
@@ -156,6 +185,15 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def _mask_of(self, env: int) -> npt.NDArray[np.bool_]:
         mask: npt.NDArray[np.bool_] = self.envs.action_masks()[env]
         return mask
+
+    def _in_common(self, name: str, indices: Any) -> None:
+        """Refuse what is meant for some environments and would happen to all of them."""
+        if len(set(self._numbers(indices))) != self.num_envs:
+            raise ConfigError(
+                f"{name!r} for some environments of a batch",
+                where="SB3VecEnv",
+                expected="all of them: a batch has it in common",
+            )
 
     def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:
         if indices is None:

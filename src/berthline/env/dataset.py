@@ -165,7 +165,8 @@ class Dataset:
             buffers.append(
                 EpisodeBuffer(
                     id=episode.id,
-                    seed=episode.seed,
+                    # By a seed Minari means one whose reset gives this very episode.
+                    seed=episode.seed if episode.number == 0 else None,
                     observations=seen,
                     actions=episode.actions,
                     rewards=episode.rewards.tolist(),

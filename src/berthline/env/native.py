@@ -35,6 +35,7 @@ class NativeEnvs:
         illegal: (num_envs,), whether the last action was one that the mask forbade.
         final_observation: (num_envs, size), of those that ended in the last step.
         final_mask: (num_envs, num_actions), likewise.
+        final_pair_mask: (num_envs, window, num_nodes), likewise; empty but for PickPlace.
         scores: (num_envs, len(SCORES)), likewise; 0 of the others.
 
     Args:
@@ -64,6 +65,7 @@ class NativeEnvs:
         self.illegal = np.zeros(num_envs, np.bool_)
         self.final_observation = np.zeros((num_envs, size), np.float32)
         self.final_mask = np.zeros((num_envs, actions), np.bool_)
+        self.final_pair_mask = np.zeros_like(self.pair_mask)
         scores = np.zeros((len(SCORES), num_envs))  # mostly read score by score
         self.scores = scores.T
         self._batch.set_buffers(
@@ -78,6 +80,7 @@ class NativeEnvs:
             illegal=self.illegal.view(np.uint8),
             final_observation=self.final_observation,
             final_mask=self.final_mask.view(np.uint8),
+            final_pair_mask=self.final_pair_mask.view(np.uint8).reshape(num_envs, -1),
             final_scores=scores,
         )
         self._supply = Supply(plan, self._batch, num_envs)

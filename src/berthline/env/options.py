@@ -150,6 +150,13 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
                 hint=f"use {env_id(right)}",
             )
         merged = {**preset.options, **given}
+    load = merged.get("load")
+    if isinstance(load, (list, tuple)):
+        if len(load) != 2:
+            raise ConfigError(
+                f"load is {load!r}", expected="a number, or two: the lowest and the highest"
+            )
+        merged["load"] = tuple(load)  # in JSON it is a list
     options = Options(**merged)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)

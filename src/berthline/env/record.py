@@ -16,6 +16,7 @@ import numpy.typing as npt
 from berthline.env.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
 from berthline.env.experts import expert_actions
 from berthline.env.native import SCORES
+from berthline.env.options import resolve_options
 from berthline.env.registration import SEATS, env_id
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, unknown_name
@@ -34,6 +35,7 @@ def record(
     episodes: int,
     seed: int = 0,
     num_envs: int = 16,
+    num_threads: int = 1,
     **options: Any,
 ) -> Dataset:
     """Record the decisions of a policy.
@@ -48,6 +50,7 @@ def record(
         episodes: how many.
         seed: of the first environment.
         num_envs: environments, and seeds; fewer if there are fewer episodes.
+        num_threads: threads that step them.
         options: see `berthline.env.options.Options`.
 
     Raises:
@@ -75,7 +78,8 @@ def record(
     asked = {**options}
     if isinstance(policy, str):
         asked["experts"] = [*dict.fromkeys([*options.get("experts", ()), policy])]
-    envs = SchedulingVectorEnv(num_envs, seats[id], **asked)
+    resolve_options(seats[id], asked)  # the same that `gym.make` takes: no `copy`, no autoreset
+    envs = SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **asked)
     quotas = [episodes // num_envs + (env < episodes % num_envs) for env in range(num_envs)]
     columns = _play(envs, policy, quotas, seed)
     _write(out, columns, _metadata(id, envs, policy, options, columns))

@@ -29,7 +29,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     """A run of a cluster in which an agent fills one seat of the scheduler.
 
     See docs/mdp.md for what it is asked and what it sees. An action that the mask forbids is taken
-    as the no-op, or as the first that is allowed where there is none; `info["illegal"]` says so.
+    as the no-op, or as the first that is allowed where there is none; `info["illegal"]` says so. In
+    PickPlace, a job that may start but not on the node starts where the placement puts it.
 
     Args:
         seat: pick, place, pickplace, meta, backfill, gate or preempt.

@@ -77,7 +77,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._copy = copy
-        self._is_seeded = False
+        self._is_seeded = np.zeros(num_envs, np.bool_)
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
@@ -106,7 +106,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             own = seeds[env]
             if own is not None:
                 self._envs.seed(env, own)
-        self._is_seeded = True
+        self._is_seeded[envs] = True
         self._envs.reset(envs)
         infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
         return self._observations(), infos
@@ -167,14 +167,17 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         if isinstance(seed, (int, np.integer)):
             self._np_random_seed = int(seed)
             return [int(seed) + env for env in range(self.num_envs)]
-        if seed is not None:
-            if len(seed) != self.num_envs:
-                raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
-            return [None if own is None else int(own) for own in seed]
-        if self._is_seeded:
-            return [None] * self.num_envs
-        first = int(self.np_random.integers(2**29))
-        return [first + env for env in range(self.num_envs)]
+        if seed is not None and len(seed) != self.num_envs:
+            raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
+        seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
+        # Without one they go on with the one they have, or else draw one.
+        first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
+        for env, own in enumerate(seeds):
+            if own is not None:
+                seeds[env] = int(own)
+            elif not self._is_seeded[env]:
+                seeds[env] = first + env
+        return seeds
 
     def _observations(self) -> Any:
         if not self._copy:
@@ -221,23 +224,19 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             "action_mask": envs.final_mask.view(np.int8),
         }
         if self.plan.seat == "pickplace":
-            nothing = np.zeros((1, *envs.pair_mask.shape[1:]), np.int8)
-            tables["pair_mask"] = np.broadcast_to(nothing, envs.pair_mask.shape)
+            tables["pair_mask"] = envs.final_pair_mask.view(np.int8)
         self._last = _native.RowCopies(tables).row
 
     def _add_ended(self, infos: dict[str, Any]) -> None:
         """Add what became of the episodes that ended in this step."""
         scores = self._scores(0)
         ended, masks = self._ended(0)
-        info: dict[str, Any] = {
-            "episode": {"r": scores["return"], "l": scores["length"]},
-            "sched": scores,
-            "_episode": ended,
-            "_sched": ended,
-        }
+        info: dict[str, Any] = {"sched": scores, "_sched": ended}
         if not self._same_step:
             infos.update(info)
             return
+        # Only here: beside `sched` it would be where Gymnasium's RecordEpisodeStatistics puts its.
+        info["episode"], info["_episode"] = {"r": scores["return"], "l": scores["length"]}, ended
         observations = np.empty(self.num_envs, object)  # None everywhere
         for env in self._envs.which_ended():
             observations[env] = self._last(env)
