@@ -100,12 +100,12 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "mean-jct-hours",
-            "the same per job and in hours: sums to minus the mean JCT if every job runs to its end",
+            "the same per job and in hours: minus the mean JCT, if every job runs to its end",
             (Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),),
         ),
         Reward(
             "mean-wait-hours",
-            "minus seconds x waiting jobs, per job and in hours: waits after a preemption count too",
+            "minus seconds x waiting jobs, per job and in hours, waits after a preemption too",
             (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
         ),
         Reward(
