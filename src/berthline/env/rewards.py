@@ -187,7 +187,7 @@ REWARDS: dict[str, Reward] = {
         Reward(
             "lookahead",
             "the look-ahead system's: work done, minus work left and passed over, and the end; "
-            "needs `horizon_factor`",
+            "needs a horizon_factor",
             (
                 Term("finished", "finish", "true_work / total_work"),
                 Term("backlog", "second", "-backlog_work / total_work / horizon"),
