@@ -105,14 +105,14 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
 void Agent::begin(const Episode& episode) {
   const Jobs jobs = episode.jobs();
   double horizon = kNever;
-  if (rules_.horizon_factor > 0) {
+  if (rules_.horizon_factor >= 0) {
     double work = 0;
     for (int32_t job = 0; job < jobs.count; ++job) {
       work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
     }
     horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
                                                 static_cast<double>(sim_.layout_.total_gpus);
-    if (horizon == 0) horizon = kNever;  // jobs without GPUs, all submitted at once
+    if (horizon == 0) horizon = kNever;  // all submitted at once, and no GPUs or a factor of 0
   }
   sim_.inputs_.horizon = horizon;
   sim_.inputs_.outages = episode.outages;

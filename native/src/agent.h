@@ -45,7 +45,7 @@ struct SeatRules {
   int32_t max_holds = 0;             // gate: how often one job may be held
   double hold_seconds = 0;           // gate: how long a held job is not asked about again
   double recheck = 0;                // gate: seconds until a held job is looked at again; 0 = never
-  double horizon_factor = 0;         // 0 = no horizon
+  double horizon_factor = -1;        // below 0 = no horizon
   std::vector<Formula> tops;         // of the window policy kTop
   Formula running_order;             // smallest first; empty = none are shown
   std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty

@@ -16,6 +16,7 @@ from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, PolicyError, SimulationError
 from berthline.traces.fit import fit
+from berthline.traces.split import PARTS, split_by_time
 
 
 def to_the_end(env: SchedulingEnv, info: dict[str, Any], rng: np.random.Generator) -> Any:
@@ -257,15 +258,16 @@ def test_truncation__is_not_termination(seat: str) -> None:
     assert info["action_mask"].any()
     assert env.log().horizon == env.question()["now"]
 
-    env = SchedulingEnv(seat, **options_of(seat, horizon_factor=0.01))
-    _, info = env.reset(seed=0)
-    *_, terminated, truncated, info = to_the_end(env, info, rng)
-    assert (terminated, truncated) == (False, True)
-    jobs = env.workload()
-    work = float((jobs.run * jobs.gpus).sum())
-    end = float(jobs.submit[-1]) + 0.01 * work / env.plan.cluster.total_gpus
-    assert env.question()["now"] == pytest.approx(end)
-    assert info["sched"]["unfinished"] > 0
+    for factor in (0.01, 0.0):
+        env = SchedulingEnv(seat, **options_of(seat, horizon_factor=factor))
+        _, info = env.reset(seed=0)
+        *_, terminated, truncated, info = to_the_end(env, info, rng)
+        assert (terminated, truncated) == (False, True)
+        jobs = env.workload()
+        work = float((jobs.run * jobs.gpus).sum())
+        end = float(jobs.submit[-1]) + factor * work / env.plan.cluster.total_gpus
+        assert env.question()["now"] == pytest.approx(end)
+        assert info["sched"]["unfinished"] > 0
 
     env = SchedulingEnv(seat, **options_of(seat))
     _, info = env.reset(seed=0)
@@ -299,6 +301,15 @@ def test_set_load__is_for_episodes_that_have_not_begun(num_envs: int) -> None:
             submits = log.time[log.kind == 0]
             np.testing.assert_array_equal(submits, expected[: len(submits)])
     assert {load for one in begun for load in one.values()} == {0.5, 2.0}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_split__without_episode_jobs_the_whole_part_is_the_episode(part: str) -> None:
+    trace = bl.Workload.from_columns(submit=np.arange(100.0), run=10.0, gpus=1)
+    options = {"workload": trace, "split": part, "episode_jobs": None, "knowledge": "exact"}
+    env = SchedulingEnv("pick", **options)
+    env.reset(seed=3)
+    assert len(env.workload()) == split_by_time(trace).counts()[part]
 
 
 def test_set_load__of_a_trace_is_refused() -> None:

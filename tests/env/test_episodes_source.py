@@ -253,6 +253,17 @@ class TestWindows:
             TraceWindows(trace, jobs=4, seed=-1)
 
 
+@pytest.mark.parametrize("part", ["train", "validation", "test", None])
+def test_without_a_number_of_jobs__the_whole_of_a_part(trace, part):
+    whole = trace if part is None else getattr(split_by_time(trace), part)
+    source = TraceWindows(trace, jobs=None, part=part)
+    assert source.jobs == len(whole)
+    drawn = source.draw(keys_of((0, 0), (7, 3)))
+    for row in (0, 1):
+        np.testing.assert_allclose(drawn["submit"][row], whole.submit - whole.submit[0], atol=1e-6)
+        np.testing.assert_array_equal(drawn["run"][row], whole.run)
+
+
 def test_the_whole_trace_again_and_again(trace):
     source = WholeTrace(trace)
     drawn = source.draw(keys_of((0, 0), (9, 4), (1, 1)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from berthline.env import kinds
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import OF_JOBS, OF_PLACES, Formula
 
@@ -204,7 +205,7 @@ def resolve_columns(given: ColumnsArgument, *, knowledge: str) -> Columns:
     if isinstance(given, Mapping):
         for table in given:
             if table not in TABLES:
-                what, expected, hint = unknown_name("table", table, TABLES)
+                what, expected, hint = unknown_name("table", str(table), TABLES)
                 raise ConfigError(what, where="features", expected=expected, hint=hint)
         return dataclasses.replace(
             default, **{table: _texts(table, texts) for table, texts in given.items()}
@@ -212,11 +213,9 @@ def resolve_columns(given: ColumnsArgument, *, knowledge: str) -> Columns:
     return dataclasses.replace(default, jobs=_texts("jobs", given))
 
 
+_FORMULAS = kinds.Kind('a list of formulas, such as ["wait / 3600", "gpus"]', kinds.TEXTS.convert)
+
+
 def _texts(table: str, texts: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise ConfigError(
-            f"the columns of {table} are {texts!r}",
-            where="features",
-            expected='a list of formulas, such as ["wait / 3600", "gpus"]',
-        )
-    return tuple(texts)
+    found: tuple[str, ...] = _FORMULAS.take(f"features, table {table!r},", texts)
+    return found

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
+from berthline.sim.random import stream_key
 from berthline.traces.dials import JOBS, LOAD, SEED
 from berthline.traces.draws import Draws
 from berthline.traces.split import FRACTIONS, PARTS, split_by_time
@@ -37,8 +38,8 @@ the same memory, and so may columns. The dictionary is the caller's."""
 
 NOTHING: frozenset[str] = frozenset()
 
-MOST_SLOTS, MOST_EPISODES = 2**30, 2**32
-"""Every pair below these has a number of its own."""
+MOST_SLOTS, MOST_EPISODES = 2**31, 2**32
+"""Every pair below these has a number of its own, which int64 holds."""
 
 _DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
     "submit": (0.0, np.float64),
@@ -210,7 +211,7 @@ class TraceWindows:
 
     Args:
         workload: the jobs.
-        jobs: jobs in every window.
+        jobs: jobs in every window; None = all there are, in one window.
         seed: selects the random numbers.
         part: `train`, `validation` or `test`: only windows within that part of a split by time;
             None = anywhere.
@@ -226,7 +227,7 @@ class TraceWindows:
         self,
         workload: Workload,
         *,
-        jobs: int,
+        jobs: int | None,
         seed: int = 0,
         part: str | None = None,
         fractions: Sequence[float] = FRACTIONS,
@@ -234,7 +235,6 @@ class TraceWindows:
         gap_jobs: int = 0,
     ) -> None:
         where = f"windows of {workload.name}"
-        self.jobs = int(JOBS.convert(jobs, where=where))
         self.user_names = workload.user_names
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
@@ -251,13 +251,15 @@ class TraceWindows:
             split = split_by_time(workload, fractions, gap_seconds=gap_seconds, gap_jobs=gap_jobs)
             bounds = getattr(split, part).provenance["split"]
             self._first, end = bounds["first"], bounds["last"] + 1
-        self._choices = end - self._first - self.jobs + 1
+        there_are = end - self._first
+        self.jobs = there_are if jobs is None else int(JOBS.convert(jobs, where=where))
+        self._choices = there_are - self.jobs + 1
         if self._choices < 1:
             there = f"the {part} part has" if part else "there are"
             raise ConfigError(
-                f"windows of {self.jobs:,} jobs, but {there} {end - self._first:,}",
+                f"windows of {self.jobs:,} jobs, but {there} {there_are:,}",
                 where=where,
-                expected=f"windows of 1 to {end - self._first:,} jobs",
+                expected=f"windows of 1 to {there_are:,} jobs",
             )
         self.largest_estimate = _largest_estimate(workload)
         self._windows = {
@@ -311,6 +313,14 @@ class WholeTrace:
                 name: np.broadcast_to(column, shape) for name, column in self._columns.items()
             }
         return dict(self._views)
+
+
+def slot_of(seed: int) -> int:
+    """Return the slot whose episodes a seed has: its own, below MOST_SLOTS.
+
+    Larger seeds are spread over all slots, so that two of them hardly ever have the same one.
+    """
+    return seed if seed < MOST_SLOTS else stream_key(seed, "slot") % MOST_SLOTS
 
 
 def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:

@@ -17,7 +17,6 @@ from berthline.env.plan import Plan
 from berthline.env.rewards import resolve_reward
 from berthline.errors import ConfigError, PolicyError
 from berthline.model.cluster import Cluster
-from berthline.model.workload import Workload
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.offered_load import scale_to_load
@@ -60,6 +59,13 @@ def make_plan(seat: str, options: Options) -> Plan:
             "an observation without columns", where="features", expected="at least one"
         )
     reward = resolve_reward(options.reward, options.reward_weights)
+    if reward.needs_horizon and options.horizon_factor is None:
+        raise ConfigError(
+            f"reward {reward.name!r} without a horizon",
+            where="reward",
+            expected="a horizon_factor: parts of it are per length of the episode",
+            hint="such as horizon_factor=1.3, as in preset='lookahead'",
+        )
     kinds = JobKinds(source, cluster)
     plan = Plan(
         seat=seat,
@@ -76,14 +82,22 @@ def make_plan(seat: str, options: Options) -> Plan:
         lookahead_size=_lookahead_size(options, cluster),
     )
     _check_knowledge(plan)
-    for baseline in plan.baseline:
-        if baseline.placement in ("milp", "fgd"):
-            raise ConfigError(
-                f"placement {baseline.placement!r}",
-                where="baseline",
-                expected="a placement that needs no look at the whole workload",
-            )
+    _check_unused(options)
     return plan
+
+
+def _check_unused(options: Options) -> None:
+    """Refuse rules that do not exist, also where nothing asks for them."""
+    baseline = Scheduler.parse(options.baseline)
+    if baseline.placement in ("milp", "fgd"):
+        raise ConfigError(
+            f"placement {baseline.placement!r}",
+            where="baseline",
+            expected="a placement that needs no look at the whole workload",
+        )
+    for text in (*options.window_formulas, options.running_order):
+        if text is not None:
+            Formula.parse(text)
 
 
 def _source(options: Options, cluster: Cluster) -> EpisodeSource:
@@ -108,13 +122,9 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
     elif options.load is not None:
         workload = scale_to_load(workload, cluster, options.load)
-    if not isinstance(workload, Workload):
-        raise ConfigError(
-            f"workload is {type(workload).__name__}", expected="a name, a file or a Workload"
-        )
     if jobs is None and options.split is None:
         return WholeTrace(workload)
-    return TraceWindows(workload, jobs=jobs or len(workload), part=options.split)
+    return TraceWindows(workload, jobs=jobs, part=options.split)
 
 
 def _base_scheduler(seat: str, options: Options) -> Scheduler:
@@ -152,8 +162,6 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
         )
     if options.semantics == "wait" and options.gate:
         raise ConfigError("a gate", where='semantics="wait"', expected="no gate")
-    if options.semantics == "wait" and seat != "pick":
-        raise ConfigError('semantics="wait"', where=where, expected="the environment Pick")
     return scheduler
 
 

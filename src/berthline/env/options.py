@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from berthline.env import kinds
 from berthline.env.columns import ColumnsArgument
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS, env_id
@@ -13,6 +14,7 @@ from berthline.env.rewards import RewardArgument
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
+from berthline.traces.dials import JOBS
 
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
@@ -27,7 +29,7 @@ class Options:
     Attributes:
         workload: WORKLOAD as on the command line (a generator, a trace file), or a Workload.
         cluster: CLUSTER as on the command line, or a Cluster.
-        episode_jobs: jobs of an episode; None = the whole trace.
+        episode_jobs: jobs of an episode; None = the whole trace, or the whole of its `split`.
         load: offered load of generated episodes, or (lowest, highest) of what each episode draws;
             of a trace file, what its arrivals are rescaled to. None = the generator's own
             default, or the trace as it is.
@@ -70,8 +72,8 @@ class Options:
         min_run: Preempt only: seconds a job runs before it may be chosen.
         max_restarts: Preempt only: how often a job may be preempted.
         experts: schedulers that `berthline.env.experts.expert_actions` may be asked about.
-        horizon_factor: the episode is truncated at last submission + factor x total work / GPUs;
-            None = never.
+        horizon_factor: the episode is truncated at last submission + factor x total work / GPUs,
+            unless that is 0; None = never.
         max_steps: the episode is truncated after so many decisions; None = never.
         preset: options of a reference system; those given here win.
     """
@@ -90,7 +92,7 @@ class Options:
     conditions: Mapping[str, float] | None = None
     window: int = 64
     window_policy: str = "head"
-    window_formulas: Sequence[str] = ("gpus", "-wait")
+    window_formulas: tuple[str, ...] = ("gpus", "-wait")
     running_window: int = 32
     running_order: str | None = None
     features: ColumnsArgument = None
@@ -102,7 +104,7 @@ class Options:
     reward_weights: Mapping[str, float] | None = None
     baseline: str = "fcfs+easy"
     semantics: str = "mask"
-    schedulers: Sequence[str] = (
+    schedulers: tuple[str, ...] = (
         "fcfs+easy",
         "sjf+easy",
         "smallest-area+easy",
@@ -110,87 +112,136 @@ class Options:
     )
     every_events: int = 1
     every_seconds: float = 0.0
-    placements: Sequence[str] = ()
+    placements: tuple[str, ...] = ()
     protect_head: bool = True
     max_holds: int = 32
     hold_seconds: float = 0.0
     recheck: float = 0.0
     min_run: float = 0.0
     max_restarts: float = float("inf")
-    experts: Sequence[str] = ()
+    experts: tuple[str, ...] = ()
     horizon_factor: float | None = None
     max_steps: int | None = None
     preset: str | None = None
+
+
+MOST_ROWS = 65_536
+_MOST = 2**31 - 1
+"""What the native core can count."""
+
+_ROWS = kinds.whole(1, MOST_ROWS)
+_SECONDS = kinds.number(0)
+_KINDS: dict[str, kinds.Kind] = {
+    "workload": kinds.text_or(Workload),
+    "cluster": kinds.text_or(Cluster),
+    "episode_jobs": kinds.whole(1, int(JOBS.highest)).or_none(),
+    "load": kinds.NUMBER_OR_RANGE.or_none(),
+    "dials": kinds.TABLE,
+    "split": kinds.TEXT.or_none(),
+    "knowledge": kinds.TEXT,
+    "order": kinds.TEXT,
+    "discipline": kinds.TEXT.or_none(),
+    "placement": kinds.TEXT,
+    "gate": kinds.TEXT.or_none(),
+    "conditions": kinds.NUMBERS.or_none(),
+    "window": _ROWS,
+    "window_policy": kinds.TEXT,
+    "window_formulas": kinds.TEXTS,
+    "running_window": _ROWS,
+    "running_order": kinds.TEXT.or_none(),
+    "observation": kinds.TEXT,
+    "lookahead": kinds.TEXT.or_none(),
+    "lookahead_size": _ROWS.or_none(),
+    "lookahead_seconds": kinds.number(0, above=True),
+    "reward_weights": kinds.NUMBERS.or_none(),
+    "baseline": kinds.TEXT,
+    "semantics": kinds.TEXT,
+    "schedulers": kinds.TEXTS,
+    "every_events": kinds.whole(1, _MOST),
+    "every_seconds": _SECONDS,
+    "placements": kinds.TEXTS,
+    "protect_head": kinds.FLAG,
+    "max_holds": kinds.whole(0, _MOST),
+    "hold_seconds": _SECONDS,
+    "recheck": _SECONDS,
+    "min_run": _SECONDS,
+    "max_restarts": kinds.number(0),
+    "experts": kinds.TEXTS,
+    "horizon_factor": kinds.number(0, 1e9).or_none(),
+    "max_steps": kinds.whole(1, _MOST).or_none(),
+    "preset": kinds.TEXT.or_none(),
+}
+"""What each option takes; `features` and `reward` are checked where they are resolved."""
+
+ONLY_OF = {
+    "semantics": "pick",
+    "schedulers": "meta",
+    "every_events": "meta",
+    "every_seconds": "meta",
+    "placements": "place",
+    "protect_head": "backfill",
+    "max_holds": "gate",
+    "hold_seconds": "gate",
+    "recheck": "gate",
+    "min_run": "preempt",
+    "max_restarts": "preempt",
+}
+"""Options of one seat: elsewhere they would change nothing."""
 
 
 def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
     """Return the options of an environment: what was given, then its preset, then defaults.
 
     Raises:
-        ConfigError: an unknown option, preset or value, or a preset of another seat.
+        ConfigError: an unknown seat, option or preset, a value of the wrong kind or out of range,
+            or an option or a preset of another seat.
     """
-    names = [field.name for field in dataclasses.fields(Options)]
+    _check_choice("seat", seat, list(SEATS.values()))
+    where = f"environment {seat!r}"
+    fields = {field.name: field for field in dataclasses.fields(Options)}
     for name in given:
-        if name not in names:
-            what, expected, hint = unknown_name("option", name, names)
-            raise ConfigError(what, where=f"environment {seat!r}", expected=expected, hint=hint)
-    merged = dict(given)
-    preset_name = given.get("preset")
-    if preset_name is not None:
-        if preset_name not in PRESETS:
-            what, expected, hint = unknown_name("preset", str(preset_name), PRESETS)
-            raise ConfigError(what, where="preset", expected=expected, hint=hint)
-        preset = PRESETS[preset_name]
-        if preset.seat != seat:
-            right = next(name for name, own in SEATS.items() if own == preset.seat)
+        if name not in fields:
+            what, expected, hint = unknown_name("option", name, fields)
+            raise ConfigError(what, where=where, expected=expected, hint=hint)
+    plain = {
+        name: _KINDS[name].take(name, value) if name in _KINDS else value
+        for name, value in given.items()
+    }
+    for name, value in plain.items():
+        own = ONLY_OF.get(name, seat)
+        # The default changes nothing: whoever writes all options down may give them all.
+        if own != seat and value != fields[name].default:
             raise ConfigError(
-                f"preset {preset_name!r} is for another seat",
-                where=f"environment {seat!r}",
-                expected=f"a preset of the seat {seat!r}",
-                hint=f"use {env_id(right)}",
+                f"{name} is {given[name]!r}",
+                where=where,
+                expected=f"this option only in the environment {_name_of(own)}",
             )
-        merged = {**preset.options, **given}
-    load = merged.get("load")
-    if isinstance(load, (list, tuple)):
-        if len(load) != 2:
-            raise ConfigError(
-                f"load is {load!r}", expected="a number, or two: the lowest and the highest"
-            )
-        merged["load"] = tuple(load)  # in JSON it is a list
-    options = Options(**merged)
+    if plain.get("preset") is not None:
+        plain = {**_preset_options(seat, plain["preset"]), **plain}
+    options = Options(**plain)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)
     _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
     if options.lookahead is not None:
         _check_choice("lookahead", options.lookahead, LOOKAHEADS)
-    for name, least in (
-        ("window", 1),
-        ("running_window", 1),
-        ("every_events", 1),
-        ("max_holds", 0),
-        ("max_steps", 1),
-        ("episode_jobs", 1),
-        ("lookahead_size", 1),
-    ):
-        value = getattr(options, name)
-        if value is not None and not (isinstance(value, int) and value >= least):
-            raise ConfigError(f"{name} is {value!r}", expected=f"a whole number from {least} on")
-    for name in (
-        "every_seconds",
-        "hold_seconds",
-        "recheck",
-        "min_run",
-        "max_restarts",
-        "horizon_factor",
-    ):
-        value = getattr(options, name)
-        if value is not None and not value >= 0:
-            raise ConfigError(f"{name} is {value!r}", expected="0 or more")
-    if not options.lookahead_seconds > 0:
-        raise ConfigError(
-            f"lookahead_seconds is {options.lookahead_seconds!r}", expected="more than 0"
-        )
     return options
+
+
+def _preset_options(seat: str, name: str) -> Mapping[str, Any]:
+    _check_choice("preset", name, list(PRESETS))
+    preset = PRESETS[name]
+    if preset.seat != seat:
+        raise ConfigError(
+            f"preset {name!r} is for another seat",
+            where=f"environment {seat!r}",
+            expected=f"a preset of the seat {seat!r}",
+            hint=f"use {env_id(_name_of(preset.seat))}",
+        )
+    return preset.options
+
+
+def _name_of(seat: str) -> str:
+    return next(name for name, own in SEATS.items() if own == seat)
 
 
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -175,10 +175,10 @@ class Plan:
     ) -> float | None:
         """Return when an episode is truncated: last submission + factor x total work / GPUs.
 
-        None = never, also where that is 0: jobs without GPUs, all submitted at once.
+        None = never, also where that is 0: all submitted at once, and no GPUs or a factor of 0.
         """
         factor = self.options.horizon_factor
-        if not factor:
+        if factor is None:
             return None
         # Added up one by one, as the native core does.
         work = float(np.cumsum(run * (gpus.astype(np.int64) * gpu_milli))[-1])
@@ -220,7 +220,7 @@ class Plan:
             "max_holds": options.max_holds,
             "hold_seconds": float(options.hold_seconds),
             "recheck": float(options.recheck),
-            "horizon_factor": float(options.horizon_factor or 0.0),
+            "horizon_factor": -1.0 if options.horizon_factor is None else options.horizon_factor,
             "max_steps": options.max_steps or 0,
         }
 

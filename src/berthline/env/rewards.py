@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from berthline.env import kinds
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import Formula
 
@@ -70,11 +72,13 @@ class Reward:
         name: of REWARDS.
         meaning: one line for lists.
         terms: its parts.
+        needs_horizon: whether it makes no sense of an episode that is never cut off.
     """
 
     name: str
     meaning: str
     terms: tuple[Term, ...]
+    needs_horizon: bool = False
 
     def uses(self, words: frozenset[str]) -> bool:
         """Whether a term uses any of the words."""
@@ -183,7 +187,8 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "lookahead",
-            "the look-ahead system's: work done, minus work left and passed over, and the end",
+            "the look-ahead system's: work done, minus work left and passed over, and the end; "
+            "needs a horizon_factor",
             (
                 Term("finished", "finish", "true_work / total_work"),
                 Term("backlog", "second", "-backlog_work / total_work / horizon"),
@@ -191,10 +196,27 @@ REWARDS: dict[str, Reward] = {
                 Term("done", "end", "is_done * (1 - now / horizon)"),
                 Term("left", "end", "-(1 - is_done) * unfinished_work / total_work"),
             ),
+            needs_horizon=True,
         ),
     )
 }
 """Named rewards."""
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    occasion, formula = kinds.TEXTS.convert(value)
+    return occasion, formula
+
+
+def _some(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = kinds.TABLE.convert(value)
+    if not found:
+        raise ValueError
+    return found
+
+
+_TERM = kinds.Kind('an occasion and a formula, such as ("second", "-queue_len")', _pair)
+_TERMS = kinds.Kind("a name, or terms: {name: (occasion, formula)}", _some)
 
 RewardArgument = str | Reward | Mapping[str, str | Sequence[str]]
 
@@ -217,21 +239,12 @@ def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = 
         reward = REWARDS[given]
     elif isinstance(given, Reward):
         reward = given
-    elif given:
-        terms: list[Term] = []
-        for name, pair in given.items():
-            if isinstance(pair, str) or len(pair) != 2:
-                raise ConfigError(
-                    f"term {name!r} is {pair!r}",
-                    where="reward",
-                    expected='an occasion and a formula, such as ("second", "-queue_len")',
-                )
-            terms.append(Term(name, pair[0], pair[1]))
-        reward = Reward("own", "given by the user", tuple(terms))
     else:
-        raise ConfigError(
-            f"reward is {given!r}", expected="a name, or terms: {name: (occasion, formula)}"
-        )
+        own = [
+            Term(name, *_TERM.take(f"reward, term {name!r},", pair))
+            for name, pair in _TERMS.take("reward", given).items()
+        ]
+        reward = Reward("own", "given by the user", tuple(own))
     names = [term.name for term in reward.terms]
     for name in weights or {}:
         if name not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -9,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
+from berthline.env.kinds import SEED
 from berthline.env.make_plan import make_plan
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
-from berthline.errors import SimulationError
+from berthline.errors import ConfigError, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +65,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin the next episode; with a seed, the first episode of that seed."""
+        seed = SEED.or_none().take("seed", seed)
         super().reset(seed=seed, options=options)
         if seed is not None or not self._is_seeded:
             self._is_seeded = True
@@ -81,11 +84,18 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
             raise SimulationError(
                 "a step without an episode", where="env.step", expected="env.reset() before it"
             )
-        if self._has_pairs:
-            job, node = action
-            reward, terminated, truncated, illegal = self._answer(int(job), int(node))
-        else:
-            reward, terminated, truncated, illegal = self._answer(int(action), 0)
+        try:
+            choice, node = action if self._has_pairs else (action, 0)
+            # What does not fit into 64 bits is refused by the native core.
+            reward, terminated, truncated, illegal = self._answer(index(choice), index(node))
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"action is {action!r}",
+                where="env.step",
+                expected="two integers: a row or the no-op, and a node"
+                if self._has_pairs
+                else "an integer",
+            ) from None
         info: dict[str, Any] = self._copy_told(0)
         if illegal:
             info["illegal"] = True

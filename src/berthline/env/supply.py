@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from berthline.env.episodes_source import MOST_EPISODES, MOST_SLOTS
+from berthline.env.episodes_source import MOST_EPISODES, slot_of
 from berthline.model.workload import Workload
 from berthline.sim.outages import outages
 from berthline.sim.random import stream_key, uniform_column
@@ -67,7 +67,7 @@ class Supply:
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
         """Let an environment begin anew with an episode of a seed."""
-        self._seeds[env] = seed % MOST_SLOTS
+        self._seeds[env] = slot_of(seed)
         self._next[env] = episode
         self._given[env] = -1
         self._ahead.pop(env, None)

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from berthline import _native
+from berthline.env.kinds import FLAG, SEED, whole
 from berthline.env.make_plan import make_plan
 from berthline.env.native import SCORES, NativeEnvs
 from berthline.env.options import resolve_options
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
+_ENVS, _THREADS = whole(1, 2**20), whole(1, 2**10)
 
 
 class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
@@ -64,9 +66,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         copy: bool = True,
         **options: Any,
     ) -> None:
-        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
-            if value < 1:
-                raise ConfigError(f"{name} is {value!r}", expected="a whole number from 1 on")
+        num_envs = _ENVS.take("num_envs", num_envs)
+        num_threads = _THREADS.take("num_threads", num_threads)
+        copy = FLAG.take("copy", copy)
         # An attribute as well, as of Gymnasium's own vector environments: TorchRL looks for it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
@@ -82,7 +84,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
         self._views = self._make_views(self._envs.observation, self._envs.mask)
-        self._actions = np.zeros(self.action_space.shape or (num_envs,), np.int64)
+        self._actions_shape = self.action_space.shape
         self._make_copiers()
 
     def reset(
@@ -94,11 +96,15 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Begin new episodes everywhere, or where `options["reset_mask"]` is True."""
         envs = list(range(self.num_envs))
         if options and "reset_mask" in options:
-            chosen = np.asarray(options["reset_mask"], np.bool_)
-            if chosen.shape != (self.num_envs,) or not chosen.any():
+            chosen = _array(options["reset_mask"])
+            if chosen.shape != (self.num_envs,) or chosen.dtype != np.bool_:
                 raise ConfigError(
-                    f"reset_mask has the shape {chosen.shape}",
-                    expected=f"({self.num_envs},) of bool, one of them True",
+                    f"reset_mask is {chosen.dtype} of shape {chosen.shape}",
+                    expected=f"bool of shape ({self.num_envs},)",
+                )
+            if not chosen.any():
+                raise ConfigError(
+                    "reset_mask is False everywhere", expected="True for at least one environment"
                 )
             envs = np.flatnonzero(chosen).tolist()
         seeds = self._seeds(seed)
@@ -116,9 +122,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Carry out one decision in every environment."""
         envs = self._envs
-        if type(actions) is not np.ndarray or actions.dtype is not _INT64:
-            np.copyto(self._actions, np.asarray(actions), casting="same_kind")
-            actions = self._actions
+        if (
+            type(actions) is not np.ndarray
+            or actions.dtype is not _INT64
+            or actions.shape != self._actions_shape
+        ):
+            actions = self._as_int64(actions)
         has_ended, has_illegal = envs.step(actions)
         reward, terms, terminated, truncated = self._results(0)
         infos: dict[str, Any] = {
@@ -163,10 +172,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         """Return (seed, number) of an environment's episode."""
         return self._envs.episode(env)
 
-    def _seeds(self, seed: int | list[int | None] | None) -> list[int | None]:
-        if isinstance(seed, (int, np.integer)):
-            self._np_random_seed = int(seed)
-            return [int(seed) + env for env in range(self.num_envs)]
+    def _seeds(self, seed: Any) -> list[int | None]:
+        if isinstance(seed, np.ndarray):
+            seed = seed.tolist()
+        if seed is not None and not isinstance(seed, list | tuple):
+            self._np_random_seed = first = SEED.take("seed", seed)
+            return [first + env for env in range(self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
         seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
@@ -174,10 +185,20 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
         for env, own in enumerate(seeds):
             if own is not None:
-                seeds[env] = int(own)
+                seeds[env] = SEED.take("seed", own)
             elif not self._is_seeded[env]:
                 seeds[env] = first + env
         return seeds
+
+    def _as_int64(self, actions: Any) -> npt.NDArray[np.int64]:
+        found = _array(actions)
+        if found.shape != self._actions_shape or found.dtype.kind not in "iu":
+            raise ConfigError(
+                f"actions are {found.dtype} of shape {found.shape}",
+                where="envs.step",
+                expected=f"int64, or other integers, of shape {self._actions_shape}",
+            )
+        return found.astype(np.int64)
 
     def _observations(self) -> Any:
         if not self._copy:
@@ -245,12 +266,19 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         infos["final_info"], infos["_final_info"] = info, ended
 
 
-def _autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
+def _array(given: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError):
+        return np.asarray(None)  # rows of different lengths, and the like: an object
+
+
+def _autoreset_mode(given: Any) -> AutoresetMode:
     if isinstance(given, AutoresetMode):
         mode = given
     else:
         names = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP}
-        if given not in names:
+        if not isinstance(given, str) or given not in names:
             raise ConfigError(f"autoreset_mode is {given!r}", expected="'same_step' or 'next_step'")
         mode = names[given]
     if mode == AutoresetMode.DISABLED:

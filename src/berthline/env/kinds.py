@@ -1,0 +1,134 @@
+"""Kinds of values: what an option takes, and the plain Python value it becomes.
+
+NumPy's numbers count as numbers, and True is no number: whoever writes `window=True` means
+something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from berthline.errors import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What values an option takes.
+
+    Attributes:
+        expected: in words.
+        convert: returns the plain value; a TypeError, ValueError or OverflowError refuses it.
+    """
+
+    expected: str
+    convert: Callable[[Any], Any]
+
+    def take(self, name: str, value: object) -> Any:
+        """Return the plain value of an option.
+
+        Raises:
+            ConfigError: the option does not take it.
+        """
+        try:
+            return self.convert(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ConfigError(f"{name} is {value!r}", expected=self.expected) from None
+
+    def or_none(self) -> Kind:
+        """Return the kind that also takes None."""
+        return Kind(
+            f"{self.expected}; or None",
+            lambda value: None if value is None else self.convert(value),
+        )
+
+
+def whole(least: int, most: int | None = None) -> Kind:
+    """Return the kind of whole numbers from `least` to `most`; None = without end."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+        if number < least or (most is not None and number > most):
+            raise ValueError
+        return number
+
+    end = "on" if most is None else f"to {most:,}"
+    return Kind(f"a whole number from {least} {end}", convert)
+
+
+def number(least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> Kind:
+    """Return the kind of numbers from `least`, or only above it, to `most`."""
+
+    def convert(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError
+        number = float(value)
+        if not least <= number <= most or (above and number == least):
+            raise ValueError
+        return number
+
+    expected = "a number"
+    if least > -math.inf:
+        expected += f", more than {least:g}" if above else f", {least:g} or more"
+    if most < math.inf:
+        expected += f", at most {most:g}"
+    return Kind(expected, convert)
+
+
+def text_or(*types: type) -> Kind:
+    """Return the kind of texts and of objects of these types."""
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, (str, *types)):
+            raise TypeError
+        return value
+
+    return Kind(" or ".join(("a text", *(f"a {kind.__name__}" for kind in types))), convert)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise TypeError
+    return tuple(value)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise TypeError
+    return dict(value)
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    return {name: NUMBER.convert(entry) for name, entry in _table(value).items()}
+
+
+def _number_or_range(value: Any) -> float | tuple[float, float]:
+    if not isinstance(value, list | tuple):
+        found: float = NUMBER.convert(value)
+        return found
+    low, high = map(NUMBER.convert, value)
+    return low, high
+
+
+SEED = whole(0)
+TEXT = text_or()
+NUMBER = number()
+FLAG = Kind("True or False", _flag)
+TEXTS = Kind('a list of texts, such as ["fcfs", "sjf"]', _texts)
+TABLE = Kind("a mapping of names to values", _table)
+NUMBERS = Kind('a mapping of names to numbers, such as {"restart": 30}', _numbers)
+NUMBER_OR_RANGE = Kind("a number, or two of them: (lowest, highest)", _number_or_range)

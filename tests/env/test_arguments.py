@@ -1,0 +1,176 @@
+"""What environments are called with: seeds, actions and masks that make no sense are refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.env.agents import SMALL
+
+from berthline.env.episodes_source import MOST_SLOTS, slot_of
+from berthline.env.single import SchedulingEnv
+from berthline.env.vector import SchedulingVectorEnv
+from berthline.errors import ConfigError
+
+NUM = 3
+LARGE = [2**30 + 5, MOST_SLOTS - 1, MOST_SLOTS, 2**31 + 5, 2**32 - 1, 2**32 + 5, 2**70]
+
+
+def single(seat: str = "pick") -> SchedulingEnv:
+    return SchedulingEnv(seat, **SMALL)
+
+
+def batch(seat: str = "pick") -> SchedulingVectorEnv:
+    return SchedulingVectorEnv(NUM, seat, **SMALL)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_envs": 2.5},
+        {"num_envs": None},
+        {"num_envs": True},
+        {"num_envs": 2**40},
+        {"num_threads": 2.5},
+        {"num_threads": 2**40},
+        {"copy": "no"},
+        {"autoreset_mode": ["same_step"]},
+    ],
+)
+def test_batch__arguments_of_the_wrong_kind_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        SchedulingVectorEnv(**{"num_envs": NUM, **given}, **SMALL)
+
+
+def test_batch__takes_numbers_of_numpy() -> None:
+    envs = SchedulingVectorEnv(np.int64(NUM), num_threads=np.int32(2), **SMALL)  # type: ignore[arg-type]
+    assert envs.reset(seed=np.int64(1))[1]["action_mask"].shape[0] == NUM  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, math.nan, "1", True, object(), [1, -1, 2], [0.5, 1, 2]])
+def test_seeds__wrong_ones_are_refused(seed: Any) -> None:
+    with pytest.raises(ConfigError, match="seed is"):
+        batch().reset(seed=seed)
+    with pytest.raises(ConfigError, match="seed is"):
+        single().reset(seed=seed)
+
+
+def test_seeds__small_ones_are_their_own_slot() -> None:
+    for seed in (0, 5, 2**30 - 1, MOST_SLOTS - 1):
+        assert slot_of(seed) == seed
+
+
+def test_seeds__large_ones_have_episodes_of_their_own() -> None:
+    env = single()
+    runs = set()
+    for seed in (5, *LARGE):
+        env.reset(seed=seed)
+        runs.add(tuple(env.workload().run.tolist()))
+    assert len(runs) == 1 + len(LARGE)
+
+
+@pytest.mark.parametrize("seed", LARGE)
+def test_seeds__large_ones_are_the_same_alone_and_in_a_batch(seed: int) -> None:
+    env, envs = single(), batch()
+    envs.reset(seed=seed)
+    _, info = env.reset(seed=seed + 1)
+    assert envs.episode_key(1) == tuple(info["episode_key"])
+    env.reset(seed=int(info["episode_key"][0]))
+    np.testing.assert_array_equal(env.workload().run, envs.workload(1).run)
+
+
+WRONG_ACTIONS: list[tuple[str, Any]] = [
+    ("pick", None),
+    ("pick", 0),
+    ("pick", [0]),
+    ("pick", [0, 0]),
+    ("pick", [0.0, 1.0, 0.0]),
+    ("pick", [math.nan] * NUM),
+    ("pick", [None, 0, 0]),
+    ("pick", ["0", "1", "0"]),
+    ("pick", [[0], [0, 1], [0]]),
+    ("pick", [2**70] * NUM),
+    ("pick", np.zeros((NUM, 2), np.int64)),
+    ("pick", np.zeros((NUM, 1), np.int64)),
+    ("pick", np.zeros(NUM + 1, np.int64)),
+    ("pick", np.zeros(NUM)),
+    ("pick", np.zeros(NUM, np.bool_)),
+    ("pickplace", 0),
+    ("pickplace", [0, 0]),
+    ("pickplace", np.zeros(NUM, np.int64)),
+    ("pickplace", np.zeros(2 * NUM, np.int64)),
+    ("pickplace", np.zeros((2, NUM), np.int64)),
+    ("pickplace", np.zeros((NUM, 3), np.int64)),
+    ("pickplace", np.zeros((NUM, 2), np.float32)),
+]
+
+
+@pytest.mark.parametrize(("seat", "actions"), WRONG_ACTIONS)
+def test_batch_step__wrong_actions_are_refused_with_the_shape(seat: str, actions: Any) -> None:
+    envs = batch(seat)
+    envs.reset(seed=1)
+    before = [envs.question(i) for i in range(NUM)]
+    with pytest.raises(ConfigError) as caught:
+        envs.step(actions)
+    shape = (NUM, 2) if seat == "pickplace" else (NUM,)
+    assert caught.value.expected == f"int64, or other integers, of shape {shape}"
+    assert [envs.question(i) for i in range(NUM)] == before
+
+
+@pytest.mark.parametrize("seat", ["pick", "pickplace"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8", list, tuple])
+def test_batch_step__integers_of_any_kind_are_the_same(seat: str, dtype: Any) -> None:
+    plain, other = batch(seat), batch(seat)
+    plain.reset(seed=1)
+    other.reset(seed=1)
+    # Every other number of an array: it is not in one piece.
+    actions = np.zeros((NUM, 4), np.int64)[:, ::2]
+    actions = actions if seat == "pickplace" else actions[:, 0]
+    given = dtype(actions.tolist()) if dtype in (list, tuple) else actions.astype(dtype)
+    seen, rewards, *_ = plain.step(actions)
+    seen_too, rewards_too, *_ = other.step(given)
+    np.testing.assert_array_equal(seen["jobs"], seen_too["jobs"])
+    np.testing.assert_array_equal(rewards, rewards_too)
+
+
+@pytest.mark.parametrize(
+    ("seat", "action"),
+    [
+        *(("pick", a) for a in (2.7, "3", None, math.nan, [0], [0, 1], np.array([0]), 2**70)),
+        *(("pickplace", a) for a in (0, 2.7, "ab", None, [0], [0, 1, 2], [0.5, 1], [0, None])),
+    ],
+)
+def test_step__wrong_actions_are_refused(seat: str, action: Any) -> None:
+    env = single(seat)
+    env.reset(seed=1)
+    before = env.question()
+    with pytest.raises(ConfigError, match="integer"):
+        env.step(action)
+    assert env.question() == before
+
+
+@pytest.mark.parametrize("action", [0, np.int32(0), np.array(0), np.uint8(0)])
+def test_step__takes_integers_of_any_kind(action: Any) -> None:
+    env = single()
+    env.reset(seed=1)
+    assert "illegal" not in env.step(action)[-1]
+
+
+@pytest.mark.parametrize(
+    ("mask", "says"),
+    [
+        ([False] * NUM, "False everywhere"),
+        ([True], "shape (1,)"),
+        ([1, 0, 1], "int64"),
+        ([[True], [True, False], []], "object"),
+        (None, "object"),
+    ],
+)
+def test_reset_mask__says_what_is_wrong(mask: Any, says: str) -> None:
+    envs = batch()
+    envs.reset(seed=1)
+    with pytest.raises(ConfigError) as caught:
+        envs.reset(options={"reset_mask": mask})
+    assert says in caught.value.what
