@@ -85,6 +85,22 @@ def test_vector_reset__some_environments_only() -> None:
         envs.reset(options={"reset_mask": np.zeros(4, np.bool_)})
 
 
+def test_vector_reset__every_environment_gets_a_seed_of_its_own() -> None:
+    """Also those that a first reset left out, or gave none."""
+    envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+    envs.reset(seed=1, options={"reset_mask": np.array([True, False, False, False])})
+    envs.reset()
+    assert envs.episode_key(0) == (1, 1)
+    assert len({envs.episode_key(i) for i in range(4)}) == 4
+    others = SchedulingVectorEnv(4, "pick", **options_of("pick"))
+    others.reset(seed=[None, 7, None, None])
+    assert others.episode_key(1) == (7, 0)
+    keys = [others.episode_key(i) for i in range(4)]
+    assert len(set(keys)) == 4
+    others.reset(seed=[None] * 4)
+    assert [others.episode_key(i) for i in range(4)] == [(seed, 1) for seed, _ in keys]
+
+
 def test_step__without_an_episode_is_refused() -> None:
     env = SchedulingEnv("pick", **options_of("pick"))
     with pytest.raises(SimulationError, match="without an episode"):

@@ -77,7 +77,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._copy = copy
-        self._is_seeded = False
+        self._is_seeded = np.zeros(num_envs, np.bool_)
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
@@ -106,7 +106,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
             own = seeds[env]
             if own is not None:
                 self._envs.seed(env, own)
-        self._is_seeded = True
+        self._is_seeded[envs] = True
         self._envs.reset(envs)
         infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
         return self._observations(), infos
@@ -170,11 +170,16 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         if seed is not None:
             if len(seed) != self.num_envs:
                 raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
-            return [None if own is None else int(own) for own in seed]
-        if self._is_seeded:
-            return [None] * self.num_envs
-        first = int(self.np_random.integers(2**29))
-        return [first + env for env in range(self.num_envs)]
+            own_seeds = [None if own is None else int(own) for own in seed]
+        else:
+            own_seeds = [None] * self.num_envs
+        # Those that never had a seed get one: without, all would have the same.
+        fresh = [env for env in np.flatnonzero(~self._is_seeded) if own_seeds[env] is None]
+        if fresh:
+            first = int(self.np_random.integers(2**29))
+            for env in fresh:
+                own_seeds[env] = first + int(env)
+        return own_seeds
 
     def _observations(self) -> Any:
         if not self._copy:
