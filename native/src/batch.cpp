@@ -41,6 +41,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
     : same_step_(same_step),
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
+      num_fresh_(num_envs),
       num_lacking_(num_envs) {
   // Several parts for each thread, so that the caller can take those of one that has no core.
   constexpr size_t kPartsEach = 4;
@@ -116,6 +117,7 @@ void Batch::write_scores(size_t i) {
 
 void Batch::reset(size_t i) {
   num_lacking_ += has_next_[i];
+  num_fresh_ -= states_[i] == State::kFresh;
   begin(i);
   write_question(i);
   buffers_.reward[i] = 0;

@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OF_ONE = ("episode_key", "log", "question")
+_OF_ONE = ("episode_key", "log", "question", "workload")
 """Methods of the batch that are about one environment."""
 
 
@@ -160,4 +160,5 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:
         if indices is None:
             return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else [int(env) for env in indices]
+        numbers = [indices] if isinstance(indices, int) else [int(env) for env in indices]
+        return [self.envs._envs.checked(env) for env in numbers]

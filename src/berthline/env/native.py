@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.env.supply import Supply
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ SCORES: tuple[str, ...] = tuple(_native.scores)
 
 class NativeEnvs:
     """A number of environments that step together.
+
+    One thread at a time may use them; another is refused with a SimulationError, as is whoever uses
+    them after `close` or asks about an episode before there is one.
 
     Attributes:
         observation: (num_envs, size), the flat observations; overwritten by every step.
@@ -53,6 +56,7 @@ class NativeEnvs:
         size, actions = self._batch.observation_size, self._batch.num_actions
         nodes = plan.cluster.num_nodes if plan.seat == "pickplace" else 0
         self.num_envs = num_envs
+        self._is_closed = False
         self.observation = np.zeros((num_envs, size), np.float32)
         self.mask = np.zeros((num_envs, actions), np.bool_)
         self.pair_mask = np.zeros((num_envs, plan.options.window, nodes), np.bool_)
@@ -91,11 +95,11 @@ class NativeEnvs:
     def reset(self, envs: list[int]) -> None:
         """Begin the next episode of these environments, whatever is going on in them."""
         numbers = np.array(envs, np.int64)
-        self._supply.fill(numbers[~self._supply.is_ready(numbers)])
-        for env in envs:
-            self._batch.reset(env)
-        self._supply.began(numbers)
-        self._supply.fill(numbers)
+        with self._batch:
+            self._supply.fill(numbers[~self._supply.is_ready(numbers)])
+            self._batch.reset(numbers)
+            self._supply.began(numbers)
+            self._supply.fill(numbers)
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
         """Answer every environment's question, and begin new episodes where one is over.
@@ -110,10 +114,21 @@ class NativeEnvs:
 
     def refill(self) -> None:
         """Give new episodes to those that have none, and begin those that waited for one."""
-        self._supply.fill(self._note_begun())
-        if self._batch.num_stuck:
-            self._batch.begin_stuck()
-            self.refill()
+        with self._batch:
+            self._supply.fill(self._note_begun())
+            while self._batch.num_stuck:
+                self._batch.begin_stuck()
+                self._supply.fill(self._note_begun())
+
+    def close(self) -> None:
+        """End the threads and release the native memory; the arrays stay as they are."""
+        self._batch.close()
+        self._is_closed = True
+
+    def check_open(self) -> None:
+        """Raise an error if they are closed, where the native core is not asked anyway."""
+        if self._is_closed:
+            raise SimulationError("the environments are closed", hint="make them anew")
 
     def _note_begun(self) -> npt.NDArray[np.int64]:
         """Return the environments that have begun the episode they had ready."""
@@ -134,23 +149,37 @@ class NativeEnvs:
 
     def question(self, env: int) -> dict[str, Any]:
         """Return what an environment asks about: the clock, jobs by row, the job at hand."""
-        return self._batch.question(env)
+        return self._batch.question(self.checked(env))
 
     def advice(self, env: int, expert: int) -> tuple[int, int]:
         """Return what an expert of the plan would answer: an action, and PickPlace's node."""
-        return self._batch.advise(env, expert)
+        return self._batch.advise(self.checked(env), expert)
 
     def log(self, env: int) -> Schedule:
         """Return the schedule log of an environment's episode, so far."""
-        horizon = self._batch.question(env)["horizon"]
+        horizon = self.question(env)["horizon"]
         return Schedule(**self._batch.log(env), horizon=horizon)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's episode."""
-        self._note_begun()
+        self.episode(env)
         return self._supply.workload(env)
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
         self._note_begun()
-        return self._supply.key(env)
+        seed, number = self._supply.key(self.checked(env))
+        if number < 0:
+            raise SimulationError(
+                "the environment has no episode yet", expected="reset() before it"
+            )
+        return seed, number
+
+    def checked(self, env: int) -> int:
+        """Return the number of an environment, if there is such a one."""
+        if not 0 <= env < self.num_envs:
+            raise ConfigError(
+                f"there is no environment {env}",
+                expected=f"a number from 0 to {self.num_envs - 1}",
+            )
+        return env

@@ -77,6 +77,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out a decision and go on to the next one."""
         if self._is_over:
+            self._envs.check_open()
             raise SimulationError(
                 "a step without an episode", where="env.step", expected="env.reset() before it"
             )
@@ -95,7 +96,12 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
+        self._envs.check_open()
         return self._mask.copy()
+
+    def close(self) -> None:
+        """Release the native memory. Once more does nothing; anything else is refused then."""
+        self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of all episodes that have not begun: a curriculum calls it."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _INT64 = np.dtype(np.int64)
 
+MOST_THREADS = 1024
+"""More than machines have cores: beyond, it is a slip."""
 
 class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Environments of one kind, stepped at once.
@@ -54,6 +56,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         (256, 65)
     """
 
+    closed = True  # until it is made: what fails on the way has nothing to close
+
     def __init__(
         self,
         num_envs: int,
@@ -67,6 +71,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
             if value < 1:
                 raise ConfigError(f"{name} is {value!r}", expected="a whole number from 1 on")
+        if num_threads > MOST_THREADS:
+            raise ConfigError(
+                f"num_threads is {num_threads!r}",
+                expected=f"a whole number from 1 to {MOST_THREADS}",
+                hint="as many threads as there are cores are enough",
+            )
         # An attribute as well, as of Gymnasium's own vector environments: TorchRL looks for it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
@@ -84,6 +94,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._views = self._make_views(self._envs.observation, self._envs.mask)
         self._actions = np.zeros(self.action_space.shape or (num_envs,), np.int64)
         self._make_copiers()
+        self.closed = False
 
     def reset(
         self,
@@ -136,7 +147,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
+        self._envs.check_open()
         return self._envs.mask.copy() if self._copy else self._envs.mask
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium's
+        """End the threads and release the native memory: `close` calls it, once."""
+        self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of all episodes that have not begun: a curriculum calls it."""
