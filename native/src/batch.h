@@ -116,6 +116,8 @@ class Batch {
   void step_shares();
   void step_parts(Share& share);
   void work(size_t thread);
+  bool has_threads() const;
+  void end_threads();
 
   std::vector<std::unique_ptr<Env>> envs_;
   size_t observation_size_, num_actions_, num_terms_, num_pairs_;
@@ -139,6 +141,7 @@ class Batch {
 
   // Each thread steps its own share; the first is the caller's.
   std::vector<std::thread> threads_;
+  uint64_t forks_ = 0;  // before they were made
   size_t num_parts_ = 1;
   std::vector<Share> shares_;
   alignas(kCacheLine) std::atomic<uint64_t> round_ = 0;  // workers look at it all the time

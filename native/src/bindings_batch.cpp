@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -148,9 +149,14 @@ class PyBatch {
     run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
     run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
     run.may_fail = nb::cast<bool>(inputs["may_fail"]);
-    batch_ =
-        std::make_unique<Batch>(run, read_seat(Entries(seat)), observed,
-                                read_rewards(Entries(rewards)), num_envs, num_threads, same_step);
+    const SeatRules rules = read_seat(Entries(seat));
+    const RewardRules paid = read_rewards(Entries(rewards));
+    try {
+      batch_ =
+          std::make_unique<Batch>(run, rules, observed, paid, num_envs, num_threads, same_step);
+    } catch (const std::system_error&) {
+      raise("ConfigError", "the system starts no more threads", "", "a smaller num_threads");
+    }
   }
 
   // The arrays are Python's, and so is the duty to keep them as large as the batch needs. They are
