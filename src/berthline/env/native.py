@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,20 @@ SCORES: tuple[str, ...] = tuple(_native.scores)
 """What is known of an episode when it is over."""
 
 
-class NativeEnvs:
+class HasNativeState:
+    """What cannot be copied or pickled, because it holds environments of the native core."""
+
+    def __reduce__(self) -> Never:
+        """Refuse: `copy`, `pickle` and what builds on them ask here."""
+        raise ConfigError(
+            "environments cannot be copied or pickled",
+            where=type(self).__name__,
+            expected="new ones, made from the same arguments",
+            hint="pass a function that makes them, such as lambda: gym.make(...)",
+        )
+
+
+class NativeEnvs(HasNativeState):
     """A number of environments that step together.
 
     One thread at a time may use them; another is refused with a SimulationError, as is whoever uses

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.native import SCORES, HasNativeState, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import SimulationError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 
 
-class SchedulingEnv(gymnasium.Env[Observation, Any]):
+class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     """A run of a cluster in which an agent fills one seat of the scheduler.
 
     See docs/mdp.md for what it is asked and what it sees. An action that the mask forbids is taken

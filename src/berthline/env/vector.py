@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from berthline import _native
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.native import SCORES, HasNativeState, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
@@ -28,7 +28,8 @@ _INT64 = np.dtype(np.int64)
 MOST_THREADS = 1024
 """More than machines have cores: beyond, it is a slip."""
 
-class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
+
+class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Environments of one kind, stepped at once.
 
     What environment i does depends on its seed and its actions only: not on how many there are,
