@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -156,9 +157,11 @@ class NativeEnvs(HasNativeState):
             raise ConfigError(
                 "a load for episodes of a trace", expected="a generator: a trace is as it is"
             )
-        source.set_load(low, high)
-        self._note_begun()
-        self._supply.redraw()
+        with self._batch:
+            self._note_begun()
+            before = copy.copy(source)
+            source.set_load(low, high)
+            self._supply.redraw(before)
 
     def question(self, env: int) -> dict[str, Any]:
         """Return what an environment asks about: the clock, jobs by row, the job at hand."""
