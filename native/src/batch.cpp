@@ -5,6 +5,10 @@
 #include <cstring>
 #include <utility>
 
+#if __has_include(<pthread.h>)
+#include <pthread.h>
+#endif
+
 #include "any_value.h"
 #include "large_pages.h"
 #include "prefetch.h"
@@ -30,6 +34,15 @@ bool look_until(Clock::duration patience, IsDone is_done) {
   }
 }
 
+// How many forks there are between the first process and this one.
+uint64_t count_forks() {
+  static uint64_t count = 0;
+#if __has_include(<pthread.h>)
+  [[maybe_unused]] static const int is_noted = pthread_atfork(nullptr, nullptr, [] { ++count; });
+#endif
+  return count;
+}
+
 bool any(const uint8_t* flags, size_t count) {
   return any_value(flags, count, [](uint8_t flag) { return flag != 0; });
 }
@@ -41,6 +54,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
     : same_step_(same_step),
       has_next_(num_envs, 0),
       states_(num_envs, State::kFresh),
+      num_fresh_(num_envs),
       num_lacking_(num_envs) {
   // Several parts for each thread, so that the caller can take those of one that has no core.
   constexpr size_t kPartsEach = 4;
@@ -63,10 +77,26 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
     shares_[i].end = num_parts_ * (i + 1) / num_threads;
     shares_[i].next = shares_[i].end;
   }
-  for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  forks_ = count_forks();
+  try {
+    for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (...) {
+    end_threads();
+    throw;
+  }
 }
 
-Batch::~Batch() {
+Batch::~Batch() { end_threads(); }
+
+// A fork takes along the caller's thread only.
+bool Batch::has_threads() const { return !threads_.empty() && forks_ == count_forks(); }
+
+void Batch::end_threads() {
+  if (!has_threads()) {
+    // Those of another process cannot be joined, and must not be destroyed.
+    if (!threads_.empty()) new std::vector<std::thread>(std::move(threads_));
+    return;
+  }
   is_closing_ = true;
   ++round_;
   round_.notify_all();
@@ -124,6 +154,7 @@ void Batch::write_scores(size_t i) {
 
 void Batch::reset(size_t i) {
   num_lacking_ += has_next_[i];
+  num_fresh_ -= states_[i] == State::kFresh;
   begin(i);
   write_question(i);
   buffers_.reward[i] = 0;
@@ -207,10 +238,10 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   actions_ = actions;
   stride_ = stride;
   is_backward_ = !is_backward_;
-  if (threads_.empty()) {
-    step_range(0, num_envs(), actions, stride);
-  } else {
+  if (has_threads()) {
     step_shares();
+  } else {
+    step_range(0, num_envs(), actions, stride);
   }
   bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
   find_ended();

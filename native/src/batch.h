@@ -67,10 +67,13 @@ class Batch {
     has_next_[env] = 1;
   }
   bool has_next(size_t env) const { return has_next_[env] != 0; }
+  // Whether an environment has begun its first episode: until then there is nothing to ask it.
+  bool has_begun(size_t env) const { return states_[env] != State::kFresh; }
+  bool all_have_begun() const { return num_fresh_ == 0; }
   // Environments that wait for an episode.
   size_t num_stuck() const { return num_stuck_; }
 
-  // Drops what is going on and begins the next episode of an environment.
+  // Drops what is going on and begins the next episode of an environment, which has one.
   void reset(size_t env);
   // What became of a step, so that nobody has to look at every environment for it.
   struct Outcome {
@@ -78,7 +81,8 @@ class Batch {
     bool has_illegal = false;  // an action
     bool needs_episodes = false;
   };
-  // Answers every environment's question. `actions` has one or two numbers for each.
+  // Answers every environment's question. `actions` has one or two numbers for each. All have
+  // begun.
   Outcome step(const int64_t* actions, size_t stride);
   // Begins the episodes of those that waited for them.
   void begin_stuck();
@@ -114,6 +118,8 @@ class Batch {
   void step_shares();
   void step_parts(Share& share);
   void work(size_t thread);
+  bool has_threads() const;
+  void end_threads();
 
   std::vector<std::unique_ptr<Env>> envs_;
   size_t observation_size_, num_actions_, num_terms_, num_pairs_;
@@ -124,6 +130,7 @@ class Batch {
   std::vector<uint8_t> has_next_;
   std::vector<State> states_;
   std::vector<size_t> ended_;
+  size_t num_fresh_ = 0;
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 
@@ -136,6 +143,7 @@ class Batch {
 
   // Each thread steps its own share; the first is the caller's.
   std::vector<std::thread> threads_;
+  uint64_t forks_ = 0;  // before they were made
   size_t num_parts_ = 1;
   std::vector<Share> shares_;
   alignas(kCacheLine) std::atomic<uint64_t> round_ = 0;  // workers look at it all the time

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -122,6 +123,19 @@ void copy_rows(const nb::dict& columns, const char* name, size_t first,
   }
 }
 
+// Raises one of the package's own errors.
+[[noreturn]] void raise(const char* kind, const char* what, const char* expected,
+                        const char* hint) {
+  const nb::object error = nb::module_::import_("berthline.errors").attr(kind);
+  const nb::object raised = error(what, "expected"_a = expected, "hint"_a = hint);
+  PyErr_SetObject(error.ptr(), raised.ptr());
+  throw nb::python_error();
+}
+
+[[noreturn]] void refuse(const char* what, const char* expected, const char* hint = "") {
+  raise("SimulationError", what, expected, hint);
+}
+
 class PyBatch {
  public:
   PyBatch(nb::dict inputs, nb::dict seat, nb::dict observation, nb::dict rewards, size_t num_envs,
@@ -135,9 +149,14 @@ class PyBatch {
     run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
     run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
     run.may_fail = nb::cast<bool>(inputs["may_fail"]);
-    batch_ =
-        std::make_unique<Batch>(run, read_seat(Entries(seat)), observed,
-                                read_rewards(Entries(rewards)), num_envs, num_threads, same_step);
+    const SeatRules rules = read_seat(Entries(seat));
+    const RewardRules paid = read_rewards(Entries(rewards));
+    try {
+      batch_ =
+          std::make_unique<Batch>(run, rules, observed, paid, num_envs, num_threads, same_step);
+    } catch (const std::system_error&) {
+      raise("ConfigError", "the system starts no more threads", "", "a smaller num_threads");
+    }
   }
 
   // The arrays are Python's, and so is the duty to keep them as large as the batch needs. They are
@@ -151,7 +170,7 @@ class PyBatch {
     buffers_ =
         nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated, ended,
                        illegal, final_observation, final_mask, final_pair_mask, final_scores);
-    batch_->set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
+    batch().set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
                          terms.data(), terminated.data(), truncated.data(), ended.data(),
                          illegal.data(), final_observation.data(), final_mask.data(),
                          final_pair_mask.data(), final_scores.data()});
@@ -160,11 +179,10 @@ class PyBatch {
   // Gives environments the episodes in the rows of tables from `first` on.
   void supply(Column<int64_t> envs, nb::dict columns, size_t first, Table<uint64_t> keys,
               nb::object outages) {
+    Batch& batch = this->batch();
     std::vector<Episode*> episodes;
     for (size_t row = 0; row < envs.size(); ++row) {
-      const auto env = static_cast<size_t>(envs.data()[row]);
-      if (env >= batch_->num_envs()) throw std::invalid_argument("there is no such environment");
-      episodes.push_back(&batch_->next_episode(env));
+      episodes.push_back(&batch.next_episode(checked(batch, envs.data()[row])));
     }
     const auto copy = [&](const char* name, auto column) {
       copy_rows(columns, name, first, episodes, column, shared_);
@@ -199,11 +217,20 @@ class PyBatch {
                                      nb::cast<int>(outage[2]) != 0});
         }
       }
-      batch_->set_supplied(static_cast<size_t>(envs.data()[row]));
+      batch.set_supplied(static_cast<size_t>(envs.data()[row]));
     }
   }
 
-  void reset(size_t env) { batch_->reset(env); }
+  // All in one call, so that whoever is refused has begun none.
+  void reset(Column<int64_t> envs) {
+    Batch& batch = this->batch();
+    for (size_t i = 0; i < envs.size(); ++i) {
+      if (!batch.has_next(checked(batch, envs.data()[i]))) {
+        throw std::invalid_argument("there is no episode to begin");
+      }
+    }
+    for (size_t i = 0; i < envs.size(); ++i) batch.reset(static_cast<size_t>(envs.data()[i]));
+  }
 
   // Returns whether an episode ended, an action was illegal, and new episodes are needed.
   std::tuple<bool, bool, bool> step(nb::handle given) {
@@ -213,11 +240,13 @@ class PyBatch {
       const size_t width = converted.ndim() > 1 ? converted.shape(1) : 1;
       actions = {converted.data(), converted.size(), width};
     }
-    if (actions.data == nullptr || actions.size != batch_->num_envs() * actions.width) {
+    Batch& batch = asking_batch();
+    if (actions.data == nullptr || actions.size != batch.num_envs() * actions.width) {
       throw std::invalid_argument("there must be one action, of int64, for each environment");
     }
+    const Stepping stepping(use_);
     nb::gil_scoped_release unlocked;
-    const Batch::Outcome outcome = batch_->step(actions.data, actions.width);
+    const Batch::Outcome outcome = batch.step(actions.data, actions.width);
     return {outcome.has_ended, outcome.has_illegal, outcome.needs_episodes};
   }
 
@@ -225,33 +254,36 @@ class PyBatch {
   // reward and whether the episode terminated, was truncated, and the action was illegal.
   nb::tuple step_single(int64_t action, int64_t node) {
     const int64_t actions[2] = {action, node};
-    batch_->step(actions, 2);
-    const Buffers& buffers = batch_->buffers();
+    Batch& batch = asking_batch();
+    const Stepping stepping(use_);  // a plan's Python code may let other threads run
+    batch.step(actions, 2);
+    const Buffers& buffers = batch.buffers();
     return nb::make_tuple(buffers.reward[0], buffers.terminated[0] != 0, buffers.truncated[0] != 0,
                           buffers.illegal[0] != 0);
   }
 
-  void begin_stuck() { batch_->begin_stuck(); }
+  void begin_stuck() { batch().begin_stuck(); }
 
-  const std::vector<size_t>& ended() const { return batch_->ended(); }
+  const std::vector<size_t>& ended() const { return batch().ended(); }
 
   std::vector<int64_t> lacking() const {
+    const Batch& batch = this->batch();
     std::vector<int64_t> envs;
-    for (size_t i = 0; i < batch_->num_envs(); ++i) {
-      if (!batch_->has_next(i)) envs.push_back(static_cast<int64_t>(i));
+    for (size_t i = 0; i < batch.num_envs(); ++i) {
+      if (!batch.has_next(i)) envs.push_back(static_cast<int64_t>(i));
     }
     return envs;
   }
 
   // A copy of the log of an environment's episode.
-  nb::dict log(size_t env) {
-    const Log& log = batch_->agent(env).simulation().log();
+  nb::dict log(int64_t env) {
+    const Log& log = asking_agent(env).simulation().log();
     return log_columns(log, log.shares);
   }
 
   // Who is asked about: the clock, the jobs of the rows, the running jobs, the job at hand.
-  nb::dict question(size_t env) {
-    Agent& agent = batch_->agent(env);
+  nb::dict question(int64_t env) {
+    Agent& agent = asking_agent(env);
     nb::dict question;
     question["now"] = agent.simulation().now();
     question["jobs"] = std::vector<int32_t>(agent.rows().begin(), agent.rows().end());
@@ -262,16 +294,79 @@ class PyBatch {
   }
 
   // What an expert would answer: the action, and the node of the seat kPickPlace.
-  std::pair<int64_t, int64_t> advise(size_t env, size_t expert) {
-    const Agent::Advice advice = batch_->agent(env).advise(expert);
+  std::pair<int64_t, int64_t> advise(int64_t env, size_t expert) {
+    const Agent::Advice advice = asking_agent(env).advise(expert);
     return {advice.action, advice.node};
   }
 
-  const Batch& batch() const { return *batch_; }
+  // Every call goes through here, so that none meets a step of another thread.
+  Batch& batch() const {
+    if (use_ == Use::kStepping) refuse_second();
+    if (batch_ == nullptr) refuse("the environments are closed", "", "make them anew");
+    return *batch_;
+  }
+
+  // Python's `with`: what takes several calls is not to be mixed with what other threads do.
+  void enter() {
+    idle_batch();
+    use_ = Use::kHeld;
+  }
+  void exit(nb::args) { use_ = Use::kFree; }
+
+  // Ends the threads and frees the memory; once more does nothing.
+  void close() {
+    if (batch_ == nullptr) return;
+    idle_batch();
+    batch_.reset();
+    shared_ = {};
+    buffers_ = kept_ = nb::none();
+  }
 
  private:
-  nb::tuple kept_;  // the columns that inputs point to
-  Episode shared_;  // columns that episodes share
+  // Who steps releases Python's lock. It is held whenever this is read or written.
+  enum class Use : uint8_t { kFree, kHeld, kStepping };
+  struct Stepping {
+    explicit Stepping(Use& use) : use(use) { use = Use::kStepping; }
+    ~Stepping() { use = Use::kFree; }
+    Use& use;
+  };
+
+  // For what may not come between the calls of another thread either.
+  Batch& idle_batch() const {
+    if (use_ != Use::kFree) refuse_second();
+    return batch();
+  }
+
+  [[noreturn]] static void refuse_second() {
+    refuse("two threads use the environments at once", "one thread at a time",
+           "give each thread environments of its own");
+  }
+
+  static size_t checked(const Batch& batch, int64_t env) {
+    if (env < 0 || static_cast<size_t>(env) >= batch.num_envs()) {
+      throw std::out_of_range("there is no such environment");
+    }
+    return static_cast<size_t>(env);
+  }
+
+  Batch& asking_batch() const {
+    Batch& batch = idle_batch();
+    if (!batch.all_have_begun()) {
+      refuse("a step without an episode", "reset() of all environments before it");
+    }
+    return batch;
+  }
+  Agent& asking_agent(int64_t env) const {
+    Batch& batch = this->batch();
+    if (!batch.has_begun(checked(batch, env))) {
+      refuse("the environment has no episode yet", "reset() before it");
+    }
+    return batch.agent(static_cast<size_t>(env));
+  }
+
+  Use use_ = Use::kFree;
+  nb::object kept_;  // the columns that inputs point to
+  Episode shared_;   // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
@@ -297,9 +392,12 @@ void bind_batch(nb::module_& m) {
            "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
            "outages"_a.none())
-      .def("reset", &PyBatch::reset, "env"_a)
+      .def("reset", &PyBatch::reset, "envs"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
+      .def("__enter__", &PyBatch::enter)
+      .def("__exit__", &PyBatch::exit)
+      .def("close", &PyBatch::close)
       .def("begin_stuck", &PyBatch::begin_stuck)
       .def("ended", &PyBatch::ended)
       .def("lacking", &PyBatch::lacking)

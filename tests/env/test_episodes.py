@@ -103,7 +103,7 @@ def test_vector_reset__without_a_seed_each_draws_its_own_or_goes_on() -> None:
     for nothing in (None, [None] * 4):
         envs = SchedulingVectorEnv(4, "pick", **options_of("pick"))
         envs.reset(seed=nothing, options={"reset_mask": np.array([True, True, False, False])})
-        begun = keys(envs)[:2]
+        begun = [envs.episode_key(env) for env in range(2)]
         envs.reset(seed=nothing)
         assert keys(envs)[:2] == [(seed, 1) for seed, _ in begun]
         assert len({seed for seed, _ in keys(envs)}) == 4
@@ -310,6 +310,40 @@ def test_split__without_episode_jobs_the_whole_part_is_the_episode(part: str) ->
     env = SchedulingEnv("pick", **options)
     env.reset(seed=3)
     assert len(env.workload()) == split_by_time(trace).counts()[part]
+
+
+@pytest.mark.parametrize("num_envs", [1, 3, 8])
+def test_set_load__leaves_the_workload_of_episodes_that_have_begun(num_envs: int) -> None:
+    """Whenever the load changed since, and however often."""
+    envs = SchedulingVectorEnv(num_envs, "pick", **options_of("pick", load=(0.4, 0.6)))
+    _, infos = envs.reset(seed=4)
+    jobs: dict[tuple[int, int], Any] = {}
+    kept = 0
+    for step in range(150):
+        if step % 7 == 6:
+            envs.set_load(0.5 + step / 100, 1.0 + step / 100)
+        for env in range(num_envs):
+            found, log = envs.workload(env), envs.log(env)
+            before = jobs.setdefault(envs.episode_key(env), found)
+            np.testing.assert_array_equal(found.submit, before.submit)
+            submits = log.time[log.kind == 0]
+            np.testing.assert_array_equal(submits, found.submit[: len(submits)])
+            kept += before is not found
+        *_, infos = envs.step(np.argmax(infos["action_mask"], axis=1))
+    assert kept > 100
+    assert len(jobs) > 2 * num_envs
+
+
+def test_set_load__leaves_the_workload_of_the_single_environment() -> None:
+    env = SchedulingEnv("pick", **options_of("pick", load=0.5))
+    env.reset(seed=1)
+    before = env.workload()
+    env.set_load(2.0)
+    np.testing.assert_array_equal(env.workload().submit, before.submit)
+    env.set_load(0.9)
+    np.testing.assert_array_equal(env.workload().submit, before.submit)
+    env.reset(seed=1)
+    assert env.workload().submit[-1] < before.submit[-1]
 
 
 def test_set_load__of_a_trace_is_refused() -> None:

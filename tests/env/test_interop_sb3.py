@@ -13,7 +13,7 @@ from tests.env.test_interop import IDS, SMALL, random_actions
 
 import berthline as bl
 from berthline.env.experts import expert_actions
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 
 pytest.importorskip("sb3_contrib", reason="the extra sb3 is not installed")
 
@@ -250,3 +250,29 @@ def test_what_is_missing_is_named_with_the_command():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'berthline[sb3]'" in done.stdout
+
+
+def test_the_vec_env__calls_out_of_turn_are_refused():
+    from berthline.compat import sb3
+
+    envs = sb3.make("berthline/Pick-v0", num_envs=3, **SMALL)
+    with pytest.raises(SimulationError, match="a step without an episode"):
+        envs.step(np.zeros(3, np.int64))
+    envs.reset()
+    for method in ("log", "workload", "action_masks"):
+        assert len(envs.env_method(method)) == 3
+        with pytest.raises(ConfigError, match="there is no environment 3"):
+            envs.env_method(method, indices=[0, 3])
+    envs.close()
+    envs.close()
+    for call in (envs.reset, envs.action_masks, lambda: envs.step(np.zeros(3, np.int64))):
+        with pytest.raises(SimulationError, match="the environments are closed"):
+            call()
+
+
+def test_the_vec_env__without_a_seed_has_different_episodes():
+    from berthline.compat import sb3
+
+    envs = sb3.make("berthline/Pick-v0", num_envs=3, **SMALL)
+    envs.reset()
+    assert len(set(envs.env_method("episode_key"))) == 3

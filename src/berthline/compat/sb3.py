@@ -198,4 +198,5 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:
         if indices is None:
             return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int) else [int(env) for env in indices]
+        numbers = [indices] if isinstance(indices, int) else [int(env) for env in indices]
+        return [self.envs._envs.checked(env) for env in numbers]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
 from berthline.env.supply import Supply
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -20,8 +21,24 @@ SCORES: tuple[str, ...] = tuple(_native.scores)
 """What is known of an episode when it is over."""
 
 
-class NativeEnvs:
+class HasNativeState:
+    """What cannot be copied or pickled, because it holds environments of the native core."""
+
+    def __reduce__(self) -> Never:
+        """Refuse: `copy`, `pickle` and what builds on them ask here."""
+        raise ConfigError(
+            "environments cannot be copied or pickled",
+            where=type(self).__name__,
+            expected="new ones, made from the same arguments",
+            hint="pass a function that makes them, such as lambda: gym.make(...)",
+        )
+
+
+class NativeEnvs(HasNativeState):
     """A number of environments that step together.
+
+    One thread at a time may use them; another is refused with a SimulationError, as is whoever uses
+    them after `close` or asks about an episode before there is one.
 
     Attributes:
         observation: (num_envs, size), the flat observations; overwritten by every step.
@@ -54,6 +71,7 @@ class NativeEnvs:
         size, actions = self._batch.observation_size, self._batch.num_actions
         nodes = plan.cluster.num_nodes if plan.seat == "pickplace" else 0
         self.num_envs = num_envs
+        self._is_closed = False
         self.observation = np.zeros((num_envs, size), np.float32)
         self.mask = np.zeros((num_envs, actions), np.bool_)
         self.pair_mask = np.zeros((num_envs, plan.options.window, nodes), np.bool_)
@@ -94,11 +112,11 @@ class NativeEnvs:
     def reset(self, envs: list[int]) -> None:
         """Begin the next episode of these environments, whatever is going on in them."""
         numbers = np.array(envs, np.int64)
-        self._supply.fill(numbers[~self._supply.is_ready(numbers)])
-        for env in envs:
-            self._batch.reset(env)
-        self._supply.began(numbers)
-        self._supply.fill(numbers)
+        with self._batch:
+            self._supply.fill(numbers[~self._supply.is_ready(numbers)])
+            self._batch.reset(numbers)
+            self._supply.began(numbers)
+            self._supply.fill(numbers)
 
     def step(self, actions: npt.NDArray[np.int64]) -> tuple[bool, bool]:
         """Answer every environment's question, and begin new episodes where one is over.
@@ -113,10 +131,21 @@ class NativeEnvs:
 
     def refill(self) -> None:
         """Give new episodes to those that have none, and begin those that waited for one."""
-        self._supply.fill(self._note_begun())
-        if self._batch.num_stuck:
-            self._batch.begin_stuck()
-            self.refill()
+        with self._batch:
+            self._supply.fill(self._note_begun())
+            while self._batch.num_stuck:
+                self._batch.begin_stuck()
+                self._supply.fill(self._note_begun())
+
+    def close(self) -> None:
+        """End the threads and release the native memory; the arrays stay as they are."""
+        self._batch.close()
+        self._is_closed = True
+
+    def check_open(self) -> None:
+        """Raise an error if they are closed, where the native core is not asked anyway."""
+        if self._is_closed:
+            raise SimulationError("the environments are closed", hint="make them anew")
 
     def _note_begun(self) -> npt.NDArray[np.int64]:
         """Return the environments that have begun the episode they had ready."""
@@ -131,29 +160,45 @@ class NativeEnvs:
             raise ConfigError(
                 "a load for episodes of a trace", expected="a generator: a trace is as it is"
             )
-        source.set_load(low, high)
-        self._note_begun()
-        self._supply.redraw()
+        with self._batch:
+            self._note_begun()
+            before = copy.copy(source)
+            source.set_load(low, high)
+            self._supply.redraw(before)
 
     def question(self, env: int) -> dict[str, Any]:
         """Return what an environment asks about: the clock, jobs by row, the job at hand."""
-        return self._batch.question(env)
+        return self._batch.question(self.checked(env))
 
     def advice(self, env: int, expert: int) -> tuple[int, int]:
         """Return what an expert of the plan would answer: an action, and PickPlace's node."""
-        return self._batch.advise(env, expert)
+        return self._batch.advise(self.checked(env), expert)
 
     def log(self, env: int) -> Schedule:
         """Return the schedule log of an environment's episode, so far."""
-        horizon = self._batch.question(env)["horizon"]
+        horizon = self.question(env)["horizon"]
         return Schedule(**self._batch.log(env), horizon=horizon)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's episode."""
-        self._note_begun()
+        self.episode(env)
         return self._supply.workload(env)
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
         self._note_begun()
-        return self._supply.key(env)
+        seed, number = self._supply.key(self.checked(env))
+        if number < 0:
+            raise SimulationError(
+                "the environment has no episode yet", expected="reset() before it"
+            )
+        return seed, number
+
+    def checked(self, env: int) -> int:
+        """Return the number of an environment, if there is such a one."""
+        if not 0 <= env < self.num_envs:
+            raise ConfigError(
+                f"there is no environment {env}",
+                expected=f"a number from 0 to {self.num_envs - 1}",
+            )
+        return env

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from berthline import _native
 from berthline.env.kinds import SEED
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.native import SCORES, HasNativeState, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError, SimulationError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 
 
-class SchedulingEnv(gymnasium.Env[Observation, Any]):
+class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     """A run of a cluster in which an agent fills one seat of the scheduler.
 
     See docs/mdp.md for what it is asked and what it sees. An action that the mask forbids is taken
@@ -81,6 +81,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out a decision and go on to the next one."""
         if self._is_over:
+            self._envs.check_open()
             raise SimulationError(
                 "a step without an episode", where="env.step", expected="env.reset() before it"
             )
@@ -106,7 +107,12 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
+        self._envs.check_open()
         return self._mask.copy()
+
+    def close(self) -> None:
+        """Release the native memory. Once more does nothing; anything else is refused then."""
+        self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of all episodes that have not begun: a curriculum calls it."""

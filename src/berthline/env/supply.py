@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from berthline import _native
-    from berthline.env.episodes_source import Keys
+    from berthline.env.episodes_source import EpisodeSource, Keys
     from berthline.env.plan import Plan
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
@@ -63,6 +63,8 @@ class Supply:
         self._seeds, self._next = self._keys.T
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
         self._current = np.full(num_envs, -1, np.int64)  # episode that is going on
+        # What drew the jobs of episodes that are going on, where the source has changed since.
+        self._drawn_by: dict[int, EpisodeSource] = {}
         self._ahead: dict[int, deque[tuple[int, int, _Columns]]] = {}  # of those that have any
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
@@ -81,15 +83,24 @@ class Supply:
         begun = envs[self.is_ready(envs)]
         self._current[begun] = self._given[begun]
         self._given[begun] = -1
+        if self._drawn_by:
+            for env in begun.tolist():
+                self._drawn_by.pop(env, None)
 
     def key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of the episode that an environment is in."""
         return int(self._seeds[env]), int(self._current[env])
 
-    def redraw(self) -> None:
-        """Draw everything that has not begun once more, as the source has changed."""
+    def redraw(self, before: EpisodeSource) -> None:
+        """Draw everything that has not begun once more, as the source has changed.
+
+        Args:
+            before: the source as it was.
+        """
         self._ahead.clear()
         is_given, has_begun = self._given >= 0, self._current >= 0
+        for env in np.flatnonzero(has_begun).tolist():
+            self._drawn_by.setdefault(env, before)
         after = np.where(has_begun, self._current + 1, self._next)
         self._next[:] = np.where(is_given, self._given, after)
         self.fill(np.flatnonzero(is_given))
@@ -116,7 +127,7 @@ class Supply:
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of the episode that an environment is in, as `simulate` takes them."""
-        source = self._plan.source
+        source = self._drawn_by.get(env, self._plan.source)
         drawn = source.draw(np.array([self.key(env)], np.int64))
         return Workload.from_columns(
             **{name: table[0] for name, table in drawn.items()},

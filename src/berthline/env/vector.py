@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from berthline import _native
 from berthline.env.kinds import FLAG, SEED, whole
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, NativeEnvs
+from berthline.env.native import SCORES, HasNativeState, NativeEnvs
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
-_ENVS, _THREADS = whole(1, 2**20), whole(1, 2**10)
+_ENVS, _THREADS = whole(1, 2**20), whole(1, 2**10)  # more threads than machines have cores
 
 
-class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
+class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Environments of one kind, stepped at once.
 
     What environment i does depends on its seed and its actions only: not on how many there are,
@@ -55,6 +55,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         >>> envs.action_masks().shape
         (256, 65)
     """
+
+    closed = True  # until it is made: what fails on the way has nothing to close
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
         self._views = self._make_views(self._envs.observation, self._envs.mask)
         self._actions_shape = self.action_space.shape
         self._make_copiers()
+        self.closed = False
 
     def reset(
         self,
@@ -145,7 +148,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
+        self._envs.check_open()
         return self._envs.mask.copy() if self._copy else self._envs.mask
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium's
+        """End the threads and release the native memory: `close` calls it, once."""
+        self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of all episodes that have not begun: a curriculum calls it."""
