@@ -307,9 +307,12 @@ def test_set_load__is_for_episodes_that_have_not_begun(num_envs: int) -> None:
 def test_split__without_episode_jobs_the_whole_part_is_the_episode(part: str) -> None:
     trace = bl.Workload.from_columns(submit=np.arange(100.0), run=10.0, gpus=1)
     options = {"workload": trace, "split": part, "episode_jobs": None, "knowledge": "exact"}
+    with pytest.raises(ConfigError, match="smaller gaps"):
+        SchedulingEnv("pick", **options)
+    options["split_gap"] = 2
     env = SchedulingEnv("pick", **options)
     env.reset(seed=3)
-    assert len(env.workload()) == split_by_time(trace).counts()[part]
+    assert len(env.workload()) == split_by_time(trace, gap_seconds=2).counts()[part]
 
 
 @pytest.mark.parametrize("num_envs", [1, 3, 8])

@@ -184,7 +184,7 @@ class TestRltune:
     @pytest.mark.skipif(not TRACE.is_file(), reason=f"no trace at {TRACE}")
     @pytest.mark.parametrize("part", ["train", "test"])
     def test_its_own_trace(self, part):
-        options = {"cluster": "alibaba-pai-rltune", "load": None, "split": part}
+        options = {"cluster": "alibaba-pai-rltune", "load": None, "split": part, "split_gap": 600}
         env = make("pick", preset="rltune", workload=str(TRACE), episode_jobs=256, **options)
         episode = play_by(env, at_random(1))
         assert episode.info["sched"]["completed"] == 256

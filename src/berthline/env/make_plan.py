@@ -124,7 +124,7 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         workload = scale_to_load(workload, cluster, options.load)
     if jobs is None and options.split is None:
         return WholeTrace(workload)
-    return TraceWindows(workload, jobs=jobs, part=options.split)
+    return TraceWindows(workload, jobs=jobs, part=options.split, gap_seconds=options.split_gap)
 
 
 def _base_scheduler(seat: str, options: Options) -> Scheduler:

@@ -35,6 +35,7 @@ class Options:
             default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
         split: only windows from this part of the trace: train, validation or test.
+        split_gap: seconds between the parts: their jobs were not in the queue together.
         knowledge: what is known of run times: none, estimate, predicted or exact.
         order: sorts the queue, and decides where the agent does not.
         discipline: who may pass a blocked job; None = easy, or skip without run times, or, for
@@ -84,6 +85,7 @@ class Options:
     load: float | tuple[float, float] | None = None
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     split: str | None = None
+    split_gap: float = 86_400.0
     knowledge: str = "estimate"
     order: str = "fcfs"
     discipline: str | None = None
@@ -138,6 +140,7 @@ _KINDS: dict[str, kinds.Kind] = {
     "load": kinds.NUMBER_OR_RANGE.or_none(),
     "dials": kinds.TABLE,
     "split": kinds.TEXT.or_none(),
+    "split_gap": _SECONDS,
     "knowledge": kinds.TEXT,
     "order": kinds.TEXT,
     "discipline": kinds.TEXT.or_none(),

@@ -37,6 +37,7 @@ _OWN: dict[str, Any] = {
     "load": None,
     "dials": {},
     "split": None,
+    "split_gap": 86_400.0,
     "conditions": None,
     "horizon_factor": None,
     "max_steps": None,
