@@ -9,12 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from tests.env.by_hand import IDS, at_random, first_allowed, make, play, play_by
-from tests.sim.scenarios import jobs, nodes
+from tests.sim.scenarios import allocations, jobs, nodes
 
 from berthline.env.options import Options
 from berthline.env.presets import PRESETS, meta_regimes
 from berthline.errors import ConfigError, PolicyError
-from berthline.model.schedule import START
+from berthline.model.schedule import FINISH, START
 from berthline.traces.synthetic import GENERATORS
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
@@ -182,12 +182,84 @@ class TestRltune:
         assert log.time[(log.kind == START) & (log.job == 2)].tolist() == [start]
 
     @pytest.mark.skipif(not TRACE.is_file(), reason=f"no trace at {TRACE}")
+    @pytest.mark.parametrize("cluster", ["philly-rltune", "helios-rltune", "alibaba-pai-rltune"])
     @pytest.mark.parametrize("part", ["train", "test"])
-    def test_its_own_trace(self, part):
-        options = {"cluster": "alibaba-pai-rltune", "load": None, "split": part}
+    def test_its_own_trace(self, cluster, part):
+        options = {"cluster": cluster, "load": None, "split": part}
         env = make("pick", preset="rltune", workload=str(TRACE), episode_jobs=256, **options)
         episode = play_by(env, at_random(1))
         assert episode.info["sched"]["completed"] == 256
+        opened = env.plan.source.provenance.get("any_gpu_type")
+        assert opened == (None if "alibaba" in cluster else {"T4": 268, "MISC": 692})
+
+    TYPED = jobs(
+        (0, 9, 1),
+        (0, 9, 1),
+        (0, 9, 1),
+        (0, 9, 1),
+        gpu_types=[0, 1, 0, -1],
+        gpu_type_sets=("T4", "MISC|P100"),
+    )
+
+    @pytest.mark.parametrize(
+        ("cluster", "opened", "rejected"),
+        [
+            ("philly-rltune", {"T4": 2}, 2),  # P100 only
+            ("helios-rltune", {"T4": 2, "MISC|P100": 1}, 3),
+            ("alibaba-pai-rltune", None, 0),
+        ],
+    )
+    def test_types_that_a_cluster_has_not_bind_no_job(self, cluster, opened, rejected):
+        env = make("pick", self.TYPED, preset="rltune", cluster=cluster)
+        assert play_by(env, first_allowed).info["sched"]["completed"] == 4
+        assert env.plan.source.provenance.get("any_gpu_type") == opened
+        options = {"cluster": cluster, "missing_types": "reject"}
+        strict = make("pick", self.TYPED, preset="rltune", **options)
+        assert play_by(strict, first_allowed).info["sched"]["rejected"] == rejected
+
+    def test_types_that_a_cluster_has_bind_jobs(self):
+        """16 T4 are taken, so the next job for them waits, whatever else is free."""
+        workload = jobs((0, 100, 16), (1, 9, 1), gpu_types=0, gpu_type_sets=("T4",))
+        env = make("pick", workload, preset="rltune", cluster="alibaba-pai-rltune")
+        assert play(env, 0, 0).info["sched"]["makespan"] == 109
+
+    def test_missing_types_is_one_of_two(self):
+        with pytest.raises(ConfigError, match="missing_types 'all'"):
+            make("pick", preset="rltune", missing_types="all")
+
+    def test_columns_on_philly(self):
+        """16 nodes of 2 and 20 of 8: columns 3 and 4 are of all 192 GPUs."""
+        env = make("pick", jobs((0, 9, 1), (0, 9, 8), (0, 9, 4)), preset="rltune")
+        seen = [observation["jobs"] for observation in play(env, 0, 0, 0).seen]
+        assert seen[0][1] == pytest.approx(
+            [0, 1, 8 / 192 / 192, (192 - 13 + 192) / 384, 0, 2 / 3, 1]
+        )
+        # One small node is partly in use: 1 GPU there and 3 of a large one are a way of tier 2.
+        assert seen[1][1] == pytest.approx(
+            [0, 1 / 2, 4 / 191 / 192, (191 - 12 + 192) / 384, 1 / 36, 1, 1]
+        )
+        # A full node has no free GPU, and does not count in the fifth column.
+        assert seen[2][0] == pytest.approx(
+            [0, 1 / 2, 4 / 183 / 192, (183 - 4 + 192) / 384, 1 / 35, 1, 1]
+        )
+
+    @pytest.mark.parametrize(
+        ("gpus", "where"), [(2, {0: 2}), (4, {16: 4}), (8, {16: 8}), (10, {0: 2, 16: 8})]
+    )
+    def test_kinds_of_nodes_on_philly(self, gpus, where):
+        """As is said of it: the fewest nodes, which need not be of one kind."""
+        env = make("pick", jobs((0, 9, gpus)), preset="rltune")
+        play(env, 0)
+        assert allocations(env.log()) == {0: where}
+
+    def test_placement_by_the_mixed_integer_program(self):
+        """Two GPUs next to those in use leave a node whole, which first fit does not."""
+        workload = jobs((0, 99, 2), (0, 99, 6), (0, 9, 2))
+        options = {"preset": "rltune", "cluster": nodes(8, 8)}
+        env = make("pick", workload, placement="milp-candidates", **options)
+        play(env, 0, 0, 0)
+        assert allocations(env.log())[1] == {0: 6}
+        assert "milp-candidates" in " ".join(PRESETS["rltune"].differences)
 
     @pytest.mark.parametrize("cluster", ["helios-rltune", "alibaba-pai-rltune"])
     def test_other_clusters(self, cluster):
@@ -244,6 +316,33 @@ class TestDrlScheduler:
         speed = env.plan.cluster.types[types.index("RTX4090")].speed
         assert speed > 1
         assert episode.info["sched"]["mean_jct"] == pytest.approx(1000 / speed)
+
+    @pytest.mark.parametrize(
+        ("options", "where", "start"),
+        [
+            # 1 RTX4090 and 16 A100 are free: the fastest type with room for the whole job.
+            ({}, {1: 5}, 0),
+            ({"placement": "scatter"}, {0: 1, 1: 4}, 0),
+            # On nodes of 4: the last of the first type, and one of the second.
+            ({"cluster": "drl-scheduler"}, {2: 1, 3: 4}, 0),
+        ],
+    )
+    def test_a_job_stays_on_one_type(self, options, where, start):
+        env = make("pick", jobs((0, 99, 11), (0, 9, 5)), preset="drl-scheduler", **options)
+        play(env, 0, 0)
+        log = env.log()
+        assert allocations(log)[1] == where
+        assert log.time[(log.kind == START) & (log.job == 1)].tolist() == [start]
+
+    def test_a_job_that_no_type_has_room_for_waits(self):
+        """4 GPUs of each of the three fastest types are free, and 4 T4."""
+        workload = jobs((0, 99, 8), (0, 99, 12), (0, 99, 12), (0, 99, 8), (0, 9, 8))
+        env = make("pick", workload, preset="drl-scheduler")
+        play(env, 0, 0, 0, 0, 0)
+        log = env.log()
+        assert allocations(log) == {0: {0: 8}, 1: {1: 12}, 2: {2: 12}, 3: {3: 8}, 4: {0: 8}}
+        ended = log.time[(log.kind == FINISH) & (log.job == 0)].tolist()
+        assert log.time[(log.kind == START) & (log.job == 4)].tolist() == ended
 
     def test_the_originals_rate(self):
         crowded = make("pick", preset="drl-scheduler", load=None)
@@ -316,6 +415,20 @@ class TestRlmetadqn:
             assert 0.5 < hours < 1.6
             assert env.plan.cluster.total_gpus in (2, 4, 8, 16)
 
+    def test_regimes_of_the_highest_intensity(self):
+        regimes = meta_regimes(super_high=True)
+        assert regimes[:48] == meta_regimes()
+        assert {regime["dials"]["intensity"] for regime in regimes[48:]} == {"super-high"}
+        assert len({regime["dials"]["shape"] for regime in regimes[48:]}) == 4
+        assert [regime["cluster"] for regime in regimes[48:]] == [
+            "uniform:1x4:V100",
+            "uniform:1x16:V100",
+        ] * 4
+        for regime in regimes[48:]:
+            env = make("meta", **regime)
+            env.reset(seed=3)
+            assert 0.5 < env.workload().submit[-1] / 3600 < 1.6
+
     def test_shapes_and_intensities_are_the_generators(self):
         dials = {dial.name: dial for dial in GENERATORS["rlmetadqn"].dials}
         shapes = {regime["dials"]["shape"] for regime in meta_regimes()}
@@ -359,6 +472,32 @@ class TestLsf:
         assert seen["action_mask"].tolist() == [0, 1]  # 5 cores
         seen, *_ = env.step(1)
         assert seen["action_mask"].tolist() == [0, 1]  # 9,000 MiB
+
+    def test_columns_follow_the_dials(self):
+        dials = {"gpu_mix": "1-8", "memory_low": 8192, "memory_high": 16_384}
+        env = make("place", preset="lsf", dials=dials, episode_jobs=500)
+        seen = [observation["jobs"][0] for observation in play_by(env, at_random(1)).seen[:-1]]
+        workload = env.workload()
+        assert set(workload.memory_mib) == {8192, 12_288, 16_384}
+        shown = np.unique(np.stack(seen), axis=0)
+        assert np.unique(shown[:, 0]) == pytest.approx(np.arange(1, 9) / 8)
+        assert np.unique(shown[:, 1]) == pytest.approx([1 / 2, 3 / 4, 1])
+
+    def test_columns_that_are_given_do_not(self):
+        env = make("place", preset="lsf", dials={"gpu_mix": "1-8"}, features="lsf")
+        assert env.plan.columns.jobs == ("gpus / 4", "memory_mib / 4096")
+
+    def test_an_unknown_dial(self):
+        with pytest.raises(ConfigError, match="unknown dial 'gpu_mixture'"):
+            make("place", preset="lsf", dials={"gpu_mixture": "1-8"})
+
+    def test_a_job_too_large_for_every_host(self):
+        """As is said of it: spread over hosts, which the agent chooses one by one."""
+        env = make("place", jobs((0, 10, 10)), preset="lsf", cluster=self.CLUSTER)
+        play(env, 1, 0)
+        assert allocations(env.log()) == {0: {0: 2, 1: 8}}
+        never = make("place", jobs((0, 10, 13), (0, 10, 1)), preset="lsf", cluster=self.CLUSTER)
+        assert play(never, 0).info["sched"]["rejected"] == 1
 
     def test_a_job_without_room_is_passed(self):
         """As in the original, which defers it; it starts as soon as there is room."""
@@ -419,6 +558,37 @@ class TestLookahead:
         assert episode.sum_of("left") == 0
         # A's end comes between the second decision and the third.
         assert episode.terms[1]["finished"] == pytest.approx(12_000 / self.WORK)
+
+    @pytest.mark.parametrize(
+        "dials", [{"run_high": 50_000}, {"run_times": "uniform", "longest": 50_000}]
+    )
+    def test_the_longest_run_time_follows_the_dials(self, dials):
+        env = make("pick", preset="lookahead", dials=dials)
+        assert env.plan.columns.jobs[0] == "estimate / 50000"
+        assert env.plan.columns.jobs[3] == "wait / (wait + 50000)"
+        assert env.plan.options.lookahead_seconds == 50_000
+        seen = np.stack([observation["jobs"] for observation in play_by(env, at_random(1)).seen])
+        assert seen[..., 0].max() <= 1
+        shown = make("pick", preset="lookahead", dials=dials, lookahead_seconds=100.0)
+        assert shown.plan.options.lookahead_seconds == 100
+
+    def test_uniform_run_times(self):
+        dials = {"run_times": "uniform", "run_low": 500, "run_high": 2000, "longest": 10_000}
+        env = make("pick", preset="lookahead", dials=dials)
+        env.reset(seed=0)
+        assert env.plan.columns == make("pick", preset="lookahead").plan.columns
+        workload = env.workload()
+        assert 500 <= workload.run.min() <= workload.run.max() <= 2000
+        assert workload.submit[-1] > 5000
+
+    def test_arrivals_that_are_not_bursty(self):
+        at_once = make("pick", preset="lookahead", load=1e6)
+        at_once.reset(seed=0)
+        assert not at_once.workload().submit.any()
+        spread = make("pick", preset="lookahead", dials={"burst_share": 0})
+        spread.reset(seed=0)
+        tenths, _ = np.histogram(spread.workload().submit, 10, (0, 10_000))
+        assert tenths.min() > 20
 
     def test_a_no_op_costs_what_could_have_started(self):
         env = self.env()

@@ -66,6 +66,7 @@ class EpisodeSource(Protocol):
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on.
+        provenance: what made the jobs; of windows, that of the whole trace.
     """
 
     jobs: int
@@ -73,6 +74,7 @@ class EpisodeSource(Protocol):
     pool_names: tuple[str, ...]
     gpu_type_sets: tuple[str, ...]
     reference_type: str
+    provenance: Mapping[str, Any]
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
         """Return the episodes of these (slot, episode) pairs, one row each.
@@ -128,6 +130,7 @@ class GeneratedEpisodes:
         self.pool_names = self._maker.pool_names
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
+        self.provenance = self._maker.provenance
         self._load: tuple[float, float] | None = None
         self._rows = {
             name: np.full(self.jobs, value, dtype) for name, (value, dtype) in _DEFAULTS.items()
@@ -233,6 +236,7 @@ class TraceWindows:
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
+        self.provenance = workload.provenance
         self._seed = int(SEED.convert(seed, where=where))
         self._first, end = 0, len(workload)
         if part is not None:
@@ -291,6 +295,7 @@ class WholeTrace:
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
+        self.provenance = workload.provenance
         self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
         self._views = {name: column[None, :] for name, column in self._columns.items()}
 

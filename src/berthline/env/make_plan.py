@@ -22,6 +22,7 @@ from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
+from berthline.traces.gpu_type_sets import without_missing_types
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
@@ -107,6 +108,8 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         raise ConfigError(
             f"workload is {type(workload).__name__}", expected="a name, a file or a Workload"
         )
+    if options.missing_types == "any":
+        workload = without_missing_types(workload, cluster)
     if options.knowledge == "estimate" and np.isnan(workload.estimate).all():
         raise PolicyError(
             "no job has an estimate",

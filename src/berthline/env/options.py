@@ -17,6 +17,7 @@ from berthline.model.workload import Workload
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
 LOOKAHEADS = ("off", "per_gpu", "sorted", "cdf")
+MISSING_TYPES = ("reject", "any")
 WINDOW_POLICIES = ("head", "head+tail", "top")
 
 
@@ -33,6 +34,8 @@ class Options:
             default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
         split: only windows from this part of the trace: train, validation or test.
+        missing_types: jobs of a trace that name only GPU types the cluster has not: `reject`, or
+            let them use `any`.
         knowledge: what is known of run times: none, estimate, predicted or exact.
         order: sorts the queue, and decides where the agent does not.
         discipline: who may pass a blocked job; None = easy, or skip without run times, or, for
@@ -82,6 +85,7 @@ class Options:
     load: float | tuple[float, float] | None = None
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     split: str | None = None
+    missing_types: str = "reject"
     knowledge: str = "estimate"
     order: str = "fcfs"
     discipline: str | None = None
@@ -149,11 +153,12 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
                 expected=f"a preset of the seat {seat!r}",
                 hint=f"use {env_id(right)}",
             )
-        merged = {**preset.options, **given}
+        merged = {**preset.options, **preset.following(given), **given}
     options = Options(**merged)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)
     _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
+    _check_choice("missing_types", options.missing_types, MISSING_TYPES)
     if options.lookahead is not None:
         _check_choice("lookahead", options.lookahead, LOOKAHEADS)
     for name, least in (
