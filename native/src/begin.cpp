@@ -137,6 +137,7 @@ void Simulation::begin() {
   next_outage_ = 0;
   timer_ = kNever;
   wake_ = kNever;
+  is_plain_ = false;  // the run before may have been; fewest nodes depend on CPUs and memory too
   find_nodes_min();
   quota_used_.assign(inputs_.quotas.limit.size(), 0);
   // Ratios of equal speeds are exactly 1.
