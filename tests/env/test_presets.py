@@ -491,13 +491,19 @@ class TestLsf:
         with pytest.raises(ConfigError, match="unknown dial 'gpu_mixture'"):
             make("place", preset="lsf", dials={"gpu_mixture": "1-8"})
 
+    def test_memory_decides_how_many_hosts_are_needed(self):
+        """Where a job may be spread: 3 cores with 20,000 MiB are too much for either host."""
+        workload = jobs((0, 10, 1), (1, 10, 3), memory_mib=[0, 20_000])
+        env = make("place", workload, preset="lsf", cluster=self.CLUSTER, conditions={})
+        assert play(env, 0, 0, 1).info["sched"]["completed"] == 2
+        assert allocations(env.log())[1] == {0: 1, 1: 2}
+
     def test_a_job_too_large_for_every_host(self):
-        """As is said of it: spread over hosts, which the agent chooses one by one."""
-        env = make("place", jobs((0, 10, 10)), preset="lsf", cluster=self.CLUSTER)
-        play(env, 1, 0)
-        assert allocations(env.log()) == {0: {0: 2, 1: 8}}
-        never = make("place", jobs((0, 10, 13), (0, 10, 1)), preset="lsf", cluster=self.CLUSTER)
-        assert play(never, 0).info["sched"]["rejected"] == 1
+        """By its cores, or by its memory: it is not spread over hosts."""
+        large = jobs((0, 10, 9), (0, 10, 8), (0, 10, 3), memory_mib=[0, 0, 20_000])
+        env = make("place", large, preset="lsf", cluster=self.CLUSTER)
+        assert play(env, 1).info["sched"]["rejected"] == 2
+        assert allocations(env.log()) == {1: {1: 8}}
 
     def test_a_job_without_room_is_passed(self):
         """As in the original, which defers it; it starts as soon as there is room."""

@@ -220,6 +220,7 @@ PRESETS: dict[str, Preset] = {
             {
                 "workload": "lsf",
                 "cluster": "lsf",
+                "conditions": {"max_nodes": 1},
                 "load": 0.9,
                 "episode_jobs": 5100,
                 "knowledge": "exact",
@@ -242,10 +243,9 @@ PRESETS: dict[str, Preset] = {
                 "The hosts are the same in every episode; other ones are another `cluster`. What "
                 "jobs ask for are dials: `gpu_mix`, `memory_low`, `memory_high`, `run_low`, "
                 "`run_high`. The job's columns divide by the most that these allow.",
-                "A job that no host has room for waits, and others may pass it, as there.",
-                "A job too large for every host, which the defaults of the dials do not make, is "
-                "spread over as few hosts as hold it, and asked about once for each; the original "
-                "fails it. One that all hosts together cannot hold is rejected with a reason.",
+                "A job that no host has room for waits, and others may pass it, as in the "
+                "original; one too large for every host, which fails there, is rejected with a "
+                "reason.",
             ),
             _lsf_scales,
         ),
