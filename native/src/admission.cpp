@@ -7,7 +7,7 @@
 namespace berthline {
 namespace {
 
-constexpr int32_t kNoRoomInQuota = 5;  // REJECT_REASONS of model/schedule.py
+constexpr int32_t kNoRoomInQuota = 6;  // REJECT_REASONS of model/schedule.py
 
 }  // namespace
 

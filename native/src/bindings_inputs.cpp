@@ -65,6 +65,7 @@ Cluster read_cluster(const Entries& entries) {
 
 Conditions read_conditions(const Entries& entries) {
   Conditions conditions;
+  conditions.max_nodes = entries.get<double>("max_nodes");
   conditions.across_nodes = entries.get<double>("across_nodes");
   conditions.across_racks = entries.get<double>("across_racks");
   conditions.interference = entries.get<double>("interference");

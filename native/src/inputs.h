@@ -72,6 +72,7 @@ struct Cluster {
 
 // See model/conditions.py.
 struct Conditions {
+  double max_nodes = std::numeric_limits<double>::infinity();
   double across_nodes = 1;
   double across_racks = 1;
   double interference = 0;

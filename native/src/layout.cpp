@@ -51,7 +51,8 @@ Layout::Layout(const Inputs& inputs)
     : cluster(&inputs.cluster),
       placement(inputs.placement),
       placement_key(inputs.placement_key),
-      num_nodes(static_cast<int32_t>(inputs.cluster.gpus.size())) {
+      num_nodes(static_cast<int32_t>(inputs.cluster.gpus.size())),
+      max_nodes_(inputs.conditions.max_nodes) {
   const Jobs& jobs = inputs.jobs;
   max_node_gpus = *std::max_element(cluster->gpus.begin(), cluster->gpus.end());
   total_gpus = 0;
@@ -125,7 +126,7 @@ int32_t Layout::find_nodes_min(const Gang& gang) {
 }
 
 int32_t Layout::count_nodes(const Gang& gang) {
-  constexpr int32_t kTooManyGpus = -3, kTooManyCpus = -4, kTooMuchMemory = -5;
+  constexpr int32_t kTooManyGpus = -3, kTooManyCpus = -4, kTooMuchMemory = -5, kTooManyNodes = -6;
   const int32_t reason = cluster->class_reason[gang.job_class];
   if (reason >= 0) return -1 - reason;
   if (class_gpus[gang.job_class] < gang.gpus) return kTooManyGpus;
@@ -148,7 +149,9 @@ int32_t Layout::count_nodes(const Gang& gang) {
     const int64_t used = std::min<int64_t>(shape.node, (left + shape.gpus - 1) / shape.gpus);
     nodes += used;
     left -= used * shape.gpus;
-    if (left <= 0) return static_cast<int32_t>(nodes);
+    if (left <= 0) {
+      return static_cast<double>(nodes) <= max_nodes_ ? static_cast<int32_t>(nodes) : kTooManyNodes;
+    }
   }
   return kTooMuchMemory;
 }
@@ -167,7 +170,9 @@ int32_t Layout::nodes_min_of_open(const Gang& gang) const {
   int64_t left = units;
   for (size_t i = 0; i < room.size(); ++i) {
     left -= room[i];
-    if (left <= 0) return static_cast<int32_t>(i + 1);
+    if (left <= 0) {
+      return static_cast<double>(i + 1) <= max_nodes_ ? static_cast<int32_t>(i + 1) : -1;
+    }
   }
   return -1;
 }

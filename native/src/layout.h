@@ -101,8 +101,8 @@ struct Layout {
   std::vector<TierNode> tier_nodes;
   Tiers tiers;
 
-  // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do. Reasons are
-  // indices into REJECT_REASONS of model/schedule.py.
+  // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do, or if it may not
+  // have as many. Reasons are indices into REJECT_REASONS of model/schedule.py.
   int32_t nodes_min(const Gang& gang) {
     if (!limits && gang.gpus > 0) {
       const std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
@@ -125,6 +125,7 @@ struct Layout {
   int32_t count_nodes(const Gang& gang);
   void find_kinds(const Jobs& jobs);
 
+  double max_nodes_;                                   // that a gang may need
   std::vector<std::vector<Shape>> shapes_;             // [class]
   std::vector<std::vector<int32_t>> known_nodes_min_;  // [class][gpus], when there are no limits
   std::vector<Share> scratch_;

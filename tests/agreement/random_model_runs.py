@@ -92,6 +92,9 @@ def random_model_cluster(rng: np.random.Generator) -> Cluster:
     sometimes("mttr", 0.5, [10.0, 60.0])
     sometimes("rack_mtbf", 0.1, [150.0, 500.0])
     sometimes("rack_mttr", 0.5, [10.0, 60.0])
+    apart = rng.spawn(1)[0]  # what is drawn from here on stays as it is
+    if apart.random() < 0.1:
+        conditions["max_nodes"] = float(apart.choice([1.0, 2.0]))
     outages = []
     for _ in range(int(rng.integers(0, 4)) if rng.random() < 0.3 else 0):
         nodes = rng.choice(

@@ -54,5 +54,5 @@ def test_model_runs__meet_everything_the_log_can_say() -> None:
         shared += int((log.alloc_slot != WHOLE_GPUS).sum())
     assert kinds == set(KINDS) - {"fallback"}, "which milp alone has: test_milp_agreement"
     assert {reason for kind, reason in reasons if kind == "preempt"} == {0, 1, 2, 3}
-    assert {reason for kind, reason in reasons if kind == "reject"} == {0, 1, 2, 3, 4, 5}
+    assert {reason for kind, reason in reasons if kind == "reject"} == {0, 1, 2, 3, 4, 5, 6}
     assert shared > 500

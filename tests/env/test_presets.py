@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from tests.env.by_hand import IDS, at_random, first_allowed, make, play, play_by
-from tests.sim.scenarios import jobs, nodes
+from tests.sim.scenarios import allocations, jobs, nodes
 
 from berthline.env.options import Options
 from berthline.env.presets import PRESETS, meta_regimes
-from berthline.errors import ConfigError, PolicyError
-from berthline.model.schedule import START
+from berthline.errors import ConfigError
+from berthline.model.schedule import FINISH, START
 from berthline.traces.synthetic import GENERATORS
-
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
-TRACE = TRACES / "format_samples" / "rltune" / "synthetic_trace.csv"
 
 FLAT_SIZES = {
     "rltune": 128 * 7,
@@ -95,106 +91,6 @@ class TestAll:
             make("pick", preset="rltuna")
 
 
-class TestRltune:
-    """One node of 4 GPUs: A takes all of it, B wants all of it, C is short and small."""
-
-    WORKLOAD = jobs((0, 100, 4), (10, 100, 4), (20, 10, 1))
-    A, B_ALONE, B, C, NO_OP = 0, 0, 0, 1, 128
-
-    def episode(self, **options):
-        env = make("pick", self.WORKLOAD, preset="rltune", cluster="uniform:1x4", **options)
-        # A; then B is not chosen until C is there; C, which time runs for; B.
-        return play(env, self.A, self.NO_OP, self.C, self.B_ALONE)
-
-    def test_time_runs_until_the_chosen_job_starts(self):
-        assert self.episode().times == [0, 10, 20, 100]
-
-    def test_columns(self):
-        seen = [observation["jobs"] for observation in self.episode().seen]
-        # An empty node: 4 of 4 GPUs in the one way there is.
-        assert seen[0][0] == pytest.approx([0, 1, 4 / 4 / 4, (4 - 4 + 4) / 8, 0, 1 / 3, 1 / 2])
-        # Nothing is free: the third column is at its limit, the fourth too far below for one.
-        assert seen[2][0] == pytest.approx([10 / 43200, 1, 1, 0, 0, 0, 0])
-        assert seen[2][1] == pytest.approx([0, 1 / 4, 1, 0, 0, 0, 0])
-        # C has one of the GPUs: the node is partly in use, and B has no place.
-        assert seen[3][0] == pytest.approx([90 / 43200, 1, 4 / 3 / 4, (3 - 4 + 4) / 8, 1, 0, 0])
-        assert not seen[0][1:].any()
-
-    def test_ways_to_place(self):
-        workload = jobs((0, 100, 1), (0, 100, 2))
-        env = make("pick", workload, preset="rltune", cluster=nodes(2, 2))
-        seen = play(env, 0, 0).seen[1]["jobs"]  # the first job is on the first node
-        # Two GPUs of the second node; or one of each, which leaves one node partly in use, as now.
-        assert seen[0][5:] == pytest.approx([2 / 3, 1 / 2])
-
-    @pytest.mark.parametrize(
-        ("reward", "mine", "baseline"),
-        [
-            # A, C, B end at 100, 110, 210; under FCFS A, B, C end at 100, 200, 210.
-            ("relative-bounded-slowdown", (1 + 9 + 2) / 3, (1 + 19 + 1.9) / 3),
-            ("relative-slowdown", (1 + 9 + 2) / 3, (1 + 19 + 1.9) / 3),
-            ("relative-wait", (0 + 80 + 100) / 3, (0 + 180 + 90) / 3),
-            ("relative-jct", (100 + 90 + 200) / 3, (100 + 190 + 190) / 3),
-        ],
-    )
-    def test_rewards(self, reward, mine, baseline):
-        rewards = self.episode(reward=reward).rewards
-        assert rewards == [0, 0, 0, pytest.approx((baseline - mine) / baseline)]
-
-    def test_reward_of_utilization(self):
-        """Both end at 210; a baseline that back-fills ends at 200."""
-        assert self.episode(reward="relative-utilization").rewards[-1] == 0
-        workload = jobs((0, 100, 3), (10, 100, 4), (20, 10, 1))
-        options = {"cluster": "uniform:1x4", "reward": "relative-utilization"}
-        env = make("pick", workload, preset="rltune", baseline="fcfs+skip", **options)
-        episode = play(env, 0, 0, 0)  # in order of submission: C is last, and ends at 210
-        held = 300 + 400 + 10
-        mine, theirs = held / (210 * 4), held / (200 * 4)
-        assert episode.rewards[-1] == pytest.approx((mine - theirs) / theirs)
-
-    def test_jobs_may_pass_the_chosen_one(self):
-        workload = jobs((0, 100, 3), (10, 100, 4), (20, 10, 1))
-        options = {"preset": "rltune", "cluster": "uniform:1x4"}
-        strict = make("pick", workload, **options)
-        assert play(strict, 0, 0, 0).info["sched"]["makespan"] == 210
-        filled = make("pick", workload, discipline="easy", knowledge="exact", **options)
-        assert play(filled, 0, 0).info["sched"]["makespan"] == 200
-
-    def test_run_times_may_not_be_shown(self):
-        with pytest.raises(PolicyError, match="knowledge is 'none'"):
-            make("pick", preset="rltune", features=["estimate / 3600"])
-
-    @pytest.mark.parametrize(
-        ("options", "start"),
-        [
-            ({"discipline": "strict"}, 1000),  # the second job's virtual cluster blocks all others
-            ({"discipline": "skip"}, 2),
-            ({"semantics": "mask"}, 2),
-        ],
-    )
-    def test_virtual_clusters_need_not_block_each_other(self, options, start):
-        workload = jobs(
-            (0, 1000, 16), (1, 10, 16), (2, 10, 8), pool=[0, 0, 1], pool_names=("3", "4")
-        )
-        env = make("pick", workload, preset="rltune", cluster="helios-rltune", **options)
-        play_by(env, first_allowed)
-        log = env.log()
-        assert log.time[(log.kind == START) & (log.job == 2)].tolist() == [start]
-
-    @pytest.mark.skipif(not TRACE.is_file(), reason=f"no trace at {TRACE}")
-    @pytest.mark.parametrize("part", ["train", "test"])
-    def test_its_own_trace(self, part):
-        options = {"cluster": "alibaba-pai-rltune", "load": None, "split": part, "split_gap": 600}
-        env = make("pick", preset="rltune", workload=str(TRACE), episode_jobs=256, **options)
-        episode = play_by(env, at_random(1))
-        assert episode.info["sched"]["completed"] == 256
-
-    @pytest.mark.parametrize("cluster", ["helios-rltune", "alibaba-pai-rltune"])
-    def test_other_clusters(self, cluster):
-        env = make("pick", preset="rltune", cluster=cluster, episode_jobs=30)
-        assert play_by(env, first_allowed).terminated
-
-
 class TestDrlScheduler:
     """Two GPUs: A and B start together; C wants both."""
 
@@ -244,6 +140,33 @@ class TestDrlScheduler:
         speed = env.plan.cluster.types[types.index("RTX4090")].speed
         assert speed > 1
         assert episode.info["sched"]["mean_jct"] == pytest.approx(1000 / speed)
+
+    @pytest.mark.parametrize(
+        ("options", "where", "start"),
+        [
+            # 1 RTX4090 and 16 A100 are free: the fastest type with room for the whole job.
+            ({}, {1: 5}, 0),
+            ({"placement": "scatter"}, {0: 1, 1: 4}, 0),
+            # On nodes of 4: the last of the first type, and one of the second.
+            ({"cluster": "drl-scheduler"}, {2: 1, 3: 4}, 0),
+        ],
+    )
+    def test_a_job_stays_on_one_type(self, options, where, start):
+        env = make("pick", jobs((0, 99, 11), (0, 9, 5)), preset="drl-scheduler", **options)
+        play(env, 0, 0)
+        log = env.log()
+        assert allocations(log)[1] == where
+        assert log.time[(log.kind == START) & (log.job == 1)].tolist() == [start]
+
+    def test_a_job_that_no_type_has_room_for_waits(self):
+        """4 GPUs of each of the three fastest types are free, and 4 T4."""
+        workload = jobs((0, 99, 8), (0, 99, 12), (0, 99, 12), (0, 99, 8), (0, 9, 8))
+        env = make("pick", workload, preset="drl-scheduler")
+        play(env, 0, 0, 0, 0, 0)
+        log = env.log()
+        assert allocations(log) == {0: {0: 8}, 1: {1: 12}, 2: {2: 12}, 3: {3: 8}, 4: {0: 8}}
+        ended = log.time[(log.kind == FINISH) & (log.job == 0)].tolist()
+        assert log.time[(log.kind == START) & (log.job == 4)].tolist() == ended
 
     def test_the_originals_rate(self):
         crowded = make("pick", preset="drl-scheduler", load=None)
@@ -316,6 +239,20 @@ class TestRlmetadqn:
             assert 0.5 < hours < 1.6
             assert env.plan.cluster.total_gpus in (2, 4, 8, 16)
 
+    def test_regimes_of_the_highest_intensity(self):
+        regimes = meta_regimes(super_high=True)
+        assert regimes[:48] == meta_regimes()
+        assert {regime["dials"]["intensity"] for regime in regimes[48:]} == {"super-high"}
+        assert len({regime["dials"]["shape"] for regime in regimes[48:]}) == 4
+        assert [regime["cluster"] for regime in regimes[48:]] == [
+            "uniform:1x4:V100",
+            "uniform:1x16:V100",
+        ] * 4
+        for regime in regimes[48:]:
+            env = make("meta", **regime)
+            env.reset(seed=3)
+            assert 0.5 < env.workload().submit[-1] / 3600 < 1.6
+
     def test_shapes_and_intensities_are_the_generators(self):
         dials = {dial.name: dial for dial in GENERATORS["rlmetadqn"].dials}
         shapes = {regime["dials"]["shape"] for regime in meta_regimes()}
@@ -359,6 +296,38 @@ class TestLsf:
         assert seen["action_mask"].tolist() == [0, 1]  # 5 cores
         seen, *_ = env.step(1)
         assert seen["action_mask"].tolist() == [0, 1]  # 9,000 MiB
+
+    def test_columns_follow_the_dials(self):
+        dials = {"gpu_mix": "1-8", "memory_low": 8192, "memory_high": 16_384}
+        env = make("place", preset="lsf", dials=dials, episode_jobs=500)
+        seen = [observation["jobs"][0] for observation in play_by(env, at_random(1)).seen[:-1]]
+        workload = env.workload()
+        assert set(workload.memory_mib) == {8192, 12_288, 16_384}
+        shown = np.unique(np.stack(seen), axis=0)
+        assert np.unique(shown[:, 0]) == pytest.approx(np.arange(1, 9) / 8)
+        assert np.unique(shown[:, 1]) == pytest.approx([1 / 2, 3 / 4, 1])
+
+    def test_columns_that_are_given_do_not(self):
+        env = make("place", preset="lsf", dials={"gpu_mix": "1-8"}, features="lsf")
+        assert env.plan.columns.jobs == ("gpus / 4", "memory_mib / 4096")
+
+    def test_an_unknown_dial(self):
+        with pytest.raises(ConfigError, match="unknown dial 'gpu_mixture'"):
+            make("place", preset="lsf", dials={"gpu_mixture": "1-8"})
+
+    def test_memory_decides_how_many_hosts_are_needed(self):
+        """Where a job may be spread: 3 cores with 20,000 MiB are too much for either host."""
+        workload = jobs((0, 10, 1), (1, 10, 3), memory_mib=[0, 20_000])
+        env = make("place", workload, preset="lsf", cluster=self.CLUSTER, conditions={})
+        assert play(env, 0, 0, 1).info["sched"]["completed"] == 2
+        assert allocations(env.log())[1] == {0: 1, 1: 2}
+
+    def test_a_job_too_large_for_every_host(self):
+        """By its cores, or by its memory: it is not spread over hosts."""
+        large = jobs((0, 10, 9), (0, 10, 8), (0, 10, 3), memory_mib=[0, 0, 20_000])
+        env = make("place", large, preset="lsf", cluster=self.CLUSTER)
+        assert play(env, 1).info["sched"]["rejected"] == 2
+        assert allocations(env.log()) == {1: {1: 8}}
 
     def test_a_job_without_room_is_passed(self):
         """As in the original, which defers it; it starts as soon as there is room."""
@@ -419,6 +388,37 @@ class TestLookahead:
         assert episode.sum_of("left") == 0
         # A's end comes between the second decision and the third.
         assert episode.terms[1]["finished"] == pytest.approx(12_000 / self.WORK)
+
+    @pytest.mark.parametrize(
+        "dials", [{"run_high": 50_000}, {"run_times": "uniform", "longest": 50_000}]
+    )
+    def test_the_longest_run_time_follows_the_dials(self, dials):
+        env = make("pick", preset="lookahead", dials=dials)
+        assert env.plan.columns.jobs[0] == "estimate / 50000"
+        assert env.plan.columns.jobs[3] == "wait / (wait + 50000)"
+        assert env.plan.options.lookahead_seconds == 50_000
+        seen = np.stack([observation["jobs"] for observation in play_by(env, at_random(1)).seen])
+        assert seen[..., 0].max() <= 1
+        shown = make("pick", preset="lookahead", dials=dials, lookahead_seconds=100.0)
+        assert shown.plan.options.lookahead_seconds == 100
+
+    def test_uniform_run_times(self):
+        dials = {"run_times": "uniform", "run_low": 500, "run_high": 2000, "longest": 10_000}
+        env = make("pick", preset="lookahead", dials=dials)
+        env.reset(seed=0)
+        assert env.plan.columns == make("pick", preset="lookahead").plan.columns
+        workload = env.workload()
+        assert 500 <= workload.run.min() <= workload.run.max() <= 2000
+        assert workload.submit[-1] > 5000
+
+    def test_arrivals_that_are_not_bursty(self):
+        at_once = make("pick", preset="lookahead", load=1e6)
+        at_once.reset(seed=0)
+        assert not at_once.workload().submit.any()
+        spread = make("pick", preset="lookahead", dials={"burst_share": 0})
+        spread.reset(seed=0)
+        tenths, _ = np.histogram(spread.workload().submit, 10, (0, 10_000))
+        assert tenths.min() > 20
 
     def test_a_no_op_costs_what_could_have_started(self):
         env = self.env()

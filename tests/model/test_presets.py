@@ -31,6 +31,7 @@ TOTALS = {
     "acme-seren": (286, 2288),
     "acme-kalos": (302, 2416),
     "drl-scheduler": (14, 56),
+    "drl-scheduler-types": (4, 56),
     "lsf": (50, 1200),
 }
 
@@ -56,12 +57,13 @@ def gpus_by_type(cluster: Cluster) -> dict[str, int]:
 
 
 def test_gpus_by_type():
-    assert gpus_by_type(Cluster.parse("drl-scheduler")) == {
-        "A100-80": 16,
-        "V100-32": 16,
-        "T4": 12,
-        "RTX4090": 12,
-    }
+    for name in ("drl-scheduler", "drl-scheduler-types"):
+        assert gpus_by_type(Cluster.parse(name)) == {
+            "A100-80": 16,
+            "V100-32": 16,
+            "T4": 12,
+            "RTX4090": 12,
+        }
     assert gpus_by_type(Cluster.parse("alibaba-pai-rltune")) == {
         "T4": 16,
         "MISC": 64,

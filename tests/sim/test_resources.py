@@ -1,10 +1,13 @@
-"""CPUs, memory, GPU types and pools; and the five reasons for which a job is rejected."""
+"""CPUs, memory, GPU types and pools; and the reasons, quotas apart, for which jobs are rejected."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 from tests.sim.scenarios import allocations, jobs, nodes, rejections, run, starts
 
+from berthline.model.limits import PoolRules
 from berthline.model.schedule import REJECT_REASONS
 
 
@@ -214,6 +217,29 @@ def test_rejected__never_blocks_and_is_over_at_once(discipline: str) -> None:
         (0.0, "start", 1),
         (9.0, "finish", 1),
     ]
+
+
+@pytest.mark.parametrize("placement", ["first-fit", "scatter", "defrag"])
+def test_rejected__more_nodes_than_a_job_may_have(placement: str) -> None:
+    """One node may be enough by GPUs (job 1), but not by memory (job 2)."""
+    cluster = nodes(4, 8, memory_mib=[100, 200]).with_conditions({"max_nodes": 1})
+    workload = jobs((0, 9, 9), (0, 9, 8), (0, 9, 3), memory_mib=[0, 100, 240])
+    log = run(workload, cluster, f"fcfs@{placement}")
+    reason = "more nodes than a job may have here"
+    assert rejections(log) == {0: reason, 2: reason}
+    assert starts(log) == {1: 0}
+
+
+def test_rejected__more_nodes_than_a_job_may_have_is_about_borrowed_ones_too() -> None:
+    """Two nodes of its own, or one that it borrows: it may run there only."""
+    cluster = dataclasses.replace(
+        nodes(2, 2, 4, pool=["a", "a", "b"]),
+        pool_rules={"a": PoolRules(borrow=True), "b": PoolRules(lend=True)},
+    ).with_conditions({"max_nodes": 1})
+    workload = jobs((0, 9, 4), (0, 9, 5), pool=0, pool_names=("a",))
+    log = run(workload, cluster, "fcfs")
+    assert list(rejections(log)) == [1]
+    assert allocations(log) == {0: {2: 4}}
 
 
 def test_rejected__scatter_rejects_what_consolidated_rejects() -> None:

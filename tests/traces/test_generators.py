@@ -121,6 +121,27 @@ def test_heavy_tailed_jobs_are_the_look_ahead_systems():
     assert small.gpus.max() <= 4
 
 
+def test_heavy_tailed_jobs_with_uniform_run_times():
+    """The look-ahead system's other run times are 5 to 20 % of the longest one it measures by."""
+    dials = {"run_times": "uniform", "run_low": 500, "run_high": 2000, "longest": 10_000}
+    workload = generate("heavy-tailed", cluster=CLUSTER, jobs=20_000, seed=3, **dials)
+    assert (workload.run.min(), workload.run.max()) == (500, 2000)
+    assert 9_500 < workload.submit.max() <= 10_000
+    by_run = 1 + np.floor((workload.run / 10_000) ** 0.6 * 7)
+    assert set(by_run) == {2, 3}
+    assert (workload.gpus >= np.rint(0.3 * 1 + 0.7 * by_run)).all()
+    assert (workload.gpus <= np.rint(0.3 * 8 + 0.7 * by_run)).all()
+    by_run = 1 + np.floor((1 - workload.run / 10_000) ** 0.8 * 9)
+    assert (workload.priority >= np.rint(0.4 * 1 + 0.6 * by_run)).all()
+
+
+def test_the_longest_run_time_is_run_high_unless_set():
+    plain = generate("heavy-tailed", cluster=CLUSTER, jobs=500, run_high=50_000)
+    same = generate("heavy-tailed", cluster=CLUSTER, jobs=500, run_high=50_000, longest=50_000)
+    for column in ("submit", "run", "gpus", "priority"):
+        np.testing.assert_array_equal(getattr(plain, column), getattr(same, column))
+
+
 def test_drl_scheduler_jobs():
     cluster = Cluster.parse("drl-scheduler")
     workload = generate("drl-scheduler", cluster=cluster, jobs=50_000)
@@ -161,6 +182,16 @@ def test_lsf_jobs_come_every_second_and_have_memory():
     assert set(workload.memory_mib) == {512, 768, 1024, 1536, 2048, 3072, 4096}
     assert (workload.run.min(), workload.run.max()) == (20, 120)
     assert set(workload.gpus) == {1, 2, 3, 4}
+
+
+def test_memory_of_lsf_jobs():
+    dials = {"memory_low": 3072, "memory_high": 12_000}
+    workload = generate("lsf", cluster=CLUSTER, jobs=4000, **dials)
+    sizes, counts = np.unique(workload.memory_mib, return_counts=True)
+    assert sizes.tolist() == [3072, 4096, 6144, 8192]
+    assert counts / 4000 == pytest.approx(0.25, abs=0.03)
+    with pytest.raises(ConfigError, match="memory_low is 5000 and memory_high is 6000"):
+        generate("lsf", cluster=CLUSTER, jobs=10, memory_low=5000, memory_high=6000)
 
 
 @pytest.mark.skipif(not SWF.is_dir(), reason="shared trace files are not here")

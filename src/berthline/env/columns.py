@@ -68,6 +68,33 @@ _GLOBALS = (
     "arrival_rate * 60",
 )
 
+
+def lsf_columns(*, most_gpus: int = 4, most_memory_mib: int = 4096) -> Columns:
+    """Return the LSF host picker's columns, for jobs of up to so much."""
+    return Columns(
+        jobs=(f"gpus / {most_gpus}", f"memory_mib / {most_memory_mib}"),
+        nodes=(
+            "1 - node_free_gpus / node_total_gpus",
+            "1 - node_free_memory_mib / node_total_memory_mib",
+            "node_total_gpus / max_node_gpus",
+            "node_total_memory_mib / max_node_memory_mib",
+        ),
+    )
+
+
+def lookahead_columns(*, longest: float = 10_000.0) -> Columns:
+    """Return the look-ahead system's columns, for run times of up to so many seconds."""
+    return Columns(
+        jobs=(
+            f"estimate / {longest:.15g}",
+            "priority / 10",
+            "gpus / total_gpus",
+            f"wait / (wait + {longest:.15g})",
+        ),
+        globals=("free_gpus / total_gpus", "busy_gpus / total_gpus"),
+    )
+
+
 COLUMN_SETS: dict[str, Columns] = {
     "default": Columns(
         jobs=(
@@ -157,24 +184,8 @@ COLUMN_SETS: dict[str, Columns] = {
             "tanh(queue_len / 50)",
         ),
     ),
-    "lsf": Columns(
-        jobs=("gpus / 4", "memory_mib / 4096"),
-        nodes=(
-            "1 - node_free_gpus / node_total_gpus",
-            "1 - node_free_memory_mib / node_total_memory_mib",
-            "node_total_gpus / max_node_gpus",
-            "node_total_memory_mib / max_node_memory_mib",
-        ),
-    ),
-    "lookahead": Columns(
-        jobs=(
-            "estimate / 10000",
-            "priority / 10",
-            "gpus / total_gpus",
-            "wait / (wait + 10000)",
-        ),
-        globals=("free_gpus / total_gpus", "busy_gpus / total_gpus"),
-    ),
+    "lsf": lsf_columns(),
+    "lookahead": lookahead_columns(),
 }
 """Named sets of columns."""
 

@@ -69,6 +69,7 @@ class EpisodeSource(Protocol):
         reference_type: the GPU type that run times are on.
         largest_estimate: what all jobs of an episode have in which none has an estimate: to submit
             without one means the largest; None = no job of any episode has one.
+        provenance: what made the jobs; of windows, that of the whole trace.
     """
 
     jobs: int
@@ -77,6 +78,7 @@ class EpisodeSource(Protocol):
     gpu_type_sets: tuple[str, ...]
     reference_type: str
     largest_estimate: float | None
+    provenance: Mapping[str, Any]
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
         """Return the episodes of these (slot, episode) pairs, one row each.
@@ -133,6 +135,7 @@ class GeneratedEpisodes:
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
         self.largest_estimate = self._maker.largest_estimate
+        self.provenance = self._maker.provenance
         self._load: tuple[float, float] | None = None
         self._rows = {
             name: np.full(self.jobs, value, dtype) for name, (value, dtype) in _DEFAULTS.items()
@@ -239,6 +242,7 @@ class TraceWindows:
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
+        self.provenance = workload.provenance
         self._seed = int(SEED.convert(seed, where=where))
         self._first, end = 0, len(workload)
         if part is not None:
@@ -298,6 +302,7 @@ class WholeTrace:
         self.gpu_type_sets = workload.gpu_type_sets
         self.reference_type = workload.reference_type
         self.largest_estimate = _largest_estimate(workload)
+        self.provenance = workload.provenance
         self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
         self._views = {name: column[None, :] for name, column in self._columns.items()}
 

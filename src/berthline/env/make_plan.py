@@ -19,6 +19,7 @@ from berthline.errors import ConfigError, PolicyError
 from berthline.model.cluster import Cluster
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
+from berthline.traces.gpu_type_sets import without_missing_types
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
@@ -122,6 +123,8 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
     elif options.load is not None:
         workload = scale_to_load(workload, cluster, options.load)
+    if options.missing_types == "any":
+        workload = without_missing_types(workload, cluster)
     if jobs is None and options.split is None:
         return WholeTrace(workload)
     return TraceWindows(workload, jobs=jobs, part=options.split, gap_seconds=options.split_gap)

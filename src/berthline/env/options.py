@@ -19,6 +19,7 @@ from berthline.traces.dials import JOBS
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
 LOOKAHEADS = ("off", "per_gpu", "sorted", "cdf")
+MISSING_TYPES = ("reject", "any")
 WINDOW_POLICIES = ("head", "head+tail", "top")
 
 
@@ -36,6 +37,8 @@ class Options:
         dials: settings of the generator, or of the trace format.
         split: only windows from this part of the trace: train, validation or test.
         split_gap: seconds between the parts: their jobs were not in the queue together.
+        missing_types: jobs of a trace that name only GPU types the cluster has not: `reject`, or
+            let them use `any`.
         knowledge: what is known of run times: none, estimate, predicted or exact.
         order: sorts the queue, and decides where the agent does not.
         discipline: who may pass a blocked job; None = easy, or skip without run times, or, for
@@ -86,6 +89,7 @@ class Options:
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     split: str | None = None
     split_gap: float = 86_400.0
+    missing_types: str = "reject"
     knowledge: str = "estimate"
     order: str = "fcfs"
     discipline: str | None = None
@@ -141,6 +145,7 @@ _KINDS: dict[str, kinds.Kind] = {
     "dials": kinds.TABLE,
     "split": kinds.TEXT.or_none(),
     "split_gap": _SECONDS,
+    "missing_types": kinds.TEXT,
     "knowledge": kinds.TEXT,
     "order": kinds.TEXT,
     "discipline": kinds.TEXT.or_none(),
@@ -220,17 +225,18 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
                 expected=f"this option only in the environment {_name_of(own)}",
             )
     if plain.get("preset") is not None:
-        plain = {**_preset_options(seat, plain["preset"]), **plain}
+        plain = {**_preset_options(seat, plain["preset"], plain), **plain}
     options = Options(**plain)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)
     _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
+    _check_choice("missing_types", options.missing_types, MISSING_TYPES)
     if options.lookahead is not None:
         _check_choice("lookahead", options.lookahead, LOOKAHEADS)
     return options
 
 
-def _preset_options(seat: str, name: str) -> Mapping[str, Any]:
+def _preset_options(seat: str, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
     _check_choice("preset", name, list(PRESETS))
     preset = PRESETS[name]
     if preset.seat != seat:
@@ -240,7 +246,7 @@ def _preset_options(seat: str, name: str) -> Mapping[str, Any]:
             expected=f"a preset of the seat {seat!r}",
             hint=f"use {env_id(_name_of(preset.seat))}",
         )
-    return preset.options
+    return {**preset.options, **preset.following(given)}
 
 
 def _name_of(seat: str) -> str:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from berthline.env.columns import lookahead_columns, lsf_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Preset:
         system: whose environment it follows.
         options: keywords of Options.
         differences: what differs from the original, and why.
+        scales: options that follow the dials of its generator, from their values.
     """
 
     name: str
@@ -34,6 +37,40 @@ class Preset:
     system: str
     options: Mapping[str, Any]
     differences: tuple[str, ...]
+    scales: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+
+    def following(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options that follow from dials given beside the preset.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        from berthline.traces.dials import set_dials
+        from berthline.traces.synthetic import GENERATORS
+
+        own = self.options["workload"]
+        dials = given.get("dials")
+        if self.scales is None or not dials or given.get("workload", own) != own:
+            return {}
+        return self.scales(set_dials(GENERATORS[own].dials, dials, where=f"generator {own!r}"))
+
+
+def _lsf_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
+    from berthline.traces.gpu_mix import read_mix
+
+    return {
+        "features": lsf_columns(
+            most_gpus=max(read_mix(str(dials["gpu_mix"])) or (1,)),
+            most_memory_mib=int(dials["memory_high"]),
+        )
+    }
+
+
+def _lookahead_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
+    from berthline.traces.reference_systems import lookahead_longest
+
+    longest = lookahead_longest(dials)
+    return {"features": lookahead_columns(longest=longest), "lookahead_seconds": longest}
 
 
 PRESETS: dict[str, Preset] = {
@@ -49,6 +86,7 @@ PRESETS: dict[str, Preset] = {
                 "conditions": {"gpu_speeds": 0},
                 "load": 3.0,
                 "episode_jobs": 256,
+                "missing_types": "any",
                 "knowledge": "none",
                 "order": "fcfs",
                 "semantics": "wait",
@@ -66,23 +104,35 @@ PRESETS: dict[str, Preset] = {
                 "`split` keeps training windows apart from those of a test.",
                 "Run times do not depend on the GPU type, as in the original; without "
                 "`conditions` they do.",
-                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`: jobs that name "
-                "virtual clusters or GPU types run only where there are such. The other scores are "
-                "`relative-wait`, `relative-jct` (turnaround), `relative-utilization` and "
-                "`relative-slowdown`.",
+                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`. A job that names "
+                "a virtual cluster or a GPU type stays there. One that names only types which the "
+                "cluster has not may use every type: only the original's Alibaba binds jobs to "
+                "types. One without a virtual cluster may use all of them; there the original's "
+                "Helios, which expects one more column, takes the GPU type for it.",
+                "The other scores are `relative-wait`, `relative-jct` (turnaround), "
+                "`relative-utilization` and `relative-slowdown`.",
                 "Nothing is known of run times. The original hides them from the agent too, but "
                 "its baselines have the true ones: for those, set `knowledge` and `baseline`.",
-                "The fourth column counts all waiting jobs, not only those in the window; the "
-                "seventh is 0, 0.5 or 1, within its bounds, where the original's reaches 1.5; "
-                "rows without a job are zeros, and the mask says which they are.",
+                "The third and fourth columns are of the nodes a job may use: its virtual cluster, "
+                "its GPU type, and on Philly all nodes, which the original's columns take for one "
+                "pool as well. The fourth counts all waiting jobs, not only those in the window. "
+                "The fifth is the share of partly used nodes among those with a free GPU, as in "
+                "the original on Helios; on Philly it divides by all nodes. The seventh is 0, 0.5 "
+                "or 1, within its bounds, where the original's reaches 1.5. Rows without a job are "
+                "zeros, and the mask says which they are.",
                 "The no-op lets time pass until the next event; the original waits 600 s at most, "
                 "and only for an action that its mask forbids.",
                 "A job that can never fit is rejected with a reason, and not dropped.",
                 "Back-filling is `discipline`: `easy` with the rule about spare GPUs, which the "
                 "original lacks. Where jobs belong to pools or GPU types, use it, or "
                 "`semantics='mask'`: under `strict` a job waits for GPUs that no other can use.",
-                "Jobs are placed on the fewest nodes, lowest numbers first. The original also "
-                "keeps the two kinds of nodes apart, which the fewest nodes nearly always do.",
+                "Jobs are placed on the fewest nodes, lowest numbers first. On Philly the original "
+                "places a job within one kind of nodes: of up to 4 GPUs on either, of more on the "
+                "large ones. Here a job of 3 or 4 GPUs, which two small nodes could hold, waits "
+                "for a large one, and one of more than 8 may take a small node beside large ones; "
+                "the generated jobs have up to 8.",
+                "The original's placement by a mixed-integer program, for the agent only, is "
+                "`placement='milp-candidates'`: the best of its candidates, without a solver.",
             ),
         ),
         Preset(
@@ -91,7 +141,7 @@ PRESETS: dict[str, Preset] = {
             "HenryAJX/DRL_Scheduler: D3QN and SAC, which of 16 jobs starts now",
             {
                 "workload": "drl-scheduler",
-                "cluster": "drl-scheduler",
+                "cluster": "drl-scheduler-types",
                 "load": 0.9,
                 "episode_jobs": 256,
                 "max_steps": 2000,
@@ -112,8 +162,14 @@ PRESETS: dict[str, Preset] = {
                 "charges 0.1 for an index without a job.",
                 "Run times depend on the GPU type; in the original its speed changes nothing.",
                 "The column of a job's FLOPS, a random number without effect, is its wait here.",
-                "GPUs are on nodes of 4. A gang takes the fewest nodes, fastest type first; where "
-                "it spans types it runs at the speed of the slowest.",
+                "A job takes the fastest type that has room for all of it, and waits while none "
+                "has: the original's allocation `homogeneous`. Its `greedy` begins alike, but "
+                "splits a job that no type has room for; here that job would run at the speed of "
+                "the slowest. `placement='scatter'` splits jobs too, fastest type first, also "
+                "where one type has room.",
+                "The original has no nodes: each type is one node here. The cluster "
+                "`drl-scheduler` has the same GPUs on nodes of 4, where a job of more than 4 may "
+                "span types.",
                 "An episode has 256 jobs and ends when they have; the limit of 2,000 steps is "
                 "a truncation. The original's limit of 150,000 s is left out.",
             ),
@@ -146,8 +202,9 @@ PRESETS: dict[str, Preset] = {
                 "The state has no labels of the regime: the rate and the burstiness of arrivals "
                 "and the GPUs in use are measured, and stand for them.",
                 "The fourth order is the original's SRPT, which preempts nothing: that is `sjf`.",
-                "An episode has the jobs of one hour on average, and ends when they have. The "
-                "regimes are `meta_regimes()`: dials, GPUs and jobs of each.",
+                "An episode has the jobs of one hour on average, and ends when they have. The 48 "
+                "regimes are `meta_regimes()`: dials, GPUs and jobs of each; with "
+                "`super_high=True` there are the 8 of 6 jobs a minute as well, on 4 and 16 GPUs.",
                 "The agent is asked every 5 s while jobs wait, and not while none does; jobs start "
                 "and end at any instant, not in steps of 5 s.",
                 "The reward of a step is not clipped to [-10, 2], which would hide all missed "
@@ -163,6 +220,7 @@ PRESETS: dict[str, Preset] = {
             {
                 "workload": "lsf",
                 "cluster": "lsf",
+                "conditions": {"max_nodes": 1},
                 "load": 0.9,
                 "episode_jobs": 5100,
                 "knowledge": "exact",
@@ -182,10 +240,14 @@ PRESETS: dict[str, Preset] = {
                 "nearly 4 times what the hosts can do. 5,100 jobs are those of its 200 s.",
                 "What hosts have free is up to date at every decision, not only once a second.",
                 "Time is not in whole seconds: minus 1 for each becomes minus the time passed.",
-                "The hosts are the same in every episode; other ones are another `cluster`.",
-                "A job that fits on no host waits until one has room, and others may pass it, as "
-                "in the original; one that never fits is rejected with a reason.",
+                "The hosts are the same in every episode; other ones are another `cluster`. What "
+                "jobs ask for are dials: `gpu_mix`, `memory_low`, `memory_high`, `run_low`, "
+                "`run_high`. The job's columns divide by the most that these allow.",
+                "A job that no host has room for waits, and others may pass it, as in the "
+                "original; one too large for every host, which fails there, is rejected with a "
+                "reason.",
             ),
+            _lsf_scales,
         ),
         Preset(
             "lookahead",
@@ -214,6 +276,12 @@ PRESETS: dict[str, Preset] = {
                 "job can start.",
                 "A job's wait is shown as wait / (wait + 10,000 s); the original divides by the "
                 "horizon, which tells how much work is still to be submitted.",
+                "The longest run time, 10,000 s, which run times and the look-ahead are divided "
+                "by, follows the dials of the generator: it is `longest`, or else `run_high`. The "
+                "original's uniform run times are `dials={'run_times': 'uniform', 'run_low': 500, "
+                "'run_high': 2000, 'longest': 10000}`.",
+                "Arrivals that are not bursty: the original's, all at the beginning, are "
+                "`load=1e6`; `dials={'burst_share': 0}` spreads them evenly.",
                 "The look-ahead is made of what `knowledge` says of run times: exact ones, as in "
                 "the original, unless set otherwise. Its modes are `off`, `per_gpu`, `sorted` and "
                 "`cdf`, all of the same shape.",
@@ -221,32 +289,44 @@ PRESETS: dict[str, Preset] = {
                 "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on, by which "
                 "a policy is chosen, and 60 seeds from 12,000,000 on for the one report.",
             ),
+            _lookahead_scales,
         ),
     )
 }
 """Every preset by its name."""
 
 _INTENSITY_JOBS = {"low": 60, "medium": 120, "high": 240}
+_SUPER_HIGH_JOBS = 360
 _SHAPES = {"base": 1.0, "bursty": 1.65, "diurnal": 1.0, "shifted-diurnal": 1.0}
 """Jobs of an hour at each intensity, and how many times as many each shape has."""
 
 
-def meta_regimes() -> list[dict[str, Any]]:
-    """Return the 48 regimes of the preset `rlmetadqn`: options to make an environment with.
+def meta_regimes(*, super_high: bool = False) -> list[dict[str, Any]]:
+    """Return the regimes of the preset `rlmetadqn`: options to make an environment with.
 
-    Every shape of arrivals, at every intensity, on 2, 4, 8 and 16 GPUs, with the jobs of one hour.
+    The 48 are every shape of arrivals, at every intensity but the highest, on 2, 4, 8 and 16 GPUs,
+    with the jobs of one hour.
+
+    Args:
+        super_high: after these also the 8 of the highest intensity, on 4 and 16 GPUs, which the
+            original has in addition.
 
     Example:
         >>> regimes = meta_regimes()
         >>> len(regimes), regimes[0]["cluster"], regimes[0]["dials"], regimes[0]["episode_jobs"]
         (48, 'uniform:1x2:V100', {'shape': 'base', 'intensity': 'low'}, 60)
+        >>> len(meta_regimes(super_high=True))
+        56
     """
+    cells = list(itertools.product(_SHAPES, _INTENSITY_JOBS.items(), (2, 4, 8, 16)))
+    if super_high:
+        cells += itertools.product(_SHAPES, [("super-high", _SUPER_HIGH_JOBS)], (4, 16))
     return [
         {
             "preset": "rlmetadqn",
             "cluster": f"uniform:1x{gpus}:V100",
             "dials": {"shape": shape, "intensity": intensity},
-            "episode_jobs": round(_INTENSITY_JOBS[intensity] * _SHAPES[shape]),
+            "episode_jobs": round(jobs * _SHAPES[shape]),
         }
-        for shape, intensity, gpus in itertools.product(_SHAPES, _INTENSITY_JOBS, (2, 4, 8, 16))
+        for shape, (intensity, jobs), gpus in cells
     ]

@@ -24,6 +24,7 @@ class Conditions:
 
     Attributes:
         gpu_speeds: 1 = GPU types differ in speed; 0 = all are as fast as the reference type.
+        max_nodes: a job that needs more nodes than this, if all were empty, is rejected.
         across_nodes: factor on the speed of a gang on more than one node.
         across_racks: further factor on the speed of a gang in more than one rack.
         interference: a job that shares its GPU with n others runs at 1 / (1 + interference * n).
@@ -45,6 +46,7 @@ class Conditions:
     """
 
     gpu_speeds: float = 1.0
+    max_nodes: float = math.inf
     across_nodes: float = 1.0
     across_racks: float = 1.0
     interference: float = 0.0
@@ -106,6 +108,7 @@ _SMALLEST = 1e-6
 _LARGEST = 1e9
 _RANGES: dict[str, tuple[float, float]] = {
     "gpu_speeds": (0, 1),
+    "max_nodes": (1, math.inf),
     "across_nodes": (_SMALLEST, 1),
     "across_racks": (_SMALLEST, 1),
     "interference": (0, _LARGEST),

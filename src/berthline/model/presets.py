@@ -204,6 +204,17 @@ PRESETS: dict[str, Preset] = {
             ),
         ),
         Preset(
+            "drl-scheduler-types",
+            "the same 56 GPUs without nodes, as in the original: each type is one node",
+            "HenryAJX/DRL_Scheduler",
+            (
+                _nodes(1, 12, "RTX4090"),
+                _nodes(1, 16, "A100-80"),
+                _nodes(1, 16, "V100-32"),
+                _nodes(1, 12, "T4"),
+            ),
+        ),
+        Preset(
             "lsf",
             "50 hosts of the LSF host picker, its CPU cores being GPUs here: 16 to 32 of them and "
             "64 to 128 GiB; it draws its hosts at random, here all sizes are about equally many",

@@ -56,6 +56,7 @@ REJECT_REASONS = (
     "more GPUs than the nodes it may use have",
     "its CPUs do not fit on the nodes it may use",
     "its memory does not fit on the nodes it may use",
+    "more nodes than a job may have here",
     "more GPUs than its quota allows",
 )
 

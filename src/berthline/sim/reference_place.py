@@ -65,23 +65,26 @@ def never_fits(sim: Simulation, job: int) -> int | None:
         return int(sim.inputs.class_reason[own])
     borrowed = int(sim.inputs.borrow_class[own])
     last = sim.nodes_of_class[borrowed if borrowed >= 0 else own]
-    if nodes_min(sim, job, last) is None:
+    fewest = nodes_min(sim, job, last)
+    if fewest is None:
         if sum(sim.total.gpus[node] for node in last) < sim.gpus[job]:
             return 2
         needed, sim.memory_mib[job] = sim.memory_mib[job], 0
         without_memory = sum(capacity(sim, job, node, sim.total) for node in last)
         sim.memory_mib[job] = needed
         return 3 if without_memory < units(sim, job) else 4
+    if fewest > sim.conditions.max_nodes:
+        return 5
     closed = closed_types(sim, job, [0] * len(sim.quota_used))
     if closed is None:
-        return 5
+        return 6
     for job_class in (own, borrowed):
         if job_class >= 0:
             nodes = sim.nodes_of_class[job_class]
             found = nodes_min(sim, job, [n for n in nodes if sim.node_type[n] not in closed])
-            if found is not None:
+            if found is not None and found <= sim.conditions.max_nodes:
                 sim.nodes_min[job, job_class] = found
-    return None if (job, own) in sim.nodes_min or (job, borrowed) in sim.nodes_min else 5
+    return None if (job, own) in sim.nodes_min or (job, borrowed) in sim.nodes_min else 6
 
 
 def closed_types(sim: Simulation, job: int, used: list[int]) -> set[int] | None:

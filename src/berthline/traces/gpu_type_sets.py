@@ -1,19 +1,23 @@
-"""A trace's column of GPU models as the GPU types that a workload's jobs may use."""
+"""The GPU types that a workload's jobs may use: from a trace's column, and where there are none."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from berthline.model.gpu_types import canonical_name
+from berthline.model.gpu_types import canonical_name, type_names
 from berthline.traces.text_columns import categorize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
+
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
 
 ANY_TYPE = -1
 """What `Workload.gpu_types` holds for a job that may use every GPU type."""
@@ -49,3 +53,28 @@ def gpu_type_sets(
         if types:
             code_of[at] = sets.setdefault("|".join(types), len(sets))
     return np.where(on_gpus, code_of[written], ANY_TYPE).astype(np.int32), tuple(sets)
+
+
+def without_missing_types(workload: Workload, cluster: Cluster) -> Workload:
+    """Return the same jobs, but those that name only GPU types the cluster has not may use any.
+
+    How many there are of each set of types is in the provenance under `any_gpu_type`.
+    """
+    present = {kind.name for kind in cluster.types}
+    missing = [not present & type_names(types) for types in workload.gpu_type_sets]
+    jobs = np.bincount(workload.gpu_types + 1, minlength=len(missing) + 1)[1:]
+    opened = {
+        types: int(count)
+        for types, count, is_missing in zip(workload.gpu_type_sets, jobs, missing, strict=True)
+        if is_missing and count
+    }
+    if not opened:
+        return workload
+    is_open = np.array([False, *missing])[workload.gpu_types + 1]
+    gpu_types = np.where(is_open, ANY_TYPE, workload.gpu_types).astype(np.int32)
+    gpu_types.setflags(write=False)
+    return dataclasses.replace(
+        workload,
+        gpu_types=gpu_types,
+        provenance={**workload.provenance, "any_gpu_type": opened},
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.errors import ConfigError
 from berthline.traces.arrivals import Cycle, diurnal, on_off, per_second, poisson
 from berthline.traces.dials import Dial
 from berthline.traces.draws import number_of_limits
@@ -39,7 +40,22 @@ LOOKAHEAD_DIALS = (
         meaning="weight of a short run time in the priority (1 to 10); the rest is chance",
         highest=1,
     ),
+    Dial(
+        name="longest",
+        default=0.0,
+        meaning="seconds; the run time of the widest and least urgent jobs, and the time in which "
+        "all are submitted unless a load is given; 0 = run_high",
+        highest=1e8,
+    ),
 )
+
+
+def lookahead_longest(dials: Settings) -> float:
+    """Return the original's longest run time, which it measures everything else by.
+
+    Uniform run times end at a fifth of it, so that it cannot always be `run_high`.
+    """
+    return float(dials["longest"]) or float(dials["run_high"])
 
 
 def lookahead_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
@@ -49,7 +65,7 @@ def lookahead_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[T
     # 1 + floor(part ** power * (widest - 1)), where part is that of the longest run time: one more
     # GPU at each of these run times.
     steps = np.arange(1, widest) / max(1, widest - 1)
-    by_run = number_of_limits(run, steps ** (1 / _GPU_POWER) * float(dials["run_high"]))
+    by_run = number_of_limits(run, steps ** (1 / _GPU_POWER) * lookahead_longest(dials))
     by_chance = np.floor(source.uniform("gpus") * widest)
     return run, np.rint(1.0 + (1 - weight) * by_chance + weight * by_run)
 
@@ -59,7 +75,7 @@ def lookahead_priorities(source: Source, run: Table, dials: Settings) -> Table:
     weight = float(dials["priority_correlation"])
     # 1 + floor((1 - part) ** power * (highest - 1)): one less beyond each of these run times.
     steps = np.arange(_HIGHEST_PRIORITY - 1, 0, -1) / (_HIGHEST_PRIORITY - 1)
-    lost = number_of_limits(run, (1 - steps ** (1 / _PRIORITY_POWER)) * float(dials["run_high"]))
+    lost = number_of_limits(run, (1 - steps ** (1 / _PRIORITY_POWER)) * lookahead_longest(dials))
     by_run = _HIGHEST_PRIORITY - 1 - lost
     by_chance = np.floor(source.uniform("priority") * _HIGHEST_PRIORITY)
     return np.rint(1.0 + (1 - weight) * by_chance + weight * by_run)
@@ -67,7 +83,7 @@ def lookahead_priorities(source: Source, run: Table, dials: Settings) -> Table:
 
 def lookahead_gap(dials: Settings, jobs: int) -> float:
     """Return the original's mean gap: its window of arrivals is the longest run time."""
-    return float(dials["run_high"]) / jobs
+    return lookahead_longest(dials) / jobs
 
 
 # --- the D3QN and SAC scheduler (HenryAJX/DRL_Scheduler): generator `drl-scheduler` ---------------
@@ -145,13 +161,28 @@ def meta_gap(dials: Settings, jobs: int) -> float:  # noqa: ARG001
 
 # --- the LSF host picker (LoboShao/lsf_autohost, first generation): generator `lsf` ---------------
 
-_LSF_MEMORY_MIB = np.array([512, 768, 1024, 1536, 2048, 3072, 4096])
+_LSF_MEMORY_MIB = 1024 * np.array([0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16])
 
 LSF_DIALS = (
     Dial(
         name="jobs_per_second",
         default=50,
         meaning="1 to this many jobs are submitted every second; a load stretches the second",
+        lowest=1,
+        highest=1_000_000,
+    ),
+    Dial(
+        name="memory_low",
+        default=512,
+        meaning="MiB; the least memory of a job: 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12 or 16 GiB "
+        "within the limits, all equally likely",
+        lowest=1,
+        highest=1_000_000,
+    ),
+    Dial(
+        name="memory_high",
+        default=4096,
+        meaning="MiB; the most memory of a job",
         lowest=1,
         highest=1_000_000,
     ),
@@ -168,10 +199,21 @@ def lsf_gap(dials: Settings, jobs: int) -> float:  # noqa: ARG001
     return 2.0 / (1 + int(dials["jobs_per_second"]))
 
 
-def lsf_memory(source: Source, dials: Settings) -> npt.NDArray[np.int64]:  # noqa: ARG001
-    """Return memory from the original's list, all equally likely.
+def lsf_memory(source: Source, dials: Settings) -> npt.NDArray[np.int64]:
+    """Return memory from the original's list, within the dials' limits, all equally likely.
 
     The original has no GPUs: its cores are GPUs here.
+
+    Raises:
+        ConfigError: nothing on the list is within the limits.
     """
-    number = (source.uniform("memory") * len(_LSF_MEMORY_MIB)).astype(np.intp)
-    return _LSF_MEMORY_MIB[number].astype(np.int64)
+    low, high = int(dials["memory_low"]), int(dials["memory_high"])
+    sizes = _LSF_MEMORY_MIB[(low <= _LSF_MEMORY_MIB) & (high >= _LSF_MEMORY_MIB)]
+    if not len(sizes):
+        raise ConfigError(
+            f"memory_low is {low} and memory_high is {high}",
+            where="generator 'lsf'",
+            expected="limits with one of these between them: "
+            + ", ".join(f"{size:g}" for size in _LSF_MEMORY_MIB),
+        )
+    return sizes[(source.uniform("memory") * len(sizes)).astype(np.intp)].astype(np.int64)
