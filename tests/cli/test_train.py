@@ -9,13 +9,17 @@ import time
 import tomllib
 
 import msgspec
+import numpy as np
 import pytest
 
+import berthline as bl
 from berthline.cli import train
 from berthline.cli.main import main
 from berthline.errors import MissingExtraError
 from berthline.learn.defaults import default_steps
 from berthline.learn.ppo import PPOConfig
+from berthline.learn.validation import Validation
+from berthline.traces.parquet import write_parquet
 
 SMALL = (
     "--set", "episode_jobs=16", "load=3", "window=8", "running_window=4",
@@ -141,9 +145,41 @@ def test_mistakes_are_told(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "x").exists()
 
 
+def test_what_is_refused_leaves_nothing_behind(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert _train("--out", out, "--set", "cluster=nowhere") == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert not out.exists()
+    assert _train("--out", out, "--seeds", 2, "--set", "cluster=nowhere") == 2
+    assert not out.exists()
+    out.mkdir()
+    (out / "mine.txt").write_text("kept")
+    assert _train("--out", out, "--set", "cluster=nowhere") == 2
+    assert (out / "mine.txt").read_text() == "kept"
+
+
+def test_of_a_trace_only_the_training_part_is_learned_from(tmp_path, capsys):
+    trace = tmp_path / "trace.parquet"
+    write_parquet(bl.generate(cluster=bl.Cluster.parse("uniform:2x8:V100"), jobs=400), trace)
+    given = (f"workload={trace}", "episode_jobs=16", "cluster=uniform:2x8:V100")
+    config = train.config_of_options(train.Train(algorithm="ppo", set=given))
+    assert config.options["split"] == "train"
+    for part in ("test", "validation", "null"):
+        words = ("--set", *given, f"split={part}")
+        assert main(["train", "ppo", "--out", str(tmp_path / "run"), *words]) == 2
+        assert "of a trace" in capsys.readouterr().err
+    more = (f"workload={trace}", "cluster=uniform:2x8:V100", "split_gap=0")
+    assert _train("--out", tmp_path / "run", "--set", *more) == 0
+    judged = Validation("pick", config.options | {"split_gap": 0}, part="report", episodes=4)
+    first = int(judged._environments()._envs.plan.source.first_jobs(np.array([[5, 0]]))[0])
+    assert first >= 0.65 * 400
+
+
 def test_the_environment_of_a_preset_is_taken():
     options = train.Train(algorithm="ppo", preset="lsf")
     assert train.config_of_options(options).seat == "place"
+    same = train.Train(algorithm="ppo", set=("preset=lsf",))
+    assert train.config_of_options(same) == train.config_of_options(options)
     trace = train.Train(algorithm="ppo", set=("workload=lublin",))
     assert "load" not in train.config_of_options(trace).options
 

@@ -16,7 +16,13 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from berthline.cli.options import Json, Seed, check_choice, parse_options, read_settings, whole
 from berthline.cli.output import note, print_facts, print_json
-from berthline.cli.train_directory import SUMMARY, begin_run, check_same_settings, open_run
+from berthline.cli.train_directory import (
+    SUMMARY,
+    begin_run,
+    check_same_settings,
+    open_run,
+    undone_if_refused,
+)
 from berthline.errors import ConfigError, MissingExtraError, unknown_name
 from berthline.learn.algorithms import ALGORITHMS
 
@@ -129,7 +135,7 @@ def main(argv: list[str]) -> int:
     if options.out is None:
         raise ConfigError("--out is missing", expected="the directory of the run")
     command = shlex.join(["berthline", "train", *argv])
-    with stop_signals() as caught:
+    with stop_signals() as caught, undone_if_refused(Path(options.out), begins=not options.resume):
         if options.seeds > 1:
             summary = _train_seeds(options, config, command, caught)
         else:
@@ -168,18 +174,24 @@ def config_of_options(options: Train) -> TrainConfig:
     from berthline.env.presets import PRESETS
     from berthline.env.registration import SEATS
     from berthline.learn.algorithms import config_of
-    from berthline.learn.defaults import default_options, default_settings, default_steps
+    from berthline.learn.defaults import (
+        default_options,
+        default_settings,
+        default_steps,
+        on_training_part,
+    )
     from berthline.learn.networks import KINDS, NetworkConfig
     from berthline.learn.trainer import TrainConfig
 
     given = {key: _value(text) for key, text in read_settings(options.set).items()}
     seats = {name.lower(): seat for name, seat in SEATS.items()}
-    if options.preset is not None:
-        given["preset"] = options.preset
-        if options.preset not in PRESETS:
-            what, expected, hint = unknown_name("preset", options.preset, PRESETS)
+    preset = options.preset if options.preset is not None else given.get("preset")
+    if preset is not None:
+        given["preset"] = preset
+        if preset not in PRESETS:
+            what, expected, hint = unknown_name("preset", str(preset), PRESETS)
             raise ConfigError(what, where="--preset", expected=expected, hint=hint)
-        seat = PRESETS[options.preset].seat
+        seat = PRESETS[preset].seat
     else:
         seat = seats[ENVIRONMENT.lower()]
     if options.env is not None:
@@ -188,8 +200,9 @@ def config_of_options(options: Train) -> TrainConfig:
             what, expected, hint = unknown_name("environment", options.env, SEATS)
             raise ConfigError(what, where="--env", expected=expected, hint=hint)
         seat = seats[name]
-    if options.preset is None:
+    if preset is None:
         given = default_options(seat, given)
+    given = on_training_part(given)
     if options.expert is not None and options.algorithm != "bc":
         raise ConfigError(f"{options.algorithm} learns from no expert", hint="train bc does")
     if options.algorithm == "bc" and (options.expert is not None or "experts" not in given):

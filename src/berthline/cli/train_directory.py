@@ -5,14 +5,19 @@ learn/run_files.py says what is in one. One of several seeds has a directory for
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from berthline.cli.run_directory import RunDirectory, meta_of, to_toml, verb_of
-from berthline.errors import ConfigError
+from berthline.errors import BerthlineError, ConfigError
 from berthline.learn.run_files import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CONFIG, META, SUMMARY = "config.toml", "meta.json", "summary.json"
 _SHOWN_DIFFERENCES = 5
@@ -50,6 +55,18 @@ def open_run(path: Path, config: dict[str, Any], *, command: str, seed: int, res
             where=str(path),
             hint="to train longer, begin a new run from its policy: --init-from",
         )
+
+
+@contextlib.contextmanager
+def undone_if_refused(path: Path, *, begins: bool) -> Iterator[None]:
+    """Leave nothing behind of a run that is refused before it has begun: it can be put right."""
+    was_empty = begins and not (path.is_dir() and any(path.iterdir()))
+    try:
+        yield
+    except BerthlineError:
+        if was_empty and path.is_dir() and not any(path.rglob("checkpoints/*")):
+            shutil.rmtree(path)
+        raise
 
 
 def begin_run(path: Path, config: dict[str, Any], *, command: str, seed: int) -> None:

@@ -14,6 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from berthline.env.options import Options
+from berthline.errors import ConfigError
+from berthline.traces.workload_argument import is_generator
+
 _OPTIONS: dict[str, Any] = {"load": 1.1, "reward": "mean-wait-hours"}
 
 # A choice that only rules until the next event would be worth too little to be noticed.
@@ -65,6 +69,24 @@ def default_options(seat: str, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("knowledge") == "none":
         options = {key: value for key, value in options.items() if key not in _NEED_RUN_TIMES}
     return options | given
+
+
+def on_training_part(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of environments with the part of a trace that may be learned from.
+
+    Raises:
+        ConfigError: another part is asked for: VAL and REPORT are cut from those.
+    """
+    workload = options.get("workload", Options.workload)
+    if isinstance(workload, str) and is_generator(workload):
+        return options
+    if options.get("split", "train") != "train":
+        raise ConfigError(
+            f"training on split {options['split']!r} of a trace",
+            expected="train: its other parts are to choose policies and to judge them",
+            hint="leave split out",
+        )
+    return {**options, "split": "train"}
 
 
 def default_settings(algorithm: str, seat: str) -> dict[str, Any]:
