@@ -170,7 +170,7 @@ def config_of_options(options: Train) -> TrainConfig:
     from berthline.learn.algorithms import config_of
     from berthline.learn.defaults import default_options, default_settings, default_steps
     from berthline.learn.networks import KINDS, NetworkConfig
-    from berthline.learn.trainer import TrainConfig
+    from berthline.learn.trainer import TrainConfig, check_config
 
     given = {key: _value(text) for key, text in read_settings(options.set).items()}
     seats = {name.lower(): seat for name, seat in SEATS.items()}
@@ -207,7 +207,7 @@ def config_of_options(options: Train) -> TrainConfig:
         **{k: _value(v) for k, v in read_settings(options.config, "--config").items()},
     }
     steps = options.steps or default_steps(options.algorithm, seat)
-    return TrainConfig(
+    config = TrainConfig(
         algorithm=options.algorithm,
         seat=seat,
         options=given,
@@ -223,6 +223,8 @@ def config_of_options(options: Train) -> TrainConfig:
         least_gain=options.least_gain,
         threads=options.threads,
     )
+    check_config(config, seeds=options.seeds)
+    return config
 
 
 def _value(text: str) -> Any:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
+from berthline.env.kinds import number
+from berthline.env.vector import THREADS
 from berthline.errors import ConfigError
 from berthline.evaluate.statistics import paired_ratio, verdict
 from berthline.learn import checkpoint
 from berthline.learn.algorithms import config_of, make_algorithm, options_for
 from berthline.learn.environments import Environments
 from berthline.learn.layout import Layout
-from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.networks import Network, NetworkConfig, check_hidden
 from berthline.learn.run_files import RunFiles
+from berthline.learn.settings import check_minibatches
 from berthline.learn.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
 from berthline.policies.learned import checkpoint_of
 
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from berthline.learn.algorithm import Algorithm
+
+
+_LEAST_GAIN = number(0, 1)
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +72,30 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     threads: int = 1
 
 
+def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
+    """See whether a run can be made, before anything is.
+
+    Args:
+        config: of the first run.
+        seeds: runs, each with the next seed.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    last = config.seed + seeds - 1
+    if config.seed < 0 or last >= MOST_RUNS:
+        raise ConfigError(
+            f"the seed is {config.seed}" if seeds == 1 else f"the seeds are {config.seed} to {last}",
+            expected=f"0 to {MOST_RUNS - 1}",
+        )
+    # Torch takes any number of threads, and crashes.
+    THREADS.take("threads", config.threads)
+    _LEAST_GAIN.take("least_gain", config.least_gain)
+    check_hidden(config.network.hidden)
+    settings = config_of(config.algorithm, config.settings)
+    check_minibatches(config.algorithm, settings, config.num_envs)
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is at, for those who watch.
 
@@ -100,7 +130,8 @@ class Trainer:
         init_from: run directory or checkpoint whose policy is begun from.
 
     Raises:
-        ConfigError: there is no checkpoint to go on from, or it is of other observations.
+        ConfigError: a wrong value; there is no checkpoint to go on from, or it is of other
+            observations.
     """
 
     def __init__(
@@ -111,8 +142,7 @@ class Trainer:
         resume: bool = False,
         init_from: Path | None = None,
     ) -> None:
-        if not 0 <= config.seed < MOST_RUNS:
-            raise ConfigError(f"the seed is {config.seed}", expected=f"0 to {MOST_RUNS - 1}")
+        check_config(config)
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
         options = options_for(config.algorithm, config.seat, config.options, settings)
