@@ -79,7 +79,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         whole("--steps", lowest=1),
         arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
     ] = None
-    """Environment steps in all."""
+    """Environment steps in all, rounded up to whole iterations (rollout x --envs)."""
     envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
     """Environments that step together."""
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1

@@ -84,10 +84,8 @@ def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
     """
     last = config.seed + seeds - 1
     if config.seed < 0 or last >= MOST_RUNS:
-        raise ConfigError(
-            f"the seed is {config.seed}" if seeds == 1 else f"the seeds are {config.seed} to {last}",
-            expected=f"0 to {MOST_RUNS - 1}",
-        )
+        found = f"seed is {last}" if seeds == 1 else f"seeds are {config.seed} to {last}"
+        raise ConfigError(f"the {found}", expected=f"0 to {MOST_RUNS - 1}")
     # Torch takes any number of threads, and crashes.
     THREADS.take("threads", config.threads)
     _LEAST_GAIN.take("least_gain", config.least_gain)
@@ -101,7 +99,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         step: environment steps done.
-        steps: in all.
+        steps: in all, with the last iteration as a whole.
         seconds: since this process began to train.
         steps_per_second: since then.
         log: of the last iteration.
@@ -156,6 +154,8 @@ class Trainer:
             num_threads=config.threads,
         )
         self.layout = envs.layout
+        iteration = settings.rollout * config.num_envs
+        self._all_steps = -(-config.steps // iteration) * iteration
         self.algorithm: Algorithm = make_algorithm(
             config.algorithm, envs, config.network, settings, seed=config.seed
         )
@@ -199,7 +199,7 @@ class Trainer:
             report(
                 Progress(
                     step=algorithm.steps,
-                    steps=config.steps,
+                    steps=self._all_steps,
                     seconds=seconds,
                     steps_per_second=speed,
                     log=log,
