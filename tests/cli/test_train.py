@@ -15,6 +15,7 @@ import pytest
 import berthline as bl
 from berthline.cli import train
 from berthline.cli.main import main
+from berthline.cli.train_show import duration
 from berthline.errors import MissingExtraError
 from berthline.learn.defaults import default_steps
 from berthline.learn.ppo import PPOConfig
@@ -71,6 +72,22 @@ def test_people_get_a_table(tmp_path, capsys):
     assert "mean JCT of the policy is" in told.out
     assert "sjf+easy" in told.out
     assert "256 of 256 (100%)" in told.err
+
+
+def test_the_last_iteration_counts_from_the_start(tmp_path, capsys):
+    assert _train("--out", tmp_path / "run", "--steps", "200") == 0
+    told = capsys.readouterr().err
+    assert "128 of 256 (50%)" in told
+    assert "256 of 256 (100%)" in told
+    assert "steps/s, 0 s left" in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.6, "1 min 0 s"), (754, "12 min 34 s"), (93_784, "26 h 3 min")],
+)
+def test_what_is_left_is_told_in_units(seconds, text):
+    assert duration(seconds) == text
 
 
 def test_a_signal_saves_and_leaves_and_the_run_goes_on(tmp_path):

@@ -85,7 +85,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         whole("--steps", lowest=1),
         arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
     ] = None
-    """Environment steps in all."""
+    """Environment steps in all, rounded up to whole iterations (rollout x --envs)."""
     envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
     """Environments that step together."""
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
@@ -181,7 +181,7 @@ def config_of_options(options: Train) -> TrainConfig:
         on_training_part,
     )
     from berthline.learn.networks import KINDS, NetworkConfig
-    from berthline.learn.trainer import TrainConfig
+    from berthline.learn.trainer import TrainConfig, check_config
 
     given = {key: _value(text) for key, text in read_settings(options.set).items()}
     seats = {name.lower(): seat for name, seat in SEATS.items()}
@@ -220,7 +220,7 @@ def config_of_options(options: Train) -> TrainConfig:
         **{k: _value(v) for k, v in read_settings(options.config, "--config").items()},
     }
     steps = options.steps or default_steps(options.algorithm, seat)
-    return TrainConfig(
+    config = TrainConfig(
         algorithm=options.algorithm,
         seat=seat,
         options=given,
@@ -236,6 +236,8 @@ def config_of_options(options: Train) -> TrainConfig:
         least_gain=options.least_gain,
         threads=options.threads,
     )
+    check_config(config, seeds=options.seeds)
+    return config
 
 
 def _value(text: str) -> Any:

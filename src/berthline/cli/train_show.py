@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from berthline.cli.output import clock, new_table, number, print_table, seconds
+from berthline.cli.output import new_table, number, print_table, seconds
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,13 +62,27 @@ def panel(name: str, progress: Progress) -> Table:
 def facts(progress: Progress) -> dict[str, str]:
     """Return how far a run is, in words."""
     left = max(progress.steps - progress.step, 0) / max(progress.steps_per_second, 1e-9)
-    share = min(progress.step / progress.steps, 1.0)
+    share = progress.step / progress.steps
     return {
         "steps": f"{number(progress.step)} of {number(progress.steps)} ({share:.0%})",
-        "speed": f"{number(progress.steps_per_second)} steps/s, {clock(left)} left",
+        "speed": f"{number(progress.steps_per_second)} steps/s, {duration(left)} left",
         "return": f"{_value(progress.val)} on VAL, best {_value(progress.best)}",
         "score": progress.against,
     }
+
+
+def duration(value: float) -> str:
+    """Return how long something takes, as exactly as one wants to know it.
+
+    Example:
+        >>> duration(8.2), duration(754), duration(93784)
+        ('8 s', '12 min 34 s', '26 h 3 min')
+    """
+    minutes, rest = divmod(round(value), 60)
+    if minutes == 0:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{number(hours)} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 def _lines(name: str) -> Callable[[Progress], None]:

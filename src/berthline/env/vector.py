@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
-_ENVS, _THREADS = whole(1, 2**20), whole(1, 2**10)  # more threads than machines have cores
+_ENVS, THREADS = whole(1, 2**20), whole(1, 2**10)  # more threads than machines have cores
 
 
 class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]]):
@@ -69,7 +69,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         **options: Any,
     ) -> None:
         num_envs = _ENVS.take("num_envs", num_envs)
-        num_threads = _THREADS.take("num_threads", num_threads)
+        num_threads = THREADS.take("num_threads", num_threads)
         copy = FLAG.take("copy", copy)
         # An attribute as well, as of Gymnasium's own vector environments: TorchRL looks for it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from berthline.errors import ConfigError, unknown_name
+from berthline.learn.settings import check_minibatches, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,17 +21,9 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
     """Return the settings of an algorithm, with those that were given.
 
     Raises:
-        ConfigError: no such algorithm or setting, or a value of the wrong kind.
+        ConfigError: no such algorithm or setting, or a value that it does not take.
     """
-    kind = _kind(name)[1]
-    for key in given:
-        if key not in kind.__struct_fields__:
-            what, expected, hint = unknown_name(f"setting of {name}", key, kind.__struct_fields__)
-            raise ConfigError(what, expected=expected, hint=hint)
-    try:
-        return msgspec.convert(dict(given), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"settings of {name}: {error}") from None
+    return read_settings(name, _kind(name)[1], given)
 
 
 def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -> dict[str, Any]:
@@ -50,7 +41,8 @@ def make_algorithm(
     """Return a fresh instance.
 
     Raises:
-        ConfigError: it learns from what is long past, which pairs of PickPlace are not kept for.
+        ConfigError: it learns from what is long past, which pairs of PickPlace are not kept for;
+            or there are more minibatches than steps.
     """
     if envs.layout.has_pairs and name not in ("ppo", "bc"):
         raise ConfigError(
@@ -58,6 +50,7 @@ def make_algorithm(
             expected="ppo or bc",
             hint="or train Pick and Place one after the other",
         )
+    check_minibatches(name, config, envs.num)
     made: Algorithm = _kind(name)[0](envs, network, config, seed=seed)
     return made
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 KINDS = ("mlp", "kernel", "attention", "cross", "hosts")
 _ATTENDS = ("attention", "cross", "hosts")
+_MOST_WIDTH, _MOST_LAYERS = 4096, 32
 _HIDDEN = 1e9
 """Taken off the score of a row that is not there: none of it is left after the softmax."""
 
@@ -399,11 +400,24 @@ def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
     return out.index_put((present,), found)
 
 
+def check_hidden(hidden: Sequence[int]) -> None:
+    """See whether these can be the widths of layers.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    fits = 1 <= len(hidden) <= _MOST_LAYERS
+    if not fits or min(hidden) < 1 or max(hidden) > _MOST_WIDTH:
+        raise ConfigError(
+            f"hidden is {','.join(map(str, hidden)) or 'empty'}",
+            expected=f"1 to {_MOST_LAYERS} widths, each from 1 to {_MOST_WIDTH:,}",
+        )
+
+
 def _check(layout: Layout, config: NetworkConfig) -> None:
     if config.kind not in KINDS:
         raise ConfigError(f"no network {config.kind!r}", expected="one of " + ", ".join(KINDS))
-    if not config.hidden or min(config.hidden) < 1:
-        raise ConfigError(f"hidden is {config.hidden}", expected="widths from 1 on")
+    check_hidden(config.hidden)
     tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
     needed = {layout.row_table or "jobs"}
     if config.kind == "hosts" or layout.has_pairs:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
+from berthline.env.kinds import number
+from berthline.env.vector import THREADS
 from berthline.errors import ConfigError
 from berthline.evaluate.statistics import paired_ratio, verdict
 from berthline.learn import checkpoint
 from berthline.learn.algorithms import config_of, make_algorithm, options_for
 from berthline.learn.environments import Environments
 from berthline.learn.layout import Layout
-from berthline.learn.networks import Network, NetworkConfig
+from berthline.learn.networks import Network, NetworkConfig, check_hidden
 from berthline.learn.run_files import RunFiles
+from berthline.learn.settings import check_minibatches
 from berthline.learn.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
 from berthline.policies.learned import checkpoint_of
 
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from berthline.learn.algorithm import Algorithm
+
+
+_LEAST_GAIN = number(0, 1)
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,12 +72,34 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     threads: int = 1
 
 
+def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
+    """See whether a run can be made, before anything is.
+
+    Args:
+        config: of the first run.
+        seeds: runs, each with the next seed.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    last = config.seed + seeds - 1
+    if config.seed < 0 or last >= MOST_RUNS:
+        found = f"seed is {last}" if seeds == 1 else f"seeds are {config.seed} to {last}"
+        raise ConfigError(f"the {found}", expected=f"0 to {MOST_RUNS - 1}")
+    # Torch takes any number of threads, and crashes.
+    THREADS.take("threads", config.threads)
+    _LEAST_GAIN.take("least_gain", config.least_gain)
+    check_hidden(config.network.hidden)
+    settings = config_of(config.algorithm, config.settings)
+    check_minibatches(config.algorithm, settings, config.num_envs)
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is at, for those who watch.
 
     Attributes:
         step: environment steps done.
-        steps: in all.
+        steps: in all, with the last iteration as a whole.
         seconds: since this process began to train.
         steps_per_second: since then.
         log: of the last iteration.
@@ -100,7 +128,8 @@ class Trainer:
         init_from: run directory or checkpoint whose policy is begun from.
 
     Raises:
-        ConfigError: there is no checkpoint to go on from, or it is of other observations.
+        ConfigError: a wrong value; there is no checkpoint to go on from, or it is of other
+            observations.
     """
 
     def __init__(
@@ -111,8 +140,7 @@ class Trainer:
         resume: bool = False,
         init_from: Path | None = None,
     ) -> None:
-        if not 0 <= config.seed < MOST_RUNS:
-            raise ConfigError(f"the seed is {config.seed}", expected=f"0 to {MOST_RUNS - 1}")
+        check_config(config)
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
         options = options_for(config.algorithm, config.seat, config.options, settings)
@@ -126,6 +154,8 @@ class Trainer:
             num_threads=config.threads,
         )
         self.layout = envs.layout
+        iteration = settings.rollout * config.num_envs
+        self._all_steps = -(-config.steps // iteration) * iteration
         self.algorithm: Algorithm = make_algorithm(
             config.algorithm, envs, config.network, settings, seed=config.seed
         )
@@ -169,7 +199,7 @@ class Trainer:
             report(
                 Progress(
                     step=algorithm.steps,
-                    steps=config.steps,
+                    steps=self._all_steps,
                     seconds=seconds,
                     steps_per_second=speed,
                     log=log,
