@@ -164,3 +164,12 @@ def test_a_policy_that_is_never_asked_lets_the_base_scheduler_run(tmp_path):
     alone = _workload(1)
     runs = [bl.simulate(alone, CLUSTER, text) for text in (str(tmp_path / "run"), "fcfs@best-fit")]
     assert runs[0].metrics() == runs[1].metrics()
+
+
+def test_the_path_of_a_run_is_a_scheduler(tmp_path):
+    run = tmp_path / "run"
+    save_policy(run, "pick", {}, NetworkConfig(hidden=(8,)))
+    one, other = (bl.simulate(_workload(20), CLUSTER, given) for given in (run, str(run)))
+    assert one.metrics() == other.metrics()
+    compared = bl.compare(_workload(20), CLUSTER, ["fcfs", run])
+    assert [found.scheduler for found in compared.schedulers] == ["fcfs", str(run)]
