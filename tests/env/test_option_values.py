@@ -215,3 +215,13 @@ def test_lists_and_mappings__the_example_is_one_of_the_option(name: str, example
     assert text is not None
     assert example in text[1]
     SchedulingEnv(seat, **{**options_of(seat), name: ast.literal_eval(text[1])})
+
+
+def test_split_gap__without_a_split_is_refused() -> None:
+    default = Options().split_gap
+    SchedulingEnv("pick", **SMALL, split_gap=default)
+    jobs = bl.generate("synthetic", cluster="uniform:2x4", jobs=40, seed=1)
+    for workload in ("synthetic", jobs):
+        options = {**SMALL, "load": None, "workload": workload, "split_gap": 5}
+        with pytest.raises(ConfigError, match="split_gap is 5"):
+            SchedulingEnv("pick", **options)
