@@ -97,6 +97,7 @@ WRONG_ACTIONS: list[tuple[str, Any]] = [
     ("pick", np.zeros(NUM + 1, np.int64)),
     ("pick", np.zeros(NUM)),
     ("pick", np.zeros(NUM, np.bool_)),
+    ("gate", [True] * NUM),
     ("pickplace", 0),
     ("pickplace", [0, 0]),
     ("pickplace", np.zeros(NUM, np.int64)),
@@ -139,7 +140,9 @@ def test_batch_step__integers_of_any_kind_are_the_same(seat: str, dtype: Any) ->
     ("seat", "action"),
     [
         *(("pick", a) for a in (2.7, "3", None, math.nan, [0], [0, 1], np.array([0]), 2**70)),
+        *(("gate", a) for a in (True, False, np.True_, np.array(True))),
         *(("pickplace", a) for a in (0, 2.7, "ab", None, [0], [0, 1, 2], [0.5, 1], [0, None])),
+        *(("pickplace", a) for a in ([True, 0], [0, False])),
     ],
 )
 def test_step__wrong_actions_are_refused(seat: str, action: Any) -> None:

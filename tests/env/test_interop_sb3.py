@@ -147,7 +147,7 @@ def test_every_method_about_one_environment_can_be_called():
         envs.env_method("set_load", 0.5, indices=[1])
 
 
-@pytest.mark.parametrize("actions", [[np.nan, 0], [0.9, 0], ["a", "b"]])
+@pytest.mark.parametrize("actions", [[np.nan, 0], [0.9, 0], ["a", "b"], [True, False]])
 def test_actions_that_are_not_whole_numbers_are_refused(actions):
     from berthline.compat import sb3
 

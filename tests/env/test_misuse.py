@@ -75,14 +75,15 @@ def test_experts__before_the_first_reset_are_refused(seat: str) -> None:
         expert_actions(envs, "sjf")
 
 
-@pytest.mark.parametrize("env", [-1, 3, 700, 2**40])
+@pytest.mark.parametrize("env", [-1, 3, 700, 2**40, "a", 1.0, None, True, np.float64(1)])
 @pytest.mark.parametrize("method", OF_ONE)
-def test_a_number_out_of_range__is_refused(method: str, env: int) -> None:
+def test_what_is_no_number_of_an_environment__is_refused(method: str, env: Any) -> None:
     envs = batch()
     envs.reset(seed=1)
     with pytest.raises(ConfigError, match="there is no environment") as raised:
         getattr(envs, method)(env)
     assert "0 to 2" in raised.value.expected
+    getattr(envs, method)(np.int64(2))
 
 
 @pytest.mark.parametrize("env", [-1, 3, 2**40])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 import pytest
 from tests.env.agents import SEATS, SMALL, first_allowed, options_of
 
+import berthline as bl
 from berthline.env import options as option_module
 from berthline.env import registration
 from berthline.env.make_plan import make_plan
@@ -20,6 +22,10 @@ from berthline.env.options import MOST_ROWS, ONLY_OF, Options, resolve_options
 from berthline.env.registration import env_id
 from berthline.env.single import SchedulingEnv
 from berthline.errors import BerthlineError, ConfigError
+from berthline.traces.write_swf import write_swf
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = [field.name for field in dataclasses.fields(Options)]
 ODD: list[Any] = [
@@ -176,3 +182,46 @@ def test_options_of_another_seat__are_refused_unless_they_are_the_default(
 def test_unknown_seat__is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown seat 'pik'"):
         SchedulingEnv("pik")
+
+
+def test_paths__are_taken_as_texts(tmp_path: Path) -> None:
+    cluster = tmp_path / "lab.toml"
+    cluster.write_text("[[nodes]]\ncount = 2\ngpus = 4\n")
+    jobs = bl.generate("synthetic", cluster=cluster, jobs=40, seed=1)
+    write_swf(jobs, tmp_path / "trace.swf")
+    given = {"workload": tmp_path / "trace.swf", "cluster": cluster, "episode_jobs": 10}
+    env: Any = gymnasium.make("berthline/Pick-v0", **given).unwrapped
+    env.reset(seed=1)
+    assert (len(env.workload()), env.plan.cluster.total_gpus) == (10, 8)
+    assert env.plan.options.workload == str(tmp_path / "trace.swf")
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("conditions", "restart"),
+        ("reward_weights", "jct"),
+        ("window_formulas", "-wait"),
+        ("schedulers", "sjf+easy"),
+        ("placements", "best-fit"),
+        ("experts", "sjf"),
+    ],
+)
+def test_lists_and_mappings__the_example_is_one_of_the_option(name: str, example: str) -> None:
+    seat = ONLY_OF.get(name, "pick")
+    with pytest.raises(ConfigError, match=name) as caught:
+        resolve_options(seat, {name: 5})
+    text = re.search("such as ([^;]*)", caught.value.expected)
+    assert text is not None
+    assert example in text[1]
+    SchedulingEnv(seat, **{**options_of(seat), name: ast.literal_eval(text[1])})
+
+
+def test_split_gap__without_a_split_is_refused() -> None:
+    default = Options().split_gap
+    SchedulingEnv("pick", **SMALL, split_gap=default)
+    jobs = bl.generate("synthetic", cluster="uniform:2x4", jobs=40, seed=1)
+    for workload in ("synthetic", jobs):
+        options = {**SMALL, "load": None, "workload": workload, "split_gap": 5}
+        with pytest.raises(ConfigError, match="split_gap is 5"):
+            SchedulingEnv("pick", **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -217,3 +218,22 @@ def test_minari(tmp_path, monkeypatch):
     assert again.recover_environment().unwrapped.plan.options.load == (1.5, 2.0)
     seeds = [one.get("seed") for one in again.storage.get_episode_metadata(range(3))]
     assert seeds == [0, None, 1]  # the second is not the first of its seed
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"episode_jobs": np.int64(10)},
+        {"reward": {"q": ("second", "-queue_len")}, "reward_weights": {"q": np.float32(2)}},
+        {"dials": {"users": np.int64(5)}},
+        {"cluster": Path("uniform:2x4")},
+    ],
+)
+def test_numbers_of_numpy_and_paths_are_recorded(option, tmp_path):
+    dataset = record(
+        "berthline/Pick-v0", "sjf", tmp_path / "set", episodes=2, **{**SMALL, **option}
+    )
+    assert dataset.metadata["options_are_complete"]
+    assert "experts" not in dataset.metadata["options"]
+    for episode in dataset:
+        replay(dataset, episode)

@@ -164,3 +164,28 @@ def test_a_policy_that_is_never_asked_lets_the_base_scheduler_run(tmp_path):
     alone = _workload(1)
     runs = [bl.simulate(alone, CLUSTER, text) for text in (str(tmp_path / "run"), "fcfs@best-fit")]
     assert runs[0].metrics() == runs[1].metrics()
+
+
+def test_the_path_of_a_run_is_a_scheduler(tmp_path):
+    run = tmp_path / "run"
+    save_policy(run, "pick", {}, NetworkConfig(hidden=(8,)))
+    one, other = (bl.simulate(_workload(20), CLUSTER, given) for given in (run, str(run)))
+    assert one.metrics() == other.metrics()
+    compared = bl.compare(_workload(20), CLUSTER, ["fcfs", run])
+    assert [found.scheduler for found in compared.schedulers] == ["fcfs", str(run)]
+
+
+def test_a_run_of_several_seeds_names_the_runs_inside(tmp_path, capsys):
+    run = tmp_path / "s2"
+    for seed in (4, 5):
+        save_policy(run / f"seed-{seed}", "pick", {}, NetworkConfig(hidden=(8,)))
+    (run / "meta.json").write_text('{"verb": "train"}')
+    (run / "config.toml").write_text("")
+    (run / "summary.json").write_text('{"seeds": [4, 5]}')
+    with pytest.raises(PolicyError, match="several seeds") as caught:
+        Scheduler.parse(run)
+    assert f"{run}/seed-4, {run}/seed-5" in caught.value.expected
+    for words in (["eval", str(run)], ["sim", "synthetic", "--scheduler", str(run)]):
+        assert main(words) == 2
+        assert str(run / "seed-4") in capsys.readouterr().err
+    assert Scheduler.parse(run / "seed-4").learned is not None

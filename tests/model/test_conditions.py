@@ -45,6 +45,7 @@ def test_every_condition_has_a_range(name):
         ("refusal_rate", 1, "0 to 0.99"),
         ("restart", -0.1, "0 or more"),
         ("max_nodes", 0, "1 or more"),
+        ("max_nodes", 1.5, "a whole number, or infinity"),
         ("retry_delay", 0, "or more"),
         ("mtbf", 0, "1 or more"),
         ("rack_mttr", 0, "or more"),

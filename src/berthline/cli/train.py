@@ -25,6 +25,7 @@ from berthline.cli.train_directory import (
 )
 from berthline.errors import ConfigError, MissingExtraError, unknown_name
 from berthline.learn.algorithms import ALGORITHMS
+from berthline.policies.learned import SEED_PREFIX
 
 if TYPE_CHECKING:
     from berthline.learn.trainer import TrainConfig
@@ -285,7 +286,7 @@ def _train_seeds(
     open_run(out, kept, command=command, seed=options.seed, resume=options.resume)
     summaries: list[dict[str, Any]] = []
     for seed in range(options.seed, options.seed + options.seeds):
-        path = out / f"seed-{seed}"
+        path = out / f"{SEED_PREFIX}{seed}"
         own = msgspec.structs.replace(config, seed=seed)
         if (path / SUMMARY).is_file():
             summaries.append(json.loads((path / SUMMARY).read_text(encoding="utf-8")))
@@ -325,7 +326,7 @@ def _curves(options: Train) -> str:
     if options.seeds == 1:
         return shlex.quote(f"{out}/curve.csv")
     seeds = range(options.seed, options.seed + options.seeds)
-    return " ".join(shlex.quote(f"{out}/seed-{seed}/curve.csv") for seed in seeds)
+    return " ".join(shlex.quote(f"{out}/{SEED_PREFIX}{seed}/curve.csv") for seed in seeds)
 
 
 @contextmanager

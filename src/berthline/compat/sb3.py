@@ -110,7 +110,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             ConfigError: they are not whole numbers.
         """
         given = np.asarray(actions)
-        if not np.can_cast(given.dtype, np.int64, "same_kind"):
+        if given.dtype.kind not in "iu":
             raise ConfigError(
                 f"actions of the type {given.dtype}", where="step", expected="whole numbers"
             )

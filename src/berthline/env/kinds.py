@@ -10,6 +10,7 @@ import dataclasses
 import math
 import numbers
 import operator
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,15 +84,29 @@ def number(least: float = -math.inf, most: float = math.inf, *, above: bool = Fa
     return Kind(expected, convert)
 
 
-def text_or(*types: type) -> Kind:
-    """Return the kind of texts and of objects of these types."""
+def named_or(kind: type) -> Kind:
+    """Return the kind of objects of a type, and of texts and paths that name one."""
 
     def convert(value: Any) -> Any:
-        if not isinstance(value, (str, *types)):
-            raise TypeError
-        return value
+        return value if isinstance(value, kind) else _text(os.fspath(value))
 
-    return Kind(" or ".join(("a text", *(f"a {kind.__name__}" for kind in types))), convert)
+    return Kind(f"a text, a path or a {kind.__name__}", convert)
+
+
+def texts(example: str) -> Kind:
+    """Return the kind of lists of texts."""
+    return Kind(f"a list of texts, such as {example}", _texts)
+
+
+def numbers_by_name(example: str) -> Kind:
+    """Return the kind of mappings of names to numbers."""
+    return Kind(f"a mapping of names to numbers, such as {example}", _numbers)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _flag(value: Any) -> bool:
@@ -125,10 +140,9 @@ def _number_or_range(value: Any) -> float | tuple[float, float]:
 
 
 SEED = whole(0)
-TEXT = text_or()
+TEXT = Kind("a text", _text)
 NUMBER = number()
 FLAG = Kind("True or False", _flag)
-TEXTS = Kind('a list of texts, such as ["fcfs", "sjf"]', _texts)
+TEXTS = Kind("a list of texts", _texts)
 TABLE = Kind("a mapping of names to values", _table)
-NUMBERS = Kind('a mapping of names to numbers, such as {"restart": 30}', _numbers)
 NUMBER_OR_RANGE = Kind("a number, or two of them: (lowest, highest)", _number_or_range)

@@ -103,6 +103,14 @@ def _check_unused(options: Options) -> None:
 
 def _source(options: Options, cluster: Cluster) -> EpisodeSource:
     workload, jobs = options.workload, options.episode_jobs
+    # The default changes nothing: whoever writes all options down may give it.
+    if options.split is None and options.split_gap != type(options).split_gap:
+        raise ConfigError(
+            f"split_gap is {options.split_gap:g}",
+            where="no split",
+            expected="split_gap only with a split",
+            hint='such as split="train"',
+        )
     if isinstance(workload, str) and is_generator(workload):
         if options.split is not None or jobs is None:
             what = f"split {options.split!r}" if options.split is not None else "no episode_jobs"

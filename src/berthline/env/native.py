@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
+from berthline.env.kinds import whole
 from berthline.env.supply import Supply
 from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
@@ -71,6 +72,7 @@ class NativeEnvs(HasNativeState):
         size, actions = self._batch.observation_size, self._batch.num_actions
         nodes = plan.cluster.num_nodes if plan.seat == "pickplace" else 0
         self.num_envs = num_envs
+        self._numbers = whole(0, num_envs - 1)
         self._is_closed = False
         self.observation = np.zeros((num_envs, size), np.float32)
         self.mask = np.zeros((num_envs, actions), np.bool_)
@@ -176,13 +178,14 @@ class NativeEnvs(HasNativeState):
 
     def log(self, env: int) -> Schedule:
         """Return the schedule log of an environment's episode, so far."""
-        horizon = self.question(env)["horizon"]
-        return Schedule(**self._batch.log(env), horizon=horizon)
+        number = self.checked(env)
+        horizon = self.question(number)["horizon"]
+        return Schedule(**self._batch.log(number), horizon=horizon)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's episode."""
         self.episode(env)
-        return self._supply.workload(env)
+        return self._supply.workload(self.checked(env))
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
@@ -196,9 +199,10 @@ class NativeEnvs(HasNativeState):
 
     def checked(self, env: int) -> int:
         """Return the number of an environment, if there is such a one."""
-        if not 0 <= env < self.num_envs:
+        try:
+            number: int = self._numbers.convert(env)
+        except (TypeError, ValueError):
             raise ConfigError(
-                f"there is no environment {env}",
-                expected=f"a number from 0 to {self.num_envs - 1}",
-            )
-        return env
+                f"there is no environment {env!r}", expected=self._numbers.expected
+            ) from None
+        return number

@@ -28,8 +28,9 @@ class Options:
     """What an environment is made of. Every field is a keyword of `gym.make` and `gym.make_vec`.
 
     Attributes:
-        workload: WORKLOAD as on the command line (a generator, a trace file), or a Workload.
-        cluster: CLUSTER as on the command line, or a Cluster.
+        workload: WORKLOAD as on the command line (a generator, a trace file), a path, or a
+            Workload.
+        cluster: CLUSTER as on the command line, a path, or a Cluster.
         episode_jobs: jobs of an episode; None = the whole trace, or the whole of its `split`.
         load: offered load of generated episodes, or (lowest, highest) of what each episode draws;
             of a trace file, what its arrivals are rescaled to. None = the generator's own
@@ -138,8 +139,8 @@ _MOST = 2**31 - 1
 _ROWS = kinds.whole(1, MOST_ROWS)
 _SECONDS = kinds.number(0)
 _KINDS: dict[str, kinds.Kind] = {
-    "workload": kinds.text_or(Workload),
-    "cluster": kinds.text_or(Cluster),
+    "workload": kinds.named_or(Workload),
+    "cluster": kinds.named_or(Cluster),
     "episode_jobs": kinds.whole(1, int(JOBS.highest)).or_none(),
     "load": kinds.NUMBER_OR_RANGE.or_none(),
     "dials": kinds.TABLE,
@@ -151,30 +152,30 @@ _KINDS: dict[str, kinds.Kind] = {
     "discipline": kinds.TEXT.or_none(),
     "placement": kinds.TEXT,
     "gate": kinds.TEXT.or_none(),
-    "conditions": kinds.NUMBERS.or_none(),
+    "conditions": kinds.numbers_by_name('{"restart": 30}').or_none(),
     "window": _ROWS,
     "window_policy": kinds.TEXT,
-    "window_formulas": kinds.TEXTS,
+    "window_formulas": kinds.texts('["gpus", "-wait"]'),
     "running_window": _ROWS,
     "running_order": kinds.TEXT.or_none(),
     "observation": kinds.TEXT,
     "lookahead": kinds.TEXT.or_none(),
     "lookahead_size": _ROWS.or_none(),
     "lookahead_seconds": kinds.number(0, above=True),
-    "reward_weights": kinds.NUMBERS.or_none(),
+    "reward_weights": kinds.numbers_by_name('{"jct": 2}').or_none(),
     "baseline": kinds.TEXT,
     "semantics": kinds.TEXT,
-    "schedulers": kinds.TEXTS,
+    "schedulers": kinds.texts('["fcfs+easy", "sjf+easy"]'),
     "every_events": kinds.whole(1, _MOST),
     "every_seconds": _SECONDS,
-    "placements": kinds.TEXTS,
+    "placements": kinds.texts('["best-fit", "worst-fit"]'),
     "protect_head": kinds.FLAG,
     "max_holds": kinds.whole(0, _MOST),
     "hold_seconds": _SECONDS,
     "recheck": _SECONDS,
     "min_run": _SECONDS,
     "max_restarts": kinds.number(0),
-    "experts": kinds.TEXTS,
+    "experts": kinds.texts('["fcfs", "sjf"]'),
     "horizon_factor": kinds.number(0, 1e9).or_none(),
     "max_steps": kinds.whole(1, _MOST).or_none(),
     "preset": kinds.TEXT.or_none(),

@@ -78,11 +78,13 @@ def record(
     asked = {**options}
     if isinstance(policy, str):
         asked["experts"] = [*dict.fromkeys([*options.get("experts", ()), policy])]
-    resolve_options(seats[id], asked)  # the same that `gym.make` takes: no `copy`, no autoreset
+    # The same that `gym.make` takes: no `copy`, no autoreset.
+    resolved = resolve_options(seats[id], options)
+    given = {name: getattr(resolved, name) for name in options}
     envs = SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **asked)
     quotas = [episodes // num_envs + (env < episodes % num_envs) for env in range(num_envs)]
     columns = _play(envs, policy, quotas, seed)
-    _write(out, columns, _metadata(id, envs, policy, options, columns))
+    _write(out, columns, _metadata(id, envs, policy, given, columns))
     return Dataset(out)
 
 
@@ -194,11 +196,18 @@ def _plain(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     is_complete = True
     for name, value in options.items():
         try:
-            plain[name] = json.loads(json.dumps(value))
+            plain[name] = json.loads(json.dumps(value, default=_number))
         except TypeError:
             plain[name] = _NO_JSON
             is_complete = False
     return plain, is_complete
+
+
+def _number(value: Any) -> Any:
+    """Return NumPy's numbers as Python's; dials keep them as they were given."""
+    if not isinstance(value, np.generic):
+        raise TypeError
+    return value.item()
 
 
 def _write(out: Path, columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) -> None:

@@ -88,7 +88,7 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         try:
             choice, node = action if self._has_pairs else (action, 0)
             # What does not fit into 64 bits is refused by the native core.
-            reward, terminated, truncated, illegal = self._answer(index(choice), index(node))
+            reward, terminated, truncated, illegal = self._answer(_integer(choice), _integer(node))
         except (TypeError, ValueError):
             raise ConfigError(
                 f"action is {action!r}",
@@ -147,3 +147,9 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         if self._has_pairs:
             tables["pair_mask"] = envs.pair_mask.view(np.int8)
         return _native.RowCopies(tables).row
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):  # a batch refuses them too
+        raise TypeError
+    return index(value)

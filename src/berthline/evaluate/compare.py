@@ -7,7 +7,8 @@ back; a continuous run has no such windows, and is judged in blocks of its jobs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError
 from berthline.evaluate.blocks import BLOCKS
@@ -16,7 +17,8 @@ from berthline.evaluate.groups import check_grouping
 from berthline.evaluate.judge import comparison_of
 from berthline.evaluate.measurement_window import MeasurementWindow
 from berthline.evaluate.run_record import RunSettings
-from berthline.model.workload import Workload
+from berthline.model.workload import Workload, check_workload
+from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
     from berthline.evaluate.comparison import Comparison
     from berthline.evaluate.energy_rate import EnergyRate
     from berthline.model.cluster import Cluster
+    from berthline.text_or_path import TextOrPath
 
 
 def compare(
     workload: Workload | Sequence[Workload],
-    cluster: Cluster | str,
-    schedulers: Sequence[str],
+    cluster: Cluster | TextOrPath,
+    schedulers: Sequence[TextOrPath],
     *,
-    baseline: str | None = None,
+    baseline: TextOrPath | None = None,
     knowledge: str = "estimate",
     seed: int = 0,
     windows: int = 1,
@@ -49,8 +52,9 @@ def compare(
 
     Args:
         workload: the jobs; several workloads (one per generator seed, say) are a window each.
-        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
-        schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"` or a file's path.
+        schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`; learned ones also as
+            paths.
         baseline: one of them, or another that is then run first; None = the first.
         knowledge: what the schedulers know of run times: none, estimate, predicted or exact.
         seed: for whatever is random in a scheduler, and for the intervals.
@@ -70,15 +74,19 @@ def compare(
         progress: called after each run with (done, total, label).
 
     Raises:
-        ConfigError: no or duplicate schedulers, more windows or blocks than jobs, several windows
-            in a continuous run, no such grouping, or no job in the measurement window.
+        ConfigError: something else than workloads, no or duplicate schedulers, more windows or
+            blocks than jobs, several windows in a continuous run, no such grouping, or no job in
+            the measurement window.
         BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
     """
     from berthline.model.cluster import Cluster
 
-    workloads = [workload] if isinstance(workload, Workload) else list(workload)
+    # A text is a sequence too, and neither it nor a path is a workload.
+    is_one = isinstance(workload, Workload | str | os.PathLike)
+    given: Any = [workload] if is_one else workload
+    workloads = [check_workload(one) for one in given]
     names, reference = with_baseline(schedulers, baseline)
-    if isinstance(cluster, str):
+    if not isinstance(cluster, Cluster):
         cluster = Cluster.parse(cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
@@ -140,7 +148,9 @@ def cell_of(
     )
 
 
-def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list[str], int]:
+def with_baseline(
+    schedulers: Sequence[TextOrPath], baseline: TextOrPath | None
+) -> tuple[list[str], int]:
     """Return the schedulers to run and which of them is the baseline.
 
     Two texts are the same scheduler when they are written out alike, as `sjf` and `sjf+strict`.
@@ -151,12 +161,12 @@ def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list
     """
     from berthline.policies.scheduler import Scheduler
 
-    if isinstance(schedulers, str) or not schedulers:
+    if isinstance(schedulers, str | os.PathLike) or not schedulers:
         raise ConfigError(
             f"schedulers is {schedulers!r}",
             expected="a list of schedulers, such as ['fcfs', 'sjf+easy']",
         )
-    names = list(schedulers)
+    names = [text_of("scheduler", one) for one in schedulers]
     in_full = [str(Scheduler.parse(name)) for name in names]
     for index, text in enumerate(in_full):
         if text in in_full[:index]:
@@ -171,4 +181,4 @@ def with_baseline(schedulers: Sequence[str], baseline: str | None) -> tuple[list
     wanted = str(Scheduler.parse(baseline))
     if wanted in in_full:
         return names, in_full.index(wanted)
-    return [baseline, *names], 0
+    return [text_of("baseline", baseline), *names], 0

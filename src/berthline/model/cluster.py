@@ -23,9 +23,12 @@ from berthline.model.conditions import Conditions
 from berthline.model.gpu_types import GpuType, gpu_type
 from berthline.model.limits import Outage, PoolRules, Quota
 from berthline.model.workload import MAX_MEMORY_MIB
+from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from berthline.text_or_path import TextOrPath
 
 NO_LIMIT = 0
 """Written for a node's CPUs or memory when the cluster does not limit them."""
@@ -216,8 +219,11 @@ class Cluster:
         return dataclasses.replace(self, conditions=self.conditions.replace(changes))
 
     @classmethod
-    def parse(cls, text: str) -> Cluster:
+    def parse(cls, text: TextOrPath) -> Cluster:
         """Return the cluster that a CLUSTER argument names: a preset, a shape or a TOML file.
+
+        Raises:
+            ConfigError: it names none, or the file does not describe one.
 
         Example:
             >>> Cluster.parse("uniform:64x8:V100").total_gpus
@@ -227,6 +233,7 @@ class Cluster:
         """
         from berthline.model.presets import PRESETS
 
+        text = text_of("cluster", text)
         match = re.fullmatch(r"uniform:(\d+)x(\d+)(?::([\w-]+))?", text)
         if match:
             nodes, gpus, kind = match.groups()

@@ -76,6 +76,11 @@ class Conditions:
                     else (f"{low:g} or more" if value < low else f"at most {high:g}"),
                 )
 
+        if math.isfinite(self.max_nodes) and self.max_nodes != int(self.max_nodes):
+            raise ConfigError(
+                f"condition max_nodes is {self.max_nodes:g}",
+                expected="a whole number, or infinity",
+            )
         if 0 < self.tick < MIN_TICK:
             raise ConfigError(
                 f"condition tick is {self.tick:g}", expected=f"0, or {MIN_TICK:g} or more"

@@ -263,6 +263,21 @@ class Workload:
         )
 
 
+def check_workload(given: object) -> Workload:
+    """Return what was given as a workload.
+
+    Raises:
+        ConfigError: it is something else, such as the path of a trace.
+    """
+    if not isinstance(given, Workload):
+        raise ConfigError(
+            f"workload is {given!r}",
+            expected="a Workload",
+            hint="berthline.load_trace reads one from a file, berthline.generate makes one",
+        )
+    return given
+
+
 def _column(key: str, value: npt.ArrayLike, size: int, name: str) -> npt.NDArray[Any]:
     """Return `value` as a fresh, writable column of `size` rows and the right type."""
     dtype = _DTYPES[key]

@@ -17,9 +17,12 @@ from berthline.errors import PolicyError
 
 CHECKPOINTS, FACTS, TENSORS = "checkpoints", "checkpoint.json", "tensors.safetensors"
 """The directory of a run that has its checkpoints, and the files of one."""
+SEED_PREFIX = "seed-"
+"""What the directories of a run of several seeds begin with, before the seed."""
 ONNX = ".onnx"
 DIGITS = 12
 """Of the hash, in the text of a scheduler."""
+_SHOWN = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +48,13 @@ class Learned:
         """Return the policy that a text names; None = it names none.
 
         Raises:
-            PolicyError: it is unreadable, has no checkpoint yet, or is not the one of the hash.
+            PolicyError: it is unreadable, has no checkpoint yet, is not the one of the hash, or is
+                a training run of several seeds.
         """
         written, _, wanted = text.strip().partition("#")
         path = Path(written)
         if not is_policy(path):
+            _check_not_of_seeds(path)
             return None
         files = policy_files(path)
         digest = hashlib.sha256()
@@ -84,6 +89,21 @@ def is_policy(path: Path) -> bool:
         return (path / CHECKPOINTS).is_dir() or (path / FACTS).is_file()
     except OSError:  # a formula may be longer than any file's name
         return False
+
+
+def _check_not_of_seeds(path: Path) -> None:
+    try:
+        runs = sorted(path.glob(f"{SEED_PREFIX}*/{CHECKPOINTS}")) if path.is_dir() else []
+    except OSError:
+        return
+    if runs:
+        names = [str(run.parent) for run in runs]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise PolicyError(
+            "a training run of several seeds has a policy for each",
+            where=str(path),
+            expected=f"one of them: {', '.join(names[:_SHOWN])}{more}",
+        )
 
 
 def checkpoint_of(path: Path) -> Path | None:

@@ -37,9 +37,12 @@ from berthline.policies.rules import (
     SAVES_FIRST,
 )
 from berthline.policies.shipped_policies import card_of, shipped_names
+from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
+
+    from berthline.text_or_path import TextOrPath
 
 FORM = "order[+discipline][@placement][?gate][!preemption], such as sjf+easy@best-fit"
 _PART = r"\[[^\]]*\]|[^+@?!\[\]]+"
@@ -122,21 +125,25 @@ class Scheduler:
         return self.discipline in NEEDS_RUN_TIMES or moves or in_formulas
 
     @classmethod
-    def parse(cls, text: str, *, order: str | None = None, gate: str | None = None) -> Scheduler:
+    def parse(
+        cls, text: TextOrPath, *, order: str | None = None, gate: str | None = None
+    ) -> Scheduler:
         """Return the scheduler that `text` describes.
 
         Args:
-            text: the SCHEDULER argument.
+            text: the SCHEDULER argument; a learned policy also as a path.
             order: a formula, or a name, that replaces the order of `text`.
             gate: a formula, or a name with its options, that replaces the gate of `text`.
 
         Raises:
+            ConfigError: it is neither a text nor a path.
             PolicyError: a part is unknown or malformed.
 
         Example:
             >>> str(Scheduler.parse("sjf+easy"))
             'sjf+easy@first-fit'
         """
+        text = text_of("scheduler", text)
         learned = Learned.find(text)
         if learned is not None:
             return cls._of_learned(learned, has_more=order is not None or gate is not None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
-from berthline.model.workload import Workload
+from berthline.model.workload import Workload, check_workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.energy_rate import EnergyRate
     from berthline.evaluate.groups import GroupMetrics
     from berthline.evaluate.metrics import Metrics
+    from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
 
@@ -103,8 +104,8 @@ class Result:
 
 def simulate(
     workload: Workload,
-    cluster: Cluster | str,
-    scheduler: Scheduler | str,
+    cluster: Cluster | TextOrPath,
+    scheduler: Scheduler | TextOrPath,
     *,
     knowledge: str = "estimate",
     seed: int = 0,
@@ -118,7 +119,7 @@ def simulate(
 
     Args:
         workload: the jobs.
-        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"` or a file's path.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
         knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
@@ -136,11 +137,12 @@ def simulate(
     if simulator not in SIMULATORS:
         what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
         raise ConfigError(what, expected=expected, hint=hint)
-    if isinstance(cluster, str):
+    check_workload(workload)
+    if not isinstance(cluster, Cluster):
         cluster = Cluster.parse(cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
-    if isinstance(scheduler, str):
+    if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
     decision_seconds: list[float] | None = [] if time_decisions else None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.model.workload import Workload
+    from berthline.text_or_path import TextOrPath
     from berthline.traces.dials import Settings
     from berthline.traces.draws import Source, Table
     from berthline.traces.episodes import Episodes
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 def generate(
     name: str = "synthetic",
     *,
-    cluster: Cluster | str,
+    cluster: Cluster | TextOrPath,
     jobs: int | None = None,
     load: float | None = None,
     seed: int = 0,
@@ -57,8 +58,8 @@ def generate(
 
     Args:
         name: a key of `GENERATORS`.
-        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`; the arrival rate
-            is set so that it is loaded as asked.
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"` or a file's path;
+            the arrival rate is set so that it is loaded as asked.
         jobs: how many jobs; None = 1000.
         load: GPU-seconds asked for per GPU-second of the cluster, on average; None = 0.9, or the
             rate of the system that the generator is taken from.
@@ -68,7 +69,7 @@ def generate(
     Raises:
         ConfigError: an unknown generator or dial, or a value out of range.
     """
-    if isinstance(cluster, str):
+    if not isinstance(cluster, Cluster):
         cluster = Cluster.parse(cluster)
     return _generator(name).make(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from berthline.errors import ConfigError
+from berthline.text_or_path import text_of
 from berthline.traces.dials import JOBS, LOAD, SEED
 from berthline.traces.fitted import SUFFIX as FITTED_SUFFIX
 from berthline.traces.fitted import FittedGenerator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
+    from berthline.text_or_path import TextOrPath
     from berthline.traces.generator import Generator
 
 _NEAR_ENOUGH = 0.5  # of difflib's ratio, as for every other unknown name
@@ -27,7 +29,7 @@ _MOST_NEIGHBOURS = 1000
 
 
 def resolve_workload(
-    text: str,
+    text: TextOrPath,
     *,
     cluster: Cluster,
     jobs: int | None = None,
@@ -59,6 +61,7 @@ def resolve_workload(
         TraceError: the file cannot be used.
     """
     settings = settings or {}
+    text = text_of("workload", text)
     path = Path(text)
     kind = _kind(path)
     if text in GENERATORS and kind != "file":
