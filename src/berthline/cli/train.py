@@ -90,7 +90,8 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
     """Environments that step together."""
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
-    """Threads; more help only where so many cores are free."""
+    """Threads; more help only where so many cores are free. With other numbers of them torch adds
+    up in another order, so weights differ in their last bits."""
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
     """Train with so many seeds, from --seed on, each in a directory of its own."""
