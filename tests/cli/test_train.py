@@ -187,6 +187,10 @@ def test_of_a_trace_only_the_training_part_is_learned_from(tmp_path, capsys):
         assert "of a trace" in capsys.readouterr().err
     more = (f"workload={trace}", "cluster=uniform:2x8:V100", "split_gap=0")
     assert _train("--out", tmp_path / "run", "--set", *more) == 0
+    # As a scheduler it has nothing to do with parts of a trace.
+    jobs = bl.generate(cluster=bl.Cluster.parse("uniform:2x8:V100"), jobs=40)
+    done = bl.simulate(jobs, bl.Cluster.parse("uniform:2x8:V100"), str(tmp_path / "run"))
+    assert done.metrics().jobs.completed == 40
     judged = Validation("pick", config.options | {"split_gap": 0}, part="report", episodes=4)
     first = int(judged._environments()._envs.plan.source.first_jobs(np.array([[5, 0]]))[0])
     assert first >= 0.65 * 400

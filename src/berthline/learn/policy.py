@@ -18,7 +18,7 @@ import numpy.typing as npt
 from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.env.make_plan import make_plan
 from berthline.env.native import NativeEnvs
-from berthline.env.options import resolve_options
+from berthline.env.options import Options, resolve_options
 from berthline.errors import ConfigError, MissingExtraError, PolicyError, SimulationError
 from berthline.learn.layout import Layout
 from berthline.learn.pairs import Pairs
@@ -37,7 +37,8 @@ _OWN: dict[str, Any] = {
     "load": None,
     "dials": {},
     "split": None,
-    "split_gap": 86_400.0,
+    "split_gap": Options.split_gap,
+    "missing_types": Options.missing_types,
     "conditions": None,
     "horizon_factor": None,
     "max_steps": None,
