@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from berthline.model.workload import Workload
-from berthline.traces.parquet import write_parquet
+from berthline.traces.formats.parquet import write_parquet
 
 
 def _lines(*rows: str) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from berthline.errors import ConfigError
 from berthline.model.workload import Workload
 from berthline.traces.anonymize import anonymize
-from berthline.traces.parquet import write_parquet
+from berthline.traces.formats.parquet import write_parquet
 
 KEY = "correct horse battery"
 WEEK = 7 * 86_400

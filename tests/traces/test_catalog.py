@@ -9,18 +9,18 @@ import http.server
 import re
 import socket
 import threading
-from pathlib import Path
 
 import msgspec
 import pytest
+from tests.shared_traces import SHARED_TRACES
 
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, OutputError
 from berthline.traces import fetch as fetching
 from berthline.traces.catalog import TraceFile, catalog, public_trace
 from berthline.traces.fetch import FetchError, fetch_trace
-from berthline.traces.formats import FORMATS
+from berthline.traces.formats.format_table import FORMATS
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "traces"
+SHARED = SHARED_TRACES
 
 CONTENT = b"1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 -1 -1 -1 -1\n" * 1000
 PACKED = gzip.compress(CONTENT, mtime=1)
@@ -240,5 +240,5 @@ class TestFetch:
     def test_a_folder_that_cannot_be_written_is_told(self, publisher, tmp_path):
         base, _ = publisher
         (tmp_path / "file").write_text("")
-        with pytest.raises(FetchError, match="cannot write"):
+        with pytest.raises(OutputError, match="cannot write"):
             fetch_trace(trace_of(base, TraceFile(address="jobs.swf")), tmp_path / "file")

@@ -19,9 +19,9 @@ from tests.traces.seeds import COMPANIONS, SEEDS
 
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.files import read_head
-from berthline.traces.formats import FORMATS, detect_format
+from berthline.traces.formats.format_table import FORMATS, detect_format
 from berthline.traces.load import load_trace
+from berthline.traces.reading.files import read_head
 
 HANG = 120  # seconds; far more than any of these files takes, on any machine
 LONG = 5_000_000

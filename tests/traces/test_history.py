@@ -1,15 +1,14 @@
 """What readers keep of when jobs really ran."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.shared_traces import SHARED_TRACES
 
 import berthline as bl
 from berthline.errors import ConfigError
 from berthline.model.history import History
 
-SAMPLES = Path(__file__).parents[2].parent / "shared" / "traces" / "format_samples"
+SAMPLES = SHARED_TRACES / "format_samples"
 SACCT = """\
 JobID|User|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|Timelimit|Priority|AllocTRES|NodeList
 2|b|gpu|RUNNING|2024-03-04T10:00:00|2024-03-04T11:00:00|2024-03-04T11:30:00|Unknown|600|1:00:00|7|gres/gpu:a100=2,gres/gpu=2|n[1-2]

@@ -9,8 +9,8 @@ import pytest
 import berthline as bl
 from berthline.errors import TraceError
 from berthline.model.workload import Workload
-from berthline.traces.detection import Match
-from berthline.traces.formats import FORMATS, Format, detect_format
+from berthline.traces.formats.detection import Match
+from berthline.traces.formats.format_table import FORMATS, Format, detect_format
 from berthline.traces.load import load_trace
 
 ROW = b"1 0 0 100 4 -1 -1 -1 -1 -1 1 7 -1 -1 -1 -1 -1 -1\n"

@@ -1,11 +1,11 @@
-"""Options of formats: who takes which, and what is said when nobody does."""
+"""Options of formats: which format takes which, and the error when none does."""
 
 from __future__ import annotations
 
 import pytest
 
 from berthline.errors import ConfigError
-from berthline.traces.formats import FORMATS
+from berthline.traces.formats.format_table import FORMATS
 from berthline.traces.load import load_trace
 
 

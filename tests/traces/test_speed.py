@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from berthline.cli.bench_load import MOST_MB, MOST_SECONDS, ROWS, measure_sample
-from berthline.cli.load_samples import SAMPLES
+from berthline.cli.bench.load import MOST_MB, MOST_SECONDS, ROWS, measure_sample
+from berthline.cli.bench.load_samples import SAMPLES
 
 
 @pytest.mark.bench

@@ -124,7 +124,7 @@ def test_a_part_without_jobs_is_refused_by_name():
 
 
 def test_the_command_line_splits_as_the_function_does():
-    from berthline.cli.traces_split import Split
+    from berthline.cli.traces.split import Split
 
     options = Split(file="x", out="y")
     assert tuple(float(part) for part in options.fractions.split(",")) == FRACTIONS

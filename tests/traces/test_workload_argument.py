@@ -8,8 +8,8 @@ import pytest
 from berthline.errors import BerthlineError, ConfigError, TraceError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
+from berthline.traces.generators.synthetic import generate
 from berthline.traces.offered_load import offered_load, scale_to_load
-from berthline.traces.synthetic import generate
 from berthline.traces.workload_argument import resolve_workload
 
 CLUSTER = Cluster.uniform(nodes=2, gpus_per_node=4)
@@ -62,7 +62,7 @@ def test_a_cut_does_not_take_the_counts_of_the_whole_file_for_its_own(trace):
 
 def test_a_mapping_is_for_files():
     error = refused("synthetic", settings={"mapping": "submit=a"})
-    assert "--map only with a trace file" in error.expected
+    assert "`mapping` only with a trace file" in error.expected
 
 
 def test_load_scales_the_submissions_of_a_file(trace):
@@ -105,7 +105,7 @@ def test_a_load_cannot_be_set_without_a_span(tmp_path):
 
 def test_options_that_do_not_fit_a_file_are_refused(trace):
     error = refused(trace, jobs=4)
-    assert error.what == "--jobs 4 is more than there are"
+    assert error.what == "`jobs=4` is more than there are"
     assert "up to 3" in error.expected
     assert refused(trace, jobs=0).what == "jobs is 0"
     assert refused(trace, load=0).what == "load is 0"
@@ -127,10 +127,10 @@ def test_a_generator_has_its_defaults_and_takes_all_options():
 
 def test_options_that_do_not_fit_a_generator_are_refused():
     assert refused("synthetic", settings={"usrs": "3"}).hint == "did you mean 'users'?"
-    assert refused("synthetic", settings={"jobs": "3"}).expected == "--jobs 3"
+    assert refused("synthetic", settings={"jobs": "3"}).expected == "`jobs=3`"
     assert refused("synthetic", settings={"cluster": "x"}).what == "unknown dial 'cluster'"
     assert refused("synthetic", settings={"name": "x"}).what == "unknown dial 'name'"
-    assert "--format swf" in refused("synthetic", format="swf").what
+    assert "`format=swf`" in refused("synthetic", format="swf").what
 
 
 def test_a_file_wins_over_a_generator_but_a_directory_does_not(trace, monkeypatch):

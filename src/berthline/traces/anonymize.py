@@ -6,8 +6,8 @@ Without the key, codes cannot be checked against a list of likely names. Another
 that cannot be matched with those of other files.
 
 Kept as they are: submissions relative to the first, run times, estimates, deadlines, GPUs, CPUs,
-memory, priorities and GPU types. They are what a scheduler works with; whoever knows a job's exact
-times and size can still find it, so publish with care.
+memory, priorities and GPU types. They are what a scheduler works with; a reader who knows a
+job's exact times and size can still find it, so publish with care.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def anonymize(
 
     Args:
         workload: the jobs.
-        key: a secret text; None = a random one that nobody keeps, so that no other file can ever
+        key: a secret text; None = a random one that is not kept, so that no other file can ever
             get the same codes.
         salt: any text; files with different salts cannot be matched with each other.
         clock: what is known of the date of time 0: `"drop"` = nothing; `"shift"` = it is moved into

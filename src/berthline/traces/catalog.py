@@ -23,7 +23,7 @@ class TraceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sha256: str = ""
     """Its checksum; empty = not known."""
     unpacked: bool = False
-    """The checksum is that of the content: archives pack the same content anew."""
+    """The checksum is that of the content: archives pack the same content in other bytes."""
     num_bytes: int | None = None
     """About how large it is; None = not known."""
 

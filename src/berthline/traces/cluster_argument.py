@@ -1,4 +1,4 @@
-"""What a CLUSTER argument of the command line means: a preset, `uniform:...`, a file of nodes."""
+"""CLUSTER arguments: what names a cluster, for library, environments and command line alike."""
 
 from __future__ import annotations
 
@@ -7,36 +7,54 @@ from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
-from berthline.model.presets import PRESETS
-from berthline.traces.files import is_directory
-from berthline.traces.node_lists import read_cluster
-from berthline.traces.shown import shorten
+from berthline.model.cluster_presets import PRESETS
+from berthline.text_or_path import text_of
+from berthline.traces.node_lists.read_cluster import read_cluster
+from berthline.traces.reading.files import is_directory
+from berthline.traces.reading.quoted import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berthline.text_or_path import TextOrPath
+
 _FILE_SUFFIXES = frozenset({".csv", ".gz", ".json", ".txt"})
 
 
-def resolve_cluster(text: str, remark: Callable[[str], None] | None = None) -> Cluster:
-    """Return the cluster that `text` names.
+def resolve_cluster(
+    given: Cluster | TextOrPath, remark: Callable[[str], None] | None = None
+) -> Cluster:
+    """Return the cluster that a CLUSTER argument means.
 
-    `Cluster.parse` knows presets, `uniform:NODESxGPUS[:TYPE]` and TOML files. Any other file, and
-    a directory that no preset is called like, is taken for a publisher's node list, such as
-    openb's or Philly's.
+    A text or path is one of these:
+
+    - a preset, such as `philly`;
+    - a shape, `uniform:NODESxGPUS[:TYPE]`;
+    - a TOML file with `[[nodes]]` groups;
+    - a node list as a publisher of traces or a resource manager writes it: any other file, or a
+      directory that holds one. A preset wins over a directory of the same name.
 
     Args:
-        text: the argument.
-        remark: called with a sentence about what a node list leaves out, or leaves to a guess.
+        given: the text or path; a Cluster is returned as it is.
+        remark: called with a sentence if a node list omits something or leaves it to a guess.
 
     Raises:
         ConfigError: there is no such cluster, or the file does not describe one.
         TraceError: the node list cannot be read.
+
+    Example:
+        >>> resolve_cluster("uniform:64x8:V100").total_gpus
+        512
+        >>> resolve_cluster("philly").total_gpus
+        2490
     """
+    if isinstance(given, Cluster):
+        return given
+    text = text_of("cluster", given)
     path = Path(text)
     try:
         is_file = path.is_file()
-    except (OSError, ValueError):  # no name that a file could have
+    except (OSError, ValueError):  # not a possible file name
         raise ConfigError(
             f"unknown cluster {shorten(text)}",
             expected="a preset, uniform:NODESxGPUS[:TYPE] or a file",

@@ -6,18 +6,17 @@ right, so a file that is there can be trusted. Files that are there already are 
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import http.client
-import os
 import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
 from typing import IO, TYPE_CHECKING
 
-from berthline.errors import BerthlineError
+from berthline.atomic_write import complete_file
+from berthline.errors import BerthlineError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +52,9 @@ def fetch_trace(
         progress: called with (bytes so far, bytes in all or 0, file) while a file comes in.
 
     Raises:
-        FetchError: a file cannot be had or written, or is not the one the catalog knows. Files
-            fetched before it stay.
+        FetchError: a file cannot be had, or is not the one the catalog knows. Files fetched
+            before it stay.
+        OutputError: a file cannot be written.
     """
     outcome: dict[Path, str] = {}
     for file in trace.files:
@@ -78,8 +78,7 @@ def _fetch(
     progress: Callable[[int, int, str], None] | None,
 ) -> None:
     target = folder / file.address
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    try:
+    with complete_file(target) as partial:
         _download(trace, file, folder, partial, progress)
         if check and file.sha256 and (found := _sha256(file, partial)) != file.sha256:
             raise FetchError(
@@ -89,12 +88,6 @@ def _fetch(
                 hint="fetch it again; if it is wrong again, the publisher has changed the file: "
                 f"see {trace.page}, and take it as it is with --unchecked",
             )
-        partial.replace(target)
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
 
 
 def _download(
@@ -134,7 +127,7 @@ def _download(
         raise _unavailable(trace, file, folder, why)
 
 
-# Faults of the disk are told apart from the network's, which are OSErrors as well.
+# Errors of the disk are caught apart from those of the network, which are OSErrors as well.
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -152,8 +145,8 @@ def _write(out: IO[bytes], chunk: bytes, path: Path) -> None:
         raise _unwritable(path, error) from None
 
 
-def _unwritable(path: Path, error: OSError) -> FetchError:
-    return FetchError(f"cannot write the file: {error.strerror or error}", where=str(path))
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"cannot write the file: {error.strerror or error}", where=str(path))
 
 
 def _unavailable(trace: PublicTrace, file: TraceFile, folder: Path, why: str) -> FetchError:
@@ -186,7 +179,7 @@ def _check_present(file: TraceFile, target: Path) -> None:
             f"a file is there already, and it is another one: sha256 {found}",
             where=str(target),
             expected=f"sha256 {file.sha256}{' of the content' if file.unpacked else ''}",
-            hint="move it away to fetch it anew, or choose another folder with --out",
+            hint="move it away to fetch it again, or choose another folder with --out",
         )
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, TraceError, unknown_name
-from berthline.traces.column_mapping import FORM
-from berthline.traces.detection import Match, head_lines
-from berthline.traces.files import binary_error, is_binary, is_directory, read_head
-from berthline.traces.formats import FORMATS, Format, detect_format
-from berthline.traces.node_list_kinds import node_list_kind
+from berthline.traces.formats.column_mapping import FORM
+from berthline.traces.formats.detection import Match, head_lines
+from berthline.traces.formats.format_table import FORMATS, Format, detect_format
+from berthline.traces.node_lists.node_list_formats import node_list_kind
+from berthline.traces.reading.files import binary_error, is_binary, is_directory, read_head
 
 if TYPE_CHECKING:
     import os

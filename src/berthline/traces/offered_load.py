@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError
-from berthline.traces.dials import LOAD
+from berthline.traces.generators.dials import LOAD
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster

@@ -1,7 +1,7 @@
 """Splitting a workload by time into train | validation | test, with a gap before each next part.
 
 Jobs are cut in the order of their submission, never at random: a policy must not learn from what
-happens after the jobs it is judged on. The gap keeps apart jobs that were in the queue together.
+happens after the jobs it is evaluated on. The gap keeps apart jobs that were in the queue together.
 Jobs submitted at the same instant stay on the same side of a cut.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 PARTS = ("train", "validation", "test")
 FRACTIONS = (0.5, 0.15, 0.35)
-"""Shares of the jobs for each part, unless others are asked for: a test part long enough to judge
-schedulers by."""
+"""Shares of the jobs for each part, unless others are asked for: a test part long enough to
+evaluate schedulers."""
 
 
 @dataclasses.dataclass(frozen=True)

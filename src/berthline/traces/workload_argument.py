@@ -1,4 +1,4 @@
-"""The command line's WORKLOAD argument: a trace file, a fitted generator, or a generator's name."""
+"""WORKLOAD arguments: what names a workload, for library, environments and command line alike."""
 
 from __future__ import annotations
 
@@ -8,75 +8,93 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from berthline.errors import ConfigError
+from berthline.model.workload import Workload
 from berthline.text_or_path import text_of
-from berthline.traces.dials import JOBS, LOAD, SEED
-from berthline.traces.fitted import SUFFIX as FITTED_SUFFIX
-from berthline.traces.fitted import FittedGenerator
+from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.generators.dials import JOBS, LOAD, SEED
+from berthline.traces.generators.fitted.fitted_generator import SUFFIX as FITTED_SUFFIX
+from berthline.traces.generators.fitted.fitted_generator import FittedGenerator
+from berthline.traces.generators.synthetic import GENERATORS
 from berthline.traces.load import load_trace
 from berthline.traces.offered_load import scale_to_load
-from berthline.traces.synthetic import GENERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from berthline.model.cluster import Cluster
-    from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
-    from berthline.traces.generator import Generator
+    from berthline.traces.generators.generator import Generator
 
-_NEAR_ENOUGH = 0.5  # of difflib's ratio, as for every other unknown name
+_NEAR_ENOUGH = 0.5  # difflib's ratio, as for other unknown names
 _MOST_NEIGHBOURS = 1000
 
 
 def resolve_workload(
-    text: TextOrPath,
+    given: Workload | TextOrPath,
     *,
-    cluster: Cluster,
+    cluster: Cluster | TextOrPath,
     jobs: int | None = None,
     load: float | None = None,
     seed: int = 0,
-    format: str | None = None,  # noqa: A002 - the same name as the --format option
-    settings: Mapping[str, str] | None = None,
+    format: str | None = None,  # noqa: A002 - the name that load_trace has for it
+    settings: Mapping[str, object] | None = None,
 ) -> Workload:
     """Return the workload that a WORKLOAD argument means.
 
-    A file wins over a generator of the same name. For a file, `jobs` takes the first jobs by
-    submission, and then `load` stretches or squeezes the submission times until work /
-    (GPUs * time from first to last submission) is that load (see `scale_to_load`); None leaves the
-    trace as it is. For a generator, None means its default. A file whose name ends with `.fit.json`
-    is a fitted generator: it is drawn from with the seed, by default as many jobs, at the same
-    rate, as its trace has.
+    A text or path is one of these:
+
+    - a trace file, or the directory of one that comes in parts;
+    - a fitted generator: a file whose name ends with `.fit.json`. By default it draws as many jobs
+      as its trace has, at the same rate;
+    - the name of a generator. A file of the same name wins.
+
+    Of a trace, `jobs` takes the first jobs by submission. Then `load` moves the submission times
+    apart or together until work / (GPUs * time from first to last submission) is that load (see
+    `scale_to_load`). None leaves the trace as it is. For a generator, None means its default.
 
     Args:
-        text: a path or the name of a generator.
-        cluster: the cluster that `load` refers to.
+        given: the text or path; a Workload is treated as the jobs of a trace.
+        cluster: a Cluster or a CLUSTER argument: what `load` refers to.
         jobs: how many jobs.
         load: offered load on the cluster.
-        seed: of a generator; a file ignores it.
-        format: of a file; None = recognise it.
-        settings: dials of a generator, or options of a trace format, as text, from `--set`.
+        seed: of a generator; a trace ignores it.
+        format: of a trace file; None = recognise it.
+        settings: dials of a generator, or options of a trace format.
 
     Raises:
         ConfigError: neither a file nor a generator, or an option that does not fit.
         TraceError: the file cannot be used.
+
+    Example:
+        >>> len(resolve_workload("synthetic", cluster="uniform:8x8:V100", jobs=50, load=0.8))
+        50
     """
     settings = settings or {}
-    text = text_of("workload", text)
+    cluster = resolve_cluster(cluster)
+    if isinstance(given, Workload):
+        if format is not None or settings:
+            raise ConfigError(
+                "a format or settings given for jobs that have been read",
+                where=given.name,
+                expected="`format` and `settings` only with a file or a generator",
+            )
+        return _cut(given, cluster, jobs, load, where=given.name)
+    text = text_of("workload", given)
     path = Path(text)
     kind = _kind(path)
     if text in GENERATORS and kind != "file":
         if format is not None:
             raise ConfigError(
-                f"--format {format} given for a generator",
+                f"`format={format}` given for a generator",
                 where=text,
-                expected="--format only with a trace file",
-                hint=f"there is no file named {text!r}; leave --format out to generate",
+                expected="`format` only with a trace file",
+                hint=f"there is no file named {text!r}; omit `format` to generate",
             )
         if "mapping" in settings:
             raise ConfigError(
                 "a column mapping given for a generator",
                 where=text,
-                expected="--map only with a trace file",
+                expected="`mapping` only with a trace file",
             )
         return _generated(text, cluster, jobs, load, seed, settings)
     if kind == "missing":
@@ -84,33 +102,25 @@ def resolve_workload(
     if text.endswith(FITTED_SUFFIX):
         if settings:
             raise ConfigError(
-                f"--set {next(iter(settings))} given for a fitted generator",
+                f"`settings` has {next(iter(settings))}, given for a fitted generator",
                 where=text,
-                expected="--jobs, --load and --seed; the rest was fitted",
+                expected="`jobs`, `load` and `seed`; the rest was fitted",
             )
         if format is not None:
             raise ConfigError(
-                f"--format {format} given for a fitted generator",
+                f"`format={format}` given for a fitted generator",
                 where=text,
-                expected="--format only with a trace file",
+                expected="`format` only with a trace file",
             )
         return FittedGenerator.load(path).generate(jobs, seed, cluster=cluster, load=load)
-    if jobs is not None:
-        jobs = int(JOBS.convert(jobs, where=text))
-    workload = load_trace(path, format, **settings)
-    if jobs is not None:
-        if jobs > len(workload):
-            raise ConfigError(
-                f"--jobs {jobs:,} is more than there are",
-                where=text,
-                expected=f"up to {len(workload):,}, the usable jobs of the trace",
-            )
-        workload = _first_jobs(workload, jobs)
-    return workload if load is None else scale_to_load(workload, cluster, load)
+    return _cut(load_trace(path, format, **settings), cluster, jobs, load, where=text)
 
 
-def is_generator(text: str) -> bool:
-    """Whether a WORKLOAD argument means a generator, not a trace file."""
+def is_generator(given: Workload | TextOrPath) -> bool:
+    """Whether a WORKLOAD argument means a generator, not the jobs of a trace."""
+    if isinstance(given, Workload):
+        return False
+    text = text_of("workload", given)
     is_named = text in GENERATORS and _kind(Path(text)) != "file"
     return is_named or text.endswith(FITTED_SUFFIX)
 
@@ -119,7 +129,7 @@ def resolve_generator(text: str) -> Generator | FittedGenerator:
     """Return the generator that a WORKLOAD argument means.
 
     Raises:
-        ConfigError: neither a generator nor a file, or a file that is no fitted generator.
+        ConfigError: neither a generator nor a file, or a file that is not a fitted generator.
         TraceError: the file of a fitted generator cannot be used.
     """
     path = Path(text)
@@ -138,14 +148,24 @@ def resolve_generator(text: str) -> Generator | FittedGenerator:
     return FittedGenerator.load(path)
 
 
-def _first_jobs(workload: Workload, jobs: int) -> Workload:
-    if jobs == len(workload):
-        return workload
-    return workload.window(0, jobs)
+def _cut(
+    trace: Workload, cluster: Cluster, jobs: int | None, load: float | None, *, where: str
+) -> Workload:
+    """Return the first jobs of a trace, at a load."""
+    if jobs is not None:
+        jobs = int(JOBS.convert(jobs, where=where))
+        if jobs > len(trace):
+            raise ConfigError(
+                f"`jobs={jobs:,}` is more than there are",
+                where=where,
+                expected=f"up to {len(trace):,}, the usable jobs of the trace",
+            )
+        trace = trace if jobs == len(trace) else trace.window(0, jobs)
+    return trace if load is None else scale_to_load(trace, cluster, load)
 
 
 def _kind(path: Path) -> Literal["file", "other", "missing"]:
-    """Return what stands at a path; one the system refuses to look at counts as missing."""
+    """Return what is at a path; one that cannot be looked up counts as missing."""
     try:
         return "file" if path.is_file() else "other" if path.exists() else "missing"
     except OSError:
@@ -158,20 +178,20 @@ def _generated(
     jobs: int | None,
     load: float | None,
     seed: int,
-    settings: Mapping[str, str],
+    settings: Mapping[str, object],
 ) -> Workload:
     for dial in (JOBS, LOAD, SEED):
         if dial.name in settings:
             raise ConfigError(
-                f"--set {dial.name} is not how to set it",
+                f"`settings` has {dial.name}, which is not how to set it",
                 where=f"generator {name!r}",
-                expected=f"--{dial.name} {settings[dial.name]}",
+                expected=f"`{dial.name}={settings[dial.name]}`",
             )
     return GENERATORS[name].make(cluster, jobs=jobs, load=load, seed=seed, dials=settings)
 
 
 def _neither(text: str, path: Path) -> ConfigError:
-    """Return the error for an argument that is no file and no generator."""
+    """Return the error for an argument that is neither a file nor a generator."""
     candidates = {name: name for name in GENERATORS}
     try:
         neighbours = list(itertools.islice(path.parent.iterdir(), _MOST_NEIGHBOURS))

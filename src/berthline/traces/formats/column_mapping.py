@@ -1,0 +1,243 @@
+"""Which column of a user's own table means what: by a mapping the user gives, else by its name.
+
+A mapping is text such as `submit=created@%d.%m.%Y %H:%M,run=minutes*60,gpus=n`: the column of the
+workload, the column of the file, what to multiply or divide by to get seconds (or MiB), and the
+form of dates, as strftime writes it. `user=` says that no column is the user. Columns of a file
+without a header line are numbers: `submit=#1,run=#3,gpus=#2`. What a mapping leaves open is filled
+by names that mean only one thing, such as `arrival_time` or `duration_ms`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from berthline.errors import ConfigError, TraceError, unknown_name
+from berthline.traces.reading.quoted import presentable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a column of a workload comes from.
+
+    Attributes:
+        column: the column of the file.
+        factor: what its numbers are multiplied by.
+        pattern: the form of its dates; None = numbers, or dates in a form that is recognised.
+    """
+
+    column: str
+    factor: float = 1.0
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        factor = "" if self.factor == 1 else f"*{self.factor:g}"
+        return self.column + factor + (f"@{self.pattern}" if self.pattern else "")
+
+
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "millis", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "usec", "micros", "microseconds"), 1e-6),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+}
+_MEBIBYTES = {"mib": 1.0, "mb": 1.0, "gib": 1024.0, "gb": 1024.0}
+
+# For each column of a workload, what tables call it, the best name first, in the form that
+# `_words` gives. `memory` is missing on purpose: without a unit it could be anything.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "submit": (
+        *("submit", "submit time", "submit at", "submitted", "submitted time", "submitted at"),
+        *("submission", "submission time", "time submit", "arrival", "arrival time", "arrived"),
+        *("arrived at", "arrive time", "created", "created at", "create time", "creation time"),
+        "timestamp",
+    ),
+    "start": ("start", "start time", "started", "started at", "begin", "begin time", "time start"),
+    "end": (
+        *("end", "end time", "ended", "ended at", "finish", "finish time", "finished"),
+        *("finished at", "completed at", "completion time", "time end", "stop time"),
+    ),
+    "run": (
+        *("run", "run time", "runtime", "duration", "job duration", "elapsed", "elapsed time"),
+        *("service", "service time", "execution time", "exec time"),
+    ),
+    "gpus": (
+        *("gpus", "gpu", "num gpus", "num gpu", "n gpus", "ngpus", "gpu num", "gpu count"),
+        *("gpu number", "number of gpus", "gpu request", "gpus requested", "requested gpus"),
+        "req gpus",
+    ),
+    "gpu_milli": ("gpu milli", "gpu millis"),
+    "estimate": (
+        *("estimate", "estimated time", "estimated run time", "estimated runtime", "est runtime"),
+        *("requested time", "req time", "requested run time", "requested runtime"),
+        *("requested walltime", "time limit", "timelimit"),
+    ),
+    "cpus": (
+        *("cpus", "cpu", "num cpus", "num cpu", "n cpus", "ncpus", "cpu num", "cpu count"),
+        *("cores", "num cores", "n cores", "cpu cores", "requested cpus", "req cpus"),
+    ),
+    "memory_mib": (),
+    "priority": ("priority", "prio"),
+    "deadline": ("deadline",),
+    "user": ("user", "user id", "user name", "username", "uid", "owner"),
+    "pool": ("pool", "vc", "vc id", "virtual cluster", "partition", "queue"),
+    "gpu_types": ("gpu types", "gpu type", "gpu model", "gpu spec"),
+    "name": ("job id", "jobid", "job", "id", "job name", "jobname", "name"),
+}
+_NAMES_WITH_UNIT: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {
+    **{
+        key: (_NAMES[key], _SECONDS)
+        for key in ("submit", "start", "end", "run", "estimate", "deadline")
+    },
+    "memory_mib": (("memory", "mem", "memory request", "req mem", "requested memory"), _MEBIBYTES),
+}
+
+KEYS = tuple(_NAMES)
+"""The columns of a workload that a mapping can name; `start` and `end` stand in for `run`."""
+
+FORM = "submit=COLUMN,run=COLUMN,gpus=COLUMN"
+"""The smallest mapping, for messages."""
+
+_NEXT_ITEM = re.compile(r",(?=\s*\w+\s*=)")
+_SOURCE = re.compile(
+    r"(?P<column>.*?)"
+    r"(?:\s*(?P<operator>[*/])\s*(?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?))?"
+    r"(?:@(?P<pattern>.*))?",
+    re.DOTALL,
+)
+_NUMBERED = re.compile(r"#([1-9]\d{0,3})")
+
+
+def parse_mapping(mapping: str | Mapping[str, str], *, where: str) -> dict[str, str]:
+    """Return the items of a mapping, `{"submit": "created@%d.%m.%Y", ...}`, without blanks around.
+
+    Raises:
+        ConfigError: it is not a mapping, or names a column that workloads do not have.
+    """
+    if isinstance(mapping, str):
+        pairs = [item.partition("=") for item in _NEXT_ITEM.split(mapping)]
+    else:
+        pairs = [(str(key), "=", str(text)) for key, text in mapping.items()]
+    items: dict[str, str] = {}
+    for key, equals, text in pairs:
+        key = key.strip()
+        if not equals:
+            raise ConfigError(
+                f"not a mapping of columns: {mapping!r}", where=where, expected=f"such as {FORM}"
+            )
+        if key not in KEYS:
+            what, expected, hint = unknown_name("column of a workload", key, KEYS)
+            raise ConfigError(f"{what} in the mapping", where=where, expected=expected, hint=hint)
+        if key in items:
+            raise ConfigError(f"the mapping has {key!r} twice", where=where, expected=FORM)
+        items[key] = text.strip()
+    return items
+
+
+def numbered_columns(items: Mapping[str, str]) -> list[str] | None:
+    """Return `#1`, `#2`, ... up to the last that a mapping names; None = it goes by names."""
+    matches = [_SOURCE.fullmatch(text) for text in items.values() if text]
+    columns = [match["column"].strip() for match in matches if match]
+    if not columns or not all(_NUMBERED.fullmatch(column) for column in columns):
+        return None
+    last = max(int(column.removeprefix("#")) for column in columns)
+    return [f"#{number}" for number in range(1, last + 1)]
+
+
+def find_sources(
+    items: Mapping[str, str], columns: Sequence[str], *, where: str
+) -> dict[str, Source]:
+    """Return where each column of a workload comes from; those that come from nowhere are missing.
+
+    Args:
+        items: a parsed mapping; empty = go by names alone.
+        columns: the columns of the file.
+        where: the file, for errors.
+
+    Raises:
+        ConfigError: a factor or a form of dates makes no sense.
+        TraceError: the mapping names a column that the file does not have.
+    """
+    sources = {
+        key: _parse_source(text, columns, where=where) for key, text in items.items() if text
+    }
+    taken = {source.column for source in sources.values()}
+    sources |= {
+        key: source
+        for key, source in _recognise(columns).items()
+        if key not in items and source.column not in taken
+    }
+    # One source of the run time is enough: the one that was named, else the run time itself.
+    unused = ("run",) if items.get("start") and items.get("end") else ("start", "end")
+    if "run" in sources:
+        sources = {
+            key: source for key, source in sources.items() if key not in unused or items.get(key)
+        }
+    return sources
+
+
+def is_complete(sources: Mapping[str, Source]) -> bool:
+    """Return whether there is all that a job needs: submission, GPUs, and a run time."""
+    return {"submit", "gpus"} <= sources.keys() and (
+        "run" in sources or {"start", "end"} <= sources.keys()
+    )
+
+
+def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
+    if text in columns:  # also one whose name looks like more than a name
+        return Source(text)
+    match = _SOURCE.fullmatch(text)
+    assert match is not None
+    column = match["column"].strip()
+    if column not in columns:
+        _, expected, hint = unknown_name("column", column, presentable(columns))
+        raise TraceError(
+            f"there is no column {column!r}, which the mapping names",
+            where=where,
+            expected=expected,
+            hint=hint,
+        )
+    factor = float(match["number"] or 1)
+    if not 1e-12 <= factor <= 1e12:
+        raise ConfigError(
+            f"the factor of {text!r} is {factor:g}", where=where, expected="1e-12 to 1e12"
+        )
+    if match["pattern"] is not None and "%" not in match["pattern"]:
+        raise ConfigError(
+            f"{match['pattern']!r} in {text!r} is not a form of dates",
+            where=where,
+            expected="as strftime writes it, such as %Y-%m-%d %H:%M:%S",
+        )
+    return Source(column, 1 / factor if match["operator"] == "/" else factor, match["pattern"])
+
+
+def _recognise(columns: Sequence[str]) -> dict[str, Source]:
+    """Return where the columns of a workload come from, going by the names of a file's columns."""
+    words = {_words(column): column for column in reversed(columns)}  # of equals, the first
+    sources: dict[str, Source] = {}
+    for key, names in _NAMES.items():
+        found = next((words[name] for name in names if name in words), None)
+        if found is not None:
+            sources[key] = Source(found)
+            continue
+        stems, units = _NAMES_WITH_UNIT.get(key, ((), {}))
+        by_stem = {
+            name.rpartition(" ")[0]: (column, units[name.rpartition(" ")[2]])
+            for name, column in words.items()
+            if name.rpartition(" ")[2] in units
+        }
+        stem = next((stem for stem in stems if stem in by_stem), None)
+        if stem is not None:
+            sources[key] = Source(*by_stem[stem])
+    return sources
+
+
+def _words(column: str) -> str:
+    """Return a column's name as lower-case words: `numGpus` and `num_gpus` are both `num gpus`."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
+    return " ".join(re.findall(r"[a-z0-9]+", parted.lower()))

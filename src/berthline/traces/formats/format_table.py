@@ -1,0 +1,240 @@
+"""The table of trace formats.
+
+A format is one module with two functions, and one entry in the table below: `detect` says how sure
+it is that a file is of its kind, `read` turns the file into a Workload. Nothing else in Berthline
+knows a format by name. Tables sit here, not in the modules, so that one look shows all there is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from berthline.model.workload import Workload
+from berthline.traces.formats import (
+    acme,
+    four_column,
+    gavel,
+    helios,
+    parquet,
+    philly,
+    philly_reduced,
+    plain_csv,
+    pollux_sia,
+    rltune,
+    swf,
+    tiresias_muri,
+)
+from berthline.traces.formats.alibaba import dlrm, openb, pai, spot, spot_reduced
+from berthline.traces.formats.detection import Match
+from berthline.traces.formats.google_2011 import google_jobs
+from berthline.traces.formats.lsf import lsb_acct, lsf_csv
+from berthline.traces.formats.slurm import database_dump, sacct_json, sacct_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """One kind of trace file.
+
+    Attributes:
+        name: what `--format` and `load_trace(format=...)` call it.
+        description: one line for lists.
+        detect: from the unpacked first bytes of a file and its path, how sure the format is that
+            the file is of its kind.
+        read: returns the jobs of a file; raises TraceError, with the line, when it cannot.
+        options: the keyword arguments of `read` beyond the path, all optional, and what each is.
+        parts: returns the files of a directory that together are one trace of this format, none
+            if there are none; None = `read` takes single files only.
+    """
+
+    name: str
+    description: str
+    detect: Callable[[bytes, Path], Match]
+    read: Callable[..., Workload]
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    parts: Callable[[Path], list[Path]] | None = None
+
+
+FORMATS: dict[str, Format] = {
+    entry.name: entry
+    for entry in (
+        Format(
+            "swf",
+            "Standard Workload Format of the Parallel Workloads Archive; processors are GPUs",
+            swf.detect,
+            swf.read,
+        ),
+        Format(
+            "philly",
+            "Microsoft Philly: the native cluster_job_log JSON",
+            philly.detect,
+            philly.read,
+        ),
+        Format(
+            "philly-reduced",
+            "Microsoft Philly reduced to timestamp, duration, num_gpus, gpu_time, cluster",
+            philly_reduced.detect,
+            philly_reduced.read,
+        ),
+        Format(
+            "helios",
+            "SenseTime Helios: the native cluster_log.csv",
+            helios.detect,
+            helios.read,
+            helios.OPTIONS,
+        ),
+        Format(
+            "reduced-csv",
+            "Helios or Alibaba PAI reduced to job_id, arrival_s, service_sec, gpu_count",
+            four_column.detect,
+            four_column.read,
+        ),
+        Format(
+            "acme",
+            "Acme of the Shanghai AI Laboratory: trace_seren.csv and trace_kalos.csv",
+            acme.detect,
+            acme.read,
+            acme.OPTIONS,
+        ),
+        Format(
+            "slurm-sacct",
+            "Slurm accounting: text of sacct -P",
+            sacct_text.detect,
+            sacct_text.read,
+            sacct_text.OPTIONS,
+        ),
+        Format(
+            "slurm-json",
+            "Slurm accounting: sacct --json",
+            sacct_json.detect,
+            sacct_json.read,
+            sacct_json.OPTIONS,
+        ),
+        Format(
+            "slurm-database",
+            "Slurm accounting: dump of the database's job table, such as MIT Supercloud's",
+            database_dump.detect,
+            database_dump.read,
+            database_dump.OPTIONS,
+        ),
+        Format(
+            "lsf-acct",
+            "LSF accounting: lsb.acct",
+            lsb_acct.detect,
+            lsb_acct.read,
+            lsb_acct.OPTIONS,
+        ),
+        Format(
+            "lsf-csv",
+            "LSF jobs as CSV, made from lsb.acct or bacct",
+            lsf_csv.detect,
+            lsf_csv.read,
+            lsf_csv.OPTIONS,
+        ),
+        Format(
+            "alibaba-pai",
+            "Alibaba PAI (cluster-trace-gpu-v2020): headerless job, task and instance tables",
+            pai.detect,
+            pai.read,
+            pai.OPTIONS,
+            parts=pai.parts,
+        ),
+        Format(
+            "alibaba-openb",
+            "Alibaba openb pods (cluster-trace-gpu-v2023): pod lists with times",
+            openb.detect,
+            openb.read,
+            openb.OPTIONS,
+        ),
+        Format(
+            "alibaba-dlrm",
+            "Alibaba DLRM inference instances (cluster-trace-gpu-v2025)",
+            dlrm.detect,
+            dlrm.read,
+            dlrm.OPTIONS,
+        ),
+        Format(
+            "alibaba-spot",
+            "Alibaba spot and high-priority jobs (cluster-trace-v2026-spot-gpu): job_info_df",
+            spot.detect,
+            spot.read,
+            spot.OPTIONS,
+        ),
+        Format(
+            "alibaba-spot-reduced",
+            "Alibaba spot jobs reduced to arrival_time, runtime, gpus, priority",
+            spot_reduced.detect,
+            spot_reduced.read,
+        ),
+        Format(
+            "google-2011",
+            "Google clusterdata-2011-2: parts of job_events or task_events; GPUs are an assumption",
+            google_jobs.detect,
+            google_jobs.read,
+            google_jobs.OPTIONS,
+            google_jobs.parts,
+        ),
+        Format(
+            "rltune",
+            "RLTune job lists: 19 or 20 columns without a header, virtual cluster and GPU type",
+            rltune.detect,
+            rltune.read,
+        ),
+        Format(
+            "tiresias",
+            "Tiresias job lists: training jobs with iterations and durations",
+            tiresias_muri.detect_tiresias,
+            tiresias_muri.read_tiresias,
+        ),
+        Format(
+            "muri",
+            "Muri job lists: those of Tiresias in milliseconds, with resource times",
+            tiresias_muri.detect_muri,
+            tiresias_muri.read_muri,
+        ),
+        Format(
+            "pollux-sia",
+            "Pollux and Sia workloads, which need a table of run times",
+            pollux_sia.detect,
+            pollux_sia.read,
+            pollux_sia.OPTIONS,
+        ),
+        Format(
+            "gavel",
+            "Gavel traces, which need a table of throughputs",
+            gavel.detect,
+            gavel.read,
+            gavel.OPTIONS,
+        ),
+        Format(
+            "parquet",
+            "Berthline's own: a workload as it was, with its provenance",
+            parquet.detect,
+            parquet.read,
+        ),
+        Format(
+            "csv",
+            "any CSV: columns by a mapping, or by names such as submit_time, duration, num_gpus",
+            plain_csv.detect,
+            plain_csv.read,
+            plain_csv.OPTIONS,
+        ),
+    )
+}
+
+
+def detect_format(head: bytes, path: Path, among: Iterable[Format] | None = None) -> Format | None:
+    """Return the format that is surest of a file, the first of equals, or None.
+
+    Args:
+        head: the unpacked first bytes of the file.
+        path: the file, for its name.
+        among: the formats to choose from; None = all.
+    """
+    best, surest = None, Match.NO
+    for entry in FORMATS.values() if among is None else among:
+        match = entry.detect(head, path)
+        if match > surest:
+            best, surest = entry, match
+    return best

@@ -1,0 +1,1 @@
+"""LSF accounting: `lsb.acct` itself, and CSV files made from it."""

@@ -1,0 +1,269 @@
+"""LSF's accounting file `lsb.acct`: JOB_FINISH records in the field order of LSF 10.1.
+
+A record is a line of fields separated by blanks; text is in double quotes, with `""` for a quote
+inside. Two lists of hosts, each after its length, come before the status. Fields up to the swap
+space used have fixed places; what follows differs between releases, so the effective resource
+requirement and the `-gpu` text are looked for among it. A line that starts no record continues the
+last one, as commands may have several lines. Other records, such as those of reservations, are
+counted and left out.
+
+Run time is from the start to the finish (the time of the record). GPUs come from the effective
+resource requirement, else the `-gpu` text, else the requirement of the submission. The queue is the
+pool. The run limit has no certain place in a record, so jobs have no estimate. Jobs without GPUs
+are left out unless `cpu_jobs="keep"`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import numpy as np
+
+from berthline.errors import TraceError
+from berthline.model.history import History
+from berthline.model.workload import Workload
+from berthline.traces.formats.detection import Match, head_lines
+from berthline.traces.formats.lsf.lsf_gpus import MOST_GPUS, requested_gpus
+from berthline.traces.formats.row_filter import (
+    CPU_JOBS_OPTION,
+    NEVER_STARTED,
+    NO_RUN_TIME,
+    NO_SUBMIT_TIME,
+    check_drop_or_keep,
+    choose_rows,
+    row_facts,
+    without_gpus,
+)
+from berthline.traces.reading.files import bare_name, read_text
+from berthline.traces.reading.quoted import shorten
+from berthline.traces.reading.request_columns import GpuRequests, number_pools
+from berthline.traces.reading.text_columns import LONGEST_LABEL, categorize, count_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OTHER_RECORD = "not a JOB_FINISH record"
+OPTIONS = CPU_JOBS_OPTION
+STATUSES = {32: "EXIT", 64: "DONE"}
+
+_START = re.compile(r'"[A-Z][A-Z0-9_]*" "[^"]*" \d')
+_SLOTS = re.compile(r"^\d+\*")
+
+# Places of fields before the first list of hosts, and after the status.
+_EVENT_TIME, _JOB_ID, _PROCESSORS, _SUBMIT, _STARTED, _USER, _QUEUE = 2, 3, 6, 7, 10, 11, 12
+_REQUIREMENT, _NUM_ASKED = 13, 22
+_INDEX_AFTER_STATUS = 29  # host factor, name, command, 19 of usage, then the 7th of 9 more
+_EVENT_AFTER_STATUS = 28  # a text; compatible systems leave it out, and the index is here
+_TAIL_AFTER_STATUS = 32
+
+_LARGEST = 10**15
+_MOST_DIGITS = 16
+
+
+class Job(NamedTuple):
+    """What a record says; `gpus` is 0 where it asks for none, and may be a fraction."""
+
+    line: int
+    name: str
+    submit: int
+    start: int
+    finish: int
+    processors: int
+    gpus: float
+    gpu_terms: int
+    user: str
+    queue: str
+    status: int
+
+
+def detect(head: bytes, path: Path) -> Match:
+    """Return whether a file is such an accounting file: by its first record."""
+    del path  # only the content counts
+    lines = head_lines(head)
+    starts = [line for line in lines if _START.match(line)]
+    return Match.CERTAIN if any(line.startswith('"JOB_FINISH" ') for line in starts) else Match.NO
+
+
+def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
+    """Return the jobs of an LSF accounting file.
+
+    Provenance, besides what `load_trace` lists: `status` (finished jobs by status),
+    `several_gpu_requests` (jobs used with more than one, of which the first counts), `rounded` and
+    `cpu_jobs` (jobs used that need no GPU).
+
+    Args:
+        path: the file.
+        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+
+    Raises:
+        ConfigError: `cpu_jobs` is neither.
+        TraceError: the file cannot be read, a record makes no sense, or no job is usable.
+    """
+    import polars as pl
+
+    check_drop_or_keep(path, cpu_jobs=cpu_jobs)
+    records = list(_records(read_text(path).decode("utf-8", errors="replace"), path))
+    jobs = [_job(text, path, line) for line, text in records if text.startswith('"JOB_FINISH" ')]
+    if not jobs:
+        raise TraceError(
+            "the file has no JOB_FINISH record", where=str(path), expected="finished jobs"
+        )
+    columns = np.array(
+        [(job.submit, job.start, job.finish, job.gpus, job.processors) for job in jobs],
+        dtype=np.float64,
+    )
+    submit, start, finish, asked, processors = columns.T
+    requests = GpuRequests.of(asked)
+    gpus = requests.gpus
+    used, dropped = choose_rows(
+        {
+            NEVER_STARTED: start == 0,
+            NO_SUBMIT_TIME: submit == 0,
+            **without_gpus(cpu_jobs, gpus, processors),
+            NO_RUN_TIME: finish <= start,
+        },
+        path=path,
+        expected="a start, a later finish, and a request for GPUs",
+    )
+    if len(records) > len(jobs):
+        dropped = {OTHER_RECORD: len(records) - len(jobs), **dropped}
+    kept = [job for job, keep in zip(jobs, used.tolist(), strict=True) if keep]
+    user, user_names = categorize(pl.Series([job.user or None for job in kept], dtype=pl.String))
+    pool, pool_names = number_pools(pl.Series([job.queue or None for job in kept], dtype=pl.String))
+    return Workload.from_columns(
+        submit=submit[used],
+        run=(finish - start)[used],
+        gpus=gpus[used],
+        gpu_milli=requests.gpu_milli[used],
+        cpus=processors[used],
+        user=user,
+        user_names=user_names,
+        pool=pool,
+        pool_names=pool_names,
+        names=[job.name for job in kept],
+        history=History(start[used]),
+        name=bare_name(path),
+        provenance={
+            **row_facts(
+                "lsf-acct", path, used, dropped, origin=float(submit[used].min()), zone=None
+            ),
+            "rows": len(records),
+            "cpu_jobs": int((used & (gpus == 0)).sum()),
+            "rounded": requests.rounded(used),
+            "status": count_values(
+                pl.Series([STATUSES.get(job.status, f"status {job.status}") for job in jobs])
+            ),
+            "several_gpu_requests": sum(job.gpu_terms > 1 for job in kept),
+        },
+    )
+
+
+def _records(text: str, path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the records and the numbers of the lines on which they start."""
+    first = 0
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _START.match(line):
+            if lines:
+                yield first, "\n".join(lines)
+            first, lines = number, [line]
+        elif lines:
+            lines.append(line)
+        elif line.strip() and not line.startswith("#"):
+            raise TraceError(
+                f"the line starts with {shorten(line)}",
+                where=f"{path}, line {number}",
+                expected='a record such as "JOB_FINISH" "10.1" 1709290000 501 ...',
+            )
+    if lines:
+        yield first, "\n".join(lines)
+
+
+def _job(text: str, path: Path, line: int) -> Job:
+    fields = _Fields(text, path, line)
+    status_at = _NUM_ASKED
+    hosts: list[str] = []
+    for _ in range(2):  # hosts asked for, hosts used
+        count = fields.number(status_at, "number of hosts", highest=len(fields.values))
+        hosts = fields.values[status_at + 1 : status_at + 1 + count]
+        status_at += count + 1
+    processors = fields.number(_PROCESSORS, "numProcessors", highest=MOST_GPUS)
+    gpus, gpu_terms = 0.0, 0
+    for requirement in _requirements(text, fields, status_at):
+        request = requested_gpus(requirement)
+        if request is not None:
+            num_hosts = len({_SLOTS.sub("", host) for host in hosts})
+            gpus = request.total(hosts=num_hosts, tasks=processors)
+            gpu_terms = request.terms
+            break
+    if gpus > MOST_GPUS:
+        fields.refuse("the request for GPUs", gpus, f"up to {MOST_GPUS} GPUs")
+    has_event = not fields.text(status_at + _EVENT_AFTER_STATUS, "timeEvent").isdigit()
+    index_at = status_at + (_INDEX_AFTER_STATUS if has_event else _EVENT_AFTER_STATUS)
+    index = fields.number(index_at, "idx")
+    name = str(fields.number(_JOB_ID, "jobId"))
+    user, queue = fields.text(_USER, "userName"), fields.text(_QUEUE, "queue")
+    if max(len(user), len(queue)) > LONGEST_LABEL:
+        fields.refuse("userName or queue", user, f"up to {LONGEST_LABEL} characters")
+    return Job(
+        line=line,
+        name=f"{name}[{index}]" if index else name,
+        submit=fields.number(_SUBMIT, "submitTime"),
+        start=fields.number(_STARTED, "startTime"),
+        finish=fields.number(_EVENT_TIME, "event time"),
+        processors=processors,
+        gpus=gpus,
+        gpu_terms=gpu_terms,
+        user=user,
+        queue=queue,
+        status=fields.number(status_at, "jStatus"),
+    )
+
+
+def _requirements(text: str, fields: _Fields, status_at: int) -> list[str]:
+    """Return the texts of a record that may ask for GPUs, the surest first."""
+    if "ngpus" not in text and "num=" not in text:
+        return []  # most records of most sites, and this is by far the fastest way to tell
+    tail = fields.values[status_at + _TAIL_AFTER_STATUS :]
+    effective = [field for field in tail if "rusage[" in field]
+    options = [field for field in tail if "num=" in field and "[" not in field]
+    return [*effective, *options, fields.text(_REQUIREMENT, "resReq")]
+
+
+class _Fields:
+    """The fields of one record, and complaints about them."""
+
+    def __init__(self, text: str, path: Path, line: int) -> None:
+        self._where = f"{path}, line {line}"
+        csv.field_size_limit(2**31 - 1)
+        try:
+            self.values: list[str] = next(csv.reader([text], delimiter=" ", strict=True))
+        except csv.Error as error:
+            raise TraceError(
+                f"the record cannot be split into fields ({error})",
+                where=self._where,
+                expected='fields separated by one blank, text in quotes, with "" for one inside',
+                hint="if it is the last line, the file may have been cut short",
+            ) from None
+
+    def text(self, at: int, name: str) -> str:
+        if at >= len(self.values):
+            raise TraceError(
+                f"the record has only {len(self.values)} fields",
+                where=self._where,
+                expected=f"{at + 1} or more, up to {name}",
+                hint="if it is the last line, the file may have been cut short",
+            )
+        return self.values[at]
+
+    def number(self, at: int, name: str, *, highest: int = _LARGEST) -> int:
+        text = self.text(at, name)
+        if not (text.isdecimal() and len(text) <= _MOST_DIGITS) or int(text) > highest:
+            self.refuse(f"field {at + 1} ({name})", text, f"a whole number from 0 to {highest}")
+        return int(text)
+
+    def refuse(self, what: str, value: object, expected: str) -> NoReturn:
+        raise TraceError(f"{what} is {shorten(value)}", where=self._where, expected=expected)

@@ -1,0 +1,179 @@
+"""Berthline's own files: a Workload as Parquet, read back bit for bit.
+
+The table has the columns of a Workload under their names, users, pools and GPU type sets as
+indexes, and the jobs' ids as `name` where there are any; every tool that reads Parquet can read it.
+What is not a column (the names that indexes point to, provenance) stands as JSON between the last
+column and Parquet's own footer, a place that readers of Parquet skip:
+
+    Parquet's data | JSON | its length, 8 bytes | SHA-256 of all the rest | BERTHLN1 | footer
+
+The hash is there because a decoder does not notice most flipped bits, and crashes on some. Parquet
+files that other programs wrote have none of this and are refused: they may mean anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from berthline.atomic_write import write_atomically
+from berthline.errors import TraceError
+from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.provenance import provenance_of_copy
+from berthline.model.workload import Workload
+from berthline.traces.formats.detection import Match
+from berthline.traces.reading.files import read_bytes
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+SCHEMA = 2
+"""The version of the layout; a reader refuses those it does not know."""
+
+_WHOLE_GPUS_ONLY = 1
+"""The layout without parts of GPUs and without the type of GPU that run times are on."""
+
+_MAGIC = b"PAR1"
+_OURS = b"BERTHLN1"
+_LENGTH = struct.Struct("<Q")
+_FOOTER_LENGTH = struct.Struct("<I")
+_HASH_BYTES = hashlib.sha256().digest_size
+_NAME_LISTS = ("user_names", "pool_names", "gpu_type_sets")
+_NOT_COLUMNS = (*_NAME_LISTS, "reference_type", "names", "name", "provenance", "history")
+_COLUMNS = tuple(
+    field.name for field in dataclasses.fields(Workload) if field.name not in _NOT_COLUMNS
+)
+
+
+def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
+    """Write a workload to a Parquet file, which is replaced if it exists, and return its path.
+
+    Raises:
+        OutputError: the file cannot be written.
+        TraceError: provenance holds what JSON cannot.
+    """
+    import polars as pl
+
+    columns: dict[str, Any] = {name: getattr(workload, name) for name in _COLUMNS}
+    if workload.names is not None:
+        columns["name"] = pl.Series(workload.names.tolist(), dtype=pl.String)
+    about = {
+        "schema": SCHEMA,
+        "name": workload.name,
+        "reference_type": workload.reference_type,
+        **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
+        "provenance": dict(workload.provenance),
+    }
+    try:
+        text = json.dumps(about).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TraceError(
+            f"the provenance of the workload cannot be written ({error})",
+            where=workload.name,
+            expected="plain data: texts, numbers, lists and dictionaries of them",
+        ) from None
+    buffer = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(buffer)
+    table = buffer.getvalue()
+    data_end = _data_end(table)
+    before = table[:data_end] + text + _LENGTH.pack(len(text))
+    after = _OURS + table[data_end:]
+    return write_atomically(path, before + hashlib.sha256(before + after).digest() + after)
+
+
+def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
+    """Return whether a file is Parquet: by its first bytes."""
+    return Match.CERTAIN if head.startswith(_MAGIC) else Match.NO
+
+
+def read(path: Path) -> Workload:
+    """Return the workload that `write_parquet` wrote.
+
+    Its provenance is that of this file; what it had then about another file is its `origin`.
+
+    Raises:
+        TraceError: the file cannot be read, is damaged, or is of another kind or a later version.
+    """
+    import polars as pl
+
+    content = read_bytes(path)
+    about = _about(content, path)
+    schema = about.get("schema")
+    if schema not in (_WHOLE_GPUS_ONLY, SCHEMA):
+        is_later = isinstance(schema, int) and schema > SCHEMA
+        raise TraceError(
+            f"the file has layout {schema}",
+            where=str(path),
+            expected=f"layout {_WHOLE_GPUS_ONLY} to {SCHEMA}",
+            hint="a later version of Berthline wrote it: update this one"
+            if is_later
+            else "import the trace again",
+        )
+    frame = pl.read_parquet(content)
+    known = _COLUMNS if schema == SCHEMA else set(_COLUMNS) - {"gpu_milli"}
+    columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known}
+    names = np.array(frame["name"].to_list(), dtype=np.str_) if "name" in frame.columns else None
+    columns |= {name: tuple(about[name]) for name in _NAME_LISTS}
+    return Workload.from_columns(
+        **columns,
+        reference_type=about.get("reference_type", REFERENCE_TYPE),
+        names=names,
+        name=about["name"],
+        provenance=provenance_of_copy(
+            about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
+        ),
+        rebase=False,  # times are as they were
+    )
+
+
+def _about(content: bytes, path: Path) -> dict[str, Any]:
+    """Return what the file says beside its table, after checking that the file is whole.
+
+    Raises:
+        TraceError: it is not, or it is not ours.
+    """
+    end = _data_end(content)
+    if not content.startswith(_MAGIC) or not content.endswith(_MAGIC) or end < len(_MAGIC):
+        raise TraceError(
+            "the file is not a complete Parquet file",
+            where=str(path),
+            expected="a Parquet file that Berthline wrote",
+            hint="it may have been cut short: copy it again",
+        )
+    hash_end = end - len(_OURS)
+    hash_start = hash_end - _HASH_BYTES
+    if hash_start < len(_MAGIC) or content[hash_end:end] != _OURS:
+        raise TraceError(
+            "another program wrote this Parquet file",
+            where=str(path),
+            expected="a Parquet file that Berthline wrote",
+            hint="write the table as CSV and say what its columns mean: --map submit=COLUMN,...",
+        )
+    before = content[:hash_start]
+    if hashlib.sha256(before + content[hash_end:]).digest() != content[hash_start:hash_end]:
+        raise TraceError(
+            "the Parquet file is damaged: its content is not what was written",
+            where=str(path),
+            expected="a file that nothing has changed since",
+            hint="copy it again, or import the trace again",
+        )
+    text_end = len(before) - _LENGTH.size
+    (length,) = _LENGTH.unpack(before[text_end:])
+    about: dict[str, Any] = json.loads(before[text_end - length : text_end])
+    return about
+
+
+def _data_end(content: bytes) -> int:
+    """Return where Parquet's footer begins; less than 0 if the content is too short for one."""
+    length_at = len(content) - len(_MAGIC) - _FOOTER_LENGTH.size
+    if length_at < 0:
+        return -1
+    (length,) = _FOOTER_LENGTH.unpack_from(content, length_at)
+    return length_at - int(length)

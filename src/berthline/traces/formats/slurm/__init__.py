@@ -1,0 +1,4 @@
+"""Slurm accounting: `sacct` as text and as JSON, and dumps of its database.
+
+`slurm_fields.py` parses what all three share: job states, TRES and durations.
+"""

@@ -1,0 +1,209 @@
+"""Writing a Workload as SWF, the Standard Workload Format, and saying what gets lost on the way.
+
+SWF has whole seconds, numbers instead of names, whole processors, and no priorities, deadlines or
+CPU counts. Pools become queues and GPU type sets become partitions, by number, with their names in
+the header. A part of a GPU becomes a whole one, and jobs without GPUs are left out. The header and
+`write_swf` say how many jobs lost what; the file itself is plain SWF 2.2.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.atomic_write import write_atomically
+from berthline.errors import TraceError
+from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.workload import WHOLE_GPU
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from berthline.model.workload import FloatColumn, Workload
+
+_UNKNOWN = -1
+_KIB_PER_MIB = 1024
+_NAMELESS = ("all", "unknown")
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}")
+
+
+def write_swf(
+    workload: Workload,
+    path: str | os.PathLike[str],
+    *,
+    max_procs: int | None = None,
+    start: FloatColumn | None = None,
+    note: str = "",
+) -> dict[str, int]:
+    """Write a workload as SWF, replacing the file if it exists.
+
+    Args:
+        workload: the jobs.
+        path: the file.
+        max_procs: the size of the cluster in GPUs, for the header; None = not known.
+        start: when each job started, for the wait times; NaN = it did not; None = not known.
+        note: a line for the header, such as what the schedule is of.
+
+    Returns:
+        What got lost, and for how many jobs.
+
+    Raises:
+        OutputError: the file cannot be written.
+        TraceError: no job has GPUs.
+    """
+    text, lost = swf_text(workload, max_procs=max_procs, start=start, note=note)
+    write_atomically(path, text)
+    return lost
+
+
+def swf_text(
+    workload: Workload,
+    *,
+    max_procs: int | None = None,
+    start: FloatColumn | None = None,
+    note: str = "",
+) -> tuple[bytes, dict[str, int]]:
+    """Return a workload as SWF, and what got lost, with the number of jobs.
+
+    Args:
+        workload: the jobs.
+        max_procs: see `write_swf`.
+        start: see `write_swf`.
+        note: see `write_swf`.
+
+    Raises:
+        TraceError: no job has GPUs.
+    """
+    import polars as pl
+
+    on_gpus = workload.gpus > 0
+    if not on_gpus.any():
+        raise TraceError(
+            "no job has GPUs, and SWF has no others",
+            where=workload.name,
+            expected="at least one job with a GPU",
+            hint="write Parquet instead: it holds all there is",
+        )
+    numbers = None if workload.names is None else _as_numbers(workload.names.tolist())
+    users = _as_numbers(workload.user_names)
+    submit = np.rint(workload.submit).astype(np.int64)
+    run = np.maximum(np.rint(workload.run), 1).astype(np.int64)
+    estimate = np.ceil(np.nan_to_num(workload.estimate, nan=_UNKNOWN)).astype(np.int64)
+    memory = workload.memory_mib * _KIB_PER_MIB / np.maximum(workload.gpus, 1)
+    memory = np.ceil(memory).astype(np.int64)
+    unknown = np.full(len(workload), _UNKNOWN)
+    wait = unknown
+    if start is not None:
+        # The difference of what is written: submit + wait is the start, to the second.
+        wait = np.where(np.isnan(start), _UNKNOWN, np.rint(np.nan_to_num(start)) - submit)
+    columns = {
+        "job number": np.arange(1, len(workload) + 1) if numbers is None else numbers,
+        "submit time": submit,
+        "wait time": wait.astype(np.int64),
+        "run time": run,
+        "allocated processors": workload.gpus,
+        "average CPU time": unknown,
+        "used memory": unknown,
+        "requested processors": workload.gpus,
+        "requested time": estimate,
+        "requested memory": np.where(memory > 0, memory, _UNKNOWN),
+        "status": unknown,
+        "user": workload.user + 1 if users is None else users[workload.user],
+        "group": unknown,
+        "application": unknown,
+        "queue": _from_one(workload.pool),
+        "partition": _from_one(workload.gpu_types),
+        "preceding job": unknown,
+        "think time": unknown,
+    }
+    lost = _lost(
+        workload,
+        is_rounded=(submit != workload.submit)
+        | (run != workload.run)
+        | (np.isfinite(workload.estimate) & (estimate != workload.estimate)),
+        has_names=numbers is not None,
+        # A workload without users has one, by the name of all.
+        has_users=users is not None or len(workload.user_names) == 1,
+    )
+    rows = io.BytesIO()
+    jobs = pl.DataFrame(columns).filter(pl.Series(on_gpus))
+    jobs.write_csv(rows, separator=" ", include_header=False)
+    lines = _header(workload, len(jobs), max_procs, lost)
+    if note:
+        lines.insert(2, f"Note: {_one_line(note)}")
+    header = "".join(f"; {line}\n" for line in lines)
+    return header.encode() + rows.getvalue(), lost
+
+
+def _lost(
+    workload: Workload, *, is_rounded: npt.NDArray[np.bool_], has_names: bool, has_users: bool
+) -> dict[str, int]:
+    """Return what SWF cannot hold, with the number of jobs that have it."""
+    num_jobs = len(workload)
+    lost = {
+        "rows of jobs without GPUs": int((workload.gpus == 0).sum()),
+        "parts of GPUs (now whole ones)": int((workload.gpu_milli < WHOLE_GPU).sum()),
+        "times rounded to whole seconds": int(is_rounded.sum()),
+        "names of jobs": 0 if workload.names is None or has_names else num_jobs,
+        "names of users": 0 if has_users else num_jobs,
+        "priorities": int((workload.priority != 0).sum()),
+        "deadlines": int(np.isfinite(workload.deadline).sum()),
+        "CPUs": int((workload.cpus > 0).sum()),
+        "GPU type of run times": 0 if workload.reference_type == REFERENCE_TYPE else num_jobs,
+    }
+    return {what: count for what, count in lost.items() if count}
+
+
+def _header(
+    workload: Workload, jobs: int, max_procs: int | None, lost: dict[str, int]
+) -> list[str]:
+    origin = workload.provenance.get("origin_unix_time")
+    zone = workload.provenance.get("time_zone")
+    lines = [
+        "Version: 2.2",
+        f"Conversion: Berthline, from {_one_line(workload.name)}",
+        f"MaxJobs: {jobs}",
+        f"MaxRecords: {jobs}",
+    ]
+    if max_procs is not None:
+        lines.append(f"MaxProcs: {max_procs}")
+    if isinstance(origin, int | float):
+        lines.append(f"UnixStartTime: {round(origin)}")
+    if zone:
+        lines.append(f"TimeZoneString: {_one_line(str(zone))}")
+    lines += [f"Note: lost in conversion: {what} of {count} jobs" for what, count in lost.items()]
+    lines += _named("Queue", workload.pool_names) + _named("Partition", workload.gpu_type_sets)
+    return lines
+
+
+def _named(key: str, names: tuple[str, ...]) -> list[str]:
+    counted = [f"Max{key}s: {len(names)}"] if names else []
+    listed = [f"{key}: {number} {_one_line(name)}" for number, name in enumerate(names, start=1)]
+    return counted + listed
+
+
+def _as_numbers(names: Sequence[str]) -> npt.NDArray[np.int64] | None:
+    """Return names as numbers if that loses nothing: all different, and whole numbers as written.
+
+    What readers write where there is no name becomes -1.
+    """
+    numbers = [_UNKNOWN if name in _NAMELESS else name for name in names]
+    if not all(name == _UNKNOWN or _WHOLE.fullmatch(str(name)) for name in numbers):
+        return None
+    if len(set(numbers)) < len(numbers):
+        return None
+    return np.array(numbers, dtype=np.int64)
+
+
+def _from_one(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return indexes counted from 1, as SWF does; -1 stays."""
+    return np.where(codes < 0, _UNKNOWN, codes + 1)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,159 @@
+"""Dials: the named settings of a generator, converted and checked in one place.
+
+Values come as Python numbers or, from `--set key=value`, as text; both end up as the same number,
+or choice, or as a ConfigError that says which values would do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from berthline.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Value = int | float | str
+Settings = Mapping[str, Value]
+"""The value of every dial of a generator."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dial:
+    """One setting of a generator.
+
+    Attributes:
+        name: what `--set` and keyword arguments call it.
+        default: its value when nothing is said; a whole number makes the dial whole-numbered, a
+            text one that takes a choice.
+        meaning: one line for lists, with the unit if it has one.
+        lowest: the smallest value allowed.
+        highest: the largest value allowed.
+        choices: the texts allowed, of a dial that takes a choice.
+        check: whether a text that is not a choice will do, of a dial that takes more than choices.
+        form: what such a text looks like.
+    """
+
+    name: str
+    default: Value
+    meaning: str
+    lowest: float = 0
+    highest: float = math.inf
+    choices: tuple[str, ...] = ()
+    check: Callable[[str], bool] | None = None
+    form: str = ""
+
+    @property
+    def default_text(self) -> str:
+        """The default, as one would write it."""
+        return self.default if isinstance(self.default, str) else f"{self.default:.15g}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the dial takes whole numbers only."""
+        return isinstance(self.default, int)
+
+    @property
+    def accepted(self) -> str:
+        """The values allowed, in words."""
+        if isinstance(self.default, str):
+            named = f"one of {', '.join(self.choices)}"
+            return f"{named}; or {self.form}" if self.form else named
+        kind = "a whole number" if self.is_whole else "a number"
+        high = "or more" if math.isinf(self.highest) else f"to {self.highest:.15g}"
+        return f"{kind}, {self.lowest:g} {high}"
+
+    def convert(self, value: object, *, where: str) -> Value:
+        """Return `value` as a number or choice this dial accepts.
+
+        Args:
+            value: a number, the text of one, or a choice.
+            where: whose dial it is, for the error.
+
+        Raises:
+            ConfigError: it is no number, out of range, or none of the choices.
+        """
+        if isinstance(self.default, str):
+            return self._choice(value, where=where)
+        number = _whole_number(value) if self.is_whole else _number(value)
+        if number is None or not self.lowest <= number <= self.highest:
+            raise ConfigError(f"{self.name} is {value!r}", where=where, expected=self.accepted)
+        return number
+
+    def _choice(self, value: object, *, where: str) -> str:
+        text = value.strip() if isinstance(value, str) else ""
+        if text in self.choices or (text and self.check is not None and self.check(text)):
+            return text
+        _, _, hint = unknown_name(self.name, text, self.choices)
+        raise ConfigError(
+            f"{self.name} is {value!r}", where=where, expected=self.accepted, hint=hint
+        )
+
+
+# What every generator takes, and a trace file too where it makes sense. The bounds keep times
+# within what float64 seconds can hold.
+JOBS = Dial(name="jobs", default=1000, meaning="how many jobs", lowest=1, highest=100_000_000)
+LOAD = Dial(
+    name="load",
+    default=0.9,
+    meaning="GPU-seconds asked for per GPU-second of the cluster, on average",
+    lowest=1e-6,
+    highest=1e6,
+)
+SEED = Dial(name="seed", default=0, meaning="selects the random numbers")
+
+
+def set_dials(
+    dials: Iterable[Dial], given: Mapping[str, object], *, where: str
+) -> dict[str, Value]:
+    """Return the value of every dial: as given, else its default.
+
+    Raises:
+        ConfigError: a name is not that of a dial, or a value is refused.
+    """
+    by_name = {dial.name: dial for dial in dials}
+    for name in given:
+        if name not in by_name:
+            what, expected, hint = unknown_name("dial", name, by_name)
+            raise ConfigError(what, where=where, expected=expected, hint=hint)
+    return {
+        name: dial.convert(given[name], where=where) if name in given else dial.default
+        for name, dial in by_name.items()
+    }
+
+
+def with_defaults(dials: Iterable[Dial], **defaults: Value) -> tuple[Dial, ...]:
+    """Return the same dials, some of them with another default."""
+    return tuple(
+        dataclasses.replace(dial, default=defaults.get(dial.name, dial.default)) for dial in dials
+    )
+
+
+def _number(value: object) -> float | None:
+    """Return `value` as a finite number, or None if it is not one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole_number(value: object) -> int | None:
+    """Return `value` as a whole number, or None if it is not one."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            return int(value)  # not by way of float, which would round a large seed
+        except ValueError:
+            return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None

@@ -1,0 +1,208 @@
+"""When the jobs of a fitted generator come, and whether they come in a light or a heavy time.
+
+Submissions are even at first, with gaps of the trace's own kind; then they are bent to the hours of
+the day, the days of the week, and two levels that drift: one from day to day, one from week to
+week. Short gaps come in bursts: for some jobs in a row gaps have a part in common, the pace.
+
+Each of the three (pace, day, week) also says whether the jobs that come then bring much work or
+little. Where many jobs come at once, each brings less in most traces: that is what keeps the work
+offered more even than the jobs, and waits as short as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline import _native
+from berthline.traces.generators.arrivals import HOUR
+from berthline.traces.generators.draws import (
+    Draws,
+    Gap,
+    Lists,
+    Table,
+    exp,
+    normal_quantile,
+    running_sums,
+)
+
+if TYPE_CHECKING:
+    from berthline.traces.generators.fitted.fitted_generator import Bursts, FittedGenerator, Level
+    from berthline.traces.generators.fitted.fitted_tables import FittedTables
+
+    Hours = npt.NDArray[np.float64]  # (num_hours,)
+
+HOURS_OF_DAY, HOURS_OF_WEEK = 24, 168
+WEEK = HOURS_OF_WEEK * HOUR
+
+GAP_LEVELS = np.concatenate(
+    (np.linspace(0.0, 0.95, 96), 1.0 - np.geomspace(0.045, 1e-5, 40), [1.0])
+)
+"""Probabilities at which quantiles of gaps are kept: dense where gaps are long."""
+
+SPREAD_OF_BURSTS = 1.0
+"""Standard deviation of the logarithm of the number of jobs in a burst."""
+
+PACE = 0.5
+"""How much of a gap's rank the gaps of a burst have in common."""
+
+_GAP_RANKS = normal_quantile(GAP_LEVELS)
+LONG_EPISODE = 2 * WEEK
+"""Seconds. So long an episode has its load, and its share of heavy and light times, exactly."""
+
+Indices = npt.NDArray[np.intp]  # (episodes, jobs)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvenTimes:
+    """Submissions before they are bent to anything.
+
+    Attributes:
+        times: in mean gaps, the first at 0.
+        is_burst: whether a job comes in a burst.
+    """
+
+    times: Table
+    is_burst: npt.NDArray[np.bool_]  # (episodes, jobs)
+
+
+def draw_even_times(tables: FittedTables, draws: Draws) -> EvenTimes:
+    """Return submissions with gaps of the trace's own kind, some of them in bursts."""
+    ranks, is_burst = _gap_ranks(tables.fitted.bursts, draws)
+    gaps = tables.gaps.at(ranks)
+    gaps[:, 0] = 0.0
+    return EvenTimes(running_sums(gaps, 1.0), is_burst)
+
+
+def bend_times(
+    tables: FittedTables, draws: Draws, even: EvenTimes, mean_gap: Gap
+) -> tuple[Table, Table]:
+    """Return submission times, and how heavy the time is in which each job comes.
+
+    The second is what to add to a normal number of a variance of 1 - `heavy_variance`; then it is
+    near a standard normal one over all jobs of all episodes.
+    """
+    fitted = tables.fitted
+    times = even.times * mean_gap
+    start = int(fitted.hour_of_week)
+    hours = (int(times[:, -1].max() / WEEK) + 3) * HOURS_OF_WEEK
+    day_rate, day_work = _days(draws, fitted.day, (hours - 1 + start) // HOURS_OF_DAY + 1)
+    first = draws.uniform_of_episodes("first week", 1)[:, 0] * len(fitted.weeks)
+    heavy = tables.burst_work.take(even.is_burst.view(np.int8))
+    _native.bend_to_levels(
+        times=times,
+        heavy=heavy,
+        profile=tables.profile,
+        start=start,
+        day_rate=day_rate,
+        day_work=fitted.day.work * day_work,
+        week_rate=tables.week_rate,
+        week_work=tables.week_work,
+        first_week=first.astype(np.int64),
+        long_episode=LONG_EPISODE,
+        spread=math.sqrt(tables.heavy_variance),
+    )
+    return np.rint(times, out=times), heavy
+
+
+def heavy_variance(fitted: FittedGenerator) -> float:
+    """Return the variance over jobs of how heavy their times are."""
+    rate = np.array([week.rate for week in fitted.weeks])
+    work = np.array([week.work for week in fitted.weeks])
+    return float((rate * work**2).sum() / rate.sum()) + fitted.day.work**2 + fitted.bursts.work**2
+
+
+def burst_work(bursts: Bursts) -> npt.NDArray[np.float64]:
+    """Return how heavy jobs outside bursts and in bursts are: of mean 0 over all jobs."""
+    spread = math.sqrt(bursts.share * (1.0 - bursts.share))
+    if spread == 0:
+        return np.zeros(2)
+    return np.array([bursts.share, bursts.share - 1.0]) * (bursts.work / spread)
+
+
+def _gap_ranks(bursts: Bursts, draws: Draws) -> tuple[Table, npt.NDArray[np.bool_]]:
+    """Return each gap's place in their distribution, as a normal point, and what is in bursts.
+
+    A share of jobs comes in bursts, and theirs are the shortest gaps, in a burst of a similar kind;
+    the others come one by one.
+    """
+    # Of what begins at a job, this part is bursts.
+    part = bursts.share / (bursts.share + (bursts.jobs + 0.5) * (1.0 - bursts.share))
+    begins = draws.uniform("burst begins") < part
+    places = np.flatnonzero(begins)  # few, and the rest of the work is for them alone
+    number = normal_quantile(draws.uniform("burst").ravel().take(places))
+    length = np.ones(begins.shape, np.intp)
+    length.ravel()[places] = np.floor(
+        bursts.jobs * exp(SPREAD_OF_BURSTS * (number - SPREAD_OF_BURSTS / 2)) + 1.0
+    )
+    start = flat_places(starts_of(length))
+    is_burst = begins.ravel().take(start)
+    ranks = draws.normal("submit")
+    inside = np.flatnonzero(is_burst)
+    pace = normal_quantile(draws.uniform("pace").ravel().take(start.ravel().take(inside)))
+    own = ranks.ravel().take(inside)
+    ranks.ravel()[inside] = np.sqrt(PACE) * pace + np.sqrt(1 - PACE) * own
+    probability = normal_share(ranks)
+    kind = is_burst.view(np.int8)
+    probability *= np.array([1.0 - bursts.share, bursts.share]).take(kind)
+    probability += np.array([bursts.share, 0.0]).take(kind)
+    return normal_quantile(probability), is_burst
+
+
+def _days(draws: Draws, day: Level, count: int) -> tuple[Table, Table]:
+    """Return the rate of each of `count` days, and how heavy it is: standard normal over jobs."""
+    level = normal_quantile(draws.uniform_of_episodes("day", count))
+    work = normal_quantile(draws.uniform_of_episodes("day work", count))
+    rate = exp(day.sigma * (level - day.sigma / 2))
+    # Days with many jobs count more: over jobs, the level's mean is sigma.
+    work = day.coupling * (level - day.sigma) + np.sqrt(1 - day.coupling**2) * work
+    return rate, work
+
+
+def gap_at(ranks: npt.NDArray[np.float64], quantiles: list[float]) -> npt.NDArray[np.float64]:
+    """Return the gaps at some normal ranks, between the quantiles at GAP_LEVELS."""
+    return gap_quantiles(quantiles).at(ranks)
+
+
+def gap_quantiles(quantiles: list[float]) -> Lists:
+    """Return gaps by normal ranks, from their quantiles at GAP_LEVELS."""
+    return Lists([_GAP_RANKS], [quantiles])
+
+
+def hourly_rates(
+    hourly: list[float], daily: list[float], hour_of_week: float, num_hours: int
+) -> npt.NDArray[np.float64]:
+    """Return the rate in each hour from time 0, as a multiple of its mean over a week."""
+    week = np.outer(daily, hourly).ravel()
+    return np.asarray(np.resize(np.roll(week, -int(hour_of_week)), num_hours) / week.mean())
+
+
+def flat_places(places: Indices) -> Indices:
+    """Return places in a whole table, from places in its rows."""
+    rows, jobs = places.shape
+    return np.asarray(places + (np.arange(rows) * jobs)[:, None])
+
+
+_SHARES = np.linspace(-6.0, 6.0, 2401)
+_NORMAL = Lists(
+    [_SHARES], [np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in _SHARES.tolist()])]
+)
+
+
+def normal_share(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of normal numbers below each point."""
+    return _NORMAL.at(np.ascontiguousarray(points))
+
+
+def starts_of(length: Indices) -> Indices:
+    """Return for each job the job with which its series begins.
+
+    Every job has the length of the series that begins there, if one does. The first begins one.
+    """
+    starts = np.empty(length.shape, np.intp)
+    _native.series_starts(length, starts)
+    return starts

@@ -1,0 +1,207 @@
+"""Generator: a way to make workloads, one at a time or very many short ones at once.
+
+A generator is put together from a function that draws the jobs' sizes (run time and GPUs), an
+arrival process, and dials; the other columns are drawn alike for all (job_columns.py,
+estimates.py). Everything is a pure function of the arguments: see draws.py for what a random
+number depends on. Times are whole seconds, so that last bits do not show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
+from berthline.traces.generators.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
+from berthline.traces.generators.draws import Draws, Gap, Lattice, Source, Table
+from berthline.traces.generators.episodes import Columns, EpisodeMaker, Episodes
+from berthline.traces.generators.estimates import draw_estimates
+from berthline.traces.generators.job_columns import (
+    check_deadlines,
+    draw_deadlines,
+    draw_priorities,
+    draw_users,
+    user_names,
+)
+
+Sizes = Callable[[Source, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
+"""Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Generator:
+    """A way to make workloads.
+
+    Attributes:
+        name: what the WORKLOAD argument calls it.
+        description: one line for lists.
+        sizes: draws run times and GPUs.
+        arrivals: draws submission times from (random numbers, mean gap, dials).
+        dials: its settings beyond jobs, load and seed.
+        load: the default load; None = the rate of the system it is taken from.
+        own_gap: that rate, as the mean gap from (dials, jobs); None = it has none, and no load
+            can be set either: all jobs are submitted at once.
+        priorities: draws priorities from (random numbers, run times, dials).
+        memory: draws memory in MiB from (random numbers, dials); None = no limit.
+        exact: makes a single workload in another way, with published numbers to match.
+    """
+
+    name: str
+    description: str
+    sizes: Sizes
+    arrivals: Callable[[Draws, Gap, Settings], Table]
+    dials: tuple[Dial, ...]
+    load: float | None = 0.9
+    own_gap: Callable[[Settings, int], float] | None = None
+    priorities: Callable[[Source, Table, Settings], Table] = (
+        lambda source, run, dials: draw_priorities(source, dials)  # noqa: ARG005
+    )
+    memory: Callable[[Source, Settings], npt.NDArray[np.int64]] | None = None
+    exact: Callable[[Cluster, int, float, int, Settings], Workload] | None = None
+
+    def make(
+        self,
+        cluster: Cluster,
+        *,
+        jobs: int | None = None,
+        load: float | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object],
+    ) -> Workload:
+        """Return a workload, with None and dials not given at their defaults.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        where = f"generator {self.name!r}"
+        num_jobs = int(JOBS.convert(JOBS.default if jobs is None else jobs, where=where))
+        number = int(SEED.convert(seed, where=where))
+        settings = set_dials(self.dials, dials, where=where)
+        if self.exact is not None:
+            rate = float(LOAD.convert(LOAD.default if load is None else load, where=where))
+            return self.exact(cluster, num_jobs, rate, number, settings)
+        return self.episodes(cluster, count=1, jobs=num_jobs, load=load, seed=number, dials=dials)[
+            0
+        ]
+
+    def episodes(
+        self,
+        cluster: Cluster,
+        *,
+        count: int,
+        jobs: int,
+        load: float | None = None,
+        seed: int = 0,
+        first: int = 0,
+        dials: Mapping[str, object],
+    ) -> Episodes:
+        """Return `count` episodes at once; see `berthline.traces.generators.synthetic.episodes`.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        maker = self.maker(cluster, jobs=jobs, load=load, seed=seed, dials=dials)
+        return maker.episodes(count=count, first=first)
+
+    def maker(
+        self,
+        cluster: Cluster,
+        *,
+        jobs: int,
+        load: float | None = None,
+        seed: int = 0,
+        dials: Mapping[str, object],
+    ) -> EpisodeMaker:
+        """Return what makes episodes by their numbers, with these arguments as of `episodes`.
+
+        Raises:
+            ConfigError: an unknown dial, or a value out of range.
+        """
+        where = f"generator {self.name!r}"
+        jobs = int(JOBS.convert(jobs, where=where))
+        seed = int(SEED.convert(seed, where=where))
+        settings = set_dials(self.dials, dials, where=where)
+        check_deadlines(settings, where=where)
+        gap_at_load_1 = self._gap_at_load_1(cluster, load, settings)
+        mean_gap = 0.0
+        if gap_at_load_1 is not None:
+            if load is None and self.load is None and self.own_gap is not None:
+                mean_gap = self.own_gap(settings, jobs)
+                load = gap_at_load_1 / mean_gap
+            else:
+                load = float(LOAD.convert(self.load if load is None else load, where=where))
+                mean_gap = gap_at_load_1 / load
+        return EpisodeMaker(
+            name=self.name,
+            draw=functools.partial(self._columns, cluster.total_gpus, settings),
+            seed=seed,
+            jobs=jobs,
+            mean_gap=mean_gap,
+            gap_at_load_1=gap_at_load_1,
+            user_names=user_names(int(settings["users"])),
+            provenance={
+                "generator": self.name,
+                "jobs": jobs,
+                "load": load,
+                "seed": seed,
+                "gpus": cluster.total_gpus,
+                "dials": dict(settings),
+            },
+        )
+
+    def _gap_at_load_1(
+        self, cluster: Cluster, load: float | None, settings: Settings
+    ) -> float | None:
+        """Return the mean gap at a load of 1; None: all jobs come at once."""
+        if self.load is not None or self.own_gap is not None:
+            key = tuple(sorted(settings.items()))
+            return mean_work(self.sizes, cluster.total_gpus, key) / cluster.total_gpus
+        if load is not None:
+            raise ConfigError(
+                f"load is {load}",
+                where=f"generator {self.name!r}",
+                expected="no load: all jobs are submitted at once",
+                hint="leave --load out",
+            )
+        return None
+
+    def _columns(
+        self,
+        total_gpus: int,
+        settings: Settings,
+        draws: Draws,
+        mean_gap: Gap,
+        unread: Container[str],
+    ) -> Columns:
+        run, gpus = self.sizes(draws, total_gpus, settings)
+        submit = self.arrivals(draws, mean_gap, settings)
+        submit = np.rint(submit, out=submit)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "submit": submit,
+            "run": run,
+            "gpus": gpus.astype(np.int32, copy=False),
+        }
+        if "estimate" not in unread:
+            columns["estimate"] = draw_estimates(draws, run, settings)
+        if "priority" not in unread:
+            columns["priority"] = self.priorities(draws, run, settings)
+        if "deadline" not in unread:
+            columns["deadline"] = draw_deadlines(draws, submit, run, settings)
+        columns["user"] = draw_users(draws, settings)
+        if self.memory is not None:
+            columns["memory_mib"] = self.memory(draws, settings)
+        return columns
+
+
+@functools.lru_cache(maxsize=256)
+def mean_work(sizes: Sizes, total_gpus: int, dials: tuple[tuple[str, Any], ...]) -> float:
+    """Return the GPU-seconds that a job brings on average."""
+    run, gpus = sizes(Lattice(), total_gpus, dict(dials))
+    return float((run * gpus).mean())

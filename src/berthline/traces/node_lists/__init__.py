@@ -1,0 +1,1 @@
+"""Node lists: publishers' tables of machines, read as clusters."""

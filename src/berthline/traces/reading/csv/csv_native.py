@@ -1,0 +1,76 @@
+"""NativeReader: columns of a text table that is written plainly, read by the native core.
+
+Most tables are: ASCII, no blanks around cells, as many cells in every line. Pieces that are not are
+left to `CarefulReader`, and both make the same of every piece that both can read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from berthline import _native
+from berthline.traces.reading.csv.csv_columns import CellType, Column, converted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from berthline.traces.reading.csv.csv_look import Form
+
+
+class NativeReader:
+    """Reads columns in the plain pieces of one text table."""
+
+    def __init__(
+        self, names: Sequence[str], width: int, form: Form, wanted: Mapping[str, Column]
+    ) -> None:
+        """Take what is known of the table.
+
+        Args:
+            names: of its columns.
+            width: how many cells a line has.
+            form: how it is written.
+            wanted: the columns to read, by name.
+        """
+        self._wanted = dict(sorted(wanted.items(), key=lambda item: names.index(item[0])))
+        self._table = _native.TextTable(
+            columns=[
+                (names.index(name), column.kind.value, column.pattern)
+                for name, column in self._wanted.items()
+            ],
+            width=width,
+            separator=form.separator,
+            quote=form.quote or "",
+            comment=form.comment or "",
+        )
+
+    def read(self, piece: bytes) -> bool:
+        """Read a piece; False = it is not plain, and was not read."""
+        return self._table.read(piece)
+
+    def take(self) -> dict[str, list[pl.Series]]:
+        """Return what was read since this was last called: columns by name, each in pieces.
+
+        Words are numbers that `with_words` replaces.
+        """
+        import polars as pl
+
+        return {
+            name: [converted(pl.Series(cells).rename(name), column) for cells in pieces]
+            for pieces, (name, column) in zip(self._table.take(), self._wanted.items(), strict=True)
+        }
+
+    def with_words(self, columns: Mapping[str, list[pl.Series]]) -> dict[str, list[pl.Series]]:
+        """Return columns with words in place of the numbers for them, after all pieces are read."""
+        import polars as pl
+
+        named = dict(columns)
+        for at, (name, column) in enumerate(self._wanted.items()):
+            if column.kind is CellType.WORD:
+                words = pl.Series(self._table.words(at)).cast(pl.Categorical).rename(name)
+                named[name] = [
+                    words.gather(piece) if piece.dtype == pl.UInt32 else piece
+                    for piece in columns[name]
+                ]
+        return named

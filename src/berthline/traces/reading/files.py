@@ -1,0 +1,206 @@
+"""Reading trace files: bytes in, gzip or not, and clear errors for what cannot be read.
+
+Gzip is recognised by its first bytes, not by the file's name. Every failure of the file system or
+of the decompressor becomes a TraceError that names the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zlib
+from typing import TYPE_CHECKING, cast
+
+from berthline.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file a format may look at to recognise itself."""
+
+PIECE_BYTES = 8 * 1024 * 1024
+"""How much of a long file is read at once, where what is made of it is much smaller."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_READABLE = "a text file of jobs, plain or gzip'd"
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked, up to `HEAD_BYTES`.
+
+    Raises:
+        TraceError: the file is missing, a directory, empty, or cannot be read or unpacked.
+    """
+    return _read(path, HEAD_BYTES)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return all of a file, unpacked.
+
+    Raises:
+        TraceError: the file is missing, a directory, empty, or cannot be read or unpacked.
+    """
+    return _read(path, -1)
+
+
+def read_text(path: Path) -> bytes:
+    r"""Return all of a text file, unpacked, as bytes in which every line ends with `\n`.
+
+    The text stays bytes because headers of old logs come in unstated encodings.
+
+    Raises:
+        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+    """
+    content = _read(path, -1)
+    if is_binary(content):
+        raise binary_error(path)
+    content = content.removeprefix(_UTF8_MARK)
+    if b"\n" not in content:
+        # Files of old Macs end lines with a lone carriage return and would read as one line.
+        content = content.replace(b"\r", b"\n")
+    return content if content.endswith(b"\n") else content + b"\n"
+
+
+def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
+    r"""Yield all of a text file in pieces of whole lines; together they are what `read_text` says.
+
+    A long file takes a piece of its size in memory this way.
+
+    Args:
+        path: the file.
+        size: about how many bytes a piece has; more where a line is longer.
+
+    Raises:
+        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+    """
+    rest: list[bytes] = []  # of a line whose end is still to come
+    at_start, any_line = True, False
+    with _opened(path) as file:
+        while block := file.read(size):
+            if is_binary(block):
+                raise binary_error(path)
+            if at_start:
+                block, at_start = block.removeprefix(_UTF8_MARK), False
+            end = block.rfind(b"\n") + 1
+            if end:
+                any_line = True
+                yield b"".join([*rest, memoryview(block)[:end]])
+                rest = []
+            rest.append(block[end:])
+    if at_start:
+        raise _empty_error(path)
+    last = b"".join(rest)
+    if not any_line:
+        last = last.replace(b"\r", b"\n")
+    if last or not any_line:
+        yield last if last.endswith(b"\n") else last + b"\n"
+
+
+def is_binary(content: bytes) -> bool:
+    """Return whether `content` holds a zero byte, which no text in a byte-wide encoding does."""
+    return b"\0" in content
+
+
+def binary_error(path: Path) -> TraceError:
+    """Return the error for a file that should be text and is not."""
+    return TraceError(
+        "the file is binary, not text",
+        where=str(path),
+        expected=_READABLE,
+        hint="UTF-16 text looks binary too: convert it to UTF-8; unpack archives such as zip first",
+    )
+
+
+def bare_name(path: Path, *suffixes: str) -> str:
+    """Return the file's name without `.gz` and then without the first of `suffixes` it ends in.
+
+    Example:
+        >>> from pathlib import Path
+        >>> bare_name(Path("logs/HPC2N-2.2.swf.gz"), ".swf")
+        'HPC2N-2.2'
+    """
+    name = path.name
+    for suffix in (".gz", *suffixes):
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            name = name[: -len(suffix)]
+    return name
+
+
+def is_directory(path: Path) -> bool:
+    """Return whether a path is a directory; one the system refuses to look at is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def list_files(directory: Path) -> list[Path]:
+    """Return the files in a directory by name; one that may not be listed counts as empty."""
+    try:
+        return sorted(entry for entry in directory.iterdir() if entry.is_file())
+    except (OSError, ValueError):
+        return []
+
+
+def _read(path: Path, size: int) -> bytes:
+    """Return `size` bytes of the unpacked file, -1 = all of it."""
+    with _opened(path) as file:
+        content = file.read(size) or b""
+    if not content:
+        raise _empty_error(path)
+    return content
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, to be read unpacked; what goes wrong with it meanwhile is a TraceError."""
+    try:
+        # Without a buffer in between, reading all of a file takes its size in memory, not twice.
+        with path.open("rb", buffering=0) as file:
+            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            file.seek(0)
+            if packed:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield cast("IO[bytes]", unpacked)
+            else:
+                yield cast("IO[bytes]", file)
+    except FileNotFoundError:
+        raise TraceError(
+            "no such trace file",
+            where=str(path),
+            expected=_READABLE,
+            hint="check the path; relative paths start at the current directory",
+        ) from None
+    except IsADirectoryError:
+        raise TraceError(
+            "this is a directory, not a trace file",
+            where=str(path),
+            expected=_READABLE,
+            hint="name one file in it",
+        ) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(
+            f"the gzip file is damaged ({error})",
+            where=str(path),
+            expected="a complete gzip file",
+            hint="it may have been cut short: copy or download it again",
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero character in it
+        raise TraceError(
+            f"cannot read the trace file ({getattr(error, 'strerror', None) or error})",
+            where=str(path),
+            expected=_READABLE,
+        ) from None
+
+
+def _empty_error(path: Path) -> TraceError:
+    return TraceError(
+        "the trace file is empty",
+        where=str(path),
+        expected=_READABLE,
+        hint="an export or download that failed leaves an empty file behind",
+    )
