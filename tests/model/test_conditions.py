@@ -98,7 +98,7 @@ class TestOfARun:
         assert simulate(self.JOBS, cluster, "fcfs", conditions={}).cluster is cluster
 
     def test_a_comparison_changes_them_for_all(self):
-        from berthline.evaluate.compare import compare
+        from berthline.evaluate.compare.compare import compare
 
         found = compare(
             self.JOBS,

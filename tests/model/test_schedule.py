@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -28,9 +27,6 @@ from berthline.model.schedule import (
     WHOLE_GPUS,
     Schedule,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # time, kind, job, detail; job 1 is rejected, job 0 runs on nodes 2 and 0, job 2 on node 1.
 EVENTS = [
@@ -179,23 +175,12 @@ def test_from_frame__other_tables_are_refused() -> None:
     frame = schedule().frame()
     with pytest.raises(ConfigError, match="no column 'slots'"):
         Schedule.from_frame(frame.drop("slots"))
-    with pytest.raises(ConfigError, match="columns that are none of it"):
+    with pytest.raises(ConfigError, match="columns that do not belong to it"):
         Schedule.from_frame(frame.with_columns(extra=1))
     with pytest.raises(ConfigError, match="kind is 'began'"):
         Schedule.from_frame(frame.with_columns(pl.col("kind").replace("start", "began")))
     with pytest.raises(ConfigError, match="reason of a reject is None"):
         Schedule.from_frame(frame.with_columns(pl.lit(None, pl.String).alias("reason")))
-
-
-def test_read__no_run_directory(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no events\.parquet"):
-        Schedule.read(tmp_path)
-    schedule().frame().write_parquet(tmp_path / "events.parquet")
-    with pytest.raises(ConfigError, match="the run cannot be read"):
-        Schedule.read(tmp_path)
-    (tmp_path / "events.parquet").write_bytes(b"none")
-    with pytest.raises(ConfigError, match="the run cannot be read"):
-        Schedule.read(tmp_path)
 
 
 def test_frame__every_reject_reason() -> None:

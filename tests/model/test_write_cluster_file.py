@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from berthline.model.cluster import Cluster
-from berthline.model.presets import PRESETS
+from berthline.model.cluster_presets import PRESETS
 from berthline.model.write_cluster_file import cluster_text, write_cluster_file
 
 if TYPE_CHECKING:

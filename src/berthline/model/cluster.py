@@ -1,9 +1,9 @@
 """Cluster: nodes with GPUs, in pools, as columns.
 
 A node's *id* is its position; placement rules break every tie by the lowest id, so the order of
-nodes is part of the semantics. A CLUSTER argument is a preset's name (presets.py), a TOML file
-(cluster_file.py) or `uniform:NODESxGPUS[:TYPE]`. GPU types go by the names in gpu_types.py,
-whatever spelling was given.
+nodes is part of the semantics. A CLUSTER argument is a preset's name (cluster_presets.py), a TOML
+file (cluster_file.py) or `uniform:NODESxGPUS[:TYPE]`. GPU types go by the names in gpu_types.py,
+whatever the spelling in the input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from berthline.errors import ConfigError, unknown_name
 from berthline.model.conditions import Conditions
 from berthline.model.gpu_types import GpuType, gpu_type
 from berthline.model.limits import Outage, PoolRules, Quota
-from berthline.model.workload import MAX_MEMORY_MIB
+from berthline.model.workload_columns import MAX_MEMORY_MIB
 from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ MAX_GPUS = 2**23
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` equal nodes, as written in a cluster file.
 
-    They are in the rack that is named, or in racks of their own of `nodes_per_rack` nodes, or else
-    in one rack with all other nodes for which nothing is said. `mtbf` and `mttr` (seconds) replace
+    They are in the rack that is named, or in new racks of `nodes_per_rack` nodes each. Nodes with
+    neither share one rack. `mtbf` and `mttr` (seconds) replace
     the cluster's conditions of the same name; 0 = as the conditions say.
     """
 
@@ -134,44 +134,12 @@ class Cluster:
         types: list[GpuType] = []
         pools: list[str] = []
         for number, group in enumerate(groups, start=1):
-            where = f"{name}, node group {number}"
-            for field in ("count", "gpus"):
-                value = getattr(group, field)
-                if value < 1:
-                    raise ConfigError(f"{field} is {value}", where=where, expected="1 or more")
-            for field, highest in (("cpus", 2**31 - 1), ("memory_mib", MAX_MEMORY_MIB)):
-                value = getattr(group, field)
-                if not 0 <= value <= highest:
-                    raise ConfigError(
-                        f"{field} is {value}",
-                        where=where,
-                        expected="0 (no limit) or more" if value < 0 else f"at most {highest}",
-                    )
-            try:
-                kind = (
-                    extra[group.gpu_type] if group.gpu_type in extra else gpu_type(group.gpu_type)
-                )
-            except ConfigError as error:
-                raise ConfigError(
-                    error.what, where=where, expected=error.expected, hint=error.hint
-                ) from None
+            kind = _checked_type(group, f"{name}, node group {number}", extra)
             kinds.append(kind)
             if kind not in types:
                 types.append(kind)
             if group.pool and group.pool not in pools:
                 pools.append(group.pool)
-            for field, lowest in (("mtbf", 1), ("mttr", 1), ("nodes_per_rack", 1)):
-                value = getattr(group, field)
-                if not (value == 0 or value >= lowest):
-                    raise ConfigError(
-                        f"{field} is {value:g}",
-                        where=where,
-                        expected=f"{lowest} or more; or 0, as if nothing were said",
-                    )
-            if group.rack and group.nodes_per_rack:
-                raise ConfigError(
-                    "rack and nodes_per_rack are both given", where=where, expected="one of them"
-                )
         if not groups:
             raise ConfigError("a cluster needs at least one node", where=name)
         counts = [group.count for group in groups]
@@ -223,7 +191,7 @@ class Cluster:
         """Return the cluster that a CLUSTER argument names: a preset, a shape or a TOML file.
 
         Raises:
-            ConfigError: it names none, or the file does not describe one.
+            ConfigError: no cluster has this name, or the file does not describe one.
 
         Example:
             >>> Cluster.parse("uniform:64x8:V100").total_gpus
@@ -231,7 +199,7 @@ class Cluster:
             >>> Cluster.parse("philly").total_gpus
             2490
         """
-        from berthline.model.presets import PRESETS
+        from berthline.model.cluster_presets import PRESETS
 
         text = text_of("cluster", text)
         match = re.fullmatch(r"uniform:(\d+)x(\d+)(?::([\w-]+))?", text)
@@ -251,6 +219,39 @@ class Cluster:
         )
 
 
+def _checked_type(group: NodeGroup, where: str, extra: Mapping[str, GpuType]) -> GpuType:
+    """Check the numbers of a group; return its GPU type."""
+    for field in ("count", "gpus"):
+        value = getattr(group, field)
+        if value < 1:
+            raise ConfigError(f"{field} is {value}", where=where, expected="1 or more")
+    for field, highest in (("cpus", 2**31 - 1), ("memory_mib", MAX_MEMORY_MIB)):
+        value = getattr(group, field)
+        if not 0 <= value <= highest:
+            raise ConfigError(
+                f"{field} is {value}",
+                where=where,
+                expected="0 (no limit) or more" if value < 0 else f"at most {highest}",
+            )
+    try:
+        kind = extra[group.gpu_type] if group.gpu_type in extra else gpu_type(group.gpu_type)
+    except ConfigError as error:
+        raise ConfigError(
+            error.what, where=where, expected=error.expected, hint=error.hint
+        ) from None
+    for field in ("mtbf", "mttr", "nodes_per_rack"):
+        value = getattr(group, field)
+        if not (value == 0 or value >= 1):
+            raise ConfigError(
+                f"{field} is {value:g}", where=where, expected="1 or more; or 0, the default"
+            )
+    if group.rack and group.nodes_per_rack:
+        raise ConfigError(
+            "rack and nodes_per_rack are both given", where=where, expected="one of them"
+        )
+    return kind
+
+
 def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Return each node's rack and the racks' names."""
     rack: list[int] = []
@@ -264,7 +265,7 @@ def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[st
                 name = f"rack{numbered}"
             else:
                 name = group.rack or "rack0"
-            # Names come in runs, so the last one is nearly always the one sought.
+            # Equal names stand side by side, so the last one nearly always matches.
             if not names or names[-1] != name:
                 if name in names:
                     rack.append(names.index(name))

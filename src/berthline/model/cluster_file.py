@@ -1,4 +1,4 @@
-"""Cluster files: TOML with `[[nodes]]` groups and what they are like; docs/reference/cluster.md."""
+"""Cluster files: TOML with `[[nodes]]` groups and their rules; see docs/reference/cluster.md."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OutageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class ClusterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, and what they are like."""
+    """The layout of a cluster TOML file: a name, `[[nodes]]` groups, and their rules."""
 
     name: str = ""
     nodes: list[NodeGroup]
@@ -84,7 +84,7 @@ _LAYOUTS = {
 
 
 def _named_tables(content: Mapping[str, Any]) -> Iterator[tuple[str, type, object]]:
-    """Yield tables whose names the user chose, which msgspec does not tell, as `[pools.NAME]`."""
+    """Yield tables whose names the user chose, such as `[pools.NAME]`; msgspec misses those."""
     for part, kind in {"gpu_types": GpuTypeEntry, "pools": PoolEntry}.items():
         tables = content.get(part)
         for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -203,7 +203,7 @@ def _outage(cluster: Cluster, entry: OutageEntry, where: str) -> Outage:
     nodes.update(range(round(entry.share * cluster.num_nodes)))
     if not nodes or not all(0 <= node < cluster.num_nodes for node in nodes):
         raise ConfigError(
-            "it is no outage of nodes of the cluster",
+            "the outage names no nodes of the cluster",
             where=where,
             expected=f"nodes = [0, ...] up to {cluster.num_nodes - 1}, a rack, or a share",
         )

@@ -1,9 +1,9 @@
-"""Conditions: how jobs run on a cluster, beyond which GPUs it has.
+"""Conditions: how jobs run on a cluster, besides the GPUs it has.
 
 Speed, checkpoints, failures, sleeping nodes and the delays of live systems, as one flat record of
 numbers. A cluster file gives them in a table `[conditions]`, a run may replace some of them
-(`--condition restart=30`). The defaults are an ideal cluster: nothing fails, nothing is late; only
-GPU types differ in speed, and a preempted job loses the work since its last checkpoint.
+(`--condition restart=30`). The defaults are an ideal cluster: nothing fails and nothing is delayed.
+Only GPU types differ in speed, and a preempted job loses the work since its last checkpoint.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Conditions:
         across_nodes: factor on the speed of a gang on more than one node.
         across_racks: further factor on the speed of a gang in more than one rack.
         interference: a job that shares its GPU with n others runs at 1 / (1 + interference * n).
-        checkpoint: a job saves its state after every so much progress (seconds of its run time);
-            0 = always saved, infinity = never.
+        checkpoint: progress (seconds of run time) between two saved states of a job; 0 = always
+            saved, infinity = never.
         restart: what a start after a preemption costs before progress goes on.
         start_delay: what every start costs before progress begins.
         requeue_delay: how long a preempted job stays out of the queue.
@@ -107,8 +107,13 @@ class Conditions:
         }
 
 
+def json_conditions(conditions: Mapping[str, float]) -> dict[str, float | str]:
+    """Return conditions for JSON, which has no infinity: there it is the text `inf`."""
+    return {name: value if math.isfinite(value) else "inf" for name, value in conditions.items()}
+
+
 MIN_TICK = 0.001
-"""Seconds; a finer tick makes a run as long as it makes no difference."""
+"""Seconds. A finer tick makes a run slow without changing it."""
 _SMALLEST = 1e-6
 _LARGEST = 1e9
 _RANGES: dict[str, tuple[float, float]] = {
@@ -134,7 +139,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 
 MEANINGS: dict[str, str] = {}
-"""Name to meaning, from the class's own words, for help texts and docs."""
+"""Name to meaning, from the docstring of the class, for help texts and docs."""
 
 
 def _read_meanings() -> None:

@@ -1,10 +1,10 @@
 """GPU types: what the simulator and the energy and utilisation metrics know about each.
 
 Figures are the vendor's published ones for the server parts: dense TFLOPS (half precision on
-tensor cores where there are any, and single precision), memory, board power limit. Idle power is
-in no datasheet: it is the level at which the parts rest with a driver loaded and no process
-running, rounded. Types that a publisher hides behind a made-up name carry the figures of a likely
-part and `is_guess`. Measure your own and add a type to the cluster file when it matters.
+tensor cores where there are any, and single precision), memory, board power limit. Datasheets do
+not state idle power: it is the rounded level with a driver loaded and no process running. Types
+that a publisher hides behind a made-up name carry the figures of a likely part and `is_guess`.
+Measure your own and add a type to the cluster file when it matters.
 
 One GPU has many spellings. `gpu_type` finds a type under any of them, and `type_names` reads a
 job's set of types, so that a job's `V100M32` finds a node's `V100`.
@@ -31,7 +31,7 @@ class GpuType:
         tflops_fp32: single-precision TFLOPS outside tensor cores; None = not stated.
         source: where the figures are from; for a guess, why this one.
         is_guess: the publisher of the trace does not say what the GPU is.
-        measured_speed: how fast jobs run on it, V100 = 1, where somebody has measured it.
+        measured_speed: how fast jobs run on it, V100 = 1, where it was measured.
     """
 
     name: str
@@ -109,7 +109,7 @@ GPU_TYPES: dict[str, GpuType] = {
 """Every GPU type by its name. Other spellings are in `ALIASES`."""
 
 REFERENCE_TYPE = "V100-32"
-"""On which a workload's run times are, unless it says otherwise."""
+"""The GPU type of a workload's run times, unless it says otherwise."""
 
 ALIASES: dict[str, str] = {
     "V100": "V100-32",
@@ -126,15 +126,15 @@ ALIASES: dict[str, str] = {
     "RTX-4090": "RTX4090",
     "P100-SXM2-16GB": "P100",
 }
-"""Other spellings, as traces and node lists have them. A trace in which `V100` is the one with
-16 GB (Alibaba PAI) has to say so itself: its reader writes `V100-16`."""
+"""Other spellings, as traces and node lists have them. Where a trace means the V100 with
+16 GB by `V100` (Alibaba PAI), its reader writes `V100-16`."""
 
 _BY_FOLDED_NAME = {name.casefold(): name for name in (*GPU_TYPES, *ALIASES)}
 _VENDOR_PREFIXES = ("nvidia-", "tesla-", "geforce-")
 
 
 def canonical_name(name: str) -> str:
-    """Return the name in `GPU_TYPES` of a GPU under any spelling; an unknown one stays as it is.
+    """Return the name in `GPU_TYPES` of a GPU under any spelling; an unknown name is kept.
 
     Case, blanks and a vendor's name in front do not matter.
 
@@ -153,7 +153,7 @@ def gpu_type(name: str) -> GpuType:
     """Return the GPU type of that name, under any spelling.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such type.
     """
     found = GPU_TYPES.get(canonical_name(name))
     if found is None:

@@ -1,7 +1,7 @@
 """History: what accounting recorded of jobs beyond what a simulation needs to know of them.
 
-When a job really started, on which nodes, and how important its scheduler held it. Simulations
-ignore all of it: it is there to be compared with them.
+When a job really started, on which nodes, and with which priority. Simulations ignore it; their
+results can be compared with it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class History:
 
     Attributes:
         start: when the job started, in seconds on the workload's clock; NaN = not recorded.
-        eligible: from when on it could have started (after what it depends on, say), on the same
-            clock; NaN = not recorded.
-        running: it still ran when the log was taken, so that its run time is that so far.
-        priority: what its scheduler made of it; larger goes first; NaN = not recorded.
+        eligible: when it could have started at the earliest, for example after the jobs it depends
+            on, on the same clock; NaN = not recorded.
+        running: it still ran when the log was taken; its run time is the time until then.
+        priority: as its scheduler computed it; larger goes first; NaN = not recorded.
         nodes: index into `node_lists`; NOT_RECORDED = none.
         node_lists: texts such as `gpu[01-04,7]`.
         gpu_type: index into `gpu_type_names`, of the GPUs it got; NOT_RECORDED = none.

@@ -1,4 +1,4 @@
-"""Quotas, pool rules and outages: what a cluster file says besides its nodes."""
+"""Quotas, pool rules and outages: the parts of a cluster file besides its nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 EACH_USER = "*"
-"""As the user of a quota: every user has this limit for itself."""
+"""As the user of a quota: the limit holds for each user separately."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Quota:
     Attributes:
         gpus: the limit.
         pool: the jobs of this pool; empty = of all pools.
-        user: the jobs of this user; `*` = of each user by itself; empty = of all users together.
+        user: the jobs of this user; `*` = of each user separately; empty = of all users together.
         gpu_type: only GPUs of this type count; empty = all types.
     """
 
@@ -28,10 +28,10 @@ class Quota:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolRules:
-    """What the jobs and the nodes of a pool may do beyond the pool.
+    """Whether the jobs and the nodes of a pool may borrow and lend.
 
     Attributes:
-        borrow: its jobs may use idle nodes of pools that lend, when their own nodes do not do.
+        borrow: its jobs may use idle nodes of pools that lend, when their own nodes do not suffice.
         lend: its nodes may be used by jobs of pools that borrow.
     """
 
@@ -41,7 +41,7 @@ class PoolRules:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outage:
-    """Nodes that are down for a while, as planned or as it happened.
+    """Nodes that are down for some time, planned or recorded.
 
     Attributes:
         down: when they go down, in seconds on the workload's clock.

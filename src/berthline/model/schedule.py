@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +41,7 @@ FALLBACK_REASONS = (
     "too many ways to fill the nodes",
     "its own nodes cannot take it now",
 )
-"""Why best-fit stands in for a planned placement (`milp`)."""
+"""Why best-fit replaces a planned placement (`milp`)."""
 NOT_IN_TIME, TOO_MANY_WAYS, NOT_ON_OWN_NODES = range(3)
 
 NO_JOB = -1
@@ -114,7 +113,7 @@ class Schedule:
 
     @property
     def fallbacks(self) -> int:
-        """How often a planned placement (`milp`) gave no plan and best-fit stood in."""
+        """How often a planned placement (`milp`) found no plan and best-fit was used."""
         return int(np.count_nonzero(self.kind == FALLBACK))
 
     def sha256(self) -> str:
@@ -152,22 +151,11 @@ class Schedule:
         Args:
             frame: the table.
             horizon: of the run, which the table does not hold.
-            decisions: likewise.
+            decisions: of the run, as well.
 
         Raises:
-            ConfigError: the table is none that `frame()` gives.
+            ConfigError: `frame()` does not return such a table.
         """
         from berthline.model.schedule_table import schedule_of
 
         return schedule_of(frame, horizon=horizon, decisions=decisions)
-
-    @classmethod
-    def read(cls, directory: Path | str) -> Schedule:
-        """Return the log in a run directory that `berthline sim --out` wrote.
-
-        Raises:
-            ConfigError: there is none, or a file of it cannot be read.
-        """
-        from berthline.model.schedule_table import read_run
-
-        return read_run(Path(directory))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-import tomllib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +24,6 @@ from berthline.model.schedule import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from berthline.model.workload import IntColumn
 
 SCHEMA = {
@@ -95,14 +90,14 @@ def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Sched
     """Return the log that `frame_of` made this table of.
 
     Raises:
-        ConfigError: the table is none that `frame_of` makes.
+        ConfigError: `frame_of` does not make such a table.
     """
     if dict(frame.schema) != SCHEMA:
         found = [name for name, dtype in SCHEMA.items() if frame.schema.get(name) != dtype]
         raise ConfigError(
             f"the table of a log has no column {found[0]!r} of its type"
             if found
-            else "the table of a log has columns that are none of it",
+            else "the table of a log has columns that do not belong to it",
             expected=", ".join(f"{name} ({dtype})" for name, dtype in SCHEMA.items()),
             hint="files of earlier versions lack slots: run berthline sim again",
         )
@@ -133,43 +128,6 @@ def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Sched
         horizon=horizon,
         decisions=decisions,
     )
-
-
-def read_run(directory: Path) -> Schedule:
-    """Return the log in a run directory.
-
-    Raises:
-        ConfigError: there is none, or a file of it cannot be read.
-    """
-    if not (directory / "events.parquet").is_file():
-        raise ConfigError(
-            "there is no events.parquet",
-            where=str(directory),
-            expected="a run directory of berthline sim",
-            hint="berthline sim --out DIR writes one",
-        )
-    try:
-        frame = pl.read_parquet(directory / "events.parquet")
-        config = tomllib.loads((directory / "config.toml").read_text(encoding="utf-8"))
-        summary = json.loads((directory / "summary.json").read_bytes())
-        return schedule_of(
-            frame,
-            horizon=float(config.get("horizon", math.inf)),
-            decisions=int(summary["decisions"]),
-        )
-    except ConfigError as error:
-        raise ConfigError(
-            error.what,
-            where=str(directory / "events.parquet"),
-            expected=error.expected,
-            hint=error.hint,
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(
-            f"the run cannot be read: {error}",
-            where=str(directory),
-            expected="a run directory of berthline sim, as it was written",
-        ) from None
 
 
 def _index(values: pl.Series, names: tuple[str, ...], what: str) -> IntColumn:

@@ -1,4 +1,4 @@
-"""Speeds: how fast the nodes of a cluster are, and the GPU types that run times are on."""
+"""Speeds of the nodes of a cluster, and of the GPU types that run times refer to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColumn]:
-    """Return the speed of each node, and of the GPU type that each job's run time is on.
+    """Return the speed of each node, and of the GPU type that each job's run time refers to.
 
     All are 1 where the conditions say that GPU types do not differ.
     """

@@ -21,7 +21,7 @@ _Value = str | float | bool | list[int]
 
 def write_cluster_file(cluster: Cluster, path: str | os.PathLike[str]) -> Path:
     """Write a cluster file, which is replaced if it exists, and return its path."""
-    from berthline.traces.atomic_write import write_atomically
+    from berthline.atomic_write import write_atomically
 
     return write_atomically(path, cluster_text(cluster).encode())
 
@@ -29,7 +29,7 @@ def write_cluster_file(cluster: Cluster, path: str | os.PathLike[str]) -> Path:
 def cluster_text(cluster: Cluster) -> str:
     """Return a cluster as TOML: node ids, names and rules are the same when it is read back.
 
-    Nodes that are alike and stand side by side are one group.
+    Equal nodes that stand side by side are one group.
     """
     parts = [f"name = {_written(cluster.name)}\n"]
     parts += [_table("[nodes]", group) for group in _groups(cluster)]
@@ -108,5 +108,5 @@ def _written(value: _Value) -> str:
         return "[" + ", ".join(map(str, value)) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
+    # A JSON string is a TOML string, except for the one control character that JSON keeps.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

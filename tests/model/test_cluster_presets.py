@@ -6,17 +6,21 @@ import csv
 import gzip
 import io
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.shared_traces import SHARED_TRACES
 
 from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
+from berthline.model.cluster_presets import PRESETS
 from berthline.model.gpu_types import canonical_name
-from berthline.model.presets import PRESETS
 
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRACES = SHARED_TRACES
 needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason=f"no traces at {TRACES}")
 
 TOTALS = {

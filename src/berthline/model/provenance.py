@@ -1,8 +1,8 @@
 """Origin: what a workload's provenance says about the file its jobs were first read from.
 
 A reader counts the rows it leaves out. When the jobs are written as Parquet, or only some of them
-are taken, these counts still tell something, but about that first file: they move under the key
-`origin`, so that nobody takes them for counts of the copy or of the cut.
+are taken, these counts still describe that first file: they move under the key `origin`, so that
+they are not taken for counts of the copy or of the cut.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 ORIGIN = "origin"
-"""The key of provenance under which the facts of the first file are."""
+"""The key of provenance for the facts of the first file."""
 
 _PLACE = ("format", "path")
 _COUNTS = ("rows", "used", "dropped", "rounded", "cpu_jobs", "gpus_asked")

@@ -217,7 +217,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "lsf",
             "50 hosts of the LSF host picker, its CPU cores being GPUs here: 16 to 32 of them and "
-            "64 to 128 GiB; it draws its hosts at random, here all sizes are about equally many",
+            "64 to 128 GiB; it draws its hosts at random, here all sizes are about as frequent",
             "LoboShao/lsf_autohost, first generation",
             tuple(
                 _nodes(count, cores, "V100-32", memory_gib=memory)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from berthline.model.gpu_types import type_names
 from berthline.model.workload import Workload
+from berthline.model.workload_columns import ANY_GPU_TYPE, COLUMN_TYPES
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
-COLUMNS = (
-    "submit",
-    "run",
-    "gpus",
-    "gpu_milli",
-    "estimate",
-    "cpus",
-    "memory_mib",
-    "priority",
-    "deadline",
-    "user",
-    "pool",
-    "gpu_types",
-)
+    from berthline.model.cluster import Cluster
 
 
 def workload_of_rows(
@@ -36,7 +27,7 @@ def workload_of_rows(
         rows: their numbers, in the order of submission that `changes` gives them.
         changes: columns, one value for each of the rows, in place of theirs.
     """
-    columns = {name: getattr(workload, name)[rows] for name in COLUMNS} | changes
+    columns = {name: getattr(workload, name)[rows] for name in COLUMN_TYPES} | changes
     return Workload.from_columns(
         **columns,
         user_names=workload.user_names,
@@ -56,6 +47,31 @@ def with_values(workload: Workload, job: int, **values: float) -> Workload:
         column[job] = value
         changes[name] = column
     return workload_of_rows(workload, slice(None), **changes)
+
+
+def without_missing_types(workload: Workload, cluster: Cluster) -> Workload:
+    """Return the same jobs; those that name only GPU types absent from the cluster may use any.
+
+    The provenance counts them under `any_gpu_type`, by set of types.
+    """
+    present = {kind.name for kind in cluster.types}
+    missing = [not present & type_names(types) for types in workload.gpu_type_sets]
+    jobs = np.bincount(workload.gpu_types + 1, minlength=len(missing) + 1)[1:]
+    opened = {
+        types: int(count)
+        for types, count, is_missing in zip(workload.gpu_type_sets, jobs, missing, strict=True)
+        if is_missing and count
+    }
+    if not opened:
+        return workload
+    is_open = np.array([False, *missing])[workload.gpu_types + 1]
+    gpu_types = np.where(is_open, ANY_GPU_TYPE, workload.gpu_types).astype(np.int32)
+    gpu_types.setflags(write=False)
+    return dataclasses.replace(
+        workload,
+        gpu_types=gpu_types,
+        provenance={**workload.provenance, "any_gpu_type": opened},
+    )
 
 
 def job_name(workload: Workload, job: int) -> str:
