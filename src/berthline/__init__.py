@@ -16,22 +16,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from berthline.when_imported import await_gymnasium
+from berthline.when_imported import await_gymnasium, connect_policies
 
 if TYPE_CHECKING:
     from berthline.errors import BerthlineError as BerthlineError
-    from berthline.evaluate.compare import compare as compare
+    from berthline.evaluate.compare.compare import compare as compare
+    from berthline.evaluate.compare.evaluate import evaluate as evaluate
+    from berthline.evaluate.trace_checks.card import trace_card as trace_card
+    from berthline.evaluate.trace_checks.validate import validate_trace as validate_trace
     from berthline.model.cluster import Cluster as Cluster
     from berthline.model.schedule import Schedule as Schedule
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
+    from berthline.runs.open_run import open_run as open_run
     from berthline.sim.simulate import Result as Result
     from berthline.sim.simulate import simulate as simulate
-    from berthline.traces.card import trace_card as trace_card
+    from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
+    from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
-    from berthline.traces.node_lists import read_cluster as read_cluster
-    from berthline.traces.synthetic import generate as generate
-    from berthline.traces.validate import validate_trace as validate_trace
+    from berthline.traces.node_lists.read_cluster import read_cluster as read_cluster
+    from berthline.traces.workload_argument import resolve_workload as resolve_workload
 
 _HOME = {
     "BerthlineError": "berthline.errors",
@@ -39,18 +43,23 @@ _HOME = {
     "Result": "berthline.sim.simulate",
     "Schedule": "berthline.model.schedule",
     "Workload": "berthline.model.workload",
-    "compare": "berthline.evaluate.compare",
-    "generate": "berthline.traces.synthetic",
+    "compare": "berthline.evaluate.compare.compare",
+    "evaluate": "berthline.evaluate.compare.evaluate",
+    "generate": "berthline.traces.generators.synthetic",
     "load_trace": "berthline.traces.load",
-    "read_cluster": "berthline.traces.node_lists",
+    "open_run": "berthline.runs.open_run",
+    "read_cluster": "berthline.traces.node_lists.read_cluster",
     "register_order": "berthline.policies.orders",
+    "resolve_cluster": "berthline.traces.cluster_argument",
+    "resolve_workload": "berthline.traces.workload_argument",
     "simulate": "berthline.sim.simulate",
-    "trace_card": "berthline.traces.card",
-    "validate_trace": "berthline.traces.validate",
+    "trace_card": "berthline.evaluate.trace_checks.card",
+    "validate_trace": "berthline.evaluate.trace_checks.validate",
 }
 __all__ = sorted(_HOME)
 
 await_gymnasium()
+connect_policies()
 
 
 def __getattr__(name: str) -> object:
@@ -60,6 +69,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("berthline")
+    if name == "evaluate":  # a package that can be called, which says why
+        return importlib.import_module("berthline.evaluate")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'berthline' has no attribute {name!r}")

@@ -5,6 +5,7 @@
     +-- TraceError            a workload file or column that cannot be used   exit 2
     +-- PolicyError           a scheduler string or formula that is wrong     exit 2
     +-- MissingExtraError     an optional dependency is not installed         exit 2
+    +-- OutputError           a file, report or run that cannot be written    exit 1
     +-- SimulationError       a run that could not be completed               exit 1
 
 Messages are lower case, name the offending value and say what to do next. Code inside the
@@ -61,6 +62,12 @@ class MissingExtraError(BerthlineError):
         )
 
 
+class OutputError(BerthlineError):
+    """A file, a report or a run that cannot be written."""
+
+    exit_code = 1
+
+
 class SimulationError(BerthlineError):
     """A run that could not be completed."""
 
@@ -111,7 +118,7 @@ def misfit(error: Exception, groups: Mapping[str, str], *, table: str = "") -> t
         table: the part of the file that was looked at, such as `[pools.vc1]`; empty = all of it.
     """
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text", f"byte {error.start + 1}", "text in UTF-8"
+        return "not a UTF-8 text file", f"byte {error.start + 1}", "text in UTF-8"
     text, _, path = str(error).partition(" - at `")
     if syntax := re.fullmatch(r"(.*) \(at (line \d+), column \d+\)", text):
         return f"{syntax[1][:1].lower()}{syntax[1][1:]}", syntax[2], "valid TOML"

@@ -1,4 +1,8 @@
-"""Registers the environments as soon as Gymnasium is imported, and imports it for nobody."""
+"""What `import berthline` connects, without importing it: environments and learned policies.
+
+The environments are registered as soon as the program imports Gymnasium. `simulate` is told what
+runs learned policies, which stands above the simulators.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,14 @@ import sys
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
+from berthline.sim.policy_runner import register_policy_runner
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+
+    from berthline.sim.policy_runner import PolicyRunner
 
 _AWAITED = "gymnasium"
 
@@ -52,3 +60,14 @@ def await_gymnasium() -> None:
         _register()
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def connect_policies() -> None:
+    """Let `simulate` run learned policies."""
+    register_policy_runner(_run_policy)
+
+
+def _run_policy() -> PolicyRunner:
+    from berthline.deploy.run_policy import run_policy
+
+    return run_policy

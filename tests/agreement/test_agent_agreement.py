@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agreement.random_agent_runs import SEATS, AgentRun, random_agent_run
 
-from berthline.env.native import SCORES
+from berthline.env.episode_supply import episode_seed
+from berthline.env.native_envs import SCORES
 from berthline.env.reference_env import ReferenceEpisode
 from berthline.env.single import SchedulingEnv
 from berthline.env.spaces import views
-from berthline.env.supply import episode_seed
-from berthline.evaluate.metrics import measure
+from berthline.evaluate.metrics.measure import measure
 from berthline.sim.reference_agent import Answer, Question
 
 RUNS_PER_BLOCK = 49

@@ -16,7 +16,7 @@ import numpy as np
 
 import berthline as bl
 from berthline.model.cluster import Cluster, NodeGroup
-from berthline.sim.random import stream_key, uniform_column
+from berthline.random_streams import stream_key, uniform_column
 
 GOLDEN = Path(__file__).with_name("golden.json")
 NUM_JOBS = 250

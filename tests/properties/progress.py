@@ -11,7 +11,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from tests.properties.replay import Replay
+from tests.properties.replayed_log import ReplayedLog
 
 from berthline.model.gpu_types import GPU_TYPES, canonical_name
 from berthline.model.schedule import END_OF_ROUND, FINISH, NODE_UP, PREEMPT, WHOLE_GPUS
@@ -55,7 +55,7 @@ class Done:
         self.seconds, self.slices = seconds, kept
 
 
-def rate(replay: Replay, job: int) -> float:
+def rate(replay: ReplayedLog, job: int) -> float:
     """Return how fast a running job makes progress, given who else runs."""
     running = replay.running[job]
     found = rate_alone(replay.workload, replay.cluster, job, list(running.allocation))
@@ -94,7 +94,7 @@ class Progress:
     """What every job has done, after `finished` has been called for all rows."""
 
     def __init__(self, log: Schedule, workload: Workload, cluster: Cluster) -> None:
-        self.log, self.replay = log, Replay(log, workload, cluster)
+        self.log, self.replay = log, ReplayedLog(log, workload, cluster)
         self.conditions = cluster.conditions
         self.done = [Done() for _ in range(len(workload))]
         self.finished: dict[int, Done] = {}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.agreement.random_runs import random_cluster, random_workload
 from tests.properties.progress import rate
-from tests.properties.replay import Replay
+from tests.properties.replayed_log import ReplayedLog
 from tests.sim.scenarios import allocations, starts
 
 import berthline as bl
@@ -17,7 +17,7 @@ from berthline.policies.rules import DISCIPLINES
 blocks = pytest.mark.parametrize("block", range(4))
 
 
-def shadow_time(replay: Replay, head: int, now: float) -> float:
+def shadow_time(replay: ReplayedLog, head: int, now: float) -> float:
     """Return when the head fits if running jobs end when they will."""
     free = {name: list(amounts) for name, amounts in replay.free.items()}
     ends = sorted(
@@ -45,7 +45,7 @@ def test_easy__never_delays_the_head_beyond_its_shadow_time(block: int, placemen
         workload = random_workload(rng, cluster)
         log = bl.simulate(workload, cluster, f"fcfs+easy@{placement}", knowledge="exact").log
         started = starts(log)
-        replay = Replay(log, workload, cluster)
+        replay = ReplayedLog(log, workload, cluster)
         promised: dict[int, float] = {}
         for now in replay.instants():
             if replay.waiting and replay.waiting[0] not in promised:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.agreement.random_runs import Run, random_run
 from tests.properties.progress import rate_alone
-from tests.properties.replay import Replay
+from tests.properties.replayed_log import ReplayedLog
 
 import berthline as bl
 from berthline.errors import PolicyError
@@ -50,7 +50,7 @@ def test_capacity__is_never_exceeded_on_any_node(block: int) -> None:
     """No GPU is booked twice; CPUs and memory, rounded up node by node, fit where limited."""
     starts = 0
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for row in replay.rows():
             if log.kind[row] != START:
                 continue
@@ -69,7 +69,7 @@ def test_capacity__is_never_exceeded_on_any_node(block: int) -> None:
 @blocks
 def test_nodes__only_allowed_ones_and_no_more_than_needed(block: int) -> None:
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         placement = Scheduler.parse(run.scheduler).placement
         has_tiers = placement in ("defrag", "balance", "milp-candidates")
         for row in np.flatnonzero(log.kind == START).tolist():
@@ -140,7 +140,7 @@ def test_jobs__each_is_completed_rejected_or_unfinished(block: int) -> None:
 @blocks
 def test_rejected__exactly_those_that_can_never_run(block: int) -> None:
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         submitted = log.job[log.kind == SUBMIT].tolist()
         never = [job for job in submitted if replay.nodes_min(job) is None]
         assert log.job[log.kind == REJECT].tolist() == never
@@ -156,7 +156,7 @@ def test_decisions__are_exhausted_before_the_clock_moves(block: int) -> None:
         if scheduler.gate is not None or not is_known_order:
             continue
         is_scatter = scheduler.placement == "scatter"
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for _ in replay.instants():
             waiting = replay.waiting if scheduler.discipline == "skip" else replay.waiting[:1]
             for job in waiting:

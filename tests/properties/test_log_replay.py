@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from tests.agreement.random_model_runs import random_model_run
 from tests.agreement.random_runs import random_run
-from tests.properties.replay import Replay
+from tests.properties.replayed_log import ReplayedLog
 
 import berthline as bl
 from berthline.errors import PolicyError
-from berthline.evaluate.metrics import measure
+from berthline.evaluate.metrics.measure import measure
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.schedule import (
     FINISH,
@@ -169,7 +169,7 @@ class Integrals:
 
 def integrate(log: Schedule, workload: bl.Workload, cluster: Cluster) -> Integrals:
     """Add up power and GPUs from row to row, node by node and GPU by GPU."""
-    replay = Replay(log, workload, cluster)
+    replay = ReplayedLog(log, workload, cluster)
     idle_since = [0.0] * cluster.num_nodes
     found, before = Integrals(), 0.0
     rows = replay.rows()
@@ -188,7 +188,7 @@ def integrate(log: Schedule, workload: bl.Workload, cluster: Cluster) -> Integra
 
 
 def _pass(
-    found: Integrals, replay: Replay, idle_since: list[float], begin: float, end: float
+    found: Integrals, replay: ReplayedLog, idle_since: list[float], begin: float, end: float
 ) -> None:
     cluster, conditions = replay.cluster, replay.cluster.conditions
     found.waiting += len(replay.waiting) * (end - begin)

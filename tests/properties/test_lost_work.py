@@ -13,9 +13,9 @@ from tests.agreement.random_model_runs import random_model_run
 from tests.properties.progress import CLOSE, Progress
 from tests.properties.test_model_invariants import log_of
 
-from berthline.evaluate.job_table import COMPLETED, job_table
-from berthline.evaluate.lost_work import lost_gpu_seconds
-from berthline.evaluate.stretches import stretches
+from berthline.evaluate.metrics.job_table import COMPLETED, job_table
+from berthline.evaluate.metrics.lost_work import lost_gpu_seconds
+from berthline.evaluate.metrics.stretches import stretches
 
 if TYPE_CHECKING:
     from tests.agreement.random_runs import Run

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agreement.random_model_runs import random_model_run
 from tests.properties.progress import CLOSE, Progress
-from tests.properties.replay import Replay
+from tests.properties.replayed_log import ReplayedLog
 from tests.properties.rights import lent_nodes, nodes_closed_for_ever
 
 import berthline as bl
 from berthline.errors import PolicyError
-from berthline.evaluate.metrics import measure
+from berthline.evaluate.metrics.measure import measure
 from berthline.model.limits import EACH_USER
 from berthline.model.schedule import (
     END_OF_ROUND,
@@ -80,7 +80,7 @@ def test_capacity__is_never_exceeded_on_any_node(block: int) -> None:
     """Whole GPUs, CPUs and memory; that no shared GPU is overbooked is checked by the replay."""
     starts: Counter[str] = Counter()
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for row in replay.rows():
             if not log.is_start[row]:
                 continue
@@ -103,7 +103,7 @@ def test_capacity__is_never_exceeded_on_any_node(block: int) -> None:
 def test_nodes__nothing_starts_or_goes_on_where_a_node_is_down(block: int) -> None:
     outages = 0
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for row in replay.rows():
             if log.is_start[row]:
                 assert not replay.down & set(log.allocation(row))
@@ -118,7 +118,7 @@ def test_pools__only_own_nodes_and_those_that_are_lent() -> None:
     """And on no more nodes than needed, or one more where the placement has tiers."""
     borrowed = 0
     for run, log in itertools.chain.from_iterable(map(random_logs, range(BLOCKS))):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for job, allowed in enumerate(replay.allowed):
             closed = nodes_closed_for_ever(run, job)
             replay.allowed[job] = [node for node in allowed if node not in closed]
@@ -142,7 +142,7 @@ def test_quotas__are_never_exceeded(block: int) -> None:
         workload, cluster = run.workload, run.cluster
         if not cluster.quotas:
             continue
-        replay = Replay(log, workload, cluster)
+        replay = ReplayedLog(log, workload, cluster)
         for row in replay.rows():
             if not log.is_start[row]:
                 continue
@@ -207,7 +207,7 @@ def test_jobs__each_goes_from_submission_to_one_end(block: int) -> None:
 def test_jobs__none_waits_for_ever_on_an_idle_cluster(block: int) -> None:
     """If the run is over long before the horizon and all nodes are up, then all jobs are over."""
     for run, log in random_logs(block):
-        replay = Replay(log, run.workload, run.cluster)
+        replay = ReplayedLog(log, run.workload, run.cluster)
         for _ in replay.rows():
             pass
         is_over = not replay.running and not replay.down

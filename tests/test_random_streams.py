@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.sim.scenarios import jobs, nodes, order, run
 
-from berthline.sim.random import stream_key, uniform, uniform_column
+from berthline.random_streams import stream_key, uniform, uniform_column
 
 
 def test_uniform__known_values() -> None:

@@ -42,7 +42,7 @@ class Running:
     slot: int = WHOLE_GPUS
 
 
-class Replay:
+class ReplayedLog:
     """What is free on every node, who waits and who runs, after the rows seen so far."""
 
     def __init__(self, log: Schedule, workload: Workload, cluster: Cluster) -> None:

@@ -2,7 +2,7 @@
 
 A key names a stream, (seed, stream name); a draw adds what it is for, such as the job. So the
 numbers a job meets do not change when other jobs, threads or batches do. The mixing function is
-SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014); `native/src/random.h` is its twin.
+SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014); `native/src/core/random.h` is its twin.
 """
 
 from __future__ import annotations

@@ -1,0 +1,127 @@
+"""Writing files and directories so that one of that name is always complete.
+
+The content is written under a temporary name in the same directory, which is then renamed. A
+process that is killed leaves the earlier content, or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from berthline.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PARTIAL = ".partial-"
+"""Part of every temporary name; the process id follows."""
+
+
+def partial_name(path: Path) -> Path:
+    """Return the temporary name of a file or directory; it has the same suffix."""
+    return path.with_name(f".{path.name}{PARTIAL}{os.getpid()}{path.suffix}")
+
+
+@contextlib.contextmanager
+def complete_file(path: str | os.PathLike[str], *, what: str = "the file") -> Iterator[Path]:
+    """Yield a temporary name, which becomes `path` when the block ends without an error.
+
+    Args:
+        path: the file, which is replaced if it exists.
+        what: the file in an error message.
+
+    Raises:
+        OutputError: it cannot be written; what was there before is untouched.
+    """
+    path = Path(path)
+    _check_name(path, what)
+    partial = partial_name(path)
+    try:
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise _unwritable(error.strerror or error, path, what) from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write `content` to a file, which is replaced if it exists, and return its path.
+
+    Raises:
+        OutputError: it cannot be written; what was there before is untouched.
+    """
+    with complete_file(path) as partial:
+        partial.write_bytes(content)
+    return Path(path)
+
+
+@contextlib.contextmanager
+def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file to be written piece by piece; it gets its name when it is complete.
+
+    A name that ends in .gz is compressed.
+
+    Raises:
+        OutputError: it cannot be written; what was there before is untouched.
+    """
+    with complete_file(path) as partial, partial.open("wb") as plain:
+        if Path(path).suffix == ".gz":
+            # Without a time in it, the same content makes the same file.
+            with gzip.GzipFile("", "wb", 5, plain, mtime=0) as packed:
+                yield packed  # type: ignore[misc]  # it writes bytes as a BinaryIO does
+        else:
+            yield plain
+
+
+@contextlib.contextmanager
+def complete_directory(
+    path: str | os.PathLike[str], *, what: str = "the directory"
+) -> Iterator[Path]:
+    """Yield a new directory, which becomes `path` when the block ends without an error.
+
+    Args:
+        path: the directory, which is replaced if it exists; its parents need not exist.
+        what: the directory in an error message.
+
+    Raises:
+        OutputError: it cannot be written; what was there before is untouched.
+    """
+    path = Path(path).absolute()
+    _check_name(path, what)
+    partial = partial_name(path)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        if path.exists():
+            shutil.rmtree(path)
+        partial.rename(path)
+    except OSError as error:
+        raise _unwritable(error.strerror or error, path, what) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check_name(path: Path, what: str) -> None:
+    """Raise for a path that no file system takes; opening it would raise a ValueError."""
+    try:
+        is_name = bool(path.name) and b"\0" not in os.fsencode(path)
+    except UnicodeError:
+        is_name = False
+    if not is_name:
+        raise _unwritable("not a name", path, what)
+
+
+def _unwritable(reason: object, path: Path, what: str) -> OutputError:
+    return OutputError(
+        f"cannot write {what} ({reason})",
+        where=str(path),
+        expected="a name in a directory that exists and can be written to",
+    )

@@ -1,0 +1,79 @@
+"""Numbers as text: durations and changes in per cent, the same in tables, figures and pages."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    Example:
+        >>> duration(5400.0), duration(0.5), duration(200_000.0)
+        ('1.5 h', '0.5 s', '2.3 d')
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    for unit, name in _UNITS:
+        if abs(seconds) >= 1.5 * unit:
+            return f"{_digits(seconds / unit)} {name}"
+    return f"{_digits(seconds)} s"
+
+
+def duration_in_two_units(seconds: float) -> str:
+    """Return a duration in whole seconds, or in two neighbouring units.
+
+    Example:
+        >>> duration_in_two_units(8.2), duration_in_two_units(754), duration_in_two_units(93784)
+        ('8 s', '12 min 34 s', '26 h 3 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes == 0:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def signed_percent(change: float, digits: int | None = None) -> str:
+    """Return a relative change in per cent, with its sign and without the unit.
+
+    Args:
+        change: as a share: 0.1 = 10 %.
+        digits: after the point; None = one, or none from 10 % on.
+
+    Example:
+        >>> signed_percent(-0.0321), signed_percent(0.5), signed_percent(0.5, 1)
+        ('-3.2', '+50', '+50.0')
+    """
+    percent = 100 * change
+    if digits is None:
+        digits = 0 if abs(percent) >= 9.95 else 1
+    return f"{percent:+z.{digits}f}"
+
+
+def two_figures(value: float) -> str:
+    """Return a number with two figures, or whole when it has more.
+
+    Example:
+        >>> two_figures(0.1234), two_figures(123.4)
+        ('0.12', '123')
+    """
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
+
+
+def signed_two_figures(value: float) -> str:
+    """Return the same with a sign, which 0 does not have.
+
+    Example:
+        >>> signed_two_figures(5.0), signed_two_figures(-3.21), signed_two_figures(0.0)
+        ('+5', '-3.2', '0')
+    """
+    return ("+" if value > 0 else "") + two_figures(value)
+
+
+def _digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2g}"

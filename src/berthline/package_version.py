@@ -1,0 +1,15 @@
+"""The version of the installed package, as results name it."""
+
+from __future__ import annotations
+
+NOT_INSTALLED = "unknown (not installed)"
+
+
+def package_version() -> str:
+    """Return the version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("berthline")
+    except PackageNotFoundError:
+        return NOT_INSTALLED

@@ -1,0 +1,263 @@
+"""Worker pool: processes that stay, each with a setup, and answer one message after another.
+
+A worker is a program of its own, not a fork of this process, which may have threads and much
+memory. It reads messages from its standard input and writes answers to its standard output, each a
+pickle behind its length. The end of the input ends it.
+
+    to the worker     the setup once; then message after message
+    from the worker   any number of answers to a message, then Done
+
+The module that does the work defines `main`, which calls `serve`. It should import little: every
+worker pays for its imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from typing import IO, TYPE_CHECKING, Any
+
+from berthline import errors
+from berthline.errors import BerthlineError, SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_LENGTH = struct.Struct("<Q")
+
+
+class Done:
+    """Follows the last answer to a message."""
+
+
+class _Ended:
+    """Stands for the end of a worker's output."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorText:
+    """An error as text, because not every error can be pickled.
+
+    Attributes:
+        kind: its class.
+        what: what is wrong; of an unexpected error, its traceback.
+        where: as in BerthlineError.
+        expected: as in BerthlineError.
+        hint: as in BerthlineError.
+    """
+
+    kind: str
+    what: str
+    where: str = ""
+    expected: str = ""
+    hint: str = ""
+
+    @classmethod
+    def of(cls, error: Exception) -> ErrorText:
+        """Return the text of an error that is being handled."""
+        name = type(error).__name__
+        if isinstance(error, BerthlineError):
+            return cls(name, error.what, error.where, error.expected, error.hint)
+        return cls(name, traceback.format_exc())
+
+    def error(self) -> Exception:
+        """Return the error, as if it had happened in this process."""
+        kind = getattr(errors, self.kind, None)
+        if isinstance(kind, type) and issubclass(kind, BerthlineError):
+            error = kind.__new__(kind)
+            BerthlineError.__init__(
+                error, self.what, where=self.where, expected=self.expected, hint=self.hint
+            )
+            return error
+        unexpected = RuntimeError(f"{self.kind} in a worker process")
+        unexpected.add_note(self.what)
+        return unexpected
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    with contextlib.suppress(AttributeError):  # not every system can tell
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Worker:
+    """A process, and a thread that puts its answers into the queue of the pool.
+
+    Attributes:
+        process: the process.
+        is_busy: whether it has not yet answered the last message completely.
+        has_ended: whether it is known to have ended.
+    """
+
+    def __init__(
+        self, module: str, setup: Any, answers: queue.SimpleQueue[tuple[Worker, Any]]
+    ) -> None:
+        # In a session of its own, Ctrl-C does not reach it: the parent process decides.
+        self.process = subprocess.Popen(
+            worker_command(module),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.is_busy = self.has_ended = False
+        self._answers = answers
+        self._setup: list[Any] = [setup]
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        try:
+            while True:
+                self._answers.put((self, _receive(self.process.stdout)))
+        except (EOFError, OSError, ValueError):
+            self._answers.put((self, _Ended()))
+
+    def send(self, message: Any) -> None:
+        """Send a message; only to an idle worker, so that neither side waits for the other."""
+        assert self.process.stdin is not None
+        self.is_busy = True
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which its thread reports
+            while self._setup:
+                _send(self.process.stdin, self._setup.pop())
+            _send(self.process.stdin, message)
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class WorkerPool:
+    """Several workers.
+
+    Args:
+        module: the module whose `main` the workers run.
+        setup: what every worker is told first.
+        count: how many workers.
+
+    Attributes:
+        workers: the workers.
+    """
+
+    def __init__(self, module: str, setup: Any, count: int) -> None:
+        self._answers: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
+        self.workers: list[Worker] = []
+        try:
+            for _ in range(count):
+                self.workers.append(Worker(module, setup, self._answers))
+        except BaseException:
+            self.close()
+            raise
+
+    def answers(self, next_message: Callable[[Worker], Any | None]) -> Iterator[tuple[Worker, Any]]:
+        """Keep all workers busy, and yield their answers in the order in which they arrive.
+
+        Args:
+            next_message: returns what an idle worker should do next; None = nothing.
+
+        Raises:
+            SimulationError: a process ended before its work was done.
+        """
+        for worker in self.workers:
+            self._give(worker, next_message)
+        while any(worker.is_busy for worker in self.workers):
+            worker, answer = self._answers.get()
+            if isinstance(answer, _Ended):
+                worker.has_ended = True
+                if worker.is_busy:
+                    raise _worker_ended(worker.process.wait())
+            elif isinstance(answer, Done):
+                worker.is_busy = False
+                self._give(worker, next_message)
+            else:
+                yield worker, answer
+
+    @staticmethod
+    def _give(worker: Worker, next_message: Callable[[Worker], Any | None]) -> None:
+        message = next_message(worker)
+        if message is None:
+            return
+        if worker.has_ended:
+            raise _worker_ended(worker.process.wait())
+        worker.send(message)
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers:
+            worker.stop()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def serve(start: Callable[[Any], Callable[[Any], Iterable[Any]]]) -> None:
+    """Be a worker: answer messages until the input ends.
+
+    Args:
+        start: gets the setup, and returns the function that yields the answers to a message.
+    """
+    # What a library prints must not get in between the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    messages = sys.stdin.buffer
+    try:
+        answer = start(_receive(messages))
+        while True:
+            for one in answer(_receive(messages)):
+                _send(answers, one)
+            _send(answers, Done())
+    except (EOFError, BrokenPipeError):
+        os._exit(0)  # the parent is gone: there is nothing left to clean up for
+
+
+def worker_command(module: str) -> list[str]:
+    """Return the command that starts a worker, with the import path of this process."""
+    code = (
+        "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+        f"from {module} import main; main()"
+    )
+    return [sys.executable, "-P", "-c", code, json.dumps(sys.path)]
+
+
+def _send(stream: IO[bytes], message: Any) -> None:
+    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(content)))
+    stream.write(content)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> Any:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    content = stream.read(length)
+    if len(content) < length:
+        raise EOFError
+    return pickle.loads(content)
+
+
+def _worker_ended(code: int) -> SimulationError:
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return SimulationError(
+        f"a worker process ended before its work was done ({how})",
+        expected="workers that run until they are told to stop",
+        hint="is there memory enough? fewer workers need less: --workers 1",
+    )
