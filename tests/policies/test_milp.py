@@ -20,7 +20,7 @@ from berthline.policies.milp import FreeNodes, Gangs, plan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from berthline.policies.milp import Plan
+    from berthline.policies.milp import Allocations
 
 pytest.importorskip("highspy", reason="the extra milp is not installed")
 
@@ -97,7 +97,7 @@ class Case:
 
     def plans(
         self, free: list[tuple[int, float, float]], jobs: list[Job]
-    ) -> Iterator[tuple[Plan, list[tuple[int, float, float]]]]:
+    ) -> Iterator[tuple[Allocations, list[tuple[int, float, float]]]]:
         if not jobs:
             yield [], free
             return
@@ -106,7 +106,7 @@ class Case:
             for others, at_last in self.plans(left, jobs[1:]):
                 yield [place, *others], at_last
 
-    def cost(self, found: Plan, free: list[tuple[int, float, float]]) -> float:
+    def cost(self, found: Allocations, free: list[tuple[int, float, float]]) -> float:
         gpus = [node[0] for node in free]
         cost = sum(
             10 + len(found) - 1 - j for j, place in enumerate(found) if place is None

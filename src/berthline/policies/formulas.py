@@ -192,7 +192,7 @@ class Formula:
             scopes: what its words may be about.
 
         Raises:
-            PolicyError: the text is no formula, or uses a word that does not exist.
+            PolicyError: the text is not a formula, or uses a word that does not exist.
 
         Example:
             >>> Formula.parse("-(wait/estimate)**3 * gpus").changes

@@ -1,7 +1,7 @@
 """Learned policies as schedulers: where one is, and which one it is.
 
-Nothing here runs a policy; `berthline.learn.policy` does. A policy is written as the directory of a
-training run, or of one of its checkpoints, or as an exported ONNX file. Behind `#` may stand the
+Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
+a training run, or of one of its checkpoints, or as an exported ONNX file. Behind `#` may stand the
 first digits of its hash, as in the canonical text: then no other is accepted.
 """
 
@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from berthline.errors import PolicyError
+from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 
-CHECKPOINTS, FACTS, TENSORS = "checkpoints", "checkpoint.json", "tensors.safetensors"
-"""The directory of a run that has its checkpoints, and the files of one."""
-SEED_PREFIX = "seed-"
-"""What the directories of a run of several seeds begin with, before the seed."""
 ONNX = ".onnx"
 DIGITS = 12
 """Of the hash, in the text of a scheduler."""
@@ -45,7 +42,7 @@ class Learned:
 
     @classmethod
     def find(cls, text: str) -> Learned | None:
-        """Return the policy that a text names; None = it names none.
+        """Return the policy that a text names; None = it does not name one.
 
         Raises:
             PolicyError: it is unreadable, has no checkpoint yet, is not the one of the hash, or is
@@ -75,7 +72,7 @@ class Learned:
                 f"the policy has the hash {sha256[:DIGITS]}",
                 where=str(path),
                 expected=f"{wanted.strip()}, as is written behind '#'",
-                hint="it has been trained further; leave the hash away to take it as it is",
+                hint="it has been trained further; omit the hash to take it as it is",
             )
         place = files[0] if path.suffix == ONNX else files[0].parent
         return cls(f"{path}#{sha256[:DIGITS]}", place, sha256, seat, knowledge)
@@ -86,7 +83,7 @@ def is_policy(path: Path) -> bool:
     try:
         if path.suffix == ONNX:
             return path.is_file()
-        return (path / CHECKPOINTS).is_dir() or (path / FACTS).is_file()
+        return (path / CHECKPOINTS).is_dir() or (path / CHECKPOINT_FACTS).is_file()
     except OSError:  # a formula may be longer than any file's name
         return False
 
@@ -108,10 +105,10 @@ def _check_not_of_seeds(path: Path) -> None:
 
 def checkpoint_of(path: Path) -> Path | None:
     """Return the checkpoint that a path means: itself, or a run's best, or else its last one."""
-    if (path / FACTS).is_file():
+    if (path / CHECKPOINT_FACTS).is_file():
         return path
     for kind in ("best", "last"):
-        found = sorted((path / CHECKPOINTS).glob(f"{kind}-*/{FACTS}"))
+        found = sorted((path / CHECKPOINTS).glob(f"{kind}-*/{CHECKPOINT_FACTS}"))
         if found:
             return found[-1].parent
     return None
@@ -135,7 +132,7 @@ def policy_files(path: Path) -> tuple[Path, Path]:
         raise PolicyError(
             "the run has no checkpoint yet", where=str(path), expected="a run that has validated"
         )
-    return found / TENSORS, found / FACTS
+    return found / CHECKPOINT_TENSORS, found / CHECKPOINT_FACTS
 
 
 def _seat_and_knowledge(facts: dict[str, Any]) -> tuple[str, str]:

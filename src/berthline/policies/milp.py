@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-__all__ = ["FreeNodes", "Gangs", "Plan", "plan"]
+__all__ = ["Allocations", "FreeNodes", "Gangs", "plan"]
 
-Plan = list[dict[int, int] | None]
+Allocations = list[dict[int, int] | None]
 """For each job its allocation (node -> GPUs, by node); None = it waits."""
 
 
@@ -58,7 +58,7 @@ def plan(
     next_blocked: float = 0.5,
     time_limit: float = 0.1,
     seed: int = 0,
-) -> Plan | int:
+) -> Allocations | int:
     """Return where the first jobs go, at the least cost; or why no plan was found.
 
     A reason is an index into FALLBACK_REASONS. The first job starts if it fits at all, whatever the
@@ -248,14 +248,14 @@ def add_next(program: Program, columns: Ints, loads: Loads, demand: Demand, weig
     program.row(0, math.inf, (reaching, 1), (fits, -demand.gpus))
 
 
-def read(counts: Ints, loads: Loads, demands: Sequence[Demand], count: int) -> Plan:
-    """Return the plan in which so many nodes get each load; the fullest go to the lowest ids."""
+def read(counts: Ints, loads: Loads, demands: Sequence[Demand], count: int) -> Allocations:
+    """Return the plan in which `counts` nodes get each load; the fullest go to the lowest ids."""
     load_of = np.zeros(len(loads.class_of), np.int64)
     fullest_first = np.argsort(loads.gpus, kind="stable")
     for node_class in range(len(loads.class_size)):
         chosen = fullest_first[loads.node_class[fullest_first] == node_class]
         load_of[loads.class_of == node_class] = np.repeat(chosen, counts[chosen])
-    result: Plan = [None] * count
+    result: Allocations = [None] * count
     for d, demand in enumerate(demands):
         amounts = loads.amounts[load_of, d]
         if demand.counted:

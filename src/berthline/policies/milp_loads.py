@@ -1,7 +1,7 @@
 """What the mixed-integer program of `milp.py` is made of: demands of jobs, and loads of nodes.
 
 Nodes that are alike form a class, jobs that are alike a demand. A load is what one node of a class
-could get: so many jobs of this demand, a share of that gang. A load is feasible or not before the
+could get: some jobs of this demand, a share of that gang. A load is feasible or not before the
 solver sees it, so the limits hold exactly, roundings included.
 """
 
@@ -33,7 +33,7 @@ class Gangs:
         nodes_min: fewest nodes that hold the job on an empty cluster.
         capacity: [job][node], GPUs of the job that the node can take now; 0 if it may not use it.
         cpus: of the whole job; a share takes its part, rounded up. 0 = none.
-        memory_mib: likewise.
+        memory_mib: as `cpus`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Demand:
     def is_rigid(self, max_free: int) -> bool:
         """Tell whether all shares are equal and no node can take two shares of a gang's size.
 
-        Like jobs of this sort can be counted together; others must be told apart, because a node
+        Like jobs of this sort can be counted together; others must be kept apart, because a node
         must not hold two shares of one of them, and the shares of each must add up.
         """
         usable = self.most > 0
@@ -171,7 +171,7 @@ class Loads:
         everything = (*demands, *later)
         kinds = [nodes.gpus, nodes.total]
         for free, name in ((nodes.cpus, "cpus"), (nodes.memory_mib, "memory_mib")):
-            # What no load can use up is no limit, and does not make nodes differ.
+            # What no load can use up does not limit, and does not make nodes differ.
             a_gpu = max((demand.part(getattr(demand, name), 1) for demand in everything), default=0)
             kinds.append(np.where(nodes.gpus * a_gpu <= free, math.inf, free))
         kinds += [bound for demand in everything for bound in (demand.least, demand.most)]

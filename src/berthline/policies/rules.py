@@ -14,7 +14,7 @@ DISCIPLINES: dict[str, str] = {
     "strict": "the first job in order blocks all others until it can be placed",
     "skip": "the first job in order that can be placed starts",
     "easy": "the blocked first job gets a reservation; others may pass if they cannot delay it",
-    "conservative": "every job gets a reservation in order; nobody delays an earlier one",
+    "conservative": "every job gets a reservation in order; no job delays an earlier one",
     "rounds": "every T seconds the first jobs in order, running or waiting, get the GPUs",
 }
 NEEDS_RUN_TIMES = frozenset({"easy", "conservative"})
@@ -93,7 +93,7 @@ class Preemption:
     Attributes:
         name: its name.
         index: a formula of running and waiting jobs, with its options as names; empty = the rule
-            is no index.
+            is not an index.
         options: the options' values unless given; those of COMMON_OPTIONS may be among them.
         meaning: what it does.
     """
@@ -118,7 +118,7 @@ jobs wait, beside those at events (0 = none)."""
 
 SAVES_FIRST = -1.0
 """As `min_run`: start_delay + restart + checkpoint. Rules that let jobs take turns need it: jobs
-that yield before they have saved anything would go round for ever."""
+that yield before they have saved anything would cycle without end."""
 _TURNS = {"every": 60.0, "min_run": SAVES_FIRST}
 
 LAS_QUEUE = (
@@ -176,7 +176,7 @@ PREEMPTIONS: dict[str, Preemption] = {
             "defrag",
             "",
             {"moves": 4.0},
-            "moves up to so many running jobs to make room for the first job in order, if that"
+            "moves up to N running jobs to make room for the first job in order, if that"
             " saves it more GPU-seconds of waiting than the moves cost",
         ),
     )

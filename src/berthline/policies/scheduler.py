@@ -86,7 +86,7 @@ class Scheduler:
         placement: on which GPUs.
         node_order: the formula of a placement that is one; None = a rule of its own.
         gate: whether a job may start now; None = always.
-        preemption: who must yield; None = nobody.
+        preemption: which jobs must yield; None = none.
         round_seconds: length of a round, of the discipline `rounds`.
         plan_jobs: how many jobs the placement `milp` plans at once.
         plan_seconds: how long it may take for that.

@@ -71,7 +71,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         knowledge: what it was taught to know of run times.
         trained_on: the jobs, the cluster and the loads.
         training: how it was found: strategy, goal, candidates, windows, seeds and which was kept.
-        curve: of the kept seed, loss on VAL after so many candidates.
+        curve: of the kept seed, loss on VAL by number of candidates.
         command: what trains it again.
         measured: what it did on windows that chose nothing; losses among them.
         loses: where it should not be used.

@@ -69,7 +69,7 @@ VOCABULARY: dict[str, Word] = {
             "gittins",
             "job",
             "1/GPU s",
-            "its Gittins index: how likely it is to end soon, for what it has attained, judging by"
+            "its Gittins index: how likely it is to end soon, for what it has attained, as shown by"
             " the jobs that have finished",
             "state",
         ),
