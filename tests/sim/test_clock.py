@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.sim.scenarios import events, jobs, nodes, order, run, starts
@@ -9,6 +14,8 @@ from tests.sim.scenarios import events, jobs, nodes, order, run, starts
 import berthline as bl
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH, REJECT, START, SUBMIT
+from berthline.sim import reference_clock
+from berthline.sim.reference_clock import Clock
 
 
 def test_one_instant__finishes_then_arrivals_then_one_decision() -> None:
@@ -132,3 +139,53 @@ def test_times__largest_floats_do_not_overflow_into_an_endless_run() -> None:
     """A finish beyond the largest float never happens: the job is unfinished."""
     log = run(jobs((0, 1.7e308, 1), (1, 1.7e308, 1)), nodes(1), "fcfs")
     assert events(log)[-1] == (1.7e308, START, 1)
+
+
+TWO_STEPS = [
+    (now / 10, time / 10)
+    for now in range(1, 20)
+    for time in range(2 * now, 200)
+    if now / 10 + (time / 10 - now / 10) != time / 10
+]
+"""(now, time) where one delay misses the time by a bit, such as 0.4 + (1.7 - 0.4)."""
+
+
+def test_clock__calls_at_exactly_the_given_time() -> None:
+    assert (0.4, 1.7) in TWO_STEPS
+    for now, time in [*TWO_STEPS, (0.0, 0.1), (1.0, 1.0), (2.5, 1.7e308)]:
+        clock, called = Clock(now), []
+        clock.at(time, lambda _, c=clock, to=called: to.append(c.now))
+        clock.run()
+        assert called == [time]
+
+
+@pytest.mark.parametrize(("now", "time"), [(0.0, 3.0), *TWO_STEPS[:5]])
+def test_clock__what_is_planned_before_its_time_comes_before_what_is_planned_at_it(
+    now: float, time: float
+) -> None:
+    """Also if `at` needs two steps, so that its second step is planned last of all."""
+    clock, called = Clock(now), []
+
+    def first(name: str) -> None:
+        called.append(name)
+        clock.after(0, lambda _: called.append("planned at it"))
+
+    clock.at(time, lambda _: first("a"))
+    clock.at((now + time) / 2, lambda _: clock.after(time - clock.now, lambda _: first("b")))
+    clock.run()
+    assert sorted(called[:2]) == ["a", "b"]
+    assert called[2:] == ["planned at it"] * 2
+
+
+def test_clock__uses_the_public_interface_of_simpy_only() -> None:
+    """An attribute with a leading underscore belongs to SimPy's implementation."""
+    tree = ast.parse(inspect.getsource(reference_clock))
+    names = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    assert names
+    assert not [name for name in names if name.startswith("_")]
+
+
+def test_simpy__is_an_ordinary_dependency() -> None:
+    """So `--simulator reference` works on every install, without the extra `dev`."""
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [text for text in project["dependencies"] if text.startswith("simpy")]

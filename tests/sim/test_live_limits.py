@@ -10,7 +10,7 @@ from tests.sim.scenarios import finishes, jobs, nodes, run, starts, story
 
 from berthline.model.limits import Outage
 from berthline.model.schedule import REFUSE
-from berthline.sim.random import stream_key, uniform
+from berthline.random_streams import stream_key, uniform
 
 
 def test_tick__decisions_are_made_at_its_multiples_only() -> None:

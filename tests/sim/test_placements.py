@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sim.scenarios import allocations, jobs, nodes, run, starts
 
-from berthline.sim.random import stream_key, uniform
+from berthline.random_streams import stream_key, uniform
 
 
 @pytest.mark.parametrize(

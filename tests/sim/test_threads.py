@@ -20,9 +20,13 @@ from berthline.sim.inputs import prepare
 # Twice as much work as GPUs, so that the queue, and every decision, grows without end: left alone
 # this takes far longer than any test may.
 ENDLESS = """
+    import signal
+
     import numpy as np
     import berthline as bl
 
+    # A shell starts background commands with SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     jobs = 1_000_000
     rng = np.random.default_rng(0)
     workload = bl.Workload.from_columns(

@@ -1,9 +1,9 @@
-"""Gittins indices from the GPU-seconds of finished jobs; `native/src/gittins.h` is its twin.
+"""Gittins indices from the GPU-seconds of finished jobs; `native/src/core/gittins.h` is its twin.
 
 The index of a job that has attained `a` GPU-seconds is the largest ratio, over all amounts d, of
 the chance that it ends within d more to the GPU-seconds it would use of them (Aalto, Ayesta and
 Righter, Queueing Systems 2009). Chances are the shares of finished jobs, counted in buckets whose
-edges are 1, 1.5, 2, 3, 4, 6, 8, ... GPU-seconds. All indices are worked out anew whenever a fourth
+edges are 1, 1.5, 2, 3, 4, 6, 8, ... GPU-seconds. All indices are computed again whenever a fourth
 more jobs have finished.
 """
 

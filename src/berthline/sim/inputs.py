@@ -20,9 +20,9 @@ from berthline.model.gpu_types import type_names
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.scheduler import Scheduler
+from berthline.random_streams import stream_key, uniform_column
 from berthline.sim.outages import Outages, outages
 from berthline.sim.quotas import QuotaCounters, quota_counters
-from berthline.sim.random import stream_key, uniform_column
 
 Knowledge = Literal["none", "estimate", "predicted", "exact"]
 KNOWLEDGE: tuple[str, ...] = get_args(Knowledge)
@@ -31,7 +31,7 @@ FIRST_PREDICTION = 3600.0
 """Run time in seconds assumed under `predicted` knowledge until any job has finished."""
 
 
-Plan = Callable[
+PlaceJobs = Callable[
     [list[int], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]],
     Sequence[tuple[int, int]] | int,
 ]
@@ -70,7 +70,7 @@ class Inputs:
         borrow_class: for each class, the class that its jobs fall back on, whose nodes are its own
             and those that other pools lend; -1 = none.
         node_speed: speed of the GPUs of each node; all 1 where GPU types do not differ.
-        reference_speed: speed of the GPU type that each job's run time is on; likewise.
+        reference_speed: speed of the GPU type that each job's run time is on; as `node_speed`.
         quotas: the limits on GPUs in use.
         outages: when nodes go down and come back.
         random: the word `random` of each job; empty unless the scheduler uses it.
@@ -101,7 +101,7 @@ class Inputs:
     refusal_key: int
     horizon: float
     typical: tuple[TypicalJob, ...] = ()
-    plan: Plan | None = None
+    plan: PlaceJobs | None = None
 
     @property
     def predicts(self) -> bool:

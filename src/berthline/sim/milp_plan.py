@@ -17,12 +17,12 @@ from berthline.model.schedule import NOT_ON_OWN_NODES
 from berthline.model.workload import WHOLE_GPU
 
 if TYPE_CHECKING:
-    from berthline.sim.inputs import Inputs, Plan
+    from berthline.sim.inputs import Inputs, PlaceJobs
 
 Ints = npt.NDArray[np.int64]
 
 
-def milp_plan(inputs: Inputs) -> Plan:
+def milp_plan(inputs: Inputs) -> PlaceJobs:
     """Return the function that places jobs of this run.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
-from berthline.sim.random import stream_key, uniform_columns
+from berthline.random_streams import stream_key, uniform_columns
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster

@@ -5,8 +5,9 @@ below, and after every start the decision begins again from the top. The native 
 same log, event for event. docs/concepts/semantics.md says the same in words.
 
 This file has the events, reference_state.py what they change. Decisions are in
-reference_decision_point.py, reference_decide.py and reference_preempt.py, placement in
-reference_place.py, speed in reference_speed.py, what words mean in reference_words.py.
+reference_decision_point.py, reference_decide.py, reference_backfilling.py and
+reference_preempt.py, placement in reference_place.py, speed in reference_speed.py, what words mean
+in reference_words.py.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ from berthline.model.schedule import (
     TO_MOVE,
     Schedule,
 )
+from berthline.random_streams import uniform
 from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 from berthline.sim.multiples import next_multiple
-from berthline.sim.random import uniform
+from berthline.sim.reference_clock import Clock
 from berthline.sim.reference_decision_point import decide, decide_round
 from berthline.sim.reference_place import change, never_fits, unused_slot
 from berthline.sim.reference_speed import (
@@ -84,8 +86,6 @@ class Simulation(State):
     """The state of one run and everything that happens to it."""
 
     def __init__(self, inputs: Inputs) -> None:
-        from berthline.sim.reference_clock import Clock  # a replay of a log needs no SimPy
-
         super().__init__(inputs)
         self.env = Clock()
         self.agenda: list[tuple[object, int, int]] = []  # (what, id, version) of this instant
@@ -106,7 +106,7 @@ class Simulation(State):
             self.env.step()
             progress(self.arrived)
             if not self.agenda and not self.unfinished():
-                break  # nodes may go down and up for ever
+                break  # nodes may go down and up without end
         return self.schedule(self.inputs.horizon)
 
     def plan_events(self) -> None:
@@ -140,23 +140,27 @@ class Simulation(State):
 
     def happen_after(self, delay: float, what: object, number: int, version: int = 0) -> None:
         """Put an event on the agenda of the instant `delay` seconds from now."""
-        self.happen_at(self.now + delay, what, number, version)
+        self.env.after(delay, self.note(what, number, version))
 
     def happen_at(self, time: float, what: object, number: int, version: int = 0) -> None:
         """Put an event on the agenda of an instant."""
+        self.env.at(time, self.note(what, number, version))
 
-        def note(_: object) -> None:
+    def note(self, what: object, number: int, version: int) -> Callable[[object], None]:
+        """Return a function that puts an event on the agenda of the current instant."""
+
+        def put_on_agenda(_: object) -> None:
             is_stale = (what == FINISH and self.version[number] != version) or (
                 what == TIMER and self.timer != self.now
             )
             if is_stale:
-                return  # the job was preempted, its rate has changed, or the timer was set anew
+                return  # the job was preempted, its rate has changed, or the timer was reset
             if not self.agenda:
                 # It comes after everything already due at this instant.
-                self.env.at(self.now, lambda _: self.settle())
+                self.env.after(0, lambda _: self.settle())
             self.agenda.append((what, number, version))
 
-        self.env.at(time, note)
+        return put_on_agenda
 
     def settle(self) -> None:
         """Do what is due at this instant, in its fixed order, then decide."""

@@ -2,7 +2,7 @@
 
 A run goes on by itself. At a decision point the seat (reference_seats.py) decides in the place of
 the scheduler: whatever belongs to the agent's seat is a `Question` to a Python function, and the
-rest is as the base scheduler has it. The native core (native/src/seats.cpp) must ask the same
+rest is as the base scheduler has it. The native core (native/src/agent/seats.cpp) must ask the same
 questions and draw the same log from the same answers. docs/mdp.md says the same in words.
 """
 
@@ -146,7 +146,7 @@ class AgentSimulation(Simulation):
     def play(self) -> Schedule:
         """Let everything happen, ask the agent where it is to decide, and return the log.
 
-        An episode terminates when no job is left. It is truncated at the horizon, after so many
+        An episode terminates when no job is left. It is truncated at the horizon, after `max_steps`
         steps, or when jobs are left but nothing more can happen.
         """
         self.plan_events()

@@ -24,7 +24,7 @@ def fragments(
     Args:
         sim: the run.
         node: the node.
-        whole: its GPUs that nobody uses.
+        whole: its unused GPUs.
         slots: what is left of its shared GPUs, in thousandths.
         cpus: its free CPU cores.
         memory_mib: its free memory.
@@ -48,10 +48,10 @@ def fragments(
 
 
 def growth(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> tuple[int, int]:
-    """Return by how much the node's fragments grow if it takes so many pieces of the job.
+    """Return by how much the node's fragments grow if it takes `pieces` of the job.
 
     For a part of a GPU also the shared GPU where they grow least: ties go to the lowest number,
-    a GPU that nobody uses comes last.
+    an unused GPU comes last.
     """
     whole, slots = free.gpus[node], free.shared[node]
     cpus, memory_mib = free.cpus[node], free.memory_mib[node]

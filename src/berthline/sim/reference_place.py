@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.model.schedule import FALLBACK, WHOLE_GPUS
+from berthline.random_streams import uniform
 from berthline.sim.quotas import ANY_TYPE
-from berthline.sim.random import uniform
 from berthline.sim.reference_fgd import growth
 from berthline.sim.reference_state import NEW_SLOT, Allocation, Free, Share
 from berthline.sim.reference_tiers import Order, TierNode, best, best_candidate
@@ -58,7 +58,7 @@ def never_fits(sim: Simulation, job: int) -> int | None:
     """Return why the job cannot run even on an empty cluster; None = it can.
 
     Also notes the fewest nodes that hold it, in its own pool and with borrowed nodes; nodes that
-    its quotas close to it for ever do not count.
+    its quotas never let it use do not count.
     """
     own = sim.job_class[job]
     if sim.inputs.class_reason[own] >= 0:
@@ -137,7 +137,7 @@ def choices_of_nodes(
 def place_on(
     sim: Simulation, job: int, free: Free, nodes: list[int], fewest: int, left: int
 ) -> Allocation | None:
-    """Return where the placement rule puts `left` pieces of a job, on so many of these nodes."""
+    """Return where the placement rule puts `left` pieces of a job, on `fewest` of these nodes."""
     rule = sim.scheduler.placement
     room = {node: capacity(sim, job, node, free) for node in nodes}
     if rule == "scatter":
@@ -297,7 +297,7 @@ def _change_slot(free: Free, node: int, slot: int, milli: int) -> None:
     slots = free.shared[node]
     if slot == NEW_SLOT:
         slot = unused_slot(free, node)
-    if slot not in slots:  # a GPU that nobody uses becomes a shared one
+    if slot not in slots:  # an unused GPU becomes a shared one
         free.gpus[node] -= 1
         slots[slot] = 1000
     slots[slot] += milli

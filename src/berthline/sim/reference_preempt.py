@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from berthline.sim.reference_decide import candidates, reserve
+from berthline.sim.reference_backfilling import reserve
+from berthline.sim.reference_decide import candidates
 from berthline.sim.reference_place import change, place
 from berthline.sim.reference_speed import moving_cost
 
@@ -30,8 +31,8 @@ def choose_victims(sim: Simulation) -> tuple[int, Allocation, list[int]] | None:
     """Return a waiting job, its allocation, and the running jobs that must yield to it.
 
     Waiting jobs are tried from the smallest index on. Those that run with an index larger by more
-    than the margin yield, largest first, until the job fits on nodes of its own pool; whoever is
-    then not needed after all is spared, smallest first.
+    than the margin yield, largest first, until the job fits on nodes of its own pool; a job
+    that then need not yield after all is spared, smallest first.
     """
     rule = sim.scheduler.preemption
     assert rule is not None

@@ -12,14 +12,13 @@ import math
 from typing import TYPE_CHECKING
 
 from berthline.model.schedule import FOR_ANOTHER
+from berthline.sim.reference_backfilling import may_pass, reserve
 from berthline.sim.reference_decide import (
     candidates,
     choose,
     choose_in_state,
     in_order,
-    may_pass,
     pool_is_idle,
-    reserve,
 )
 from berthline.sim.reference_place import (
     capacity,
@@ -243,8 +242,8 @@ class Place(Seat):
 class Meta(Seat):
     """Which scheduler of the menu rules from now on; before the first choice it is the first one.
 
-    It is asked at decision points with waiting jobs: at every k-th of them, and not sooner than so
-    many seconds after the last choice.
+    It is asked at decision points with waiting jobs: at every k-th of them, and not sooner than
+    `every_seconds` after the last choice.
     """
 
     def __init__(self, sim: AgentSimulation) -> None:
@@ -275,7 +274,7 @@ class Backfill(Seat):
     """Who passes the first job in order while it is blocked.
 
     The head starts whenever it can. With `protect_head` only those may pass it that EASY would let
-    pass: they end before its reservation, or use what it leaves. There is no question when nobody
+    pass: they end before its reservation, or use what it leaves. There is no question when no job
     in the window may.
     """
 
@@ -313,7 +312,7 @@ class Gate(Seat):
 
     A held job is out of this decision point, and of those in the next `hold_seconds`, like one
     whose gate is closed. A job that has been held often enough, or whose pool is idle, starts
-    without a question. With `recheck` there is a decision point so many seconds after each hold, or
+    without a question. With `recheck` there is a decision point after that time from each hold, or
     when the hold ends, whichever is later.
     """
 
@@ -350,8 +349,8 @@ class Preempt(Seat):
     """Which running job yields to the first waiting job that cannot start, or none.
 
     The base scheduler starts what it can first. Victims yield one by one until the job at hand
-    fits; it then starts. After the no-op, and when nobody is left who may yield, the base scheduler
-    goes on with what there is.
+    fits; it then starts. After the no-op, and when no job is left that may
+    yield, the base scheduler continues.
     """
 
     def decide(self) -> None:

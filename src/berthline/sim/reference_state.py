@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.sim.inputs import Inputs
 
 NEW_SLOT = -2
-"""Placement: a part of a GPU on one that nobody uses; its number is given at the start."""
+"""Placement: a part of an unused GPU; its number is given at the start."""
 
 
 class Share(NamedTuple):
@@ -34,7 +34,7 @@ class Free:
     """What is free on every node.
 
     Attributes:
-        gpus: GPUs that nobody uses.
+        gpus: unused GPUs.
         shared: for each node, thousandths left of each GPU that jobs use in parts, by its number.
         cpus: CPU cores.
         memory_mib: memory.
@@ -84,7 +84,7 @@ class Usage:
         return self.gpu_seconds + self.milli / 1000 * (now - self.since)
 
     def change(self, now: float, milli: int) -> None:
-        """Use so many thousandths of a GPU more (or fewer) from now on."""
+        """Use `milli` thousandths of a GPU more (or fewer) from now on."""
         self.gpu_seconds = self.at(now)
         self.since = now
         self.milli += milli
@@ -153,7 +153,7 @@ class State:
         self.restarts: list[int] = [0] * jobs
         self.attempts = [0] * jobs
         self.ran = [0.0] * jobs  # seconds, in stretches that have ended
-        self.attained = [0.0] * jobs  # GPU-seconds, likewise
+        self.attained = [0.0] * jobs  # GPU-seconds, in the same stretches
         self.predicted: list[float] = [math.nan] * jobs
 
         self.usage = Usage()
@@ -180,7 +180,7 @@ class State:
         ]
 
     def next_gpus(self, job: int) -> int:
-        """Return the GPUs of the other job that waits since longest ago; 0 = there is none."""
+        """Return the GPUs of the longest-waiting other job; 0 = there is none."""
         others = [other for other in self.queue if other != job]
         return self.gpus[others[0]] if others else 0
 

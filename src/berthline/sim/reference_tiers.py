@@ -4,7 +4,7 @@ Tier 1 holds the placements of a gang on exactly as many nodes as it needs on an
 tier 2 those on one node more that leave no more nodes fragmented than before. Tiers and scores are
 those of RLTune's allocator, but complete: every split of the gang over the nodes counts.
 
-`native/src/tiers.cpp` must give the same results, by another algorithm.
+`native/src/place/tiers.cpp` must give the same results, by another algorithm.
 """
 
 from __future__ import annotations

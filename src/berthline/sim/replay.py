@@ -1,7 +1,7 @@
 """Replay: the state of a run at any instant, rebuilt from its log.
 
-A log says who started where and when; everything else that decisions look at (what is free, who
-waits, progress, GPU-seconds used, predictions) follows from it by the rules of the reference
+A log says which job started where and when; everything else that decisions look at (free GPUs,
+waiting jobs, progress, GPU-seconds used, predictions) follows from it by the rules of the reference
 simulator, whose methods do the work here. No decision is made again, so that it takes seconds
 where the reference would take hours, and the log may be that of the native core.
 """
@@ -218,10 +218,10 @@ class Replay(Simulation):
             self.nodes_min[job, job_class] = fewest
         self.queue.append(job)
 
-    def happen_at(self, time: float, what: object, number: int, _: int = 0) -> None:
-        """Note when a job comes back; whatever else happens is in the log."""
+    def happen_after(self, delay: float, what: object, number: int, _: int = 0) -> None:
+        """Note when a job comes back; all other events are in the log."""
         if what == RETURN:
-            heapq.heappush(self.returns, (time, number))
+            heapq.heappush(self.returns, (self.now + delay, number))
 
     def write(self, kind: int, job: int, detail: int = -1) -> None:
         """Add nothing to the log, which is complete."""

@@ -5,22 +5,25 @@ from __future__ import annotations
 import dataclasses
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
-from berthline.model.workload import Workload, check_workload
+from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
+from berthline.sim.policy_runner import policy_runner
+from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.workload_argument import resolve_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from berthline.evaluate.decision_latency import DecisionLatency
-    from berthline.evaluate.energy_rate import EnergyRate
-    from berthline.evaluate.groups import GroupMetrics
-    from berthline.evaluate.metrics import Metrics
+    from berthline.evaluate.metrics.decision_latency import DecisionLatency
+    from berthline.evaluate.metrics.energy_rate import EnergyRate
+    from berthline.evaluate.metrics.groups import GroupMetrics
+    from berthline.evaluate.metrics.measure import Metrics
     from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
@@ -52,8 +55,8 @@ class Result:
         """
         if measure is None:
             return self._metrics
-        from berthline.evaluate.measurement_window import MeasurementWindow
-        from berthline.evaluate.metrics import measure as metrics_of
+        from berthline.evaluate.metrics.measure import measure as metrics_of
+        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
         window = MeasurementWindow.checked(measure)
         return metrics_of(self.log, self.workload, self.cluster, window=window)
@@ -70,15 +73,15 @@ class Result:
         Raises:
             ConfigError: there is no such grouping, or the window contains no time.
         """
-        from berthline.evaluate.groups import group_table
-        from berthline.evaluate.measurement_window import MeasurementWindow
+        from berthline.evaluate.metrics.groups import group_table
+        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
         window = None if measure is None else MeasurementWindow.checked(measure)
         return group_table(self.log, self.workload, self.cluster, by=grouping, window=window)
 
     def decision_latency(self) -> DecisionLatency:
         """Return the wall time per decision point: measured, so different in every run."""
-        from berthline.evaluate.decision_latency import decision_latency
+        from berthline.evaluate.metrics.decision_latency import decision_latency
 
         return decision_latency(self.wall_seconds, self.log.decisions, self.decision_seconds)
 
@@ -89,21 +92,47 @@ class Result:
             rate: price or carbon per kWh over time.
             measure: as in `metrics`: only what is used in this window.
         """
-        from berthline.evaluate.energy import energy_cost
-        from berthline.evaluate.measurement_window import MeasurementWindow
+        from berthline.evaluate.metrics.energy import energy_cost
+        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
         window = None if measure is None else MeasurementWindow.checked(measure)
         return energy_cost(self.log, self.workload, self.cluster, rate, window=window)
 
+    def summary(self, *, measure: tuple[float, float] | None = None) -> dict[str, Any]:
+        """Return plain data, as summary.json of `berthline sim` has it.
+
+        Args:
+            measure: as in `metrics`.
+        """
+        import msgspec
+
+        from berthline.model.conditions import json_conditions
+
+        metrics = msgspec.structs.asdict(self.metrics(measure=measure))
+        end = ("events", "decisions", "log_sha256")
+        return {
+            "scheduler": str(self.scheduler),
+            "workload": self.workload.name,
+            "cluster": self.cluster.name,
+            "conditions": json_conditions(self.cluster.conditions.changed()),
+            "knowledge": self.knowledge,
+            "seed": self.seed,
+            **({} if measure is None else {"measure": list(measure)}),
+            **{key: value for key, value in metrics.items() if key not in end},
+            "wall_seconds": self.wall_seconds,
+            "decision_latency": self.decision_latency(),
+            **{key: metrics[key] for key in end},
+        }
+
     @cached_property
     def _metrics(self) -> Metrics:
-        from berthline.evaluate.metrics import measure
+        from berthline.evaluate.metrics.measure import measure
 
         return measure(self.log, self.workload, self.cluster)
 
 
 def simulate(
-    workload: Workload,
+    workload: Workload | TextOrPath,
     cluster: Cluster | TextOrPath,
     scheduler: Scheduler | TextOrPath,
     *,
@@ -118,12 +147,15 @@ def simulate(
     """Simulate the workload and return its schedule log.
 
     Args:
-        workload: the jobs.
-        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"` or a file's path.
+        workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
+            `"synthetic"` (see `resolve_workload`).
+        cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
+            node list (see `resolve_cluster`).
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
         knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
-        seed: decides everything random: order, placement, failures and refused starts.
+        seed: decides everything random: order, placement, failures and refused starts, and the
+            jobs of a generator.
         horizon: stop at this time; None = run until every job has finished.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
@@ -137,18 +169,15 @@ def simulate(
     if simulator not in SIMULATORS:
         what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
         raise ConfigError(what, expected=expected, hint=hint)
-    check_workload(workload)
-    if not isinstance(cluster, Cluster):
-        cluster = Cluster.parse(cluster)
+    cluster = resolve_cluster(cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
+    workload = resolve_workload(workload, cluster=cluster, seed=seed)
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        from berthline.learn.policy import run_policy
-
         if simulator != "native" or horizon is not None:
             raise ConfigError(
                 "a learned policy runs in the native simulator, to the end of all jobs",
@@ -162,6 +191,7 @@ def simulate(
                 expected="a scheduler made of rules",
                 hint="berthline bench nets times what networks take to decide",
             )
+        run_policy = policy_runner()
         log = run_policy(scheduler.learned, workload, cluster, knowledge=knowledge, seed=seed)
         if progress is not None:
             progress(len(workload))
