@@ -7,10 +7,11 @@ import tomllib
 import polars as pl
 import pytest
 
-from berthline.cli import run_directory
-from berthline.cli.run_directory import RunDirectory, WriteError, to_toml
-from berthline.errors import ConfigError
-from berthline.model.schedule import Schedule
+import berthline as bl
+from berthline.errors import ConfigError, OutputError
+from berthline.runs import run_directory
+from berthline.runs.run_directory import RunDirectory, to_toml
+from berthline.runs.run_layout import RUN_KINDS
 
 SIM = ("sim", "synthetic", "--jobs", "40", "--scheduler", "sjf+easy")
 
@@ -28,7 +29,7 @@ def test_content_of_a_sim_run(run, tmp_path):
     out = tmp_path / "deep" / "run"
     outcome = run(*SIM, "--set", "users=3", "--out", str(out), "--json")
     assert (outcome.code, outcome.err) == (0, "")
-    assert names(out) == sorted((*run_directory.FILES, *run_directory.TABLES))
+    assert names(out) == sorted(RUN_KINDS["sim"].files)
     assert names(out.parent) == ["run"]  # nothing half-written stays behind
 
     config = tomllib.loads((out / "config.toml").read_text())
@@ -51,7 +52,7 @@ def test_content_of_a_sim_run(run, tmp_path):
     events = pl.read_parquet(out / "events.parquet")
     assert len(events) == summary["events"]
     assert events.columns == ["time", "kind", "job", "nodes", "gpus", "reason", "slots"]
-    log = Schedule.read(out)
+    log = bl.open_run(out).log
     assert log.sha256() == summary["log_sha256"]
     assert (log.decisions, log.horizon) == (summary["decisions"], math.inf)
 
@@ -68,8 +69,8 @@ def test_existing_results_are_kept_unless_forced(run, tmp_path):
 
     refused = run(*SIM, "--seed", "5", "--out", str(out))
     assert refused.code == 2
-    assert "--out exists and is not empty" in refused.err
-    assert "--force" in refused.err
+    assert "the output directory exists and is not empty" in refused.err
+    assert "with --force" in refused.err
     assert (out / "summary.json").read_bytes() == before
 
     assert run(*SIM, "--seed", "5", "--out", str(out), "--force").code == 0
@@ -83,7 +84,7 @@ def test_force_replaces_nothing_else(run, tmp_path):
     (foreign / "chapter1.tex").write_text("years of work")
     outcome = run(*SIM, "--out", str(foreign), "--force")
     assert outcome.code == 2
-    assert "--out holds something else than results of berthline sim" in outcome.err
+    assert "the output directory holds something other than results of berthline sim" in outcome.err
 
     out = tmp_path / "run"
     run(*SIM, "--out", str(out))
@@ -96,7 +97,7 @@ def test_force_replaces_nothing_else(run, tmp_path):
 
     other = run("compare", "synthetic", "--jobs", "9", "--out", str(out), "--force")
     assert other.code == 2
-    assert "something else than results of berthline compare" in other.err
+    assert "something other than results of berthline compare" in other.err
 
 
 def test_an_existing_file_is_refused(run, tmp_path):
@@ -113,7 +114,7 @@ def test_an_empty_directory_is_filled_in_place(run, tmp_path):
     out.mkdir()
     inode = out.stat().st_ino
     assert run(*SIM, "--out", str(out)).code == 0
-    assert names(out) == sorted((*run_directory.FILES, *run_directory.TABLES))
+    assert names(out) == sorted(RUN_KINDS["sim"].files)
     assert out.stat().st_ino == inode
 
 
@@ -121,7 +122,7 @@ def test_checked_before_the_work(run, tmp_path):
     out = tmp_path / "taken"
     out.mkdir()
     (out / "x").write_text("")
-    assert "--out exists" in run("sim", "no-such-file.swf", "--out", str(out)).err
+    assert "the output directory exists" in run("sim", "no-such-file.swf", "--out", str(out)).err
 
 
 def test_failure_while_writing_leaves_nothing(tmp_path, monkeypatch):
@@ -129,7 +130,7 @@ def test_failure_while_writing_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_directory, "_pretty", full)
-    with pytest.raises(WriteError, match="No space left on device") as caught:
+    with pytest.raises(OutputError, match="No space left on device") as caught:
         write(RunDirectory(tmp_path / "run", verb="sim"))
     assert caught.value.exit_code == 1
     assert names(tmp_path) == []
@@ -149,7 +150,7 @@ def test_results_survive_when_the_name_is_taken_meanwhile(tmp_path):
     out = tmp_path / "run"
     directory = RunDirectory(out, verb="sim")
     write(RunDirectory(out, verb="sim"), summary={"number": 1})
-    with pytest.raises(WriteError, match="kept in") as caught:
+    with pytest.raises(OutputError, match="kept in") as caught:
         write(directory, summary={"number": 2})
     assert json.loads((out / "summary.json").read_text()) == {"number": 1}
     kept = next(entry for entry in tmp_path.iterdir() if entry != out)
@@ -183,5 +184,5 @@ def test_paths_that_are_not_unicode_are_written(tmp_path):
 
 
 def test_empty_name():
-    with pytest.raises(ConfigError, match="--out is empty"):
+    with pytest.raises(ConfigError, match="`out` is empty"):
         RunDirectory("", verb="sim")

@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 import berthline as bl
-from berthline.evaluate.job_outcomes import JobOutcomes, job_outcomes
+from berthline.evaluate.compare.job_outcomes import job_outcomes
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
+from berthline.runs.job_tables import JobOutcomes
 
 SCHEDULERS = ("fcfs", "sjf+easy")
 COMPARE = ("compare", "synthetic", "--jobs", "150", "--load", "1.2", "--windows", "3")

@@ -1,29 +1,31 @@
-"""Run directories of training: begun before the first step, and gone on with by the same command.
+"""Run directories of training: begun before the first step, resumed with the same settings.
 
-learn/run_files.py says what is in one. One of several seeds has a directory for each, `seed-S`.
+With several seeds each has its own directory, `seed-S`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from berthline.cli.run_directory import RunDirectory, meta_of, to_toml, verb_of
-from berthline.errors import BerthlineError, ConfigError
-from berthline.learn.run_files import whole_file
+from berthline.atomic_write import complete_file
+from berthline.errors import BerthlineError, ConfigError, OutputError
+from berthline.runs.growing_files import write_json
+from berthline.runs.run_directory import RunDirectory, meta_of, to_toml, verb_of
+from berthline.runs.run_layout import CONFIG, META, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CONFIG, META, SUMMARY = "config.toml", "meta.json", "summary.json"
 _SHOWN_DIFFERENCES = 5
 
 
-def open_run(path: Path, config: dict[str, Any], *, command: str, seed: int, resume: bool) -> None:
+def open_training(
+    path: Path, config: dict[str, Any], *, command: str, seed: int, resume: bool
+) -> None:
     """Make the directory of a new run, or check that it holds one of the same settings.
 
     Raises:
@@ -34,32 +36,33 @@ def open_run(path: Path, config: dict[str, Any], *, command: str, seed: int, res
         if (path / CONFIG).is_file() and verb_of(path) == "train":
             done = (path / SUMMARY).is_file()
             raise ConfigError(
-                f"--out holds {'a complete' if done else 'an unfinished'} training run",
+                "the output directory holds "
+                f"{'a complete' if done else 'an unfinished'} training run",
                 where=str(path),
                 expected="a new or an empty directory",
-                hint="choose another" if done else "--resume goes on with it",
+                hint="choose another" if done else "`resume` continues it",
             )
         RunDirectory(path, verb="train")
         begin_run(path, config, command=command, seed=seed)
         return
     if not (path / CONFIG).is_file() or verb_of(path) != "train":
         raise ConfigError(
-            "there is no training run to go on with",
+            "there is no training run to resume",
             where=str(path),
-            hint="leave --resume away to begin one",
+            hint="omit `resume` to begin one",
         )
     check_same_settings(path, config)
     if (path / SUMMARY).is_file():
         raise ConfigError(
             "there is nothing to resume: the run is complete",
             where=str(path),
-            hint="to train longer, begin a new run from its policy: --init-from",
+            hint="to train longer, begin a new run from its policy: init_from",
         )
 
 
 @contextlib.contextmanager
 def undone_if_refused(path: Path, *, begins: bool) -> Iterator[None]:
-    """Leave nothing behind of a run that is refused before it has begun: it can be put right."""
+    """Remove the directory of a run that is refused before its first checkpoint."""
     was_empty = begins and not (path.is_dir() and any(path.iterdir()))
     try:
         yield
@@ -70,21 +73,24 @@ def undone_if_refused(path: Path, *, begins: bool) -> Iterator[None]:
 
 
 def begin_run(path: Path, config: dict[str, Any], *, command: str, seed: int) -> None:
-    """Write what the run is to be.
+    """Make the directory, with the settings of the run.
 
     Raises:
-        ConfigError: it cannot be written.
+        OutputError: it cannot be written.
     """
     meta = meta_of("train", command, seed)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot write --out: {error.strerror}", where=str(path)) from None
-    with whole_file(path / CONFIG) as partial:
+        raise OutputError(
+            f"cannot make the output directory: {error.strerror}",
+            where=str(path),
+            expected="a directory that can be written to",
+        ) from None
+    with complete_file(path / CONFIG) as partial:
         partial.write_text(to_toml(config), encoding="utf-8")
     # Last: a directory with it is a run.
-    with whole_file(path / META) as partial:
-        partial.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    write_json(path / META, meta)
 
 
 def check_same_settings(path: Path, config: dict[str, Any]) -> None:

@@ -1,21 +1,8 @@
-"""Run directories: what a run was, and what it gave, in files that outlive the program.
-
-    config.toml       every option, resolved
-    meta.json         version, command, seed, machine, when; the workload and what was left out
-    metrics.jsonl     one line for each run
-    summary.json      the object that `--json` prints
-    events.parquet    the schedule log; of a comparison, those of the first window (run_tables.py)
-    jobs.parquet      one row for each run and job
-    cluster.toml      the cluster, of a comparison that of the first window
-    workload.parquet  the jobs, of a comparison those of the first window
-    tuning.json       of demo: what it has tuned
-    figures/          what `berthline report` has drawn
-    report.html       likewise
-    runs.partial      of an unfinished comparison: the runs that are done (kept_runs.py)
+"""Writing a run directory: all files, or none.
 
 The files are written into a staging directory beside the target, which takes the target's name
-when all of them are complete: a directory with a summary is a whole run. What exists is replaced
-only with `--force`, and only a run of the same verb with nothing else in it.
+when all of them are complete: a directory with a summary is a whole run. An existing directory is
+replaced only with `force`, and only if it is a run of the same verb with no other file in it.
 """
 
 from __future__ import annotations
@@ -33,38 +20,25 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from berthline.cli.machine import package_version
-from berthline.errors import BerthlineError, ConfigError
+from berthline.atomic_write import PARTIAL, partial_name
+from berthline.errors import ConfigError, OutputError
+from berthline.package_version import package_version
+from berthline.runs.run_layout import (
+    CONFIG,
+    EVENTS,
+    META,
+    METRICS,
+    SUMMARY,
+    UNFINISHED,
+    files_of,
+)
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
 
-FILES = ("config.toml", "meta.json", "events.parquet", "metrics.jsonl", "summary.json")
-"""What every run leaves behind."""
-
-TABLES = ("jobs.parquet", "cluster.toml", "workload.parquet")
-"""What sim, compare, eval and demo leave behind beside them."""
-
-REPORT = ("figures", "report.html")
-"""What is added to a run afterwards."""
-
-TUNING = "tuning.json"
-"""What demo has tuned: the summary of a search, as `berthline train es --json` prints it."""
-
-UNFINISHED = "runs.partial"
-"""What a run leaves behind while it is under way; `--resume` goes on from there."""
-
-_STAGING = ".partial-"
-
 FileWriter = Callable[[Path], object]
 """Writes a file of this path."""
-
-
-class WriteError(BerthlineError):
-    """The results could not be written."""
-
-    exit_code = 1
 
 
 class RunDirectory:
@@ -74,30 +48,30 @@ class RunDirectory:
         path: the directory; it and its parents need not exist.
         verb: the verb that writes it.
         force: replace an earlier run of this verb.
-        resume: go on with an unfinished run of this verb, if there is one.
+        resume: resume an unfinished run of this verb, if there is one.
 
     Raises:
-        ConfigError: something is there that must not be replaced. Made before the run, so that
-            no result is computed that could not be kept.
+        ConfigError: something is there that must not be replaced. It is raised before the run, so
+            that no result is computed that could not be kept.
     """
 
     def __init__(
         self, path: str | Path, *, verb: str, force: bool = False, resume: bool = False
     ) -> None:
         if not str(path):
-            raise ConfigError("--out is empty", expected="the name of a directory")
+            raise ConfigError("`out` is empty", expected="the name of a directory")
         self.path, self.verb, self.force, self.resume = Path(path), verb, force, resume
         self._was_there = self.path.exists()
         self._check()
 
     @property
     def unfinished(self) -> Path:
-        """The file of the runs that are done while others are still to be made."""
+        """The file of the finished runs of an unfinished comparison."""
         return self.path / UNFINISHED
 
     def forget_unfinished(self) -> None:
         """Remove that file, and the directory if it was made for it."""
-        with contextlib.suppress(NotADirectoryError):  # found out again when something is kept
+        with contextlib.suppress(NotADirectoryError):  # reported when a run is kept
             self.unfinished.unlink(missing_ok=True)
         if not self._was_there:
             with contextlib.suppress(OSError):
@@ -118,37 +92,37 @@ class RunDirectory:
         """Write all files, or none.
 
         Args:
-            command: what the user typed.
-            config: the resolved options.
+            command: the command line.
+            config: the resolved settings.
             seed: the seed.
             summary: what `--json` prints.
             metrics: one row for each run.
             log: the schedule log of a single run.
             workload: for its name and provenance.
-            files: names of further files (`TABLES`) and what writes each.
+            files: names of further files, and what writes each (`table_writers`).
 
         Raises:
-            WriteError: the disk is full, or the directory cannot be written.
+            OutputError: the disk is full, or the directory cannot be written.
         """
         staging = self._staging()
         try:
             staging.mkdir(parents=True)
             text = to_toml(config)
-            (staging / "config.toml").write_text(text, encoding="utf-8", errors="replace")
-            (staging / "meta.json").write_bytes(
-                _pretty(meta_of(self.verb, command, seed, workload))
-            )
+            (staging / CONFIG).write_text(text, encoding="utf-8", errors="replace")
+            (staging / META).write_bytes(_pretty(meta_of(self.verb, command, seed, workload)))
             lines = b"".join(msgspec.json.encode(row) + b"\n" for row in metrics)
-            (staging / "metrics.jsonl").write_bytes(lines)
-            (staging / "summary.json").write_bytes(_pretty(summary))
+            (staging / METRICS).write_bytes(lines)
+            (staging / SUMMARY).write_bytes(_pretty(summary))
             if log is not None:
-                log.frame().write_parquet(staging / "events.parquet")
+                log.frame().write_parquet(staging / EVENTS)
             for name, write_file in (files or {}).items():
                 write_file(staging / name)
         except OSError as error:
             shutil.rmtree(staging, ignore_errors=True)
-            raise WriteError(
-                f"cannot write the results: {error.strerror or error}", where=str(self.path)
+            raise OutputError(
+                f"cannot write the results: {error.strerror or error}",
+                where=str(self.path),
+                expected="a directory that can be written to",
             ) from None
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
@@ -156,7 +130,7 @@ class RunDirectory:
         try:
             self._put_in_place(staging)
         except (OSError, ConfigError) as error:
-            raise WriteError(
+            raise OutputError(
                 f"the results could not be given their name: {error}",
                 where=str(self.path),
                 hint=f"they are complete and kept in {staging}",
@@ -166,17 +140,21 @@ class RunDirectory:
         """Raise unless the target is free, empty, or a run that may be replaced."""
         path = self.path
         if path.exists() and not path.is_dir():
-            raise ConfigError("--out is an existing file", where=str(path), expected="a directory")
+            raise ConfigError(
+                "the output directory is an existing file", where=str(path), expected="a directory"
+            )
         try:
             present = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
         except OSError as error:
-            raise ConfigError(f"cannot read --out: {error.strerror}", where=str(path)) from None
+            raise ConfigError(
+                f"cannot read the output directory: {error.strerror}", where=str(path)
+            ) from None
         is_unfinished = UNFINISHED in present
         if is_unfinished and not (self.force or self.resume):
             raise ConfigError(
-                "--out holds an unfinished run",
+                "the output directory holds an unfinished run",
                 where=str(path),
-                expected="--resume to go on with it, or --force to start again",
+                expected="`resume` to continue it, or `force` to start again",
             )
         present = [name for name in present if not (is_unfinished and _is_unfinished_part(name))]
         if not present:
@@ -185,27 +163,27 @@ class RunDirectory:
             raise ConfigError(
                 "there is nothing to resume: the run is complete",
                 where=str(path),
-                hint="make it anew with --force, or choose another directory",
+                hint="start again with `force`, or choose another directory",
             )
-        # Who began an unfinished run over an earlier one has said --force then.
+        # An unfinished run over an earlier one was begun with force.
         if not self.force and not (self.resume and is_unfinished):
             raise ConfigError(
-                "--out exists and is not empty",
+                "the output directory exists and is not empty",
                 where=str(path),
                 expected="a new or an empty directory",
-                hint="choose another, or replace the earlier run with --force",
+                hint="choose another, or replace the earlier run with `force`",
             )
         if verb_of(path) != self.verb:
             raise ConfigError(
-                f"--out holds something else than results of berthline {self.verb}",
+                f"the output directory holds something other than results of berthline {self.verb}",
                 where=str(path),
                 expected="a new or an empty directory, or one that such a run has written",
                 hint="choose another directory",
             )
-        foreign = [name for name in present if name not in (*FILES, *TABLES, *REPORT, TUNING)]
+        foreign = [name for name in present if name not in files_of(self.verb)]
         if foreign:
             raise ConfigError(
-                f"--out also holds {foreign[0]!r}, which is no part of the earlier run",
+                f"the output directory holds {foreign[0]!r}, which is not part of the earlier run",
                 where=str(path),
                 expected="nothing that replacing the run would delete",
                 hint="move it away, or choose another directory",
@@ -214,24 +192,24 @@ class RunDirectory:
     def _staging(self) -> Path:
         path = self.path.resolve()
         if path.is_dir() and all(_is_unfinished_part(entry.name) for entry in path.iterdir()):
-            return path / f"{_STAGING}{os.getpid()}"
-        return path.with_name(f".{path.name}{_STAGING}{os.getpid()}")
+            return path / f"{PARTIAL}{os.getpid()}"
+        return partial_name(path)
 
     def _put_in_place(self, staging: Path) -> None:
         path = self.path.resolve()
         if staging.parent == path:
             # An empty directory is filled, not replaced: it may be a mount point.
-            for file in sorted(staging.iterdir(), key=lambda file: file.name == "meta.json"):
+            for file in sorted(staging.iterdir(), key=lambda file: file.name == META):
                 file.rename(path / file.name)
             staging.rmdir()
             self.unfinished.unlink(missing_ok=True)
-            for left_over in path.glob(f"{_STAGING}*"):  # of a run that was killed while it wrote
+            for left_over in path.glob(f"{PARTIAL}*"):  # of a run that was killed while it wrote
                 shutil.rmtree(left_over, ignore_errors=True)
             return
         if not path.exists():
             staging.rename(path)
             return
-        self._check()  # once more: something may have come in while the run went on
+        self._check()  # again: something may have been put there during the run
         old = path.with_name(f".{path.name}.replaced-{os.getpid()}")
         path.rename(old)
         try:
@@ -243,11 +221,11 @@ class RunDirectory:
 
 
 def meta_of(verb: str, command: str, seed: int, workload: Workload | None = None) -> dict[str, Any]:
-    """Return what meta.json has.
+    """Return the content of meta.json.
 
     Args:
         verb: the verb that writes it.
-        command: what the user typed.
+        command: the command line.
         seed: the seed.
         workload: for its name and provenance.
     """
@@ -277,32 +255,40 @@ def meta_of(verb: str, command: str, seed: int, workload: Workload | None = None
 def open_directory(
     path: str | None, *, verb: str, force: bool, resume: bool = False
 ) -> RunDirectory | None:
-    """Return the run directory that `--out` and `--force` ask for; None if there is no `--out`.
+    """Return the run directory to write; None = nothing is to be written.
+
+    Args:
+        path: the directory.
+        verb: the verb that writes it.
+        force: replace an earlier run.
+        resume: resume an unfinished run.
 
     Raises:
-        ConfigError: the directory cannot be written, or --force or --resume stands alone, or
-            both are given.
+        ConfigError: the directory cannot be written; force or resume is given without a directory,
+            or both are given.
     """
     if force and resume:
         raise ConfigError(
-            "--force starts again and --resume goes on", expected="one of them", where=path or ""
+            "`force` starts again and `resume` continues", expected="one of them", where=path or ""
         )
     if path is not None:
         return RunDirectory(path, verb=verb, force=force, resume=resume)
-    for flag, is_given in (("--force", force), ("--resume", resume)):
+    for name, is_given in (("force", force), ("resume", resume)):
         if is_given:
-            raise ConfigError(f"{flag} does nothing without --out", hint="add --out DIR")
+            raise ConfigError(
+                f"`{name}` has no effect without `out`", hint="name a directory: `out=DIR`"
+            )
     return None
 
 
 def _is_unfinished_part(name: str) -> bool:
-    return name == UNFINISHED or name.startswith(_STAGING)
+    return name == UNFINISHED or name.startswith(PARTIAL)
 
 
 def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
     """Return a mapping as TOML: scalars and lists of them first, then nested tables.
 
-    None is left out, because TOML has no such value.
+    None is omitted: TOML has no such value.
 
     Example:
         >>> print(to_toml({"jobs": 3, "set": {"users": "2"}}), end="")
@@ -345,7 +331,7 @@ def _pretty(value: object) -> bytes:
 def verb_of(path: Path) -> str | None:
     """Return which verb wrote a run directory; None if it is not one."""
     try:
-        meta = json.loads((path / "meta.json").read_bytes())
+        meta = json.loads((path / META).read_bytes())
     except (OSError, ValueError):
         return None
     return meta.get("verb") if isinstance(meta, dict) and "berthline" in meta else None

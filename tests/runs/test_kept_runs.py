@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from berthline.cli.run_directory import UNFINISHED
-from berthline.evaluate import grid, kept_runs
+from berthline.evaluate.compare import grid
+from berthline.runs import kept_runs
+from berthline.runs.run_layout import UNFINISHED
 
 COMPARE = ("compare", "synthetic", "--jobs", "120", "--load", "1.5", "--windows", "3")
 TABLES = ("jobs.parquet", "events.parquet", "workload.parquet", "cluster.toml")
@@ -86,7 +87,7 @@ def test_an_unfinished_run_is_not_overwritten_by_mistake(run, stop_after, tmp_pa
     before = (out / UNFINISHED).read_bytes()
     refused = run(*COMPARE, "--out", str(out))
     assert refused.code == 2
-    assert "--out holds an unfinished run" in refused.err
+    assert "the output directory holds an unfinished run" in refused.err
     assert "--resume" in refused.err
     assert (out / UNFINISHED).read_bytes() == before
     stop_after(None)
@@ -149,8 +150,8 @@ def test_over_an_earlier_run(run, stop_after, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
-        (("--resume",), "--resume does nothing without --out"),
-        (("--resume", "--force", "--out", "x"), "--force starts again and --resume goes on"),
+        (("--resume",), "--resume has no effect without --out"),
+        (("--resume", "--force", "--out", "x"), "--force starts again and --resume continues"),
     ],
 )
 def test_options_that_do_not_go_together(run, argv, text):

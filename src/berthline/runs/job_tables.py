@@ -1,9 +1,11 @@
-"""Tables of a comparison's runs: what became of every job, and some logs, as Parquet files.
+"""The tables of a run directory: what became of every job, the logs, the inputs.
 
-    jobs.parquet    one row for each run and job
-    events.parquet  the schedule logs of the first window, one scheduler after another
+    jobs.parquet      one row for each run and job
+    events.parquet    the schedule logs of the first window, one scheduler after another
+    cluster.toml      the cluster of the first window
+    workload.parquet  the jobs of the first window
 
-They are written once, when all runs are there, from what was kept of each (job_outcomes.py).
+They are written once, when all runs have finished, from what was kept of each (JobOutcomes).
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from berthline.evaluate.job_outcomes import STATES, JobOutcomes
+from berthline.model.write_cluster_file import write_cluster_file
+from berthline.runs.run_layout import CLUSTER, EVENTS, JOBS, WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +26,49 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
+    from berthline.runs.run_directory import FileWriter
 
 _LEVEL = 1
 """Of zstd: a million rows in a third of a second; higher levels save little on such columns."""
+
+STATES = ("completed", "unfinished", "rejected")
+"""What `state` points to. A job that the run never came to is unfinished."""
+
+_SMALL = np.dtype("<f4")
+_BYTES_PER_JOB = 3 * _SMALL.itemsize + 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JobOutcomes:
+    """What became of each job, in the workload's order.
+
+    Attributes:
+        wait: first start - submit, in seconds; NaN for a rejected job.
+        jct: finish - submit, in seconds, up to the end of the run if unfinished; NaN likewise.
+        bounded_slowdown: max(1, JCT / max(run, 10 s)); NaN likewise.
+        state: index into STATES.
+    """
+
+    wait: npt.NDArray[np.float32]  # (num_jobs,)
+    jct: npt.NDArray[np.float32]  # (num_jobs,)
+    bounded_slowdown: npt.NDArray[np.float32]  # (num_jobs,)
+    state: npt.NDArray[np.uint8]  # (num_jobs,)
+
+    def to_bytes(self) -> bytes:
+        """Return the columns one after another, for a pipe or a file."""
+        times = (self.wait, self.jct, self.bounded_slowdown)
+        return b"".join(column.astype(_SMALL).tobytes() for column in times) + self.state.tobytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> JobOutcomes:
+        """Return what `to_bytes` gave."""
+        num_jobs = len(content) // _BYTES_PER_JOB
+        times = np.frombuffer(content, _SMALL, 3 * num_jobs).reshape(3, num_jobs)
+        state = np.frombuffer(content, np.uint8, offset=3 * num_jobs * _SMALL.itemsize)
+        return cls(times[0], times[1], times[2], state)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,6 +108,32 @@ class RunJobs:
     window: int
     columns: WindowColumns
     outcomes: JobOutcomes
+
+
+def table_writers(
+    jobs: Sequence[RunJobs],
+    *,
+    workload: Workload,
+    cluster: Cluster,
+    logs: Mapping[str, Schedule] | None = None,
+) -> dict[str, FileWriter]:
+    """Return the files of a run's tables and what writes each, for `RunDirectory.write`.
+
+    Args:
+        jobs: what became of the jobs, for each run.
+        workload: the jobs of the first window.
+        cluster: the nodes they ran on.
+        logs: the logs of that window by scheduler; None = of a single run, whose log
+            `RunDirectory.write` takes as it is.
+    """
+    from berthline.traces.formats.parquet import write_parquet
+
+    writers: dict[str, FileWriter] = {JOBS: lambda path: write_jobs(jobs, path)}
+    if logs is not None:
+        writers[EVENTS] = lambda path: write_events(logs, path)
+    writers[CLUSTER] = lambda path: write_cluster_file(cluster, path)
+    writers[WORKLOAD] = lambda path: write_parquet(workload, path)
+    return writers
 
 
 def write_jobs(runs: Sequence[RunJobs], path: Path) -> None:

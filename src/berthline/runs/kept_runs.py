@@ -1,0 +1,153 @@
+"""Kept runs: the finished runs of a comparison that is not finished, in a file that only grows.
+
+    BERTHLINE RUNS 1, and the settings, as a line of JSON each
+    length, CRC-32, content    for each finished run
+
+The content is the run's key, its record and its job outcomes. The key is a hash of everything that
+decides the run: version, scheduler, seed, cluster, the jobs. A kept run is used only for a run with
+the same key, so a file that was changed in between has no effect. The settings are there to tell a
+user of a changed command what differs. A last run that was cut short is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from berthline.errors import ConfigError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_MAGIC = b"BERTHLINE RUNS 1\n"
+_HEAD = struct.Struct("<QI")
+
+
+class KeptRun(msgspec.Struct, frozen=True, array_like=True):
+    """A finished run.
+
+    Attributes:
+        key: a hash of everything that decides it.
+        record: its metrics, as MessagePack.
+        jobs: what became of its jobs (`JobOutcomes.to_bytes`); None = not asked for.
+    """
+
+    key: bytes
+    record: bytes
+    jobs: bytes | None
+
+
+class KeptRuns:
+    """The finished runs in a file.
+
+    Args:
+        path: the file; it is made when the first run is added.
+        asked: every setting that decides the results, as plain data.
+
+    Raises:
+        ConfigError: the file holds runs of something else, or cannot be read.
+    """
+
+    def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
+        self.path = path
+        self._asked = json.dumps(asked, sort_keys=True, default=str)
+        self._found: dict[bytes, KeptRun] = {}
+        self._end = 0
+        self._file: Any = None
+        if path.is_file():
+            self._read()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def find(self, key: bytes) -> KeptRun | None:
+        """Return the run with a key; None = it is not kept."""
+        return self._found.get(key)
+
+    def add(self, run: KeptRun) -> None:
+        """Append a run that has just finished.
+
+        Raises:
+            OutputError: the disk is full, or the directory cannot be written.
+        """
+        content = msgspec.msgpack.encode(run)
+        try:
+            if self._file is None:
+                self._open()
+            self._file.write(_HEAD.pack(len(content), zlib.crc32(content)) + content)
+            self._file.flush()
+        except OSError as error:
+            raise OutputError(
+                f"cannot keep a finished run: {error.strerror or error}",
+                where=str(self.path),
+                expected="a directory that can be written to",
+            ) from None
+
+    def close(self) -> None:
+        """Close the file, which stays."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._end:
+            self._file = self.path.open("r+b")
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+        else:
+            self._file = self.path.open("wb")
+            self._file.write(_MAGIC + self._asked.encode() + b"\n")
+
+    def _read(self) -> None:
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the finished runs: {error.strerror}", where=str(self.path)
+            ) from None
+        line_end = content.find(b"\n", len(_MAGIC))
+        if not content.startswith(_MAGIC) or line_end < 0:
+            raise ConfigError(
+                "not a file of finished runs",
+                where=str(self.path),
+                expected="the file that an interrupted comparison leaves",
+                hint="start again with `force`",
+            )
+        self._check(json.loads(content[len(_MAGIC) : line_end]))
+        position = line_end + 1
+        while position + _HEAD.size <= len(content):
+            length, check = _HEAD.unpack_from(content, position)
+            part = content[position + _HEAD.size : position + _HEAD.size + length]
+            if len(part) < length or zlib.crc32(part) != check:
+                break
+            kept = msgspec.msgpack.decode(part, type=KeptRun)
+            self._found[kept.key] = kept
+            position += _HEAD.size + length
+        self._end = position
+
+    def _check(self, earlier: dict[str, Any]) -> None:
+        """Raise unless the settings are the same, naming what differs."""
+        now = json.loads(self._asked)
+        for name in (*earlier, *now):
+            if earlier.get(name) != now.get(name):
+                raise ConfigError(
+                    f"the unfinished run has other settings: {name} was "
+                    f"{_in_words(earlier.get(name))}, and is {_in_words(now.get(name))}",
+                    where=str(self.path.parent),
+                    expected="the same settings to resume it",
+                    hint="start again with `force`, or choose another directory",
+                )
+
+
+def _in_words(value: object) -> str:
+    if value is None:
+        return "not given"
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return str(value)

@@ -1,0 +1,37 @@
+"""RunOutput: where a run is written, and what its files say about how it was made."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from berthline.text_or_path import TextOrPath
+
+
+class RunOutput(NamedTuple):
+    """Where a run is written, and what its files say about how it was made.
+
+    Attributes:
+        path: the run directory.
+        command: what made the run, for meta.json.
+        config: what was asked for, for config.toml; None = the parameters of the call.
+    """
+
+    path: TextOrPath
+    command: str = ""
+    config: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, out: TextOrPath | RunOutput | None, call: str) -> RunOutput | None:
+        """Return what an `out` parameter means.
+
+        Args:
+            out: the parameter.
+            call: the function that makes the run, which is its command unless one is named.
+        """
+        if out is None or isinstance(out, RunOutput):
+            return out
+        return cls(os.fspath(out), command=call)
