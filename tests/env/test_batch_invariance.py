@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.env.agents import SEATS, Trajectory, options_of, play_single, play_vector
+from tests.shared_traces import REPOSITORY
 
 from berthline.env.vector import SchedulingVectorEnv
 
@@ -70,7 +70,7 @@ def digest() -> str:
 
 
 def test_processes_show_the_same() -> None:
-    root = Path(__file__).parents[2]
+    root = REPOSITORY
     code = "from tests.env.test_batch_invariance import digest; print(digest())"
     found = {
         subprocess.run(

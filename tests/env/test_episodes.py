@@ -15,7 +15,7 @@ import berthline as bl
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, PolicyError, SimulationError
-from berthline.traces.fit import fit
+from berthline.traces.generators.fitted.fit import fit
 from berthline.traces.split import PARTS, split_by_time
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import berthline as bl
+from berthline.env.episode_supply import ENOUGH
 from berthline.env.episodes_source import (
     MOST_EPISODES,
     MOST_SLOTS,
@@ -14,13 +15,12 @@ from berthline.env.episodes_source import (
     WholeTrace,
     numbers_of,
 )
-from berthline.env.supply import ENOUGH
 from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
-from berthline.traces.fit import fit
+from berthline.traces.generators.fitted.fit import fit
+from berthline.traces.generators.synthetic import GENERATORS, episodes
 from berthline.traces.split import PARTS, split_by_time
-from berthline.traces.synthetic import GENERATORS, episodes
 
 CLUSTER = Cluster.uniform(nodes=8, gpus_per_node=8)
 COLUMNS = (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import berthline as bl
+from berthline.env.episode_supply import episode_seed
 from berthline.env.experts import expert_actions
-from berthline.env.supply import episode_seed
 from berthline.errors import ConfigError, PolicyError
 
 SEED = 3

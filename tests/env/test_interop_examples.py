@@ -7,11 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.shared_traces import REPOSITORY
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = REPOSITORY / "examples"
 RUNS = {
     "sb3_maskable_ppo.py": ("sb3_contrib", "4096", r"mean wait: \d+ s learnt in 4096 steps"),
     "rllib_pick.py": ("ray.rllib", "1", r"mean return -\d+\.\d+"),

@@ -22,7 +22,7 @@ from berthline.env.options import MOST_ROWS, ONLY_OF, Options, resolve_options
 from berthline.env.registration import env_id
 from berthline.env.single import SchedulingEnv
 from berthline.errors import BerthlineError, ConfigError
-from berthline.traces.write_swf import write_swf
+from berthline.traces.formats.swf_writer import write_swf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,8 +142,8 @@ def test_load__a_list_of_two_is_a_range() -> None:
     assert resolve_options("pick", {"load": [0.5, 1]}).load == (0.5, 1.0)
 
 
-def test_every_option_has_a_kind() -> None:
-    assert {*option_module._KINDS} == {*NAMES} - {"features", "reward"}
+def test_every_option_has_a_type() -> None:
+    assert {*option_module._TYPES} == {*NAMES} - {"features", "reward"}
 
 
 def test_options_of_one_seat__are_those_that_say_so() -> None:

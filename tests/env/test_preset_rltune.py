@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.env.by_hand import at_random, first_allowed, make, play, play_by
+from tests.shared_traces import SHARED_TRACES
 from tests.sim.scenarios import allocations, jobs, nodes
 
 from berthline.env.presets import PRESETS
 from berthline.errors import ConfigError, PolicyError
 from berthline.model.schedule import START
 
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
+TRACES = SHARED_TRACES
 TRACE = TRACES / "format_samples" / "rltune" / "synthetic_trace.csv"
 
 

@@ -14,7 +14,7 @@ from berthline.env.options import Options
 from berthline.env.presets import PRESETS, meta_regimes
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH, START
-from berthline.traces.synthetic import GENERATORS
+from berthline.traces.generators.synthetic import GENERATORS
 
 FLAT_SIZES = {
     "rltune": 128 * 7,

@@ -12,7 +12,7 @@ import pytest
 import berthline as bl
 from berthline.env.dataset import Dataset
 from berthline.env.record import record
-from berthline.errors import ConfigError, MissingExtraError, PolicyError
+from berthline.errors import ConfigError, MissingExtraError, OutputError, PolicyError
 
 SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}
 
@@ -168,7 +168,7 @@ def test_a_dataset_is_whole_or_not_there(tmp_path):
     with pytest.raises(ConfigError, match="exists already"):
         record("berthline/Pick-v0", "sjf", out, episodes=1, **SMALL)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot write the dataset"):
+    with pytest.raises(OutputError, match="cannot write the dataset"):
         record("berthline/Pick-v0", "sjf", tmp_path / "file" / "set", episodes=1, **SMALL)
 
 

@@ -10,10 +10,10 @@ from tests.env import by_hand
 from tests.env.agents import SEATS, options_of, random_action
 
 import berthline as bl
+from berthline.env.episode_supply import episode_seed
 from berthline.env.single import SchedulingEnv
-from berthline.env.supply import episode_seed
 from berthline.env.vector import SchedulingVectorEnv
-from berthline.evaluate.metrics import measure
+from berthline.evaluate.metrics.measure import measure
 from berthline.model.schedule import START
 
 SEEDS = range(6)

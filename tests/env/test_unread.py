@@ -15,7 +15,7 @@ from berthline.env.rewards import REWARDS
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.model.cluster import Cluster
 from berthline.policies.vocabulary import VOCABULARY
-from berthline.traces.synthetic import GENERATORS
+from berthline.traces.generators.synthetic import GENERATORS
 
 CLUSTER = Cluster.uniform(nodes=8, gpus_per_node=8)
 LEFT_OUT = frozenset({"estimate", "priority", "deadline"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from berthline.env import kinds
+from berthline.env import option_types
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import OF_JOBS, OF_PLACES, Formula
 
@@ -44,7 +44,7 @@ class Columns:
             has_job_at_hand: whether columns about nodes may also be about the job to be placed.
 
         Raises:
-            PolicyError: a text is no formula, or uses a word that the table has no value for.
+            PolicyError: a text is not a formula, or uses a word that the table has no value for.
         """
         scopes = {
             "jobs": OF_JOBS,
@@ -70,7 +70,7 @@ _GLOBALS = (
 
 
 def lsf_columns(*, most_gpus: int = 4, most_memory_mib: int = 4096) -> Columns:
-    """Return the LSF host picker's columns, for jobs of up to so much."""
+    """Return the LSF host picker's columns, scaled by the largest job."""
     return Columns(
         jobs=(f"gpus / {most_gpus}", f"memory_mib / {most_memory_mib}"),
         nodes=(
@@ -83,7 +83,7 @@ def lsf_columns(*, most_gpus: int = 4, most_memory_mib: int = 4096) -> Columns:
 
 
 def lookahead_columns(*, longest: float = 10_000.0) -> Columns:
-    """Return the look-ahead system's columns, for run times of up to so many seconds."""
+    """Return the look-ahead system's columns, scaled by the longest run time."""
     return Columns(
         jobs=(
             f"estimate / {longest:.15g}",
@@ -224,7 +224,9 @@ def resolve_columns(given: ColumnsArgument, *, knowledge: str) -> Columns:
     return dataclasses.replace(default, jobs=_texts("jobs", given))
 
 
-_FORMULAS = kinds.Kind('a list of formulas, such as ["wait / 3600", "gpus"]', kinds.TEXTS.convert)
+_FORMULAS = option_types.OptionType(
+    'a list of formulas, such as ["wait / 3600", "gpus"]', option_types.TEXTS.convert
+)
 
 
 def _texts(table: str, texts: Sequence[str]) -> tuple[str, ...]:

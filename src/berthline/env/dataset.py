@@ -4,7 +4,7 @@
     data/main_data.npz   columns over all steps, and which of them each episode has
 
 Columns: `observations` (flat; for each episode one more than it has steps, the last being what was
-seen when it was over), `action_masks` and, of PickPlace, `pair_masks` likewise; `actions`,
+seen when it was over), `action_masks` and, of PickPlace, `pair_masks`, also one more; `actions`,
 `rewards`, `reward_terms`, `terminations`, `truncations`; and for each episode `seeds`, `numbers`
 (which of a seed's episodes), `lengths` and `scores`. `Dataset.to_minari` makes one of Minari's own.
 """
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES
+from berthline.env.native_envs import SCORES
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError, MissingExtraError

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
-from berthline.sim.random import stream_key
-from berthline.traces.dials import JOBS, LOAD, SEED
-from berthline.traces.draws import Draws
+from berthline.random_streams import stream_key
+from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.generators.dials import JOBS, LOAD, SEED
+from berthline.traces.generators.draws import Draws
 from berthline.traces.split import FRACTIONS, PARTS, split_by_time
 from berthline.traces.workload_argument import resolve_generator
 
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from berthline.model.cluster import Cluster
-    from berthline.traces.draws import Numbers
+    from berthline.text_or_path import TextOrPath
+    from berthline.traces.generators.draws import Numbers
 
 Keys = npt.NDArray[np.int64]
 """(n, 2): slot, and number of the episode in that slot; both count from 0."""
 
-Columns = dict[str, npt.NDArray[Any]]
+JobColumns = dict[str, npt.NDArray[Any]]
 """The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them: rows may be
 the same memory, and so may columns. The dictionary is the caller's."""
 
@@ -80,24 +82,24 @@ class EpisodeSource(Protocol):
     largest_estimate: float | None
     provenance: Mapping[str, Any]
 
-    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:
         """Return the episodes of these (slot, episode) pairs, one row each.
 
         Args:
             keys: the pairs.
-            unread: columns that nobody will look at: they may be as of jobs that have none.
+            unread: columns that will not be read: they may be as of jobs that have none.
         """
 
 
 class GeneratedEpisodes:
     """Episodes of a generator, all different.
 
-    Episode k of slot i is episode `i * 2**32 + k` of `berthline.traces.synthetic.episodes`; those
+    Episode k of slot i is episode `i * 2**32 + k` of `traces.generators.synthetic.episodes`; those
     of slot 0 are its first ones.
 
     Args:
         workload: a generator's name, or a file that `berthline traces fit` wrote.
-        cluster: what the load refers to.
+        cluster: what the load refers to: a Cluster or a CLUSTER argument.
         jobs: jobs in every episode.
         load: of every episode, or (lowest, highest) of what each draws evenly; None = the
             generator's own.
@@ -110,8 +112,7 @@ class GeneratedEpisodes:
 
     Example:
         >>> import numpy as np
-        >>> from berthline.model.cluster import Cluster
-        >>> source = GeneratedEpisodes("bursty", Cluster.parse("philly"), jobs=256, load=(0.5, 1.2))
+        >>> source = GeneratedEpisodes("bursty", "philly", jobs=256, load=(0.5, 1.2))
         >>> source.draw(np.array([[0, 0], [7, 3]]))["run"].shape
         (2, 256)
     """
@@ -119,7 +120,7 @@ class GeneratedEpisodes:
     def __init__(
         self,
         workload: str,
-        cluster: Cluster,
+        cluster: Cluster | TextOrPath,
         *,
         jobs: int,
         load: float | tuple[float, float] | None = None,
@@ -128,7 +129,9 @@ class GeneratedEpisodes:
     ) -> None:
         low, high = load if isinstance(load, tuple) else (load, load)
         generator = resolve_generator(workload)
-        self._maker = generator.maker(cluster, jobs=jobs, load=low, seed=seed, dials=dials or {})
+        self._maker = generator.maker(
+            resolve_cluster(cluster), jobs=jobs, load=low, seed=seed, dials=dials or {}
+        )
         self.jobs = self._maker.jobs
         self.user_names = self._maker.user_names
         self.pool_names = self._maker.pool_names
@@ -140,7 +143,7 @@ class GeneratedEpisodes:
         self._rows = {
             name: np.full(self.jobs, value, dtype) for name, (value, dtype) in _DEFAULTS.items()
         }
-        self._defaults: dict[int, Columns] = {}  # by number of rows
+        self._defaults: dict[int, JobColumns] = {}  # by number of rows
         if low is not None and high is not None:
             self.set_load(low, high)
 
@@ -186,7 +189,7 @@ class GeneratedEpisodes:
         draws = Draws(self._maker.seed, numbers, jobs=1)
         return np.asarray(low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0])
 
-    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:
         """Return the episodes of these (slot, episode) pairs, one row each."""
         numbers = numbers_of(_checked(keys))
         defaults = self._default_columns(len(numbers))
@@ -197,7 +200,7 @@ class GeneratedEpisodes:
             _state_largest(drawn, self.largest_estimate)
         return {**defaults, **drawn}
 
-    def _default_columns(self, count: int) -> Columns:
+    def _default_columns(self, count: int) -> JobColumns:
         """Return the columns of jobs that have none: every row is the same memory."""
         found = self._defaults.get(count)
         if found is None:
@@ -277,7 +280,7 @@ class TraceWindows:
         place = draws.uniform_of_episodes("window", 1)[:, 0] * self._choices
         return self._first + place.astype(np.int64)
 
-    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:  # noqa: ARG002
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:  # noqa: ARG002
         """Return the episodes of these (slot, episode) pairs, one row each."""
         first = self.first_jobs(keys)
         columns = {name: windows[first] for name, windows in self._windows.items()}
@@ -310,7 +313,7 @@ class WholeTrace:
         """Return 0 for every episode: the job it begins with."""
         return np.zeros(len(_checked(keys)), np.int64)
 
-    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> Columns:  # noqa: ARG002
+    def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:  # noqa: ARG002
         """Return the workload once per pair: views of the same memory, however many there are."""
         shape = (len(_checked(keys)), self.jobs)
         if len(self._views["submit"]) != shape[0]:
@@ -337,7 +340,7 @@ def _largest_estimate(workload: Workload) -> float | None:
     return float(workload.estimate[~np.isnan(workload.estimate)].max(initial=0.0)) or None
 
 
-def _state_largest(columns: Columns, largest: float | None) -> None:
+def _state_largest(columns: JobColumns, largest: float | None) -> None:
     """Fill in the estimates of episodes in which no job has one."""
     estimate = columns["estimate"]
     if largest is None or not np.isnan(estimate[:, 0]).any():  # nearly always, and cheap to see

@@ -9,8 +9,8 @@ What an expert answers, by environment:
     Gate       start, if its gate is open for the job at hand; else hold
     Meta       its own number in the menu
 
-A scheduler written without a discipline stands for its order alone: whoever comes first in it and
-can start, does. Where the window does not show the job it wants, an expert takes the first allowed
+A scheduler written without a discipline stands for its order alone: the first job in it that can
+start, starts. Where the window does not show the job it wants, an expert takes the first allowed
 one in its order. In Pick the environment's own rule places the job: a scheduler that keeps a
 reservation free might put a job that passes the head on other nodes.
 """

@@ -17,7 +17,7 @@ from berthline.model.workload import Workload
 from berthline.sim.inputs import Inputs, prepare
 
 if TYPE_CHECKING:
-    from berthline.env.episodes_source import Columns, EpisodeSource
+    from berthline.env.episodes_source import EpisodeSource, JobColumns
     from berthline.model.cluster import Cluster
     from berthline.policies.scheduler import Scheduler
 
@@ -65,7 +65,7 @@ class JobKinds:
             return {}
         return {name: np.full((1, jobs), of[0], of.dtype) for name, of in _known(inputs).items()}
 
-    def columns(self, inputs: Inputs, drawn: Columns) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, inputs: Inputs, drawn: JobColumns) -> dict[str, npt.NDArray[Any]]:
         """Return the class, quota set and reference speed of the jobs of drawn episodes."""
         _, num_types, num_users = self._shape
         kind = (drawn["pool"] + 1) * num_types + drawn["gpu_types"] + 1

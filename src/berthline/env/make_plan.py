@@ -16,15 +16,15 @@ from berthline.env.job_kinds import JobKinds
 from berthline.env.plan import Plan
 from berthline.env.rewards import resolve_reward
 from berthline.errors import ConfigError, PolicyError
-from berthline.model.cluster import Cluster
+from berthline.model.workload_rows import without_missing_types
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
-from berthline.traces.gpu_type_sets import without_missing_types
-from berthline.traces.offered_load import scale_to_load
+from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
     from berthline.env.options import Options
+    from berthline.model.cluster import Cluster
 
 MAX_LOOKAHEAD = 64
 _LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
@@ -39,9 +39,7 @@ def make_plan(seat: str, options: Options) -> Plan:
     Raises:
         BerthlineError: they do not.
     """
-    cluster = options.cluster
-    if isinstance(cluster, str):
-        cluster = Cluster.parse(cluster)
+    cluster = resolve_cluster(options.cluster)
     if options.conditions:
         cluster = cluster.with_conditions(options.conditions)
     source = _source(options, cluster)
@@ -103,7 +101,7 @@ def _check_unused(options: Options) -> None:
 
 def _source(options: Options, cluster: Cluster) -> EpisodeSource:
     workload, jobs = options.workload, options.episode_jobs
-    # The default changes nothing: whoever writes all options down may give it.
+    # The default changes nothing, so that a complete list of options is accepted.
     if options.split is None and options.split_gap != type(options).split_gap:
         raise ConfigError(
             f"split_gap is {options.split_gap:g}",
@@ -126,11 +124,9 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         raise ConfigError(
             f"load is {options.load}", where="a trace", expected="one number: it is rescaled once"
         )
-    if isinstance(workload, str):
-        settings = {key: str(value) for key, value in options.dials.items()}
-        workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
-    elif options.load is not None:
-        workload = scale_to_load(workload, cluster, options.load)
+    is_named = isinstance(workload, str)
+    settings = {key: str(value) for key, value in options.dials.items()} if is_named else None
+    workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
     if options.missing_types == "any":
         workload = without_missing_types(workload, cluster)
     if jobs is None and options.split is None:

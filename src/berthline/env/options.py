@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berthline.env import kinds
+from berthline.env import option_types
 from berthline.env.columns import ColumnsArgument
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS, env_id
@@ -14,7 +14,7 @@ from berthline.env.rewards import RewardArgument
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
-from berthline.traces.dials import JOBS
+from berthline.traces.generators.dials import JOBS
 
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
@@ -79,7 +79,7 @@ class Options:
         experts: schedulers that `berthline.env.experts.expert_actions` may be asked about.
         horizon_factor: the episode is truncated at last submission + factor x total work / GPUs,
             unless that is 0; None = never.
-        max_steps: the episode is truncated after so many decisions; None = never.
+        max_steps: the episode is truncated after this number of decisions; None = never.
         preset: options of a reference system; those given here win.
     """
 
@@ -136,49 +136,49 @@ MOST_ROWS = 65_536
 _MOST = 2**31 - 1
 """What the native core can count."""
 
-_ROWS = kinds.whole(1, MOST_ROWS)
-_SECONDS = kinds.number(0)
-_KINDS: dict[str, kinds.Kind] = {
-    "workload": kinds.named_or(Workload),
-    "cluster": kinds.named_or(Cluster),
-    "episode_jobs": kinds.whole(1, int(JOBS.highest)).or_none(),
-    "load": kinds.NUMBER_OR_RANGE.or_none(),
-    "dials": kinds.TABLE,
-    "split": kinds.TEXT.or_none(),
+_ROWS = option_types.whole(1, MOST_ROWS)
+_SECONDS = option_types.number(0)
+_TYPES: dict[str, option_types.OptionType] = {
+    "workload": option_types.named_or(Workload),
+    "cluster": option_types.named_or(Cluster),
+    "episode_jobs": option_types.whole(1, int(JOBS.highest)).or_none(),
+    "load": option_types.NUMBER_OR_RANGE.or_none(),
+    "dials": option_types.TABLE,
+    "split": option_types.TEXT.or_none(),
     "split_gap": _SECONDS,
-    "missing_types": kinds.TEXT,
-    "knowledge": kinds.TEXT,
-    "order": kinds.TEXT,
-    "discipline": kinds.TEXT.or_none(),
-    "placement": kinds.TEXT,
-    "gate": kinds.TEXT.or_none(),
-    "conditions": kinds.numbers_by_name('{"restart": 30}').or_none(),
+    "missing_types": option_types.TEXT,
+    "knowledge": option_types.TEXT,
+    "order": option_types.TEXT,
+    "discipline": option_types.TEXT.or_none(),
+    "placement": option_types.TEXT,
+    "gate": option_types.TEXT.or_none(),
+    "conditions": option_types.numbers_by_name('{"restart": 30}').or_none(),
     "window": _ROWS,
-    "window_policy": kinds.TEXT,
-    "window_formulas": kinds.texts('["gpus", "-wait"]'),
+    "window_policy": option_types.TEXT,
+    "window_formulas": option_types.texts('["gpus", "-wait"]'),
     "running_window": _ROWS,
-    "running_order": kinds.TEXT.or_none(),
-    "observation": kinds.TEXT,
-    "lookahead": kinds.TEXT.or_none(),
+    "running_order": option_types.TEXT.or_none(),
+    "observation": option_types.TEXT,
+    "lookahead": option_types.TEXT.or_none(),
     "lookahead_size": _ROWS.or_none(),
-    "lookahead_seconds": kinds.number(0, above=True),
-    "reward_weights": kinds.numbers_by_name('{"jct": 2}').or_none(),
-    "baseline": kinds.TEXT,
-    "semantics": kinds.TEXT,
-    "schedulers": kinds.texts('["fcfs+easy", "sjf+easy"]'),
-    "every_events": kinds.whole(1, _MOST),
+    "lookahead_seconds": option_types.number(0, above=True),
+    "reward_weights": option_types.numbers_by_name('{"jct": 2}').or_none(),
+    "baseline": option_types.TEXT,
+    "semantics": option_types.TEXT,
+    "schedulers": option_types.texts('["fcfs+easy", "sjf+easy"]'),
+    "every_events": option_types.whole(1, _MOST),
     "every_seconds": _SECONDS,
-    "placements": kinds.texts('["best-fit", "worst-fit"]'),
-    "protect_head": kinds.FLAG,
-    "max_holds": kinds.whole(0, _MOST),
+    "placements": option_types.texts('["best-fit", "worst-fit"]'),
+    "protect_head": option_types.FLAG,
+    "max_holds": option_types.whole(0, _MOST),
     "hold_seconds": _SECONDS,
     "recheck": _SECONDS,
     "min_run": _SECONDS,
-    "max_restarts": kinds.number(0),
-    "experts": kinds.texts('["fcfs", "sjf"]'),
-    "horizon_factor": kinds.number(0, 1e9).or_none(),
-    "max_steps": kinds.whole(1, _MOST).or_none(),
-    "preset": kinds.TEXT.or_none(),
+    "max_restarts": option_types.number(0),
+    "experts": option_types.texts('["fcfs", "sjf"]'),
+    "horizon_factor": option_types.number(0, 1e9).or_none(),
+    "max_steps": option_types.whole(1, _MOST).or_none(),
+    "preset": option_types.TEXT.or_none(),
 }
 """What each option takes; `features` and `reward` are checked where they are resolved."""
 
@@ -213,12 +213,12 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
             what, expected, hint = unknown_name("option", name, fields)
             raise ConfigError(what, where=where, expected=expected, hint=hint)
     plain = {
-        name: _KINDS[name].take(name, value) if name in _KINDS else value
+        name: _TYPES[name].take(name, value) if name in _TYPES else value
         for name, value in given.items()
     }
     for name, value in plain.items():
         own = ONLY_OF.get(name, seat)
-        # The default changes nothing: whoever writes all options down may give them all.
+        # The default changes nothing, so that a complete list of options is accepted.
         if own != seat and value != fields[name].default:
             raise ConfigError(
                 f"{name} is {given[name]!r}",

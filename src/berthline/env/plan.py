@@ -244,7 +244,7 @@ _READ_BY = {
     "priority": frozenset({"priority", "max_priority"}),
     "deadline": frozenset({"deadline", "slack", "missed", "overdue_jobs"}),
 }
-"""Columns of jobs that nobody looks at but these words."""
+"""Columns of jobs that only these words read."""
 
 _BASELINE_WORDS = frozenset(
     f"baseline_{score}" for score in ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")

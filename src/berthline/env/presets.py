@@ -45,8 +45,8 @@ class Preset:
         Raises:
             ConfigError: an unknown dial, or a value out of range.
         """
-        from berthline.traces.dials import set_dials
-        from berthline.traces.synthetic import GENERATORS
+        from berthline.traces.generators.dials import set_dials
+        from berthline.traces.generators.synthetic import GENERATORS
 
         own = self.options["workload"]
         dials = given.get("dials")
@@ -56,7 +56,7 @@ class Preset:
 
 
 def _lsf_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
-    from berthline.traces.gpu_mix import read_mix
+    from berthline.traces.generators.gpu_mix import read_mix
 
     return {
         "features": lsf_columns(
@@ -67,7 +67,7 @@ def _lsf_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _lookahead_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
-    from berthline.traces.reference_systems import lookahead_longest
+    from berthline.traces.generators.reference_systems import lookahead_longest
 
     longest = lookahead_longest(dials)
     return {"features": lookahead_columns(longest=longest), "lookahead_seconds": longest}
@@ -79,7 +79,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "rltune",
             "pick",
-            "dshruti20/RLTune: which job starts next, judged at the end against a baseline",
+            "dshruti20/RLTune: which job starts next, scored at the end against a baseline",
             {
                 "workload": "synthetic",
                 "cluster": "philly-rltune",

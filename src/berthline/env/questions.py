@@ -72,9 +72,9 @@ QUESTIONS: dict[str, Question] = {
         ),
         Question(
             "backfill",
-            "who passes the first job, which cannot start",
-            "as long as somebody may pass it",
-            "0 to window - 1: a row; window: no-op, nobody passes at this instant",
+            "which job passes the first one, which cannot start",
+            "as long as some job may pass it",
+            "0 to window - 1: a row; window: no-op, no job passes at this instant",
             "rows whose job can start now and, with `protect_head`, does not delay the first; "
             f"{_NO_OP}",
             _AT_HAND,
@@ -92,7 +92,7 @@ QUESTIONS: dict[str, Question] = {
             "preempt",
             "which running job yields to the first that cannot start",
             "when nothing more can start, again after each victim until the job at hand starts",
-            "0 to running_window - 1: a row of `running`; running_window: no-op, nobody",
+            "0 to running_window - 1: a row of `running`; running_window: no-op, no job",
             "running jobs that may be preempted (`min_run`, `max_restarts`); no-op",
             f"{_AT_HAND}; row i of `running` is the i-th running job by `running_order`",
         ),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from berthline.atomic_write import complete_directory
 from berthline.env.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
 from berthline.env.experts import expert_actions
-from berthline.env.native import SCORES
+from berthline.env.native_envs import SCORES
 from berthline.env.options import resolve_options
 from berthline.env.registration import SEATS, env_id
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    import os
 
 Policy = Callable[[Any, npt.NDArray[np.bool_]], npt.ArrayLike]
 """Returns an action for each environment, from the observations and the masks of all of them."""
@@ -56,6 +58,7 @@ def record(
     Raises:
         ConfigError: an unknown id or option, or the folder exists.
         PolicyError: the scheduler cannot fill the seat.
+        OutputError: the folder cannot be written.
 
     Example:
         >>> import tempfile
@@ -212,18 +215,9 @@ def _number(value: Any) -> Any:
 
 def _write(out: Path, columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) -> None:
     """Write the folder under another name, then rename it: a dataset is whole or not there."""
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **columns)
-    try:
-        (partial / "data").mkdir(parents=True)
+    with complete_directory(out, what="the dataset") as partial:
+        (partial / "data").mkdir()
         (partial / DATA).write_bytes(content.getvalue())
         (partial / METADATA).write_text(json.dumps(metadata, indent=2) + "\n", "utf-8")
-        partial.rename(out)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise ConfigError(
-            f"cannot write the dataset ({error.strerror or error})",
-            where=str(out),
-            expected="a folder that can be made",
-        ) from None

@@ -17,8 +17,8 @@ from berthline.env.reference_rewards import ReferenceRewards
 from berthline.model.schedule import FINISH, PREEMPT, RESUME, START, WHOLE_GPUS
 from berthline.policies.formulas import Formula
 from berthline.policies.vocabulary import VOCABULARY
+from berthline.random_streams import stream_key, uniform_column
 from berthline.sim.inputs import prepare
-from berthline.sim.random import stream_key, uniform_column
 from berthline.sim.reference_agent import AgentSimulation, Answer, Question, SeatRules
 from berthline.sim.reference_speed import progress_now
 from berthline.sim.reference_state import Free

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.evaluate.job_table import BOUND_SECONDS
-from berthline.evaluate.metrics import measure
+from berthline.evaluate.metrics.measure import measure
+from berthline.evaluate.metrics.slowdown import BOUND_SECONDS
 from berthline.model.schedule import FINISH, START
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
@@ -72,7 +72,7 @@ class ReferenceRewards:
         """Time has passed: integrate over it.
 
         Values change in a straight line between events, or not at all. That a node falls asleep, or
-        that a job makes progress from some time after its start on, is no event, so time is cut
+        that a job makes progress from some time after its start on, is not an event, so time is cut
         there where a term asks about it.
         """
         until = self.episode.now

@@ -1,4 +1,4 @@
-"""Gymnasium's names of the environments. Light: entry points are text until somebody asks."""
+"""Gymnasium's names of the environments. Light: entry points are text until used."""
 
 from __future__ import annotations
 

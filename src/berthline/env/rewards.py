@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berthline.env import kinds
+from berthline.env import option_types
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import Formula
 
@@ -53,7 +53,7 @@ class Term:
 
         Raises:
             ConfigError: an unknown occasion.
-            PolicyError: the text is no formula, or has a word without a value on this occasion.
+            PolicyError: the text is not a formula, or has a word without a value on this occasion.
         """
         if self.occasion not in SCOPES:
             what, expected, hint = unknown_name("occasion", self.occasion, SCOPES)
@@ -204,19 +204,21 @@ REWARDS: dict[str, Reward] = {
 
 
 def _pair(value: Any) -> tuple[str, str]:
-    occasion, formula = kinds.TEXTS.convert(value)
+    occasion, formula = option_types.TEXTS.convert(value)
     return occasion, formula
 
 
 def _some(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = kinds.TABLE.convert(value)
+    found: dict[str, Any] = option_types.TABLE.convert(value)
     if not found:
         raise ValueError
     return found
 
 
-_TERM = kinds.Kind('an occasion and a formula, such as ("second", "-queue_len")', _pair)
-_TERMS = kinds.Kind("a name, or terms: {name: (occasion, formula)}", _some)
+_TERM = option_types.OptionType(
+    'an occasion and a formula, such as ("second", "-queue_len")', _pair
+)
+_TERMS = option_types.OptionType("a name, or terms: {name: (occasion, formula)}", _some)
 
 RewardArgument = str | Reward | Mapping[str, str | Sequence[str]]
 

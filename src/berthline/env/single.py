@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
-from berthline.env.kinds import SEED
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, HasNativeState, NativeEnvs
+from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs
+from berthline.env.option_types import SEED
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError, SimulationError

@@ -10,9 +10,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from berthline import _native
-from berthline.env.kinds import FLAG, SEED, whole
 from berthline.env.make_plan import make_plan
-from berthline.env.native import SCORES, HasNativeState, NativeEnvs
+from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs
+from berthline.env.option_types import FLAG, SEED, whole
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
@@ -189,7 +189,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         if seed is not None and len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
         seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
-        # Without one they go on with the one they have, or else draw one.
+        # Without one they keep the one they have, or else draw one.
         first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
         for env, own in enumerate(seeds):
             if own is not None:

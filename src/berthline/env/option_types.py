@@ -1,7 +1,6 @@
 """Kinds of values: what an option takes, and the plain Python value it becomes.
 
-NumPy's numbers count as numbers, and True is no number: whoever writes `window=True` means
-something else.
+NumPy's numbers count as numbers. True does not: `window=True` is a mistake.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from berthline.errors import ConfigError
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class OptionType:
     """What values an option takes.
 
     Attributes:
@@ -42,15 +41,15 @@ class Kind:
         except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"{name} is {value!r}", expected=self.expected) from None
 
-    def or_none(self) -> Kind:
+    def or_none(self) -> OptionType:
         """Return the kind that also takes None."""
-        return Kind(
+        return OptionType(
             f"{self.expected}; or None",
             lambda value: None if value is None else self.convert(value),
         )
 
 
-def whole(least: int, most: int | None = None) -> Kind:
+def whole(least: int, most: int | None = None) -> OptionType:
     """Return the kind of whole numbers from `least` to `most`; None = without end."""
 
     def convert(value: Any) -> int:
@@ -62,10 +61,10 @@ def whole(least: int, most: int | None = None) -> Kind:
         return number
 
     end = "on" if most is None else f"to {most:,}"
-    return Kind(f"a whole number from {least} {end}", convert)
+    return OptionType(f"a whole number from {least} {end}", convert)
 
 
-def number(least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> Kind:
+def number(least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> OptionType:
     """Return the kind of numbers from `least`, or only above it, to `most`."""
 
     def convert(value: Any) -> float:
@@ -81,26 +80,26 @@ def number(least: float = -math.inf, most: float = math.inf, *, above: bool = Fa
         expected += f", more than {least:g}" if above else f", {least:g} or more"
     if most < math.inf:
         expected += f", at most {most:g}"
-    return Kind(expected, convert)
+    return OptionType(expected, convert)
 
 
-def named_or(kind: type) -> Kind:
+def named_or(kind: type) -> OptionType:
     """Return the kind of objects of a type, and of texts and paths that name one."""
 
     def convert(value: Any) -> Any:
         return value if isinstance(value, kind) else _text(os.fspath(value))
 
-    return Kind(f"a text, a path or a {kind.__name__}", convert)
+    return OptionType(f"a text, a path or a {kind.__name__}", convert)
 
 
-def texts(example: str) -> Kind:
+def texts(example: str) -> OptionType:
     """Return the kind of lists of texts."""
-    return Kind(f"a list of texts, such as {example}", _texts)
+    return OptionType(f"a list of texts, such as {example}", _texts)
 
 
-def numbers_by_name(example: str) -> Kind:
+def numbers_by_name(example: str) -> OptionType:
     """Return the kind of mappings of names to numbers."""
-    return Kind(f"a mapping of names to numbers, such as {example}", _numbers)
+    return OptionType(f"a mapping of names to numbers, such as {example}", _numbers)
 
 
 def _text(value: Any) -> str:
@@ -140,9 +139,9 @@ def _number_or_range(value: Any) -> float | tuple[float, float]:
 
 
 SEED = whole(0)
-TEXT = Kind("a text", _text)
+TEXT = OptionType("a text", _text)
 NUMBER = number()
-FLAG = Kind("True or False", _flag)
-TEXTS = Kind("a list of texts", _texts)
-TABLE = Kind("a mapping of names to values", _table)
-NUMBER_OR_RANGE = Kind("a number, or two of them: (lowest, highest)", _number_or_range)
+FLAG = OptionType("True or False", _flag)
+TEXTS = OptionType("a list of texts", _texts)
+TABLE = OptionType("a mapping of names to values", _table)
+NUMBER_OR_RANGE = OptionType("a number, or two of them: (lowest, highest)", _number_or_range)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from berthline.learn.environments import Environments
+from berthline.learn.training.environments import Environments
 from berthline.model.schedule import START
 
 OPTIONS = {"cluster": "uniform:3x4", "load": 2.0, "episode_jobs": 40, "window": 6}

@@ -7,30 +7,29 @@ time, because one alone costs several times its share.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.env.episodes_source import MOST_EPISODES, slot_of
 from berthline.model.workload import Workload
+from berthline.random_streams import stream_key, uniform_column
 from berthline.sim.outages import outages
-from berthline.sim.random import stream_key, uniform_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from berthline import _native
-    from berthline.env.episodes_source import EpisodeSource, Keys
+    from berthline.env.episodes_source import EpisodeSource, JobColumns, Keys
     from berthline.env.plan import Plan
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
 """Episodes drawn ahead, and what jobs they may have together: a whole trace may have millions."""
 
 FEW = 4
-"""Up to so many environments get theirs from what is drawn ahead; more have them drawn at once."""
+"""Up to this many environments use episodes drawn ahead; for more, they are drawn at once."""
 
-_Columns = dict[str, npt.NDArray[Any]]
 _Numbers = npt.NDArray[np.int64]
 """Of environments."""
 
@@ -58,17 +57,17 @@ class Supply:
         # What is the same in all episodes, in one row.
         same_kind = plan.kinds.same_columns(plan.inputs, plan.source.jobs)
         self._has_kinds = not same_kind
-        self._same: _Columns = {"random": np.zeros((1, 0)), **same_kind}
+        self._same: JobColumns = {"random": np.zeros((1, 0)), **same_kind}
         self._keys = np.zeros((num_envs, 2), np.int64)  # of the episodes to be drawn
         self._seeds, self._next = self._keys.T
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
         self._current = np.full(num_envs, -1, np.int64)  # episode that is going on
         # What drew the jobs of episodes that are going on, where the source has changed since.
         self._drawn_by: dict[int, EpisodeSource] = {}
-        self._ahead: dict[int, deque[tuple[int, int, _Columns]]] = {}  # of those that have any
+        self._ahead: dict[int, deque[tuple[int, int, JobColumns]]] = {}  # of those that have any
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
-        """Let an environment begin anew with an episode of a seed."""
+        """Restart an environment with an episode of a seed."""
         self._seeds[env] = slot_of(seed)
         self._next[env] = episode
         self._given[env] = -1
@@ -151,7 +150,7 @@ class Supply:
                 (int(self._next[env]) + k, i * each + k, columns) for k in range(each)
             )
 
-    def _give(self, envs: _Numbers, keys: Keys, columns: _Columns, first: int = 0) -> None:
+    def _give(self, envs: _Numbers, keys: Keys, columns: JobColumns, first: int = 0) -> None:
         """Give environments the episodes with these keys, in the rows of tables from `first` on."""
         streams = np.zeros((len(envs), 2), np.uint64)
         failures: list[list[tuple[float, int, int]]] | None = None
@@ -166,7 +165,7 @@ class Supply:
         self._given[envs] = episodes
         self._next[envs] = episodes + 1
 
-    def _failures(self, seed: int, columns: _Columns, row: int) -> list[tuple[float, int, int]]:
+    def _failures(self, seed: int, columns: JobColumns, row: int) -> list[tuple[float, int, int]]:
         names = ("submit", "run", "gpus", "gpu_milli")
         one = {name: columns[name][row if len(columns[name]) > 1 else 0] for name in names}
         until = self._plan.horizon(**one)
@@ -175,7 +174,7 @@ class Supply:
         found = outages(self._plan.cluster, seed=seed, until=until)
         return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
 
-    def _columns(self, keys: Keys) -> _Columns:
+    def _columns(self, keys: Keys) -> JobColumns:
         """Return the columns of episodes as the native core reads them."""
         columns = self._plan.source.draw(keys, self._unread)
         estimate = columns["estimate"]

@@ -1,7 +1,7 @@
 """Pairs: the answers of PickPlace, a job and the node it goes to first, as one number.
 
 Action `row * nodes + node` starts the job of a row on a node, and the last action is the no-op. So
-whoever learns sees one choice among many, as in every other seat, with a mask of possible pairs.
+a learner sees one choice among many, as in every other seat, with a mask of possible pairs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from berthline.env.native import NativeEnvs
+    from berthline.env.native_envs import NativeEnvs
 
 
 class Pairs:

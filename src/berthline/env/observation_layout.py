@@ -1,4 +1,4 @@
-"""Layout: what a policy sees and may answer. A policy only fits environments with the same one."""
+"""What a policy sees and may answer. A policy only fits environments with the same layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS_OF_ACTIONS = {
 """The table whose rows are the actions of a seat; other seats answer with something else."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The tables of an observation, in the order of the flat one, and the actions.
 
     Attributes:
@@ -46,7 +46,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     knowledge: str
 
     @classmethod
-    def of(cls, plan: Plan) -> Layout:
+    def of(cls, plan: Plan) -> ObservationLayout:
         """Return the layout of an environment."""
         shapes = dict(plan.table_shapes())
         columns = {
@@ -103,7 +103,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         """Hash of everything above."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
-    def check_same(self, other: Layout, *, where: str) -> None:
+    def check_same(self, other: ObservationLayout, *, where: str) -> None:
         """Raise unless another layout is the same.
 
         Raises:
@@ -118,7 +118,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             hint="use the options it was trained with, or train again",
         )
 
-    def check_fits(self, other: Layout, *, where: str, any_rows: bool) -> None:
+    def check_fits(self, other: ObservationLayout, *, where: str, any_rows: bool) -> None:
         """Raise unless a policy of this layout can be asked about another one.
 
         Args:
@@ -128,7 +128,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
                 are exported.
 
         Raises:
-            ConfigError: other columns, or other actions that are no rows; or other numbers of rows
+            ConfigError: other columns, or other actions that are not rows; or other numbers of rows
                 where that matters.
         """
         if any_rows:
@@ -149,7 +149,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
             hint="only networks other than mlp, and not exported, take other numbers of nodes",
         )
 
-    def _without_rows(self) -> Layout:
+    def _without_rows(self) -> ObservationLayout:
         """Return the layout with one row in each table."""
         shapes = {
             name: (1,) if name == "lookahead" else (1, *shape[1:]) if len(shape) > 1 else shape
@@ -158,7 +158,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         actions = 1 + (self.no_op is not None) if self.row_table else self.actions
         return msgspec.structs.replace(self, shapes=shapes, actions=actions)
 
-    def _differences(self, other: Layout) -> str:
+    def _differences(self, other: ObservationLayout) -> str:
         differences = []
         for name in self.__struct_fields__:
             ours, theirs = getattr(self, name), getattr(other, name)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
-from berthline.env.kinds import whole
-from berthline.env.supply import Supply
+from berthline.env.episode_supply import Supply
+from berthline.env.option_types import whole
 from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
 
@@ -38,12 +38,12 @@ class HasNativeState:
 class NativeEnvs(HasNativeState):
     """A number of environments that step together.
 
-    One thread at a time may use them; another is refused with a SimulationError, as is whoever uses
-    them after `close` or asks about an episode before there is one.
+    One thread at a time may use them; another is refused with a SimulationError, as is any
+    use after `close`, or a question about an episode before there is one.
 
     Attributes:
         observation: (num_envs, size), the flat observations; overwritten by every step.
-        mask: (num_envs, num_actions), True = allowed; likewise.
+        mask: (num_envs, num_actions), True = allowed; also overwritten.
         pair_mask: (num_envs, window, num_nodes), of PickPlace; else empty.
         reward: (num_envs,).
         terms: (num_envs, num_terms), the terms of the reward.
@@ -52,9 +52,9 @@ class NativeEnvs(HasNativeState):
         ended: (num_envs,), terminated or truncated.
         illegal: (num_envs,), whether the last action was one that the mask forbade.
         final_observation: (num_envs, size), of those that ended in the last step.
-        final_mask: (num_envs, num_actions), likewise.
-        final_pair_mask: (num_envs, window, num_nodes), likewise; empty but for PickPlace.
-        scores: (num_envs, len(SCORES)), likewise; 0 of the others.
+        final_mask: (num_envs, num_actions), of the same.
+        final_pair_mask: (num_envs, window, num_nodes), of the same; empty but for PickPlace.
+        scores: (num_envs, len(SCORES)), of the same; 0 of the others.
 
     Args:
         plan: what they are.
@@ -147,7 +147,7 @@ class NativeEnvs(HasNativeState):
     def check_open(self) -> None:
         """Raise an error if they are closed, where the native core is not asked anyway."""
         if self._is_closed:
-            raise SimulationError("the environments are closed", hint="make them anew")
+            raise SimulationError("the environments are closed", hint="make new ones")
 
     def _note_begun(self) -> npt.NDArray[np.int64]:
         """Return the environments that have begun the episode they had ready."""
