@@ -20,7 +20,7 @@ from berthline.evaluate.bounds import (
     rejected_jobs,
     srpt_total_jct,
 )
-from berthline.evaluate.job_table import REJECTED, completion_times, job_table
+from berthline.evaluate.metrics.job_table import REJECTED, completion_times, job_table
 from berthline.model.cluster import NodeGroup
 from berthline.policies.orders import ORDERS
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS, PREEMPTIONS

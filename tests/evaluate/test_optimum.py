@@ -31,7 +31,7 @@ def workload_of(jobs: list[Job]) -> bl.Workload:
 
 
 def is_feasible(jobs: list[Job], start: list[float], gpus: int) -> bool:
-    """Nobody starts before its submission, and at no start are more GPUs held than there are."""
+    """No job starts before its submission, and at no start are more GPUs held than there are."""
     rows = list(zip(jobs, start, strict=True))
     return all(begin >= job[0] for job, begin in rows) and all(
         sum(job[2] for job, begin in rows if begin <= now < begin + job[1]) <= gpus for now in start
@@ -62,6 +62,13 @@ def test_optimum__is_that_of_a_mixed_integer_program(jobs: list[Job]) -> None:
     found = jct_optimum(workload_of(jobs), bl.Cluster.parse("uniform:1x4"))
     assert found.total == pytest.approx(by_time_indexed_program(jobs, 4))
     assert is_feasible(jobs, found.start, 4)
+
+
+def test_optimum__gpus_given_back_at_one_instant_count_together() -> None:
+    """Three small jobs at once; when two of them end at 1, the large one has its three GPUs."""
+    jobs = workload_of([(0, 1, 1), (0, 1, 1), (0, 1, 3), (0, 2, 1)])
+    found = jct_optimum(jobs, bl.Cluster.parse("uniform:1x4"))
+    assert (found.total, found.start) == (6, [0, 0, 1, 0])
 
 
 @settings(max_examples=60, deadline=None)

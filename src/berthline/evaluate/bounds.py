@@ -25,11 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.schedule import REJECT
+from berthline.traces.cluster_argument import resolve_cluster
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import FloatColumn, Workload
     from berthline.sim.inputs import Inputs
+    from berthline.text_or_path import TextOrPath
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,7 +44,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
         mean: the same per job: a bound on the mean JCT. NaN without jobs.
         jobs: how many jobs it is over.
         run_times: every job alone on the fastest GPUs it may use: the sum of shortest holds.
-        srpt: one machine as fast as all GPUs together, preempted for whoever has least left.
+        srpt: one machine as fast as all GPUs together, preempted for the job with least left.
         busy_times: the same machine, with half of each job's shortest hold on top of the mean time
             at which its work is done; None with a horizon, where it does not hold.
     """
@@ -57,7 +59,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 
 def jct_lower_bound(
     workload: Workload,
-    cluster: Cluster,
+    cluster: Cluster | TextOrPath,
     *,
     counted: Mask | None = None,
     until: float = np.inf,
@@ -72,13 +74,13 @@ def jct_lower_bound(
     Why it holds: SRPT minimises the number of unfinished jobs of one machine at every instant
     (Schrage, Operations Research 16(3), 1968), so it also holds for JCTs cut off at a horizon and
     for some of the jobs only. The mean time at which a job's work is done is at least half of its
-    shortest hold before its finish, because it cannot be done faster; and serving whoever has the
-    least work at all minimises the sum of these means (Goemans and others, SIAM Journal on
+    shortest hold before its finish, because it cannot be done faster; and serving the job
+    with the least total work minimises the sum of these means (Goemans and others, SIAM Journal on
     Discrete Mathematics 15(2), 2002).
 
     Args:
         workload: the jobs.
-        cluster: the nodes and their conditions.
+        cluster: the nodes and their conditions: a Cluster or a CLUSTER argument.
         counted: which jobs to bound, such as `job_table(...).counted`; None = all but those that
             would be rejected.
         until: the horizon: unfinished jobs enter with the time they have spent by then.
@@ -86,9 +88,10 @@ def jct_lower_bound(
     Example:
         >>> import berthline as bl
         >>> jobs = bl.Workload.from_columns(submit=[0, 0, 0], run=[10, 10, 40], gpus=[4, 4, 2])
-        >>> jct_lower_bound(jobs, bl.Cluster.parse("uniform:1x4")).total
+        >>> jct_lower_bound(jobs, "uniform:1x4").total
         80.0
     """
+    cluster = resolve_cluster(cluster)
     inputs = _inputs(workload, cluster)
     if counted is None:
         counted = ~rejected_jobs(workload, cluster)
@@ -284,7 +287,7 @@ def srpt_total_jct(submit: FloatColumn, size: FloatColumn, *, until: float = np.
 def least_mean_busy_times(submit: FloatColumn, size: FloatColumn) -> float:
     """Return the least sum, over jobs, of the mean time at which one machine works on a job.
 
-    Whoever has the smallest size in all is served first, whatever of it is left.
+    The job with the smallest total size is served first, whatever of it is left.
 
     Args:
         submit: when jobs come, ascending.

@@ -25,10 +25,12 @@ import numpy as np
 from berthline.errors import ConfigError
 from berthline.evaluate.bounds import rejected_jobs, srpt_total_jct
 from berthline.model.workload import WHOLE_GPU
+from berthline.traces.cluster_argument import resolve_cluster
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
+    from berthline.text_or_path import TextOrPath
 
 MOST_JOBS = 10
 """They take seconds; every two more take twenty times as long."""
@@ -50,7 +52,7 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     visited: int
 
 
-def jct_optimum(workload: Workload, cluster: Cluster) -> Optimum:
+def jct_optimum(workload: Workload, cluster: Cluster | TextOrPath) -> Optimum:
     """Return the least total JCT that any schedule without preemption has on a cluster of one node.
 
     Formula: min over schedules of the sum of finish - submit, in seconds. A scheduler that preempts
@@ -58,7 +60,8 @@ def jct_optimum(workload: Workload, cluster: Cluster) -> Optimum:
 
     Args:
         workload: up to 10 jobs on whole GPUs.
-        cluster: one node, without CPU or memory limits, quotas, failures or delays.
+        cluster: a Cluster or a CLUSTER argument: one node, without CPU or memory limits, quotas,
+            failures or delays.
 
     Raises:
         ConfigError: there are more jobs, or something else than GPUs limits them.
@@ -66,9 +69,10 @@ def jct_optimum(workload: Workload, cluster: Cluster) -> Optimum:
     Example:
         >>> import berthline as bl
         >>> jobs = bl.Workload.from_columns(submit=[0, 1], run=[10, 1], gpus=[2, 2])
-        >>> jct_optimum(jobs, bl.Cluster.parse("uniform:1x2")).start
+        >>> jct_optimum(jobs, "uniform:1x2").start
         [2.0, 1.0]
     """
+    cluster = resolve_cluster(cluster)
     _check(workload, cluster)
     from berthline.model.speeds import speeds
 
@@ -170,7 +174,7 @@ class _Search:
         tried: set[tuple[float, float, int]] = set()
         for job in jobs:
             begin = self.first_fit(job, clock, running)
-            # Of jobs that are alike from now on, whoever came first goes first.
+            # Of jobs that are alike from now on, the first that came goes first.
             alike = (max(self.submit[job], clock), self.hold[job], self.gpus[job])
             if alike in tried:
                 continue
@@ -186,13 +190,13 @@ class _Search:
             )
 
     def first_fit(self, job: int, clock: float, running: tuple[tuple[float, int], ...]) -> float:
-        """Return when enough GPUs are free; nobody starts after `clock` but this job."""
-        begin = max(self.submit[job], clock)
-        free = self.total_gpus - sum(gpus for finish, gpus in running if finish > begin)
+        """Return when enough GPUs are free; no other job starts after `clock`."""
+        begin = earliest = max(self.submit[job], clock)
+        free = self.total_gpus - sum(gpus for finish, gpus in running if finish > earliest)
         for finish, gpus in running:
             if free >= self.gpus[job]:
                 break
-            if finish > begin:
+            if finish > earliest:  # not `begin`: several jobs may finish at one instant
                 free += gpus
                 begin = finish
         return begin

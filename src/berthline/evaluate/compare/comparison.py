@@ -1,0 +1,142 @@
+"""Comparison: what `compare` found, under the names that `berthline compare --json` prints."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from berthline.evaluate.bounds import Bound
+from berthline.evaluate.compare.oracle import Oracle
+from berthline.evaluate.metrics.distribution import Distribution
+from berthline.evaluate.metrics.fairness import Fairness
+from berthline.evaluate.metrics.groups import GroupMetrics
+from berthline.evaluate.metrics.job_table import JobCounts
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.evaluate.metrics.queue_length import QueueLength
+from berthline.evaluate.metrics.utilization import Utilization
+from berthline.evaluate.statistics.paired import Ratio
+from berthline.evaluate.statistics.power import Power
+
+_T = TypeVar("_T")
+
+
+class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
+    """One thing for each of METRICS (metrics/compared_metrics.py)."""
+
+    jct_mean: _T
+    jct_p99: _T
+    bounded_slowdown_mean: _T
+    wait_mean: _T
+    makespan: _T
+    utilization: _T
+
+
+class Judgement(Ratio, frozen=True, kw_only=True):
+    """A ratio to the baseline and what it says, in words.
+
+    Attributes:
+        p_adjusted: the p-value, corrected for how many schedulers are compared (Holm).
+        verdict: better, worse or not distinguishable, and by how much; given that correction.
+    """
+
+    p_adjusted: float | None
+    verdict: str
+
+
+class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one scheduler, each the mean of its values in the windows."""
+
+    jct: Distribution
+    wait: Distribution
+    slowdown: Distribution
+    bounded_slowdown: Distribution
+    makespan: float
+    utilization: Utilization
+    energy_kwh: float
+    energy_per_job_kwh: float
+    fairness: Fairness
+    queue: QueueLength
+    preemptions: float
+    lost_gpu_hours: float
+    deadline_miss_rate: float | None
+    load_imbalance: float
+
+
+class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One scheduler over all windows.
+
+    Attributes:
+        scheduler: its text, as it was given.
+        jobs: counts summed over runs.
+        metrics: means over runs.
+        per_window: one value per window, in order.
+        against_baseline: paired ratios; below 1 = smaller than the baseline's.
+        trades: slowdown is better and JCT worse than the baseline's by more than the tolerance.
+        power: how many windows would tell the difference; None where that cannot be said.
+        gap_to_bound: by which share the mean JCT is above what no scheduler can beat; at most
+            that much is left to gain.
+        log_sha256: of each run's log: windows in order, and in each its seeds.
+        wall_seconds: simulation time of all runs together.
+        energy_cost: at the energy rate, if one was given; the mean over runs.
+        by_user, by_pool, by_size, by_priority: the groupings asked for; see `groups.averaged`.
+    """
+
+    scheduler: str
+    jobs: JobCounts
+    metrics: AverageMetrics
+    per_window: PerMetric[list[float]]
+    against_baseline: PerMetric[Judgement]
+    trades: bool
+    power: PerMetric[Power | None]
+    gap_to_bound: float | None
+    log_sha256: list[str]
+    wall_seconds: float
+    energy_cost: float | None = None
+    by_user: dict[str, GroupMetrics] | None = None
+    by_pool: dict[str, GroupMetrics] | None = None
+    by_size: dict[str, GroupMetrics] | None = None
+    by_priority: dict[str, GroupMetrics] | None = None
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What `compare` found.
+
+    Attributes:
+        workload: name of the workload (of the first, when there are several).
+        part: which part of a protocol this is, such as `VAL` or `REPORT`; empty = of none.
+        cluster: name of the cluster.
+        conditions: how jobs ran there, as far as it differs from the defaults.
+        load: the offered load asked for; None = as the workload is, or its default.
+        knowledge: what all schedulers knew about run times.
+        seed: of all runs (the first, when there are several) and of the intervals.
+        seeds: how many seeds each window was run with; a window's values are means over them.
+        windows: how many windows each scheduler ran.
+        window_jobs: jobs in each of them.
+        continuous: one run, judged in blocks of jobs; `windows` in a judgement then counts blocks.
+        measure: the part of each run that counts, in seconds; None = all of it.
+        baseline: the scheduler that the others are compared with.
+        schedulers: one result each, in the order given.
+        bounds: for each window, a total JCT that no scheduler can go below.
+        best: the best fixed scheduler in hindsight, by the mean over windows of each metric; of
+            equals the first.
+        oracle: the same with its mean, and the best of each window.
+    """
+
+    workload: str
+    part: str
+    cluster: str
+    conditions: dict[str, float]
+    load: float | None
+    knowledge: str
+    seed: int
+    seeds: int
+    windows: int
+    window_jobs: list[int]
+    continuous: bool
+    measure: MeasurementWindow | None
+    baseline: str
+    schedulers: list[SchedulerResult]
+    bounds: list[Bound]
+    best: PerMetric[str]
+    oracle: PerMetric[Oracle]

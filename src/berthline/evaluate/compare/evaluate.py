@@ -1,0 +1,321 @@
+"""evaluate: a scheduler or a run on held-out windows, against the best of its rivals.
+
+The protocol is that of protocol.py: the rival is chosen on VAL windows, the verdict is about REPORT
+windows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from berthline.evaluate.compare.compare import with_baseline
+from berthline.evaluate.compare.evaluation_defaults import (
+    CLUSTER,
+    GAP_SECONDS,
+    KNOWLEDGE,
+    WINDOWS,
+    WORKLOAD,
+)
+from berthline.evaluate.compare.grid import Cell, Grid, Progress
+from berthline.evaluate.compare.kept_results import keep_results, make_runs
+from berthline.evaluate.compare.protocol import (
+    RIVALS,
+    Evaluation,
+    distinct_rivals,
+    evaluation_of,
+    generated_cells,
+    trace_cells,
+)
+from berthline.evaluate.compare.run_argument import JudgedRun, read_run_argument
+from berthline.evaluate.compare.run_record import RunSettings
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.evaluate.statistics.blocks import BLOCKS
+from berthline.model.conditions import json_conditions
+from berthline.runs.run_directory import open_directory
+from berthline.runs.run_output import RunOutput
+from berthline.text_or_path import text_of
+from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.offered_load import scale_to_load
+from berthline.traces.workload_argument import is_generator, resolve_workload
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+    from berthline.text_or_path import TextOrPath
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EvaluationResult:
+    """What `evaluate` found.
+
+    Attributes:
+        evaluation: the figures: rivals on VAL, comparisons on REPORT.
+        caution: a reason to doubt the verdict; empty = there is none.
+        inputs: the workload and cluster of VAL and of REPORT.
+    """
+
+    evaluation: Evaluation
+    caution: str
+    inputs: Sequence[Cell]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a sentence."""
+        from berthline.evaluate.compare.verdict_sentence import verdict_sentence
+
+        return verdict_sentence(self.evaluation)
+
+    def summary(self) -> dict[str, Any]:
+        """Return plain data, as summary.json has it."""
+        return {
+            **msgspec.structs.asdict(self.evaluation),
+            "verdict": self.verdict,
+            "cells": [
+                {**msgspec.structs.asdict(cell), "conditions": json_conditions(cell.conditions)}
+                for cell in self.evaluation.cells
+            ],
+        }
+
+
+def evaluate(
+    run: TextOrPath,
+    *,
+    against: Sequence[TextOrPath] | None = None,
+    workload: Workload | TextOrPath | None = None,
+    cluster: Cluster | TextOrPath | None = None,
+    windows: int | None = None,
+    window_jobs: int | None = None,
+    continuous: bool = False,
+    blocks: int = BLOCKS,
+    gap_seconds: float = GAP_SECONDS,
+    knowledge: str | None = None,
+    conditions: Mapping[str, float] | None = None,
+    load: float | None = None,
+    seed: int = 0,
+    format: str | None = None,  # noqa: A002 - the name that load_trace has for it
+    settings: Mapping[str, object] | None = None,
+    measure: tuple[float, float] | None = None,
+    workers: int | None = 1,
+    out: TextOrPath | RunOutput | None = None,
+    force: bool = False,
+    resume: bool = False,
+    remark: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+) -> EvaluationResult:
+    """Evaluate a scheduler or a run on held-out windows, as `berthline eval` does.
+
+    The best rival is chosen on VAL windows; the verdict is about REPORT windows. A generator makes
+    both with seeds of their own; a trace is split by time.
+
+    Args:
+        run: a scheduler's text, a learned policy, or a run directory: of `sim` its scheduler, of
+            `compare` the one with the lowest mean JCT; with the settings of that run.
+        against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
+        workload: a Workload or a WORKLOAD argument; None = that of the run, or `synthetic`.
+        cluster: a Cluster or a CLUSTER argument; None = that of the run, or `uniform:8x8:V100`.
+        windows: how many VAL windows, and as many REPORT windows; None = 20.
+        window_jobs: jobs in each; None = 1000, or all that the trace has.
+        continuous: one VAL run and one REPORT run in place of windows, evaluated in blocks of jobs.
+        blocks: into how many.
+        gap_seconds: of a trace: time without jobs between its parts.
+        knowledge: what schedulers know of run times; None = as in the run, or `estimate`.
+        conditions: replace some of the cluster's conditions.
+        load: offered load; None = that of the run, or as the workload is.
+        seed: of generators, of everything random in a run, and of the intervals.
+        format: of a trace file; None = recognise it.
+        settings: dials of a generator, or options of a trace format.
+        measure: a measurement window (from, to) in seconds on the clock of each window.
+        workers: how many processes make the runs; None = as many as pay.
+        out: write a run directory. Finished runs survive an interruption.
+        force: replace an earlier evaluation there.
+        resume: go on with an interrupted evaluation there.
+        remark: called with sentences about rivals that are left out and what is assumed.
+        progress: called after each run with (done, total, label).
+
+    Raises:
+        BerthlineError: something does not go together, or cannot be read or written.
+
+    Example:
+        >>> found = evaluate("sjf+easy", against=["fcfs"], windows=2, window_jobs=50)
+        >>> found.evaluation.rival
+        'fcfs'
+    """
+    judged = read_run_argument(text_of("run", run))
+    given = {
+        "workload": workload,
+        "cluster": cluster,
+        "knowledge": knowledge,
+        "load": load,
+        "format": format,
+        "window_jobs": window_jobs,
+    }
+    resolved = _resolve(given, settings or {}, judged)
+    if against is not None:
+        rivals = [text_of("against", one) for one in against]
+    elif resolved["knowledge"] == "none":
+        rivals = _without_run_times(remark)
+    else:
+        rivals = list(RIVALS)
+    names, _ = with_baseline([judged.scheduler, *distinct_rivals(judged.scheduler, rivals)], None)
+    output = RunOutput.of(out, "berthline.evaluate(...)")
+    directory = open_directory(
+        None if output is None else text_of("out", output.path),
+        verb="eval",
+        force=force,
+        resume=resume,
+    )
+    cells = _cells(
+        resolved,
+        conditions or {},
+        windows=windows or (1 if continuous else WINDOWS),
+        seed=seed,
+        gap_seconds=gap_seconds,
+        remark=remark,
+    )
+    grid = Grid(
+        cells,
+        names,
+        [seed],
+        RunSettings(
+            knowledge=resolved["knowledge"],
+            keeps_jobs=directory is not None or continuous,
+            measure=None if measure is None else MeasurementWindow.checked(measure),
+        ),
+        continuous=continuous,
+        blocks=blocks,
+    )
+    asked: Mapping[str, Any] = {
+        "windows": windows,
+        "continuous": continuous,
+        "blocks": blocks,
+        "gap": f"{gap_seconds:g}s",
+        "seed": seed,
+        "measure": None if measure is None else f"{measure[0]:g}:{measure[1]:g}",
+    }
+    config = {
+        **(asked if output is None or output.config is None else output.config),
+        **{key: _plain(value) for key, value in resolved.items()},
+        "run": judged.scheduler,
+        "against": names[1:],
+        "conditions": cells[0].cluster.conditions.changed(),
+    }
+    results = make_runs(grid, directory, config, workers=workers, progress=progress)
+    found = EvaluationResult(
+        evaluation_of(results), _caution(judged, resolved["workload"]), grid.cells
+    )
+    if directory is not None and output is not None:
+        keep_results(
+            directory, results, command=output.command, config=config, summary=found.summary()
+        )
+    return found
+
+
+def _resolve(
+    given: Mapping[str, Any], settings: Mapping[str, object], judged: JudgedRun
+) -> dict[str, Any]:
+    """Return workload, cluster and their settings: what is given, else the run's, else usual ones.
+
+    The settings of a run's workload do not apply to another workload.
+    """
+    of_run = dict(judged.settings)
+    if given["workload"] is not None:
+        kept = ("cluster", "knowledge", "conditions")
+        of_run = {name: value for name, value in of_run.items() if name in kept}
+    if given["cluster"] is not None:
+        of_run.pop("conditions", None)
+    usual = {"workload": WORKLOAD, "cluster": CLUSTER, "knowledge": KNOWLEDGE}
+    blank: dict[str, Any] = {
+        "load": None,
+        "format": None,
+        "map": None,
+        "window_jobs": None,
+        "set": {},
+    }
+    asked = {name: value for name, value in given.items() if value is not None}
+    dials = {name: str(value) for name, value in settings.items() if name != "mapping"}
+    if dials:
+        asked["set"] = dials
+    if "mapping" in settings:
+        asked["map"] = settings["mapping"]
+    return {**blank, **usual, **of_run, **asked}
+
+
+def _cells(
+    resolved: Mapping[str, Any],
+    conditions: Mapping[str, float],
+    *,
+    windows: int,
+    seed: int,
+    gap_seconds: float,
+    remark: Callable[[str], None] | None,
+) -> list[Cell]:
+    """Return the VAL and the REPORT cell.
+
+    Raises:
+        BerthlineError: the workload or the cluster cannot be used, or has too few jobs.
+    """
+    cluster = resolve_cluster(resolved["cluster"], remark)
+    for changes in (resolved.get("conditions"), conditions):
+        cluster = cluster.with_conditions(changes) if changes else cluster
+    load, settings = resolved["load"], dict(resolved["set"])
+    if resolved["map"] is not None:
+        settings["mapping"] = resolved["map"]
+    generates = is_generator(resolved["workload"])
+
+    def make(seed: int, jobs: int | None) -> Workload:
+        return resolve_workload(
+            resolved["workload"],
+            cluster=cluster,
+            jobs=jobs,
+            load=load if generates else None,
+            seed=seed,
+            format=resolved["format"],
+            settings=settings,
+        )
+
+    if generates:
+        return generated_cells(
+            lambda seed: make(seed, resolved["window_jobs"]),
+            cluster,
+            seed=seed,
+            windows=windows,
+            load=load,
+        )
+    trace = make(seed, None)
+    return trace_cells(
+        trace if load is None else scale_to_load(trace, cluster, load),
+        cluster,
+        windows=windows,
+        window_jobs=resolved["window_jobs"],
+        gap_seconds=gap_seconds,
+        load=load,
+    )
+
+
+def _without_run_times(remark: Callable[[str], None] | None) -> list[str]:
+    """Return the usual rivals that need no run times, and say which are left out."""
+    from berthline.policies.scheduler import Scheduler
+
+    needing = [name for name in RIVALS if Scheduler.parse(name).needs_run_times]
+    if remark is not None:
+        remark(f"without run times these rivals are left out: {', '.join(needing)}")
+    return [name for name in RIVALS if name not in needing]
+
+
+def _caution(judged: JudgedRun, workload: Workload | TextOrPath) -> str:
+    """Return a reason to doubt the verdict; empty where there is none."""
+    if judged.verb not in ("compare", "demo") or is_generator(workload):
+        return ""
+    return "RUN was the best of a comparison; if that was on this trace, it has seen REPORT"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for config.toml; objects are written down by their names."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return getattr(value, "name", value)

@@ -1,0 +1,314 @@
+"""Grid: every scheduler on every window of every cell, with every seed, and what came of it.
+
+A *cell* is one workload on one cluster at one load; its windows are run from an empty cluster.
+Windows are made when their turn comes, so that few are in memory at a time. The order in which
+runs finish decides nothing: results are kept under their index in the grid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from berthline.errors import ConfigError
+from berthline.evaluate.compare.kept_grid import KeptGrid
+from berthline.evaluate.compare.run_record import FinishedRun, RunRecord, RunSettings, make_run
+from berthline.evaluate.metrics.energy_rate import EnergyRate
+from berthline.evaluate.statistics.blocks import BLOCKS
+from berthline.model.cluster import Cluster
+from berthline.model.schedule import Schedule
+from berthline.model.workload import Workload
+from berthline.runs.job_tables import JobOutcomes, RunJobs, WindowColumns, table_writers
+
+if TYPE_CHECKING:
+    from berthline.runs.run_directory import FileWriter
+
+Progress = Callable[[int, int, str], None]
+"""Called after each run with (runs done, runs in all, what has just run)."""
+
+
+_FEW_JOBS = 200_000
+"""Jobs of all runs together: in about half a second one process has run so many, or another has
+started."""
+
+
+class RunIndex(NamedTuple):
+    """Which run of a grid; all are indexes."""
+
+    cell: int
+    window: int
+    seed: int
+    scheduler: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Cell:
+    """One workload on one cluster at one load.
+
+    Attributes:
+        workload: its name.
+        source: the workload that windows are cut from, or the first of those generated.
+        cluster: the nodes.
+        load: the offered load asked for; None = as the workload is.
+        windows: how many windows there are.
+        window: returns a window of that number, and its zero on the workload's clock.
+        energy_rate: on the workload's clock.
+        part: which part of the protocol it belongs to, where there is one: `VAL`, `REPORT`.
+    """
+
+    workload: str
+    source: Workload
+    cluster: Cluster
+    load: float | None = None
+    windows: int
+    window: Callable[[int], tuple[Workload, float]]
+    energy_rate: EnergyRate | None = None
+    part: str = ""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grid:
+    """The runs to make.
+
+    Attributes:
+        cells: where.
+        schedulers: their texts.
+        seeds: each window is run with each of them.
+        settings: of all runs.
+        continuous: every cell is one run, judged in blocks of its jobs.
+        blocks: how many.
+    """
+
+    cells: Sequence[Cell]
+    schedulers: Sequence[str]
+    seeds: Sequence[int]
+    settings: RunSettings
+    continuous: bool = False
+    blocks: int = BLOCKS
+
+    def __post_init__(self) -> None:
+        if self.continuous and (len(self.seeds) > 1 or any(c.windows > 1 for c in self.cells)):
+            raise ConfigError(
+                "a continuous run has no windows and one seed",
+                expected="--continuous without --windows and --seeds",
+                hint="--blocks says into how many parts it is cut to judge it",
+            )
+
+    def __len__(self) -> int:
+        windows = sum(cell.windows for cell in self.cells)
+        return windows * len(self.seeds) * len(self.schedulers)
+
+    def windows(self) -> Iterator[tuple[int, int]]:
+        """Yield (cell, window) of every window, in order."""
+        for number, cell in enumerate(self.cells):
+            for window in range(cell.windows):
+                yield number, window
+
+    def runs_of(self, cell: int, window: int) -> list[RunIndex]:
+        """Return the runs of a window, in order."""
+        return [
+            RunIndex(cell, window, seed, scheduler)
+            for seed in range(len(self.seeds))
+            for scheduler in range(len(self.schedulers))
+        ]
+
+    def keeps_log(self, index: RunIndex) -> bool:
+        """Whether the log of this run is kept: those of the first window, with the first seed."""
+        return self.settings.keeps_jobs and index[:3] == (0, 0, 0)
+
+    def bounds(self, index: RunIndex) -> bool:
+        """Whether this run works out the bound of its window: the first one of a window does."""
+        return (index.seed, index.scheduler) == (0, 0)
+
+
+class WindowNote(NamedTuple):
+    """What a window was."""
+
+    name: str
+    jobs: int
+
+
+@dataclasses.dataclass(eq=False)
+class GridResults:
+    """What came of a grid.
+
+    Attributes:
+        grid: what was run.
+        records: the figures of each run.
+        kept: finished runs of an earlier attempt, to which those of this one are added.
+        windows: what each window was, under (cell, window).
+        columns: the jobs of each window, where jobs are kept.
+        jobs: what became of them, of runs with the first seed.
+        logs: of each scheduler on the first window.
+    """
+
+    grid: Grid
+    kept: KeptGrid | None = None
+    records: dict[RunIndex, RunRecord] = dataclasses.field(default_factory=dict)
+    windows: dict[tuple[int, int], WindowNote] = dataclasses.field(default_factory=dict)
+    columns: dict[tuple[int, int], WindowColumns] = dataclasses.field(default_factory=dict)
+    jobs: dict[RunIndex, JobOutcomes] = dataclasses.field(default_factory=dict)
+    logs: dict[int, Schedule] = dataclasses.field(default_factory=dict)
+    _first: tuple[Workload, float] | None = None
+
+    def open_window(self, cell: int, window: int) -> tuple[Workload, float]:
+        """Make a window, note what is needed of it, and return it with its zero.
+
+        Runs on it that were kept from an earlier attempt are added.
+        """
+        if (cell, window) == (0, 0) and self._first is not None:
+            workload, begins = self._first
+        else:
+            workload, begins = self.grid.cells[cell].window(window)
+        if (cell, window) == (0, 0):
+            self._first = workload, begins
+        if (cell, window) not in self.windows:
+            self.windows[cell, window] = WindowNote(workload.name, len(workload))
+            if self.grid.settings.keeps_jobs:
+                self.columns[cell, window] = WindowColumns.of(workload)
+            if self.kept is not None:
+                for index, run in self.kept.runs_on(self.grid, cell, window, workload):
+                    self.add(index, run)
+        return workload, begins
+
+    @property
+    def first_window(self) -> Workload:
+        """The first window of the first cell."""
+        return self.open_window(0, 0)[0]
+
+    def missing(self, cell: int, window: int) -> list[RunIndex]:
+        """Return the runs of a window that are still to be made, in order."""
+        return [index for index in self.grid.runs_of(cell, window) if index not in self.records]
+
+    def add(self, index: RunIndex, run: FinishedRun) -> None:
+        """Keep what a run gave."""
+        self.records[index] = run.record
+        if run.jobs is not None and index.seed == 0:
+            self.jobs[index] = run.jobs
+        if run.log is not None:
+            self.logs[index.scheduler] = run.log
+
+    def of(self, cell: int, scheduler: int) -> list[list[RunRecord]]:
+        """Return the records of a scheduler in a cell: for each window, those of its seeds."""
+        return [
+            [
+                self.records[RunIndex(cell, window, seed, scheduler)]
+                for seed in range(len(self.seeds))
+            ]
+            for window in range(self.grid.cells[cell].windows)
+        ]
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """The seeds of the grid."""
+        return self.grid.seeds
+
+    def run_jobs(self) -> list[RunJobs]:
+        """Return the jobs of all runs, in the order of the grid, for the table of jobs."""
+        return [
+            RunJobs(
+                cell=index.cell,
+                scheduler=self.grid.schedulers[index.scheduler],
+                window=index.window,
+                columns=self.columns[index.cell, index.window],
+                outcomes=outcomes,
+            )
+            for index, outcomes in sorted(self.jobs.items())
+        ]
+
+    def tables(self) -> dict[str, FileWriter]:
+        """Return the tables of the run directory and what writes each."""
+        names = self.grid.schedulers
+        return table_writers(
+            self.run_jobs(),
+            workload=self.first_window,
+            cluster=self.grid.cells[0].cluster,
+            logs={name: self.logs[number] for number, name in enumerate(names)},
+        )
+
+    def lines(self) -> Iterator[dict[str, object]]:
+        """Yield a line of `metrics.jsonl` for each run, in the order of the grid."""
+        for index, record in sorted(self.records.items()):
+            cell = self.grid.cells[index.cell]
+            yield {
+                "cell": index.cell,
+                "scheduler": self.grid.schedulers[index.scheduler],
+                "window": index.window,
+                "seed": self.grid.seeds[index.seed],
+                "workload": cell.workload,
+                "cluster": cell.cluster.name,
+                "load": cell.load,
+                **record.line(),
+            }
+
+
+def run_grid(
+    grid: Grid,
+    *,
+    workers: int | None = 1,
+    kept: KeptGrid | None = None,
+    progress: Progress | None = None,
+) -> GridResults:
+    """Make all runs of a grid. The results are the same bits for any number of workers.
+
+    Args:
+        grid: the runs.
+        workers: how many processes; 1 = this one alone; None = as many as there are cores, or
+            this one where the runs would be over before others have started.
+        kept: finished runs of an earlier attempt, to which those of this one are added.
+        progress: called after each run.
+
+    Raises:
+        BerthlineError: a scheduler does not go with a workload, cluster or knowledge; or a
+            worker process ended.
+    """
+    results = GridResults(grid, kept)
+    if workers is None:
+        workers = _worthwhile_workers(results)
+    workers = min(workers, len(grid))
+    if workers > 1:
+        from berthline.evaluate.compare.grid_workers import run_in_workers
+
+        runs = run_in_workers(results, workers)
+    else:
+        runs = _run_here(results)
+    with contextlib.closing(runs):
+        for index, run in runs:
+            results.add(index, run)
+            if kept is not None:
+                kept.add(index, run)
+            if progress is not None:
+                label = f"{grid.schedulers[index.scheduler]} on {results.windows[index[:2]].name}"
+                progress(len(results.records), len(grid), label)
+    return results
+
+
+def _run_here(results: GridResults) -> Generator[tuple[RunIndex, FinishedRun]]:
+    grid = results.grid
+    for cell, window in grid.windows():
+        workload, begins = results.open_window(cell, window)
+        rate = grid.cells[cell].energy_rate
+        for index in results.missing(cell, window):
+            run = make_run(
+                workload,
+                grid.cells[cell].cluster,
+                grid.schedulers[index.scheduler],
+                grid.settings,
+                seed=grid.seeds[index.seed],
+                energy_rate=None if rate is None else rate.shifted(begins),
+                keeps_log=grid.keeps_log(index),
+                bounds=grid.bounds(index),
+            )
+            yield index, run
+
+
+def _worthwhile_workers(results: GridResults) -> int:
+    """Return how many processes pay: a few runs are over before other processes have started."""
+    from berthline.worker_pool import usable_cores
+
+    grid = results.grid
+    is_slow = grid.settings.simulator != "native" or any("@milp" in s for s in grid.schedulers)
+    jobs = len(results.first_window) * len(grid)
+    return usable_cores() if is_slow or jobs >= _FEW_JOBS else 1

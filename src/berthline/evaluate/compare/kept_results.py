@@ -1,0 +1,79 @@
+"""Grids with a run directory: finished runs survive an interruption, and results are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from berthline.errors import BerthlineError, OutputError, SimulationError
+from berthline.evaluate.compare.grid import run_grid
+from berthline.evaluate.compare.kept_grid import KeptGrid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from berthline.evaluate.compare.grid import Grid, GridResults, Progress
+    from berthline.runs.run_directory import RunDirectory
+
+_NO_MATTER = ("out", "force", "resume", "json", "workers")
+"""Settings that change no result."""
+
+
+def make_runs(
+    grid: Grid,
+    directory: RunDirectory | None,
+    config: Mapping[str, Any],
+    *,
+    workers: int | None,
+    progress: Progress | None,
+) -> GridResults:
+    """Make the runs of a grid; with a directory, what is finished survives an interruption.
+
+    Args:
+        grid: the runs.
+        directory: where the results will be.
+        config: the resolved settings, which must be the same to resume.
+        workers: how many processes.
+        progress: called after each run.
+
+    Raises:
+        BerthlineError: a run is impossible, or the directory has runs of other settings.
+    """
+    kept = None
+    if directory is not None:
+        asked = {k: v for k, v in config.items() if k not in _NO_MATTER and v is not None}
+        if not directory.resume:
+            directory.forget_unfinished()
+        kept = KeptGrid(directory.unfinished, asked)
+    try:
+        return run_grid(grid, workers=workers, kept=kept, progress=progress)
+    except BerthlineError as error:
+        if directory is not None and not isinstance(error, OutputError | SimulationError):
+            directory.forget_unfinished()  # the same settings would fail again
+        raise
+    finally:
+        if kept is not None:
+            kept.close()
+
+
+def keep_results(
+    directory: RunDirectory,
+    results: GridResults,
+    *,
+    command: str,
+    config: Mapping[str, Any],
+    summary: object,
+) -> None:
+    """Write the run directory of a grid whose runs are all made.
+
+    Raises:
+        OutputError: the disk is full, or the directory cannot be written.
+    """
+    directory.write(
+        command=command,
+        config=config,
+        seed=results.seeds[0],
+        summary=summary,
+        metrics=results.lines(),
+        workload=results.grid.cells[0].source,
+        files=results.tables(),
+    )

@@ -1,0 +1,328 @@
+"""explain: why one job waited, from its submission to its start.
+
+The log of the run is replayed (sim/replay.py) and at every decision point at which the job waited
+the reason is found that kept it from starting (reasons.py). Nothing is guessed: the state
+is the one the decision was made in, and the rules are the reference simulator's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from berthline.errors import ConfigError, SimulationError
+from berthline.evaluate.explain.forecast import Forecast, forecast
+from berthline.evaluate.explain.job_waits import Wait, waits_of
+from berthline.evaluate.explain.overtakers import (
+    Overtaker,
+    Started,
+    overtaker,
+    started_meanwhile,
+)
+from berthline.evaluate.explain.reason_codes import Reason
+from berthline.evaluate.explain.reasons import before_decision, find_reason
+from berthline.evaluate.explain.wait_timeline import Interval, Look, seconds_by_reason, timeline_of
+from berthline.evaluate.explain.waiting_order import Order, Valued
+from berthline.model.schedule import REJECT, REJECT_REASONS
+from berthline.sim.inputs import prepare
+from berthline.sim.multiples import next_multiple
+from berthline.sim.reference_backfilling import reserve
+from berthline.sim.reference_speed import progress_now
+from berthline.sim.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from berthline.model.workload import FloatColumn
+    from berthline.sim.simulate import Result
+
+MAX_POINTS = 300
+"""Decision points that are examined; of more, this many at equal distances."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """One instant of a job's wait, in detail.
+
+    Attributes:
+        time: seconds on the workload's clock.
+        reason: why it did not start then.
+        position: its place in the order, from 1 on.
+        queue: jobs that waited.
+        expected_start: when it could start by the estimates of what ran then, if no other job took
+            what they give back; None = not by that alone, or run times are not known.
+        order: the formula of the order.
+        own: its value and terms for this job.
+        ahead: the same for the first jobs before it.
+        ahead_in_all: how many were before it.
+        gate: the value and the terms of the gate, if there is one.
+    """
+
+    time: float
+    reason: Reason
+    position: int
+    queue: int
+    expected_start: float | None
+    order: str
+    own: Valued
+    ahead: list[Valued]
+    ahead_in_all: int
+    gate: Valued | None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job waited.
+
+    Attributes:
+        job: its id.
+        wait: seconds it waited in all.
+        reject_reason: why it was turned away; None = it was not.
+        reasons: seconds waited for each reason, most first.
+        waits: when it waited, and since what.
+        timeline: its wait, cut where the reason changes.
+        moment: one instant in detail: that of `at`, or else the first.
+        forecast: when it would start, as known at that instant; None = it was not asked for.
+        overtakers: jobs that started while it waited, those that held most GPU-seconds first.
+        started_meanwhile: how many did.
+        points: decision points at which it waited.
+        looked_at: how many of them were looked at.
+    """
+
+    job: int
+    wait: float
+    reject_reason: str | None
+    reasons: dict[str, float]
+    waits: list[Wait]
+    timeline: list[Interval]
+    moment: Moment | None
+    forecast: Forecast | None
+    overtakers: list[Overtaker]
+    started_meanwhile: int
+    points: int
+    looked_at: int
+
+
+def explain(
+    result: Result,
+    job: int,
+    *,
+    at: float | None = None,
+    top: int = 5,
+    max_points: int = MAX_POINTS,
+    replications: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Explanation:
+    """Return why a job of a run waited.
+
+    Args:
+        result: the run.
+        job: the job's id.
+        at: an instant of its wait to look at in detail, with the decision point that came last
+            before it; None = its first.
+        top: how many of the jobs before it, and of those that overtook it, are listed.
+        max_points: decision points to look at; 0 = all.
+        replications: runs of the simulator for the forecast; 0 = no forecast.
+        progress: called with the steps done and their number.
+
+    Raises:
+        ConfigError: there is no such job, or it did not wait at that instant.
+        SimulationError: the log is not one of this workload, cluster and scheduler.
+    """
+    log = result.log
+    waits = _waits_at(result, job, at)
+    inputs = prepare(
+        result.workload,
+        result.cluster,
+        result.scheduler,
+        knowledge=result.knowledge,
+        seed=result.seed,
+        horizon=None if np.isinf(log.horizon) else log.horizon,
+    )
+    sim = Replay(inputs, log, since=waits[0].begin if waits else 0.0)
+    points = _points(sim, log.time, waits)
+    looked_at = points if not max_points else _thinned(points, max_points)
+    meanwhile = started_meanwhile(result, inputs, job, waits)
+    # Between two decision points, the earlier one decides.
+    moment_at = points[0] if points else None
+    if at is not None:
+        moment_at = max(time for time in points if time <= at)
+    instants = sorted(
+        {*looked_at, *(start.time for start in meanwhile[:top])}
+        | ({moment_at} if moment_at is not None else set())
+    )
+    tell = progress or (lambda *_: None)
+    seen = _watch(
+        sim,
+        job,
+        instants,
+        looked_at=set(looked_at),
+        moment_at=moment_at,
+        starts=meanwhile[:top],
+        top=top,
+        tell=lambda number: tell(number, len(instants) + replications),
+    )
+    outlook: Forecast | None = None
+    if replications and seen.moment is not None:
+        outlook = forecast(
+            result,
+            inputs,
+            job,
+            seen.moment.time,
+            seen.done,
+            replications=replications,
+            progress=lambda made, of: tell(len(instants) + made, len(instants) + of),
+        )
+    timeline = timeline_of(seen.looks, waits)
+    return Explanation(
+        job=job,
+        wait=sum(wait.seconds for wait in waits),
+        reject_reason=_reject_reason(result, job),
+        reasons=seconds_by_reason(timeline),
+        waits=waits,
+        timeline=timeline,
+        moment=seen.moment,
+        forecast=outlook,
+        overtakers=sorted(seen.overtakers, key=lambda other: -other.gpu_seconds),
+        started_meanwhile=len(meanwhile),
+        points=len(points),
+        looked_at=len(looked_at),
+    )
+
+
+def _waits_at(result: Result, job: int, at: float | None) -> list[Wait]:
+    """Return when a job waited; `at` must be within."""
+    workload = result.workload
+    if not 0 <= job < len(workload):
+        raise ConfigError(
+            f"there is no job {job}", where=workload.name, expected=f"0 to {len(workload) - 1}"
+        )
+    waits = waits_of(result, job)
+    if at is not None and not any(w.begin <= at < w.end for w in waits):
+        times = "; ".join(f"{wait.begin:g} to {wait.end:g}" for wait in waits)
+        raise ConfigError(
+            f"job {job} did not wait at {at:g} s",
+            expected=f"a time from {times}" if times else "",
+            hint="" if times else "it never waited",
+        )
+    return waits
+
+
+def _reject_reason(result: Result, job: int) -> str | None:
+    log = result.log
+    rejected = np.flatnonzero((log.kind == REJECT) & (log.job == job))
+    return REJECT_REASONS[log.detail[rejected[0]]] if len(rejected) else None
+
+
+@dataclasses.dataclass
+class _Seen:
+    """What a replay showed of a job.
+
+    Attributes:
+        looks: why it waited, at each of the instants asked for.
+        overtakers: jobs that started while it waited.
+        moment: the instant in detail.
+        done: progress of all jobs at that instant.
+    """
+
+    looks: list[Look] = dataclasses.field(default_factory=list)
+    overtakers: list[Overtaker] = dataclasses.field(default_factory=list)
+    moment: Moment | None = None
+    done: dict[int, float] = dataclasses.field(default_factory=dict)
+
+
+def _watch(
+    sim: Replay,
+    job: int,
+    instants: list[float],
+    *,
+    looked_at: set[float],
+    moment_at: float | None,
+    starts: list[Started],
+    top: int,
+    tell: Callable[[int], None],
+) -> _Seen:
+    """Replay the log, and note at each instant what kept the job waiting."""
+    order = Order(sim)
+    seen = _Seen()
+    for number, time in enumerate(instants):
+        tell(number)
+        sim.advance_until_decision(time)
+        seen.overtakers += [overtaker(order, job, s) for s in starts if s.time == time]
+        before = before_decision(sim, job, order)
+        sim.follow_decision()
+        if time not in looked_at and time != moment_at:
+            continue
+        finding = before or find_reason(sim, job, order)
+        if finding is None:
+            raise SimulationError(
+                f"nothing keeps job {job} from starting at {time:g} s, but it does not start",
+                expected="the log of this workload, cluster and scheduler, unchanged",
+                hint="run berthline sim again, with this version",
+            )
+        look = Look(time, finding, order.position(job), len(sim.queue))
+        if time in looked_at:
+            seen.looks.append(look)
+        if time == moment_at:
+            seen.moment = _moment(sim, order, job, look, top)
+            present = (*sim.running, *sim.queue, *sim.away)
+            seen.done = {other: _done(sim, other) for other in present}
+    return seen
+
+
+def _done(sim: Replay, job: int) -> float:
+    """Return how far a job has come, though a preemption may have thrown it back."""
+    return max(progress_now(sim, job), sim.reached.get(job, 0.0))
+
+
+def _points(sim: Replay, times: FloatColumn, waits: list[Wait]) -> list[float]:
+    """Return the instants of the wait at which the reason may change."""
+    found: set[float] = set()
+    every = sim.interval
+    for wait in waits:
+        found.add(wait.begin)
+        if wait.back is not None and wait.back < wait.end:
+            found.add(wait.back)
+        if sim.scheduler.discipline == "rounds":
+            time = next_multiple(every, wait.begin, at_least=True)
+            while time < wait.end:
+                found.add(time)
+                time = next_multiple(every, time)
+            continue
+        first, last = np.searchsorted(times, [wait.begin, wait.end])
+        inside = np.unique(times[first:last]).tolist()
+        found.update(inside)
+        if every > 0:
+            ticks = (next_multiple(every, time, at_least=True) for time in inside)
+            found.update(tick for tick in ticks if tick < wait.end)
+    return sorted(found)
+
+
+def _thinned(points: list[float], most: int) -> list[float]:
+    """Return at most `most` points, the first and the last among them."""
+    if len(points) <= most:
+        return points
+    indices = np.unique(np.linspace(0, len(points) - 1, most).round().astype(int))
+    return [points[index] for index in indices]
+
+
+def _moment(sim: Replay, order: Order, job: int, look: Look, top: int) -> Moment:
+    mine = order.key(job)
+    ahead = order.of(other for other in sim.queue if order.key(other) < mine)
+    knows = sim.inputs.knowledge != "none" and job in sim.queue
+    reservation = reserve(sim, job) if knows and not look.finding.fits else None
+    expected_start = look.time if look.finding.fits else reservation and reservation[0]
+    gate = sim.scheduler.gate
+    return Moment(
+        time=look.time,
+        reason=look.finding.reason,
+        position=look.position,
+        queue=look.queue,
+        expected_start=expected_start,
+        order=order.formula.text,
+        own=order.valued(job),
+        ahead=[order.valued(other) for other in ahead[:top]],
+        ahead_in_all=len(ahead),
+        gate=None if gate is None else order.valued(job, gate),
+    )

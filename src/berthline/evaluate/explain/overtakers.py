@@ -1,0 +1,90 @@
+"""Jobs that started while another one waited, and by which numbers they came first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from berthline.evaluate.explain.waiting_order import Valued
+from berthline.evaluate.metrics.job_table import job_table
+from berthline.evaluate.metrics.stretches import shares, stretches
+
+if TYPE_CHECKING:
+    from berthline.evaluate.explain.job_waits import Wait
+    from berthline.evaluate.explain.waiting_order import Order
+    from berthline.sim.inputs import Inputs
+    from berthline.sim.simulate import Result
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A start of a job while another one waited.
+
+    Attributes:
+        job: its id.
+        time: when it started.
+        gpu_seconds: what it held, on nodes that the other one may use, while that one waited.
+    """
+
+    job: int
+    time: float
+    gpu_seconds: float
+
+
+class Overtaker(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that started while another one waited.
+
+    Attributes:
+        job: its id.
+        time: when it started.
+        gpu_seconds: what it held, on nodes that the other one may use, while that one waited.
+        came_later: whether it was submitted after the other one.
+        is_ahead: whether it was before the other one in the order then; else it went past.
+        value: the order's value and terms for it, just before it started.
+        own: the same for the job that waited.
+    """
+
+    job: int
+    time: float
+    gpu_seconds: float
+    came_later: bool
+    is_ahead: bool
+    value: Valued
+    own: Valued
+
+
+def started_meanwhile(result: Result, inputs: Inputs, job: int, waits: list[Wait]) -> list[Started]:
+    """Return the starts on a job's nodes while it waited, those that held most first."""
+    log, workload = result.log, result.workload
+    own = int(inputs.job_class[job])
+    borrowed = int(inputs.borrow_class[own])
+    may_use = inputs.may_use[own if borrowed < 0 else borrowed]
+    found: dict[tuple[int, float], float] = {}
+    ran = stretches(log, job_table(log, workload))
+    for held in shares(log, workload, ran):
+        is_near = may_use[held.node] & (held.job != job)
+        for wait in waits:
+            rows = np.flatnonzero(is_near & (held.begin >= wait.begin) & (held.begin < wait.end))
+            seconds = np.minimum(held.stop[rows], wait.end) - held.begin[rows]
+            amounts = (seconds * held.amount[rows]).tolist()
+            keys = zip(held.job[rows].tolist(), held.begin[rows].tolist(), strict=True)
+            for key, amount in zip(keys, amounts, strict=True):
+                found[key] = found.get(key, 0.0) + amount
+    starts = [
+        Started(job=other, time=time, gpu_seconds=amount) for (other, time), amount in found.items()
+    ]
+    return sorted(starts, key=lambda start: (-start.gpu_seconds, start.time, start.job))
+
+
+def overtaker(order: Order, job: int, start: Started) -> Overtaker:
+    """Return why a job that is about to start comes before one that goes on waiting."""
+    return Overtaker(
+        job=start.job,
+        time=start.time,
+        gpu_seconds=start.gpu_seconds,
+        came_later=start.job > job,
+        is_ahead=order.key(start.job) < order.key(job),
+        value=order.valued(start.job),
+        own=order.valued(job),
+    )

@@ -1,0 +1,81 @@
+"""Measurement window: the part of a run that metrics are about.
+
+A run starts on an empty cluster and ends on one that runs empty; neither says how it would go on.
+A window leaves them out, in the open: jobs count that are submitted in it, with all that becomes of
+them later, and time averages are over it alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.model.workload import FloatColumn, Workload
+
+
+class MeasurementWindow(NamedTuple):
+    """From `begin` to before `stop`, in seconds on the workload's clock."""
+
+    begin: float = 0.0
+    stop: float = math.inf
+
+    @classmethod
+    def parse(cls, text: str) -> MeasurementWindow:
+        """Return the window that FROM:TO names; one side may be left out.
+
+        Raises:
+            ConfigError: it is not such a pair, or contains no time.
+
+        Example:
+            >>> MeasurementWindow.parse("86400:")
+            MeasurementWindow(begin=86400.0, stop=inf)
+        """
+        begin, colon, stop = text.partition(":")
+        try:
+            return cls.checked((float(begin or 0.0), float(stop or "inf") if colon else math.nan))
+        except ValueError:
+            return cls.checked((math.nan, math.nan), text)
+
+    @classmethod
+    def checked(cls, pair: tuple[float, float], text: str = "") -> MeasurementWindow:
+        """Return the window from one time to another.
+
+        Raises:
+            ConfigError: it contains no time.
+        """
+        begin, stop = pair
+        if not 0 <= begin < stop:
+            raise ConfigError(
+                f"the measurement window is {text or f'{begin:g}:{stop:g}'}",
+                expected="FROM:TO in seconds, FROM before TO, such as 86400:172800 or 86400:",
+            )
+        return cls(float(begin), float(stop))
+
+    def in_words(self) -> str:
+        """Return what the window counts.
+
+        Example:
+            >>> MeasurementWindow(86400, 172800).in_words()
+            'jobs submitted from 86,400 s to 172,800 s; time averages over the same span'
+        """
+        until = f"to {self.stop:,.10g} s" if self.stop < math.inf else "on"
+        return f"jobs submitted from {self.begin:,.10g} s {until}; time averages over the same span"
+
+    def has(self, time: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return which of some times are in the window."""
+        inside: npt.NDArray[np.bool_] = (time >= self.begin) & (time < self.stop)
+        return inside
+
+    def submitted(self, workload: Workload) -> npt.NDArray[np.bool_]:
+        """Return which jobs are submitted in the window."""
+        return self.has(workload.submit)
+
+    def clock(self, time: FloatColumn) -> FloatColumn:
+        """Return how much of the window has passed by each time; a clock for `stretches`."""
+        return np.clip(time, self.begin, self.stop)

@@ -1,0 +1,1 @@
+"""Intervals, tests and power for results that are paired by window or by block of jobs."""

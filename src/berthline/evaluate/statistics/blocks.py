@@ -1,0 +1,118 @@
+"""Blocks: one continuous run per scheduler, evaluated in consecutive blocks of jobs.
+
+Windows that each start on an empty cluster flatter schedulers that hold GPUs back: there is always
+room at first, and the queue that is left at the end costs nothing. One run over the whole period
+has neither, but its parts are not independent: a queue built up in one block is worked off in the
+next. So there are few and long blocks (batch means), and whatever correlation is left between
+neighbours widens the interval.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.errors import ConfigError
+from berthline.evaluate.statistics.paired import Ratio, log_ratios, paired_ratio
+from berthline.evaluate.statistics.t_distribution import t_quantile, t_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from berthline.evaluate.statistics.interval import Floats
+
+BLOCKS = 16
+"""Few enough to outlast most queues, enough for an interval. More and shorter blocks, or a search
+for the shortest that look independent, cover the truth less often: neighbours that are alike do not
+always look so."""
+
+_MOST_CORRELATED = 0.95
+
+
+class BlockRatio(Ratio, frozen=True, kw_only=True):
+    """A ratio to the baseline over the blocks of one continuous run; `windows` counts blocks.
+
+    Attributes:
+        block_jobs: jobs per block (one more or less).
+        autocorrelation: between the log-ratios of neighbouring blocks, 0 or more; None where blocks
+            are too few or all alike.
+        widened: by which factor the interval is wider for it, on log-ratios; 1 = not at all.
+    """
+
+    block_jobs: int
+    autocorrelation: float | None
+    widened: float
+
+
+def block_ratio(
+    values: npt.ArrayLike,
+    baseline: npt.ArrayLike,
+    *,
+    statistic: Callable[[Floats], float] = np.mean,
+    blocks: int = BLOCKS,
+    seed: int = 0,
+    resamples: int = 10_000,
+) -> BlockRatio:
+    """Return the ratio of one continuous run to another, in blocks of jobs.
+
+    Formula: jobs in the order of submission are cut into blocks of equally many; each block's
+    statistic is compared as a window's value is by `paired_ratio`. Then the interval is widened by
+    sqrt((1 + r) / (1 - r)) on log-ratios, as for a first-order autoregression, with r the
+    correlation of neighbouring log-ratios. The n blocks estimate it as r1, on average too low by
+    (1 + 3 r1) / n, so that is added; below 0 it counts as 0, above 0.95 as that.
+
+    Args:
+        values: of every counted job, in the order of submission, such as its JCT.
+        baseline: the baseline's, of the same jobs.
+        statistic: what a block's value is; the mean unless told, or a percentile for the tail.
+        blocks: how many; no more than there are jobs.
+        seed: of the resampling.
+        resamples: how many.
+
+    Raises:
+        ConfigError: the two differ in length, or there are fewer jobs than blocks.
+    """
+    ours, theirs = np.asarray(values, np.float64), np.asarray(baseline, np.float64)
+    if ours.ndim != 1 or ours.shape != theirs.shape or not 1 <= blocks <= ours.size:
+        raise ConfigError(
+            f"{ours.size} jobs against {theirs.size} of the baseline, in {blocks} blocks",
+            expected="the same jobs on both sides, and one or more for each block",
+        )
+    mine, other = (block_values(column, blocks, statistic) for column in (ours, theirs))
+    ratio = paired_ratio(mine, other, seed=seed, resamples=resamples)
+    r = _autocorrelation(log_ratios(mine, other))
+    widened = 1.0 if r is None else math.sqrt((1 + r) / (1 - r))
+    low, high, p_value = ratio.low, ratio.high, ratio.p_value
+    if ratio.ratio is not None and low is not None and high is not None and p_value:
+        low = ratio.ratio * (low / ratio.ratio) ** widened
+        high = ratio.ratio * (high / ratio.ratio) ** widened
+        p_value = 2 * t_tail(t_quantile(1 - p_value / 2, blocks - 1) / widened, blocks - 1)
+    return BlockRatio(
+        ratio=ratio.ratio,
+        low=low,
+        high=high,
+        windows=blocks,
+        p_value=p_value,
+        block_jobs=ours.size // blocks,
+        autocorrelation=r,
+        widened=widened,
+    )
+
+
+def block_values(values: Floats, blocks: int, statistic: Callable[[Floats], float]) -> list[float]:
+    """Return the statistic of each block of consecutive values."""
+    edges = [len(values) * block // blocks for block in range(blocks + 1)]
+    return [float(statistic(values[first:last])) for first, last in itertools.pairwise(edges)]
+
+
+def _autocorrelation(logs: Floats | None) -> float | None:
+    """Return the correlation of neighbouring values, from 0 on; None where there is none."""
+    if logs is None or logs.size < 3 or not logs.std() > 0:
+        return None
+    centred = logs - logs.mean()
+    seen = float(centred[1:] @ centred[:-1] / (centred @ centred))
+    return min(max(seen + (1 + 3 * max(seen, 0.0)) / logs.size, 0.0), _MOST_CORRELATED)

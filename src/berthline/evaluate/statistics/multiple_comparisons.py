@@ -1,0 +1,69 @@
+"""Multiple comparisons: what is left of a verdict when it is one of many.
+
+Of twenty schedulers that are all as good as the baseline, one looks better or worse at 95 % by
+chance. Holm's procedure keeps the chance of even one such verdict below 5 %, whatever the
+dependence between the comparisons (Scandinavian Journal of Statistics 6(2), 1979).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from berthline.evaluate.statistics.paired import Ratio, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEVEL = 0.05
+"""Chance of a wrong verdict that is accepted, over all comparisons together."""
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values adjusted for being several.
+
+    Formula: with the m p-values in ascending order, the k-th (from 0) is multiplied by m - k; then
+    each becomes the largest up to and including itself, and at most 1. None = not a comparison.
+
+    Example:
+        >>> holm([0.01, 0.04, None, 0.03])
+        [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = min(1.0, max(largest, p * (len(known) - rank)))
+        adjusted[index] = largest
+    return adjusted
+
+
+def corrected_verdicts(
+    ratios: Sequence[Ratio | None], *, higher_is_better: bool = False
+) -> list[str | None]:
+    """Return what each ratio says in words, corrected for how many there are.
+
+    A verdict that holds by itself but not among the others says so. A single comparison needs no
+    correction.
+
+    Args:
+        ratios: one metric's ratios of all schedulers to the same baseline; None = the baseline.
+        higher_is_better: for values such as utilisation; times are better when lower.
+
+    Example:
+        >>> ratio = Ratio(ratio=0.9, low=0.82, high=0.99, windows=30, p_value=0.03)
+        >>> corrected_verdicts([None, ratio, ratio])[1]
+        'better by 10 % [1, 18], but not after correction for 2 comparisons'
+    """
+    adjusted = holm([None if ratio is None else ratio.p_value for ratio in ratios])
+    comparisons = sum(p is not None for p in adjusted)
+    words: list[str | None] = []
+    for ratio, p in zip(ratios, adjusted, strict=True):
+        if ratio is None:
+            words.append(None)
+            continue
+        text = verdict(ratio, higher_is_better=higher_is_better)
+        says_something = text.startswith(("better", "worse"))
+        if says_something and comparisons > 1 and p is not None and p > LEVEL:
+            text += f", but not after correction for {comparisons} comparisons"
+        words.append(text)
+    return words

@@ -1,0 +1,85 @@
+"""The clusters that a log may have been recorded on, each with the excerpt to simulate."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.evaluate.whatif.log_excerpt import (
+    LogExcerpt,
+    Part,
+    make_excerpt,
+    nodes_of_pool,
+    parts_of,
+    with_node_types,
+)
+from berthline.model.cluster import Cluster
+from berthline.traces.inspect.infer_cluster import InferredCluster, infer_cluster
+
+if TYPE_CHECKING:
+    from berthline.model.workload import Workload
+
+GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
+"""How the pools of a cluster were found."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Setting:
+    """A cluster with the excerpt to simulate on it."""
+
+    name: str
+    inferred: InferredCluster | None
+    cluster: Cluster
+    excerpt: LogExcerpt
+    parts: list[Part]
+
+
+def settings_of(
+    workload: Workload, cluster: Cluster | None, begin: float, end: float
+) -> list[Setting]:
+    """Return the possible clusters: the given one, or those that are consistent with the log."""
+    inferred = infer_cluster(workload)
+    if cluster is not None:
+        return [_given(workload, cluster, inferred, begin, end)]
+    may_be = {WHOLE: inferred}
+    if not inferred.nodes and len(workload.pool_names) > 1:
+        may_be[APART] = infer_cluster(workload, apart=True)
+    found = []
+    for name, each in may_be.items():
+        pools = each.cluster.pool_names
+        excerpt = make_excerpt(workload, each.pool, pools, each.nodes, begin=begin, end=end)
+        nodes = with_node_types(each.cluster)
+        of_pool = [nodes_of_pool(nodes, index) for index in range(len(pools))]
+        parts = parts_of(excerpt, of_pool or [nodes])
+        found.append(Setting(name, each, each.cluster, excerpt, parts))
+    return found
+
+
+def _given(
+    workload: Workload, cluster: Cluster, inferred: InferredCluster, begin: float, end: float
+) -> Setting:
+    """Return the given cluster, with the pools of jobs as far as the cluster has them.
+
+    Jobs are bound to their partitions, or else to the inferred pools (a user may edit and pass the
+    file of an inferred cluster). Where the nodes are those of the log, jobs that run at the begin
+    are held on theirs.
+    """
+    same_speed = cluster.with_conditions({"gpu_speeds": 0})
+    pool = np.full(len(workload), -1, np.int32)
+    names: tuple[str, ...] = ()
+    for of_jobs, known in (
+        (workload.pool, workload.pool_names),
+        (inferred.pool, inferred.cluster.pool_names),
+    ):
+        if known and set(known) <= set(cluster.pool_names):
+            pool, names = of_jobs, known
+            break
+    same_nodes = cluster.num_nodes == inferred.cluster.num_nodes and bool(
+        (cluster.gpus >= inferred.cluster.gpus).all()
+    )
+    nodes = inferred.nodes if same_nodes else []
+    excerpt = make_excerpt(workload, pool, names, nodes, begin=begin, end=end)
+    used = with_node_types(same_speed) if nodes else same_speed
+    return Setting(GIVEN, None, same_speed, excerpt, parts_of(excerpt, [used]))

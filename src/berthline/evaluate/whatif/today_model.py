@@ -1,0 +1,158 @@
+"""The model of today's scheduler: the candidate whose simulated waits are closest to the recorded.
+
+Candidates are ranked on other days than those on which the winner is evaluated (judged_days.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from berthline.errors import TraceError
+from berthline.evaluate.metrics.groups import size_classes
+from berthline.evaluate.whatif.candidate_clusters import Setting
+from berthline.evaluate.whatif.candidate_models import PLACEMENTS, SLOW, with_placement
+from berthline.evaluate.whatif.fidelity import fidelity, group_error_factor
+from berthline.evaluate.whatif.judged_days import FEWEST_JOBS
+from berthline.evaluate.whatif.log_excerpt import ExcerptRun, run_excerpt
+from berthline.evaluate.whatif.whatif_result import ModelFit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline.evaluate.whatif.judged_days import Days
+
+Progress = Callable[[int, int, str], None]
+
+CLOSEST = 3
+"""A slow model, and any model on a large log, is tried with other placements only if it is among
+this many closest."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExcerptRuns:
+    """The runs of schedulers on settings, each simulated once.
+
+    Attributes:
+        knowledge: what schedulers know of run times.
+        seed: for random decisions of schedulers.
+        span: times of the log between which GPU-seconds are counted.
+        total: the expected number of runs, for `progress`.
+        progress: called before each run with (done, total, label).
+    """
+
+    knowledge: str
+    seed: int
+    span: tuple[float, float]
+    total: int
+    progress: Progress | None
+    _done: dict[tuple[str, str], ExcerptRun] = dataclasses.field(default_factory=dict)
+
+    def of(self, setting: Setting, scheduler: str) -> ExcerptRun:
+        """Return the run of a scheduler on a setting."""
+        key = setting.name, scheduler
+        if key not in self._done:
+            if self.progress is not None:
+                self.progress(len(self._done), self.total, scheduler)
+            self._done[key] = run_excerpt(
+                setting.excerpt,
+                setting.parts,
+                scheduler,
+                knowledge=self.knowledge,
+                seed=self.seed,
+                span=self.span,
+            )
+        return self._done[key]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A candidate for today's scheduler: how close it is, its cluster, and its run."""
+
+    fit: ModelFit
+    setting: Setting
+    run: ExcerptRun
+
+
+def fit_models(
+    candidates: Mapping[str, str],
+    settings: Sequence[Setting],
+    days: Days,
+    runs: ExcerptRuns,
+    *,
+    places: bool,
+    is_large: bool,
+) -> list[FittedModel]:
+    """Return all candidates, the closest to the recorded waits first.
+
+    Args:
+        candidates: what each scheduler stands for, by its text.
+        settings: the possible clusters.
+        days: the jobs to choose on.
+        runs: makes the runs.
+        places: try other placements too.
+        is_large: the log is large: other placements only for the CLOSEST.
+
+    Raises:
+        TraceError: there are too few jobs.
+    """
+    found = [
+        _fit(setting, text, meaning, days, runs)
+        for setting in settings
+        for text, meaning in candidates.items()
+    ]
+    found.sort(key=_distance)
+    if places:
+        found += [
+            _fit(
+                each.setting,
+                with_placement(each.fit.scheduler, placement),
+                each.fit.meaning,
+                days,
+                runs,
+            )
+            for rank, each in enumerate(found)
+            if rank < CLOSEST or not (is_large or each.fit.scheduler in SLOW)
+            for placement in PLACEMENTS
+        ]
+        found.sort(key=_distance)
+    return found
+
+
+def _distance(each: FittedModel) -> float:
+    return each.fit.distance
+
+
+def _fit(
+    setting: Setting, scheduler: str, meaning: str, days: Days, runs: ExcerptRuns
+) -> FittedModel:
+    run = runs.of(setting, scheduler)
+    _check_enough(setting, days, run)
+    rows, jobs = days.chosen & ~run.rejected, setting.excerpt.workload
+    waits = run.wait[rows], setting.excerpt.recorded[rows]
+    close = fidelity(*waits)
+    sizes = group_error_factor(*waits, size_classes(jobs.gpus, jobs.gpu_milli)[rows])
+    fit = ModelFit(
+        scheduler=scheduler,
+        meaning=meaning,
+        pools=setting.name,
+        fidelity=close,
+        size_error_factor=sizes,
+        distance=math.sqrt(close.error_factor * sizes),
+    )
+    return FittedModel(fit, setting, run)
+
+
+def _check_enough(setting: Setting, days: Days, run: ExcerptRun) -> None:
+    """Raise unless there are enough jobs to choose a model on, and to evaluate it on."""
+    for mask in (days.chosen, days.judged):
+        jobs, fit = int(mask.sum()), int((mask & ~run.rejected).sum())
+        if fit < FEWEST_JOBS:
+            raise TraceError(
+                f"only {fit} of {jobs} jobs of the period can be used",
+                where=setting.excerpt.workload.name,
+                expected=f"{FEWEST_JOBS} or more with a recorded start, which the cluster can run",
+                hint="give a larger cluster" if jobs >= FEWEST_JOBS else "choose a longer period",
+            )

@@ -1,0 +1,230 @@
+"""whatif: what other schedulers would have done in a period of a log.
+
+First, today's scheduler is modelled: of some candidates, the one whose simulated waits are closest
+to the recorded ones (today_model.py). Alternatives are then compared with that model, never with
+the recorded waits: both sides are the same simulator on the same jobs, so its errors are in both.
+The error of the model stands beside every difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.evaluate.metrics.groups import SIZES, size_classes
+from berthline.evaluate.whatif.candidate_clusters import APART, Setting, settings_of
+from berthline.evaluate.whatif.candidate_models import (
+    PLACEMENTS,
+    alternatives_for,
+    models_for,
+    too_slow,
+    with_placement,
+)
+from berthline.evaluate.whatif.fidelity import daily_error, fidelity
+from berthline.evaluate.whatif.idle_waits import idle_wait_share
+from berthline.evaluate.whatif.judged_days import LEAD, begin_of_excerpt, days_of
+from berthline.evaluate.whatif.log_excerpt import LogExcerpt, eligible_since, recorded_starts
+from berthline.evaluate.whatif.outcome import Judged, outcome, user_error, with_verdicts
+from berthline.evaluate.whatif.today_model import CLOSEST, ExcerptRuns, Progress, fit_models
+from berthline.evaluate.whatif.whatif_result import (
+    ClusterFacts,
+    Outcome,
+    Replayed,
+    Split,
+    WhatIf,
+)
+from berthline.policies.scheduler import Scheduler
+from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.formats.row_filter import NEVER_STARTED
+from berthline.traces.inspect.infer_cluster import infer_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline.evaluate.whatif.judged_days import Days
+    from berthline.evaluate.whatif.log_excerpt import ExcerptRun
+    from berthline.evaluate.whatif.today_model import FittedModel
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+    from berthline.text_or_path import TextOrPath
+
+
+def whatif(
+    workload: Workload,
+    *,
+    begin: float,
+    end: float,
+    cluster: Cluster | TextOrPath | None = None,
+    today: str | None = None,
+    schedulers: Sequence[str] | None = None,
+    knowledge: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> WhatIf:
+    """Return what schedulers would have done to the jobs of a log between two times.
+
+    Args:
+        workload: the jobs of the log, with their history.
+        begin: start of the period, in seconds of the log's clock.
+        end: its end.
+        cluster: the nodes there were: a Cluster or a CLUSTER argument; None = infer them from the
+            log.
+        today: the scheduler in use; None = the candidate that models the waits best.
+        schedulers: the alternatives; None = a list that fits what is known.
+        knowledge: what schedulers know of run times; None = limits where the log has them.
+        seed: for random decisions of schedulers, and for the intervals.
+        progress: called before each run with (done, total, label).
+
+    Raises:
+        ConfigError: a scheduler needs run times that are not known.
+        TraceError: the log has no recorded starts, or too few jobs in the period.
+    """
+    known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
+    nodes = None if cluster is None else resolve_cluster(cluster)
+    settings = settings_of(workload, nodes, begin_of_excerpt(workload, begin), end + LEAD)
+    num_nodes = settings[0].cluster.num_nodes
+    left_out = too_slow(len(settings[0].excerpt.workload) * num_nodes)
+    candidates = {today: "as given"} if today else models_for(workload, known)
+    if not today:
+        candidates = {text: candidates[text] for text in candidates if text not in left_out}
+    alternatives = list(schedulers or (s for s in alternatives_for(known) if s not in left_out))
+    places = not today and num_nodes > 1
+    total = len(settings) * len(candidates) + len(set(alternatives) - candidates.keys())
+    total += (CLOSEST if left_out else len(candidates)) * len(PLACEMENTS) if places else 0
+    runs = ExcerptRuns(known, seed, (begin, end), total, progress)
+    days = days_of(settings[0].excerpt, begin, end)
+    models = fit_models(candidates, settings, days, runs, places=places, is_large=bool(left_out))
+    model = models[0]
+    basis = _basis(model.setting, days, model.run, begin, end, seed)
+    judged = days.judged & ~model.run.rejected
+    return WhatIf(
+        log=workload.name,
+        begin=begin,
+        end=end,
+        knowledge=known,
+        cluster=_cluster_facts(model.setting),
+        replay=_replayed(workload, model, days),
+        split=Split(
+            how=days.how, chosen_jobs=int(days.chosen.sum()), judged_jobs=int(judged.sum())
+        ),
+        models=[each.fit for each in models],
+        today=model.fit.scheduler,
+        today_given=today is not None,
+        fidelity=fidelity(model.run.wait[judged], model.setting.excerpt.recorded[judged]),
+        fidelity_by_size={
+            label: fidelity(model.run.wait[rows], model.setting.excerpt.recorded[rows])
+            for label, rows in _by_size(model.setting.excerpt, judged).items()
+        },
+        error_seconds=basis.error,
+        user_error_seconds=user_error(model.run, basis, np.flatnonzero(judged)),
+        idle_wait_share=_idle_waits(workload, model.setting, np.flatnonzero(judged)),
+        outcomes=with_verdicts(_outcomes(model, alternatives, basis, runs)),
+        left_out=[text for text in left_out if text not in alternatives],
+        seed=seed,
+    )
+
+
+def _outcomes(
+    model: FittedModel, alternatives: Sequence[str], basis: Judged, runs: ExcerptRuns
+) -> list[Outcome]:
+    """Return the outcome of the model, then those of the alternatives.
+
+    Order and discipline are compared: all place jobs as today's scheduler does.
+    """
+    today = Scheduler.parse(model.fit.scheduler)
+    if today.placement in PLACEMENTS:
+        alternatives = [with_placement(text, today.placement) for text in alternatives]
+    return [outcome(model.fit.scheduler, model.run, model.run, basis)] + [
+        outcome(text, runs.of(model.setting, text), model.run, basis)
+        for text in alternatives
+        if str(Scheduler.parse(text)) != str(today)
+    ]
+
+
+def _cluster_facts(setting: Setting) -> ClusterFacts:
+    return ClusterFacts(
+        name=setting.cluster.name,
+        nodes=setting.cluster.num_nodes,
+        gpus=setting.cluster.total_gpus,
+        pools=list(setting.cluster.pool_names),
+        findings=setting.inferred.findings if setting.inferred else [],
+    )
+
+
+def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
+    """Return the cluster that an answer inferred; None = it was given."""
+    if not found.cluster.findings:
+        return None
+    return infer_cluster(workload, apart=found.models[0].pools == APART).cluster
+
+
+def _basis(
+    setting: Setting, days: Days, modelled: ExcerptRun, begin: float, end: float, seed: int
+) -> Judged:
+    excerpt = setting.excerpt
+    measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
+    wait, recorded = modelled.wait, excerpt.recorded
+    return Judged(
+        excerpt=excerpt,
+        rows=np.flatnonzero(measured),
+        day=days.day[measured],
+        begin=begin,
+        end=end,
+        gpus=setting.cluster.total_gpus,
+        error=daily_error(wait[judged], recorded[judged], days.day[judged]),
+        error_by_size={
+            label: daily_error(wait[rows], recorded[rows], days.day[rows])
+            for label, rows in _by_size(excerpt, judged).items()
+        },
+        seed=seed,
+    )
+
+
+def _by_size(excerpt: LogExcerpt, mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the rows of each size class."""
+    size = size_classes(excerpt.workload.gpus, excerpt.workload.gpu_milli)
+    return {
+        SIZES[each]: np.flatnonzero(mask & (size == each))
+        for each in np.unique(size[mask]).tolist()
+    }
+
+
+def _idle_waits(
+    workload: Workload, setting: Setting, judged: npt.NDArray[np.int64]
+) -> float | None:
+    """Return the share of recorded waits beside enough free GPUs, of some jobs of the excerpt."""
+    cluster, start = setting.cluster, recorded_starts(workload)
+    pool = np.zeros(len(workload), np.int32)
+    capacity = [float(cluster.total_gpus)]
+    if setting.inferred is not None and cluster.pool_names:
+        pool = setting.inferred.pool
+        capacity = np.bincount(cluster.pool, cluster.gpus).tolist()
+    return idle_wait_share(
+        eligible_since(workload),
+        start,
+        start + workload.run,
+        workload.gpu_amount,
+        pool,
+        capacity,
+        setting.excerpt.rows[judged],
+    )
+
+
+def _replayed(workload: Workload, model: FittedModel, days: Days) -> Replayed:
+    excerpt, history = model.setting.excerpt, workload.history
+    running = history.running if history is not None else None
+    measured = days.measured & ~model.run.rejected
+    return Replayed(
+        jobs=int(measured.sum()),
+        users=len(np.unique(excerpt.workload.user[measured])),
+        running_at_begin=excerpt.running,
+        queued_at_begin=excerpt.queued,
+        others=len(measured) - excerpt.running - excerpt.queued - int(measured.sum()),
+        start_unknown=int(np.isnan(recorded_starts(workload)).sum()),
+        eligible_later=int((eligible_since(workload) > workload.submit).sum()),
+        too_large=int((days.measured & model.run.rejected).sum()),
+        still_running=0 if running is None else int(running.sum()),
+        never_started=int((workload.provenance.get("dropped") or {}).get(NEVER_STARTED, 0)),
+    )

@@ -1,0 +1,193 @@
+"""WhatIf: the answer of `berthline whatif`, as `--json` prints it. Times are seconds."""
+
+from __future__ import annotations
+
+import msgspec
+
+from berthline.evaluate.metrics.distribution import Distribution
+from berthline.evaluate.statistics.paired import Ratio
+from berthline.evaluate.whatif.fidelity import Fidelity
+from berthline.traces.inspect.infer_cluster import Finding
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster of the simulations, and what it rests on; no findings = it was given."""
+
+    name: str
+    nodes: int
+    gpus: int
+    pools: list[str]
+    findings: list[Finding]
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of the replay.
+
+    Attributes:
+        jobs: submitted in the period; all metrics are over them.
+        users: who submitted them.
+        running_at_begin: ran already when the replay began.
+        queued_at_begin: waited already then.
+        others: submitted before or after the period, as competitors.
+        start_unknown: of the whole log, left out because no start is recorded.
+        eligible_later: of the whole log, could start only some time after the submission, from
+            which on their waits count.
+        too_large: of the period, left out because the cluster can never run them.
+        still_running: of the whole log, still ran when it was taken; they end there.
+        never_started: rows of the log that had not started when it was taken, left out.
+    """
+
+    jobs: int
+    users: int
+    running_at_begin: int
+    queued_at_begin: int
+    others: int
+    start_unknown: int
+    eligible_later: int
+    too_large: int
+    still_running: int
+    never_started: int
+
+
+class Split(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs the model of today's scheduler was chosen on, and on which it was judged."""
+
+    how: str
+    chosen_jobs: int
+    judged_jobs: int
+
+
+class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate for today's scheduler, on the jobs that the choice is made on.
+
+    Attributes:
+        scheduler: its text.
+        meaning: what it stands for.
+        pools: which cluster it ran on, where several are possible.
+        fidelity: its waits against the recorded ones.
+        size_error_factor: by which factor mean waits of size classes are off.
+        distance: geometric mean of both error factors, by which models are ranked: single waits
+            alone would let a model win that starves the few large jobs.
+    """
+
+    scheduler: str
+    meaning: str
+    pools: str
+    fidelity: Fidelity
+    size_error_factor: float
+    distance: float
+
+
+class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a user or of a size.
+
+    Attributes:
+        jobs: how many.
+        wait_mean: their mean wait.
+        wait_p95: the wait that 95 % of them do not exceed.
+        jct_mean: their mean JCT.
+        wait_change: wait_mean less that under today's scheduler.
+        wait_error: by how much the model is off in the mean wait of such jobs; None = not known.
+    """
+
+    jobs: int
+    wait_mean: float
+    wait_p95: float
+    jct_mean: float
+    wait_change: float
+    wait_error: float | None = None
+
+
+class AgainstToday(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheduler against the model of today's.
+
+    Attributes:
+        wait_change: of the mean wait.
+        could_explain: the model's error in the mean wait of a day, as a share of that change, at
+            most 1; None = there is no change.
+        jct: ratio of daily mean JCTs, with its interval over days.
+        bounded_slowdown: the same of bounded slowdowns.
+        verdict: what it says, in words.
+        users_longer: users whose mean wait grows by more than a minute and 5 %.
+        users_shorter: likewise, shrinks.
+    """
+
+    wait_change: float
+    could_explain: float | None
+    jct: Ratio
+    bounded_slowdown: Ratio
+    verdict: str
+    users_longer: int
+    users_shorter: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler would have done to the jobs of the period.
+
+    Attributes:
+        scheduler: its text.
+        wait: of the jobs.
+        jct: of the jobs.
+        bounded_slowdown: of the jobs.
+        makespan: from the begin of the period until the last of them has finished.
+        utilization: share of the GPUs held by any job during the period.
+        by_size: by size class.
+        by_user: by user.
+        against_today: None for the model of today's scheduler itself.
+    """
+
+    scheduler: str
+    wait: Distribution
+    jct: Distribution
+    bounded_slowdown: Distribution
+    makespan: float
+    utilization: float
+    by_size: dict[str, GroupOutcome]
+    by_user: dict[str, GroupOutcome]
+    against_today: AgainstToday | None
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """What schedulers would have done to a stretch of a log.
+
+    Attributes:
+        log: its name.
+        begin: start of the period on the log's clock, whose zero is the first submission.
+        end: its end.
+        knowledge: what all schedulers knew of run times.
+        cluster: the cluster.
+        replay: the jobs.
+        split: what the model was chosen and judged on.
+        models: the candidates for today's scheduler, the best first.
+        today: the one taken.
+        today_given: it was named, not chosen.
+        fidelity: its waits against the recorded ones, on the jobs it is judged on.
+        fidelity_by_size: the same by size class.
+        error_seconds: by how much the mean wait of a day is off.
+        user_error_seconds: by how much the mean wait of a user with five jobs or more is off, the
+            median over such users; None = there are none.
+        idle_wait_share: of the recorded waiting time, the share during which as many GPUs as the
+            job wanted were free: limits, reservations or packing, which no model here knows.
+        outcomes: today's scheduler as modelled, then the alternatives.
+        left_out: schedulers that were not run, because they take long on a log of this size.
+        seed: the seed.
+    """
+
+    log: str
+    begin: float
+    end: float
+    knowledge: str
+    cluster: ClusterFacts
+    replay: Replayed
+    split: Split
+    models: list[ModelFit]
+    today: str
+    today_given: bool
+    fidelity: Fidelity
+    fidelity_by_size: dict[str, Fidelity]
+    error_seconds: float
+    user_error_seconds: float | None
+    idle_wait_share: float | None
+    outcomes: list[Outcome]
+    left_out: list[str]
+    seed: int

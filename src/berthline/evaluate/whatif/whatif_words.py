@@ -1,0 +1,69 @@
+"""The answer of whatif in sentences, for the command line and the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from berthline.evaluate.whatif.fidelity import grade
+from berthline.evaluate.whatif.outcome import DOUBT, DOUBTFUL
+
+if TYPE_CHECKING:
+    from berthline.evaluate.whatif.whatif_result import Outcome, WhatIf
+
+NOT_CORRECTED = "but not after correction"
+"""In a verdict that holds for a single comparison only."""
+
+ADVICE = {
+    "good": "differences can be taken as they are",
+    "fair": "large differences can be trusted, small ones cannot",
+    "poor": "take differences as hints; naming the nodes or today's scheduler may help",
+}
+"""What the grade of a model means."""
+
+
+def in_short(found: WhatIf) -> list[str]:
+    """Return the answer in a few sentences, the most important first."""
+    best = best_alternative(found)
+    if best is None or best.against_today is None:
+        told = ["no alternative is better than today's scheduler beyond chance, in mean JCT."]
+        today, nearest = found.outcomes[0], min(found.outcomes, key=lambda each: each.jct.mean)
+        if nearest.jct.mean < today.jct.mean:
+            told.append(
+                f"The lowest is that of {nearest.scheduler}: {hours(nearest.jct.mean)} h, "
+                f"against {hours(today.jct.mean)} h; a longer period may tell."
+            )
+    else:
+        against = best.against_today
+        users = f"{against.users_shorter:,} user{'s' if against.users_shorter != 1 else ''}"
+        told = [
+            f"{best.scheduler} does best: mean JCT {against.verdict.removesuffix(DOUBT)}; "
+            f"{users} would wait less, {against.users_longer:,} longer."
+        ]
+        if against.could_explain is not None and against.could_explain >= DOUBTFUL:
+            told.append("But half of that or more may be the error of the model.")
+    word = grade(found.fidelity)
+    return [*told, f"The model of today's scheduler is {word}: {ADVICE[word]}."]
+
+
+def best_alternative(found: WhatIf) -> Outcome | None:
+    """Return the alternative with the best JCT, if it is better than today's beyond chance."""
+    better = [
+        (each.against_today.jct.ratio, each)
+        for each in found.outcomes
+        if each.against_today is not None
+        and each.against_today.jct.ratio is not None
+        and each.against_today.verdict.startswith("better")
+        and NOT_CORRECTED not in each.against_today.verdict
+    ]
+    return min(better, key=lambda item: item[0])[1] if better else None
+
+
+def hours(seconds: float) -> str:
+    """Return seconds as hours, with as many digits as are useful.
+
+    Example:
+        >>> hours(5400), hours(-36000)
+        ('1.50', '-10.0')
+    """
+    value = seconds / 3600
+    return f"{value:,.{0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2}f}"
