@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
-from berthline.learn import checkpoint
-from berthline.learn.environments import Environments
-from berthline.learn.networks import Network, NetworkConfig
-from berthline.learn.trainer import TrainConfig
+from berthline.learn.networks.networks import Network, NetworkConfig
+from berthline.learn.training import checkpoint
+from berthline.learn.training.environments import Environments
+from berthline.learn.training.trainer import TrainConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,1 +1,7 @@
-"""Learning: networks, algorithms, and what a training run leaves behind; the extra `train`."""
+"""Learning: from an environment, or from the simulator itself, to a policy.
+
+- `algorithms/`: PPO, D3QN, discrete SAC, Meta-DQN, behaviour cloning; one file each
+- `networks/`: from observations to scores of actions
+- `training/`: the loop around an algorithm: environments, validation, checkpoints
+- `tuning/`: searches over the numbers of a scheduler; needs no torch
+"""

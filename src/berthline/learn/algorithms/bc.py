@@ -1,0 +1,200 @@
+"""Behaviour cloning: a network learns to answer as a scheduler does in the agent's place.
+
+The scheduler (env/experts.py) decides in all environments, and the network is taught its answers by
+cross-entropy over the allowed actions. New episodes never run out, so none is learned by
+heart. Every eighth environment is held out: nothing is learned from its episodes, and how often the
+network would have answered alike there is the agreement. States with one allowed action are left
+out of both. The result is a warm start for other algorithms: `--init-from`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from berthline.errors import ConfigError
+from berthline.learn.algorithms.schedules import factor
+from berthline.learn.networks.masked_actions import MaskedCategorical
+from berthline.learn.networks.networks import Network, NetworkConfig
+from berthline.learn.training.checkpoint import (
+    generator_state,
+    optimizer_tensors,
+    restore_generator,
+    restore_optimizer,
+)
+
+if TYPE_CHECKING:
+    from berthline.learn.training.checkpoint import Checkpoint
+    from berthline.learn.training.environments import Environments
+
+HELD_OUT = 8
+"""One in this number of environments is not learned from."""
+
+
+class BCConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of behaviour cloning.
+
+    Attributes:
+        expert: one of the environment's `experts`; empty = the first.
+        rollout: steps of each environment in an iteration.
+        epochs: times that an iteration's steps are gone over.
+        minibatches: parts in which that is done.
+        learning_rate: of Adam.
+        learning_rate_schedule: see `schedules`.
+        own_share: share of the environments in which the network acts, while the expert still says
+            what would have been right: it then learns in states that its own slips lead to
+            (DAgger, Ross et al. 2011).
+        max_gradient: norm at which gradients are cut.
+    """
+
+    expert: str = ""
+    rollout: int = 32
+    epochs: int = 4
+    minibatches: int = 8
+    learning_rate: float = 3e-3
+    learning_rate_schedule: str = "linear"
+    own_share: float = 0.0
+    max_gradient: float = 0.5
+
+
+class BC:
+    """See the module.
+
+    Args:
+        envs: where the expert acts; two or more.
+        network: shape of the policy.
+        config: settings.
+        seed: of weights and draws.
+
+    Raises:
+        ConfigError: there is no such expert, or one environment only.
+    """
+
+    def __init__(
+        self, envs: Environments, network: NetworkConfig, config: BCConfig, *, seed: int
+    ) -> None:
+        experts = list(envs.plan.options.experts)
+        self.expert = config.expert or (experts[0] if experts else "")
+        if self.expert not in experts:
+            raise ConfigError(
+                f"{self.expert!r} is not among the environment's experts"
+                if self.expert
+                else "there is no expert to learn from",
+                expected="one of " + ", ".join(map(repr, experts)) if experts else "",
+                hint=f'name it among the experts: --set experts=["{self.expert or "sjf"}"]',
+            )
+        if envs.num < 2:
+            raise ConfigError("one environment", expected="two or more: some are held out")
+        self.envs, self.config = envs, config
+        self.steps = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.policy = Network(envs.layout, network)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.optimizer = torch.optim.Adam(
+            self.policy.parameters(), lr=config.learning_rate, eps=1e-5, foreach=True
+        )
+        self._held_out = np.arange(envs.num) % HELD_OUT == 1
+        learned = np.flatnonzero(~self._held_out)
+        self._acts_itself = np.zeros(envs.num, np.bool_)
+        self._acts_itself[learned[: round(config.own_share * len(learned))]] = True
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Watch the expert, learn, and return what is to be logged."""
+        rate = self.config.learning_rate * factor(self.config.learning_rate_schedule, progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        batch, log = self._collect()
+        log |= self._learn(*batch)
+        log["learning_rate"] = rate
+        return log
+
+    @torch.no_grad()
+    def _collect(self) -> tuple[tuple[Tensor, Tensor, Tensor], dict[str, float]]:
+        """Return decisions to learn from, and how many held-out ones the network agrees with."""
+        envs = self.envs
+        seen: list[tuple[Tensor, Tensor, Tensor]] = []
+        agreed: list[Tensor] = []
+        finished: dict[str, list[float]] = {}
+        for _ in range(self.config.rollout):
+            observations = torch.from_numpy(envs.observations.copy())
+            masks = torch.from_numpy(envs.masks.copy())
+            right = envs.expert_actions(self.expert)
+            has_choice = envs.masks.sum(axis=1) > 1
+            tested = torch.from_numpy(np.flatnonzero(has_choice & self._held_out))
+            taught = torch.from_numpy(np.flatnonzero(has_choice & ~self._held_out))
+            answers = torch.from_numpy(right)
+            seen.append((observations[taught], masks[taught], answers[taught]))
+            if len(tested):
+                own = self.choices(observations[tested], masks[tested]).mode()
+                agreed.append(own == answers[tested])
+            taken = right
+            if self._acts_itself.any():
+                own = self.choices(observations, masks).mode()
+                taken = np.where(self._acts_itself, own.numpy(), right)
+            _, terminated, truncated = envs.step(taken)
+            over = np.flatnonzero(terminated | truncated)
+            if over.size:
+                for name, found in envs.scores(over).items():
+                    finished.setdefault(name, []).extend(found.tolist())
+        self.steps += self.config.rollout * envs.num
+        log = {f"sched/{name}": float(np.mean(found)) for name, found in finished.items()}
+        if "return" in finished:
+            log["charts/episodic_return"] = log.pop("sched/return")
+            log["charts/episodic_length"] = log.pop("sched/length")
+        if agreed:
+            log["charts/agreement"] = float(torch.cat(agreed).float().mean())
+        observations, masks, answers = (torch.cat(columns) for columns in zip(*seen, strict=True))
+        return (observations, masks, answers), log
+
+    def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
+        """Return the network's distribution over actions."""
+        scores, _ = self.policy(observations)
+        return MaskedCategorical(scores.squeeze(-1), masks)
+
+    def _learn(self, observations: Tensor, masks: Tensor, answers: Tensor) -> dict[str, float]:
+        config, size = self.config, len(answers)
+        if not size:
+            return {}
+        part = max(1, -(-size // config.minibatches))
+        losses: list[float] = []
+        for _ in range(config.epochs):
+            order = torch.randperm(size, generator=self.generator)
+            for begin in range(0, size, part):
+                chosen = order[begin : begin + part]
+                chances = self.choices(observations[chosen], masks[chosen])
+                loss = -chances.log_prob(answers[chosen]).mean()
+                self.optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_gradient)
+                self.optimizer.step()
+                losses.append(loss.item())
+        return {"losses/cross_entropy": sum(losses) / len(losses)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what is to be saved."""
+        return {
+            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
+            **optimizer_tensors("optimizer", self.optimizer),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the rest of it, as JSON."""
+        return {
+            "steps": self.steps,
+            "generator": generator_state(self.generator),
+            "environments": self.envs.position(),
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint."""
+        state = checkpoint.facts["state"]
+        self.policy.load_state_dict(checkpoint.part("policy"))
+        restore_optimizer(checkpoint, "optimizer", self.optimizer)
+        self.steps = state["steps"]
+        restore_generator(self.generator, state["generator"])
+        self.envs.restore(state["environments"])

@@ -1,0 +1,349 @@
+"""PPO: proximal policy optimisation with masked actions (Schulman et al. 2017).
+
+One iteration collects `rollout` steps of every environment, estimates advantages (GAE), and goes
+over them `epochs` times in minibatches. Actions that the mask forbids have probability 0 when they
+are drawn, in the ratio and in the entropy.
+
+Decisions are not equally far apart: after a job is held back the next question comes at the next
+event, after a start often much later. Weighed by decisions, a sum of the next twenty rewards is
+cheap where little time passes in them. So rewards and traces fade with simulated time. That alone
+did not keep policies from holding everything: where the critic and the no-op (`no_op`) begin was
+changed too, and which of these helps was not measured separately.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from berthline.learn.algorithms.schedules import factor
+from berthline.learn.networks.masked_actions import MaskedCategorical
+from berthline.learn.networks.networks import Network, NetworkConfig, mlp
+from berthline.learn.networks.packed_rows import Packed, join
+from berthline.learn.training.checkpoint import (
+    generator_state,
+    optimizer_tensors,
+    restore_generator,
+    restore_optimizer,
+)
+from berthline.learn.training.running_statistics import RunningMoments, fading, for_ever
+
+if TYPE_CHECKING:
+    from berthline.learn.training.checkpoint import Checkpoint
+    from berthline.learn.training.environments import Environments
+
+
+class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of PPO.
+
+    Attributes:
+        rollout: steps of each environment in an iteration.
+        epochs: times that an iteration's steps are gone over.
+        minibatches: parts in which that is done.
+        learning_rate: of Adam.
+        learning_rate_schedule: see `schedules`.
+        discount: of rewards, per decision.
+        trace: lambda of GAE, per decision.
+        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
+            None = only decisions count.
+        trace_horizon: the same for lambda.
+        no_op: logit of the no-op at first; jobs have about 0.
+        clip: how far the ratio of probabilities may move.
+        value_clip: how far values may move, in standard deviations of returns; None = freely.
+        value_weight: of the value loss.
+        entropy: weight of the entropy bonus.
+        entropy_schedule: see `schedules`.
+        max_gradient: norm at which gradients are cut.
+        target_kl: an iteration ends when the policy has moved this far, in nats; None = never.
+    """
+
+    rollout: int = 64
+    epochs: int = 4
+    minibatches: int = 8
+    learning_rate: float = 1e-3
+    learning_rate_schedule: str = "linear"
+    discount: float = 1.0
+    trace: float = 1.0
+    horizon: float | None = 7200.0
+    trace_horizon: float | None = 7200.0
+    no_op: float = -3.0
+    clip: float = 0.2
+    value_clip: float | None = None
+    value_weight: float = 0.5
+    entropy: float = 0.01
+    entropy_schedule: str = "linear"
+    max_gradient: float = 0.5
+    target_kl: float | None = 0.03
+
+
+class Critic(nn.Module):
+    """The value of a state, in standard deviations of returns."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.body = network.body
+        # A flat network has seen all numbers together by then; rows meet only in the summary.
+        hidden = () if network.config.kind == "mlp" else (network.width,)
+        self.head = mlp((network.width, *hidden, 1), last_gain=0.1)
+
+    def forward(self, observed: Tensor | Packed) -> Tensor:
+        """Return (batch,)."""
+        *_, summary = self.body(observed)
+        value: Tensor = self.head(summary).squeeze(-1)
+        return value
+
+
+class PPO:
+    """See the module.
+
+    Args:
+        envs: where to learn.
+        network: shape of the policy and of the critic, which share nothing.
+        config: settings.
+        seed: of weights and draws.
+    """
+
+    def __init__(
+        self, envs: Environments, network: NetworkConfig, config: PPOConfig, *, seed: int
+    ) -> None:
+        self.envs, self.config = envs, config
+        self.steps = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.policy = Network(envs.layout, network, no_op=config.no_op)
+            self.critic = Critic(Network(envs.layout, network))
+        self.generator = torch.Generator().manual_seed(seed)
+        self.optimizer = torch.optim.Adam(
+            [*self.policy.parameters(), *self.critic.parameters()],
+            lr=config.learning_rate,
+            eps=1e-5,
+            foreach=True,
+        )
+        self.returns = RunningMoments()
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Collect, learn, and return what is to be logged."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.learning_rate * factor(
+                self.config.learning_rate_schedule, progress
+            )
+        batch, log = self._collect()
+        log |= self._learn(
+            batch, self.config.entropy * factor(self.config.entropy_schedule, progress)
+        )
+        log["learning_rate"] = self.optimizer.param_groups[0]["lr"]
+        return log
+
+    @torch.inference_mode()
+    def _collect(self) -> tuple[dict[str, Any], dict[str, float]]:
+        envs, config, length = self.envs, self.config, self.config.rollout
+        shape = (length, envs.num)
+        seen: list[Any] = []
+        masks = torch.empty((*shape, envs.layout.actions), dtype=torch.bool)
+        actions = torch.empty(shape, dtype=torch.int64)
+        log_probs, rewards, discounts, traces, ended = (torch.empty(shape) for _ in range(5))
+        finished: dict[str, list[float]] = {}
+        if self.steps == 0:
+            envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
+        for t in range(length):
+            # What the environments have written is overwritten by the next step.
+            seen.append(self.policy.observed(torch.from_numpy(envs.observations), copy=True))
+            masks[t] = torch.from_numpy(envs.masks)
+            chances = self.choices(seen[t], masks[t])
+            actions[t] = chances.sample(self.generator)
+            log_probs[t] = chances.log_prob(actions[t])
+            reward, terminated, truncated = envs.step(actions[t].numpy())
+            rewards[t] = torch.from_numpy(reward)
+            discounts[t] = torch.from_numpy(fading(config.discount, config.horizon, envs.seconds))
+            faded = fading(config.trace, config.trace_horizon, envs.seconds)
+            traces[t] = torch.from_numpy(faded)
+            over = np.flatnonzero(terminated | truncated)
+            ended[t] = torch.from_numpy(terminated | truncated)
+            if truncated.any():
+                # The episode goes on in truth; what it would still have brought is added.
+                cut = np.flatnonzero(truncated)
+                last = torch.from_numpy(envs.last_observations(cut))
+                rewards[t, cut] += discounts[t, cut] * self._value(self.policy.observed(last))
+            if over.size:
+                for name, found in envs.scores(over).items():
+                    finished.setdefault(name, []).extend(found.tolist())
+        if self.returns.count == 0:
+            self._begin_values(rewards, discounts)
+        observed = join(seen) if isinstance(seen[0], Packed) else torch.cat(seen)
+        values = self._value(observed).view(shape)
+        after = self._value(self.policy.observed(torch.from_numpy(envs.observations)))
+        following = torch.cat((values[1:], after[None]))
+        advantages = gae(rewards, values, following, ended, discounts, traces)
+        returns = advantages + values
+        self.returns.update(returns)
+        self.steps += length * envs.num
+        batch = {
+            "observations": observed,
+            "masks": masks.flatten(0, 1),
+            "actions": actions.flatten(),
+            "log_probs": log_probs.flatten(),
+            "advantages": advantages.flatten(),
+            "values": self.returns.scale(values.flatten()),
+            "returns": self.returns.scale(returns.flatten()),
+        }
+        explained = 1 - (returns - values).var() / returns.var().clamp_min(1e-12)
+        log = {f"sched/{name}": float(np.mean(found)) for name, found in finished.items()}
+        if "return" in finished:
+            log["charts/episodic_return"] = log.pop("sched/return")
+            log["charts/episodic_length"] = log.pop("sched/length")
+        log["losses/explained_variance"] = float(explained)
+        log["advantages/mean"] = float(advantages.mean())
+        log["advantages/deviation"] = float(advantages.std())
+        log["advantages/largest"] = float(advantages.abs().max())
+        return batch, log
+
+    def _begin_values(self, rewards: Tensor, discounts: Tensor) -> None:
+        """Let values begin at the sum of the first rewards, repeated without end."""
+        mean = for_ever(float(rewards.sum()), float((1 - discounts).sum()), self.envs.num)
+        self.returns = RunningMoments(mean, variance=mean**2 / 100, count=1.0)
+
+    def choices(self, observations: Tensor | Packed, masks: Tensor) -> MaskedCategorical:
+        """Return the policy's distribution over actions."""
+        scores, _ = self.policy(observations)
+        return MaskedCategorical(scores.squeeze(-1), masks)
+
+    def _value(self, observations: Tensor | Packed) -> Tensor:
+        return self.returns.unscale(self.critic(observations))
+
+    def _learn(self, batch: dict[str, Any], entropy_weight: float) -> dict[str, float]:
+        config = self.config
+        size = len(batch["actions"])
+        part = max(1, size // config.minibatches)
+        logs: list[dict[str, float]] = []
+        epochs = 0
+        for _ in range(config.epochs):
+            order = torch.randperm(size, generator=self.generator)
+            for begin in range(0, size - part + 1, part):
+                chosen = order[begin : begin + part]
+                logs.append(
+                    self._update(
+                        {name: _selected(rows, chosen) for name, rows in batch.items()},
+                        entropy_weight,
+                    )
+                )
+            epochs += 1
+            newest = logs[-config.minibatches :]
+            moved = sum(log["losses/approx_kl"] for log in newest) / len(newest)
+            if config.target_kl is not None and moved > config.target_kl:
+                break
+        log = {name: sum(entry[name] for entry in logs) / len(logs) for name in logs[0]}
+        log["losses/epochs"] = float(epochs)
+        return log
+
+    def _update(self, batch: dict[str, Any], entropy_weight: float) -> dict[str, float]:
+        config = self.config
+        chances = self.choices(batch["observations"], batch["masks"])
+        policy_loss, stats = policy_objective(
+            chances.log_prob(batch["actions"]), batch["log_probs"], batch["advantages"], config.clip
+        )
+        value_loss = value_objective(
+            self.critic(batch["observations"]), batch["values"], batch["returns"], config.value_clip
+        )
+        entropy = chances.entropy().mean()
+        loss = policy_loss + config.value_weight * value_loss - entropy_weight * entropy
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        norm = nn.utils.clip_grad_norm_(parameters, config.max_gradient)
+        self.optimizer.step()
+        return {
+            "losses/policy_loss": policy_loss.item(),
+            "losses/value_loss": value_loss.item(),
+            "losses/entropy": entropy.item(),
+            "losses/gradient_norm": norm.item(),
+            **stats,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what is to be saved."""
+        return {
+            **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
+            **{f"critic.{name}": t for name, t in self.critic.state_dict().items()},
+            **optimizer_tensors("optimizer", self.optimizer),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the rest of it, as JSON."""
+        return {
+            "steps": self.steps,
+            "generator": generator_state(self.generator),
+            "returns": self.returns.state(),
+            "environments": self.envs.position(),
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        state = checkpoint.facts["state"]
+        self.policy.load_state_dict(checkpoint.part("policy"))
+        self.critic.load_state_dict(checkpoint.part("critic"))
+        restore_optimizer(checkpoint, "optimizer", self.optimizer)
+        self.steps = state["steps"]
+        restore_generator(self.generator, state["generator"])
+        self.returns = RunningMoments(**state["returns"])
+        self.envs.restore(state["environments"])
+
+
+def _selected(rows: Tensor | Packed, chosen: Tensor) -> Tensor | Packed:
+    return rows.select(chosen) if isinstance(rows, Packed) else rows.index_select(0, chosen)
+
+
+def gae(
+    rewards: Tensor,
+    values: Tensor,
+    following: Tensor,
+    ended: Tensor,
+    discount: Tensor,
+    trace: Tensor,
+) -> Tensor:
+    """Return generalised advantage estimates (Schulman et al. 2016), all (time, envs).
+
+    A_t = delta_t + discount_t trace_t (1 - ended_t) A_(t+1), where
+    delta_t = reward_t + discount_t (1 - ended_t) following_t - value_t.
+    """
+    left = discount * (1 - ended)
+    kept = trace * left
+    deltas = rewards + left * following - values
+    advantages = torch.empty_like(deltas)
+    carried = torch.zeros_like(deltas[0])
+    for t in reversed(range(len(deltas))):
+        carried = deltas[t] + kept[t] * carried
+        advantages[t] = carried
+    return advantages
+
+
+def policy_objective(
+    log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, clip: float
+) -> tuple[Tensor, dict[str, float]]:
+    """Return the clipped loss of the policy, and how far it has moved.
+
+    Formula: -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)), r the ratio of probabilities and A
+    the advantages brought to mean 0 and deviation 1.
+    """
+    scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    log_ratio = log_probs - old_log_probs
+    ratio = log_ratio.exp()
+    loss = -torch.minimum(ratio * scaled, ratio.clamp(1 - clip, 1 + clip) * scaled).mean()
+    with torch.no_grad():
+        stats = {
+            "losses/approx_kl": float(((ratio - 1) - log_ratio).mean()),
+            "losses/clipfrac": float(((ratio - 1).abs() > clip).float().mean()),
+        }
+    return loss, stats
+
+
+def value_objective(values: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:
+    """Return half the mean squared error, or with `clip` the larger of it and the clipped one."""
+    loss = (values - returns) ** 2
+    if clip is not None:
+        near = old + (values - old).clamp(-clip, clip)
+        loss = torch.maximum(loss, (near - returns) ** 2)
+    return loss.mean() / 2

@@ -1,0 +1,194 @@
+"""SAC: soft actor-critic for discrete actions (Christodoulou 2019), with masked actions.
+
+Two critics value actions, the lower value counts. The temperature, the price of a nat of entropy,
+moves until the policy has the entropy that is asked for: in each state a share of what its number
+of allowed actions makes possible, 0 where only one is allowed. Only what is above that is paid for,
+as the Lagrangian of that constraint says: otherwise states with many actions would be worth
+something by themselves, and jobs would be left waiting to be chosen from. Forbidden actions have
+probability 0, and are left out of every sum.
+
+Entropy is counted from a plain choice: any job alike, and the no-op seldom. Counted from equal
+chances, as is usual, it would ask for a policy that holds every other job back, and what critics
+learn about such times does not help at others. Without a no-op, the two are the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from berthline.learn.algorithms.dqn import QNetwork, huber, taken
+from berthline.learn.algorithms.off_policy import OffPolicy, follow
+from berthline.learn.networks.masked_actions import MaskedCategorical
+from berthline.learn.networks.networks import Network, NetworkConfig
+from berthline.learn.training.experience import Experience, ExperienceConfig
+
+if TYPE_CHECKING:
+    from berthline.learn.training.environments import Environments
+    from berthline.learn.training.replay_buffer import Transitions
+
+
+class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of SAC: those of every replay, and these.
+
+    Attributes:
+        learning_rate: of Adam.
+        average_rate: how far the policy follows the actor in each update.
+        no_op: logit of the no-op at first and in the plain choice; jobs have 0.
+        temperature: at first; returns have a size of about 1.
+        temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
+        entropy: the policy's, as a share of the logarithm of the number of allowed actions, counted
+            from the plain choice: see the module.
+    """
+
+    learning_rate: float = 3e-3
+    average_rate: float = 0.02
+    no_op: float = -3.0
+    temperature: float = 0.2
+    temperature_rate: float = 1e-2
+    entropy: float = 0.98
+
+
+class SAC(OffPolicy):
+    """See the module.
+
+    Args:
+        envs: where to learn.
+        network: shape of the actor and of the critics, which share nothing.
+        config: settings.
+        seed: of weights and draws.
+    """
+
+    def __init__(
+        self, envs: Environments, network: NetworkConfig, config: SACConfig, *, seed: int
+    ) -> None:
+        self.config = config
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.actor = Network(envs.layout, network, no_op=config.no_op)
+            self.critics = nn.ModuleList(
+                QNetwork(Network(envs.layout, network), dueling=True) for _ in range(2)
+            )
+        self.policy = copy.deepcopy(self.actor).requires_grad_(requires_grad=False)
+        self.targets = copy.deepcopy(self.critics).requires_grad_(requires_grad=False)
+        self.temperature = nn.ParameterDict({"log": torch.tensor(config.temperature).log()})
+        experience = Experience(
+            envs,
+            capacity=config.capacity,
+            discount=config.discount,
+            horizon=config.horizon,
+            n_step=config.n_step,
+        )
+        modules = {
+            "policy": self.policy,
+            "actor": self.actor,
+            "critics": self.critics,
+            "targets": self.targets,
+            "temperature": self.temperature,
+        }
+        learned = {
+            "actor_optimizer": (self.actor.parameters(), config.learning_rate),
+            "critics_optimizer": (self.critics.parameters(), config.learning_rate),
+            "temperature_optimizer": (self.temperature.parameters(), config.temperature_rate),
+        }
+        super().__init__(experience, config, modules, learned, seed=seed)
+
+    def _collect(self, _progress: float) -> dict[str, float]:
+        return self.experience.collect(
+            self.config.rollout,
+            lambda seen, masks: self.choices(seen, masks).sample(self.generator),
+        )
+
+    def _begin(self, usual: float) -> None:
+        self.actor.load_state_dict(self.policy.state_dict())
+        for critic in self.critics:
+            assert isinstance(critic, QNetwork)
+            critic.begin_at(usual)
+        self.targets.load_state_dict(self.critics.state_dict())
+
+    def choices(self, observations: Tensor, masks: Tensor) -> MaskedCategorical:
+        """Return the actor's distribution over actions."""
+        scores, _ = self.actor(observations)
+        return MaskedCategorical(scores.squeeze(-1), masks)
+
+    def plain(self, masks: Tensor) -> MaskedCategorical:
+        """Return the choice that knows nothing: any job alike, and the no-op seldom."""
+        scores = torch.zeros(masks.shape)
+        if self.actor.layout.no_op is not None:
+            scores[:, self.actor.layout.no_op] = self.config.no_op
+        return MaskedCategorical(scores, masks)
+
+    def _allowed_apart(self, masks: Tensor) -> Tensor:
+        """Return how far from the plain choice the policy may be, in nats: (batch,)."""
+        return (1 - self.config.entropy) * log_allowed(masks)
+
+    def _update(self, _progress: float) -> dict[str, float]:
+        config = self.config
+        batch = self.experience.sample(config.batch, self.generator)
+        temperature = self.temperature["log"].detach().exp()
+        goals = self._goals(batch, temperature)
+        values = [critic(batch.observations, batch.masks).means for critic in self.critics]
+        losses = [huber(taken(q, batch.actions) - goals).mean() for q in values]
+        self._step("critics_optimizer", torch.stack(losses).sum())
+        chances = self.choices(batch.observations, batch.masks)
+        lower = torch.minimum(values[0], values[1]).detach()
+        plain = self.plain(batch.masks)
+        policy_loss = policy_objective(chances, lower + temperature * plain.log_probs, temperature)
+        norm = self._step("actor_optimizer", policy_loss)
+        apart = plain.kl_from(chances).detach()
+        temperature_loss = temperature_objective(
+            self.temperature["log"], apart, self._allowed_apart(batch.masks)
+        )
+        if config.temperature_rate:
+            self._step("temperature_optimizer", temperature_loss)
+        follow(self.targets, self.critics, config.target_rate)
+        follow(self.policy, self.actor, config.average_rate)
+        return {
+            "losses/qf1_values": taken(values[0], batch.actions).mean().item(),
+            "losses/qf2_values": taken(values[1], batch.actions).mean().item(),
+            "losses/qf1_loss": losses[0].item(),
+            "losses/qf2_loss": losses[1].item(),
+            "losses/actor_loss": policy_loss.item(),
+            "losses/alpha": temperature.item(),
+            "losses/alpha_loss": temperature_loss.item(),
+            "losses/entropy": chances.entropy().mean().item(),
+            "losses/gradient_norm": norm,
+        }
+
+    @torch.no_grad()
+    def _goals(self, batch: Transitions, temperature: Tensor) -> Tensor:
+        """Return what critics are to say: returns and the soft value of what follows."""
+        chances = self.choices(batch.following, batch.following_masks)
+        first, second = (
+            critic(batch.following, batch.following_masks).means for critic in self.targets
+        )
+        plain = self.plain(batch.following_masks)
+        lower = torch.minimum(first, second) + temperature * plain.log_probs
+        value = soft_value(chances, lower, temperature)
+        allowed = self._allowed_apart(batch.following_masks)
+        return batch.returns + batch.discounts * (value + temperature * allowed)
+
+
+def soft_value(chances: MaskedCategorical, values: Tensor, temperature: Tensor) -> Tensor:
+    """Return the sum of p (q - temperature log p) over allowed actions: (batch,)."""
+    log_probs = chances.log_probs.masked_fill(~chances.mask, 0.0)
+    allowed = values.masked_fill(~chances.mask, 0.0)
+    return (chances.probs * (allowed - temperature * log_probs)).sum(dim=-1)
+
+
+def policy_objective(chances: MaskedCategorical, values: Tensor, temperature: Tensor) -> Tensor:
+    """Return the loss of the policy: minus its mean soft value."""
+    return -soft_value(chances, values, temperature).mean()
+
+
+def temperature_objective(log_temperature: Tensor, apart: Tensor, allowed: Tensor) -> Tensor:
+    """Return a loss that falls where the temperature rises and choices are too far apart."""
+    return log_temperature * (allowed - apart).mean()
+
+
+def log_allowed(masks: Tensor) -> Tensor:
+    """Return the logarithm of the number of allowed actions: (batch,), 0 for one."""
+    return masks.sum(dim=-1).clamp_min(1).to(torch.float32).log()

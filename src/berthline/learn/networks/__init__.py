@@ -1,0 +1,1 @@
+"""Networks: from a flat observation to scores of actions."""

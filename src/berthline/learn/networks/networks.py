@@ -1,0 +1,473 @@
+"""Networks: from a flat observation to scores of actions, and a summary of the whole.
+
+    mlp        one multilayer perceptron over all numbers: fixed window, no symmetry
+    kernel     the same small perceptron for every row that is an action, beside a summary
+    attention  rows look at each other first
+    cross      rows look at the other tables' rows: jobs at nodes, running jobs and look-ahead
+    hosts      nodes are scored for the job at hand, which asks them; any number of nodes
+
+A network may score actions by distributions of returns, and may know regimes: see `Network`.
+
+All but `mlp` do not care in which order rows stand (where a seat has a job at hand, which is the
+first row of jobs, that one apart), and leave empty rows out of every mean and attention. Rows are
+empty where all their numbers are 0; most are, so they are not computed either.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
+
+from berthline.errors import ConfigError
+from berthline.learn.networks.masked_actions import masked_mean
+from berthline.learn.networks.packed_rows import Packed, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from berthline.env.observation_layout import ObservationLayout
+
+    _Tables = dict[str, Tensor]
+
+_MOST_WIDTH, _MOST_LAYERS = 4096, 32
+_HIDDEN = 1e9
+"""Taken off the score of a row that is not there: none of it is left after the softmax."""
+
+
+class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The shape of a network.
+
+    Attributes:
+        kind: one of NETWORKS.
+        hidden: widths of the layers; of rows and of the summary alike.
+        heads: of attention.
+    """
+
+    kind: str = "kernel"
+    hidden: tuple[int, ...] = (32, 16)
+    heads: int = 4
+
+
+def mlp(sizes: Sequence[int], *, last_gain: float | None = None) -> nn.Sequential:
+    """Return linear layers with ReLU between, orthogonal, with zero biases.
+
+    Args:
+        sizes: widths, from the input to the output.
+        last_gain: scale of the last layer; None = it is a hidden one and is followed by ReLU too.
+    """
+    layers: list[nn.Module] = []
+    for index, (width_in, width_out) in enumerate(itertools.pairwise(sizes)):
+        is_last = index == len(sizes) - 2
+        layer = nn.Linear(width_in, width_out)
+        gain = last_gain if is_last and last_gain is not None else 2**0.5
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
+        layers.append(layer)
+        if not is_last or last_gain is None:
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)
+
+
+class Network(nn.Module):
+    """Scores of actions and a summary.
+
+    Args:
+        layout: what goes in and how many actions there are.
+        config: its shape.
+        outputs: numbers for each action.
+        gain: scale of the last layer; 0 = all actions are alike at first, so that what a policy
+            prefers later is learned. Small weights would do for the scores but not for the best
+            one: a network that happens to prefer short jobs is a good policy, untrained.
+        no_op: score of the no-op at first. It competes with the best job rather than with all of
+            them, so a policy that holds jobs back too readily is best begun below 0.
+        support: returns that a score is a mean of; None = scores are what the last layer says.
+        num_regimes: regimes of `Regimes`, whose embedding the summary has; 0 = none.
+    """
+
+    def __init__(
+        self,
+        layout: ObservationLayout,
+        config: NetworkConfig,
+        *,
+        outputs: int = 1,
+        gain: float = 0.0,
+        no_op: float = 0.0,
+        support: Tensor | None = None,
+        num_regimes: int = 0,
+    ) -> None:
+        super().__init__()
+        _check(layout, config)
+        self.layout, self.config = layout, config
+        self.outputs = 1 if support is not None else outputs
+        outputs = outputs if support is None else len(support)
+        self.width = config.hidden[-1]
+        is_flat = NETWORKS[config.kind].is_flat
+        self.by_row = not is_flat and bool(layout.row_table)
+        self.body = _Flat(layout, config) if is_flat else _Rows(layout, config)
+        if self.by_row:
+            self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
+        else:
+            self.head = mlp((self.width, layout.actions * outputs), last_gain=gain)
+        if self.by_row and layout.has_pairs:
+            self.place = mlp((2 * self.width, self.width, outputs), last_gain=gain)
+        if layout.no_op is not None:
+            last = self.head[-1]
+            if self.by_row:
+                self.no_op = mlp((self.width, self.width, outputs), last_gain=gain)
+                last = self.no_op[-1]
+            assert isinstance(last, nn.Linear)
+            first = 0 if self.by_row else layout.no_op * outputs
+            nn.init.constant_(last.bias[first : first + outputs], no_op)
+        self.support: Tensor | None
+        self.register_buffer("support", support)
+        if support is not None:
+            self.common = mlp((self.width, self.width, outputs), last_gain=gain)
+        self.regimes = Regimes(layout, num_regimes, self.width) if num_regimes else None
+
+    @classmethod
+    def load(
+        cls, layout: ObservationLayout, config: NetworkConfig, tensors: Mapping[str, Tensor]
+    ) -> Network:
+        """Return the network that tensors of a checkpoint are of."""
+        centres = tensors.get("regimes.centres")
+        network = cls(
+            layout,
+            config,
+            support=tensors.get("support"),
+            num_regimes=0 if centres is None else len(centres),
+        )
+        network.load_state_dict(tensors)
+        return network
+
+    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores (batch, actions, outputs) and the summary (batch, width)."""
+        if self.support is None:
+            return self._last_layer(flat)
+        log_chances, summary = self.log_chances(flat)
+        return (log_chances.exp() * self.support).sum(dim=-1, keepdim=True), summary
+
+    def log_chances(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logarithms of the chances of returns (batch, actions, support), and the summary.
+
+        What all actions have in common is a part of its own (dueling); its logits are added.
+        """
+        logits, summary = self._last_layer(flat)
+        common = self.common(summary).unsqueeze(-2)
+        return torch.log_softmax(logits + common, dim=-1), summary
+
+    def observed(self, flat: Tensor, *, copy: bool = False) -> Tensor | Packed:
+        """Return observations as `forward` takes them fastest; flat ones it takes as well.
+
+        Where there are regimes, it only takes flat ones.
+
+        Args:
+            flat: (batch, size).
+            copy: whether `flat` will change; what is packed is a copy in any case.
+        """
+        if self.body.packs:
+            return pack(self.layout, flat)
+        return flat.clone() if copy else flat
+
+    def _last_layer(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor]:
+        packed = None
+        if isinstance(flat, Packed):
+            packed = flat
+        elif self.body.packs and not torch.onnx.is_in_onnx_export():  # shapes are fixed there
+            packed = pack(self.layout, flat)
+        if isinstance(self.body, _Rows) and self.layout.has_pairs and isinstance(flat, Tensor):
+            return self._pairs(self.body, flat)
+        rows, present, summary = self.body(flat if packed is None else packed)
+        if self.regimes is not None:
+            summary = summary + self.regimes(flat)
+        if not self.by_row:
+            return self.head(summary).view(len(summary), self.layout.actions, -1), summary
+        if packed is not None:
+            table = packed.tables[self.layout.row_table]
+            beside = summary.index_select(0, table.owner)
+            height = self.layout.shapes[self.layout.row_table][0]
+            scores = table.spread(self.head(torch.cat((rows, beside), dim=-1)), height)
+        else:
+            beside = summary.unsqueeze(-2).expand(-1, rows.shape[-2], -1)
+            scores = _where_present(self.head, torch.cat((rows, beside), dim=-1), present)
+        if self.layout.no_op is not None:
+            scores = torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2)
+        return scores, summary
+
+    def _pairs(self, body: _Rows, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Score jobs, then nodes for each job.
+
+        A job's score is shared out over its nodes as logarithms of shares, so that a job does not
+        gain by the number of nodes it could go to.
+        """
+        rows, present, summary = body.tables(flat)
+        jobs, nodes = rows["jobs"], rows["nodes"]
+        shape = (len(summary), jobs.shape[-2], nodes.shape[-2])
+        beside = summary.unsqueeze(-2).expand(-1, shape[1], -1)
+        picks = _where_present(self.head, torch.cat((jobs, beside), dim=-1), present["jobs"])
+        pairs = torch.cat(
+            (
+                jobs.unsqueeze(2).expand(*shape, -1).flatten(1, 2),
+                nodes.unsqueeze(1).expand(*shape, -1).flatten(1, 2),
+            ),
+            dim=-1,
+        )
+        there = present["jobs"].unsqueeze(-1).expand(shape).flatten(1, 2)
+        places = _where_present(self.place, pairs, there).view(*shape, -1)
+        scores = (picks.unsqueeze(2) + torch.log_softmax(places, dim=2)).flatten(1, 2)
+        return torch.cat((scores, self.no_op(summary).unsqueeze(-2)), dim=-2), summary
+
+
+class Regimes(nn.Module):
+    """What kind of times these are, from what is seen of the cluster as a whole.
+
+    Regimes are the nearest of some centres, in standard deviations of each number; the algorithm
+    moves the centres. Between two of them it is a little of both, so that nothing jumps.
+
+    Args:
+        layout: has the table `globals`.
+        num: centres.
+        width: numbers of the embedding.
+    """
+
+    def __init__(self, layout: ObservationLayout, num: int, width: int) -> None:
+        super().__init__()
+        if "globals" not in layout.shapes:
+            raise ConfigError(
+                "regimes are known by the cluster as a whole",
+                where="features",
+                expected="columns of globals",
+            )
+        self.place = layout.slices()["globals"]
+        size = layout.shapes["globals"][0]
+        self.centres: Tensor
+        self.mean: Tensor
+        self.deviation: Tensor
+        self.register_buffer("centres", torch.randn(num, size))
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("deviation", torch.ones(size))
+        self.embedding = nn.Linear(num, width, bias=False)
+        nn.init.zeros_(self.embedding.weight)
+
+    def scaled(self, flat: Tensor) -> Tensor:
+        """Return the numbers that regimes are about, in standard deviations: (batch, size)."""
+        return (flat[:, self.place] - self.mean) / self.deviation
+
+    def distances(self, flat: Tensor) -> Tensor:
+        """Return squared distances from the centres: (batch, num)."""
+        gaps = self.scaled(flat).unsqueeze(-2) - self.centres
+        return gaps.square().sum(dim=-1)
+
+    def forward(self, flat: Tensor) -> Tensor:
+        """Return (batch, width)."""
+        embedded: Tensor = self.embedding(torch.softmax(-self.distances(flat), dim=-1))
+        return embedded
+
+
+class _Flat(nn.Module):
+    """All numbers at once."""
+
+    packs = False
+
+    def __init__(self, layout: ObservationLayout, config: NetworkConfig) -> None:
+        super().__init__()
+        self.layers = mlp((layout.size, *config.hidden))
+
+    def forward(self, flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return flat, flat, self.layers(flat)
+
+
+class _Rows(nn.Module):
+    """Encodes tables row by row, lets rows look at each other, and sums up."""
+
+    def __init__(self, layout: ObservationLayout, config: NetworkConfig) -> None:
+        super().__init__()
+        width = config.hidden[-1]
+        self.slices = layout.slices()
+        self.shapes = {name: shape for name, shape in layout.shapes.items() if 0 not in shape}
+        self.main = layout.row_table or "jobs"
+        # Its row would otherwise be one of many.
+        self.has_job_at_hand = layout.has_job_at_hand and "jobs" in self.shapes
+        self.encoders = nn.ModuleDict(
+            {name: mlp((_width_of(name, s), *config.hidden)) for name, s in self.shapes.items()}
+        )
+        self.look = NETWORKS[config.kind].look
+        if self.look is not None:
+            self.attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
+            self.norm = nn.LayerNorm(width)
+        self.summary = mlp(((len(self.shapes) + self.has_job_at_hand) * width, width))
+        self.packs = self.look is None and not layout.has_pairs
+
+    def _packed(self, packed: Packed) -> tuple[Tensor, Tensor]:
+        rows = {n: self.encoders[n](t.rows) for n, t in packed.tables.items()}
+        parts = [
+            self.encoders[name](packed.globals)
+            if name == "globals"
+            else packed.tables[name].mean(rows[name])
+            for name in self.shapes
+        ]
+        if self.has_job_at_hand:
+            parts.append(packed.tables["jobs"].first(rows["jobs"]))
+        summary: Tensor = self.summary(torch.cat(parts, dim=-1))
+        return rows[self.main], summary
+
+    def forward(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor, Tensor]:
+        if isinstance(flat, Packed):
+            made, summary = self._packed(flat)
+            return made, made, summary
+        rows, present, summary = self.tables(flat)
+        return rows[self.main], present[self.main], summary
+
+    def tables(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Return the rows of every table, which of them are there, and the summary."""
+        rows: dict[str, Tensor] = {}
+        present: dict[str, Tensor] = {}
+        for name, shape in self.shapes.items():
+            table = flat[:, self.slices[name]]
+            if name == "globals":
+                rows[name] = self.encoders[name](table)
+                continue
+            if name == "lookahead":
+                # A column of numbers; where each stands is what it means.
+                place = torch.linspace(0, 1, shape[0], device=flat.device).expand_as(table)
+                table = torch.stack((table, place), dim=-1)
+                present[name] = torch.ones_like(place, dtype=torch.bool)
+            else:
+                table = table.view(-1, *shape)
+                present[name] = table.abs().amax(dim=-1) > 0
+            rows[name] = _where_present(self.encoders[name], table, present[name])
+        if self.look is not None:
+            self.look(self, rows, present)
+        parts = [
+            masked_mean(rows[name], present[name]) if name in present else rows[name]
+            for name in self.shapes
+        ]
+        if self.has_job_at_hand:
+            parts.append(rows["jobs"][:, 0])
+        return rows, present, self.summary(torch.cat(parts, dim=-1))
+
+    def attend(self, queries: Tensor, keys: Tensor, present: Tensor) -> Tensor:
+        """Return queries with what they have seen of the keys that are there."""
+        # The layer's own forward, in half of its operations: what is exported runs one by one.
+        layer, width = self.attention, queries.shape[-1]
+        weight, bias = layer.in_proj_weight, layer.in_proj_bias
+        if queries is keys:
+            parts = F.linear(queries, weight, bias).chunk(3, dim=-1)
+        else:
+            asked = F.linear(queries, weight[:width], bias[:width])
+            parts = (asked, *F.linear(keys, weight[width:], bias[width:]).chunk(2, dim=-1))
+        query, key, value = (
+            part.view(*part.shape[:2], layer.num_heads, -1).transpose(1, 2) for part in parts
+        )
+        there = present.to(queries.dtype)
+        # Not infinity: attention over nothing would not be a number.
+        hidden = ((there - 1) * _HIDDEN)[:, None, None, :]
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=hidden)
+        seen = layer.out_proj(seen.transpose(1, 2).flatten(2))
+        if queries is not keys:  # without keys there is nothing to see; queries are always there
+            seen = seen * there.amax(dim=-1)[:, None, None]
+        normed: Tensor = self.norm(queries + seen)
+        return normed
+
+
+def _look_at_each_other(body: _Rows, rows: _Tables, present: _Tables) -> None:
+    main = body.main
+    rows[main] = body.attend(rows[main], rows[main], present[main])
+
+
+def _look_at_other_tables(body: _Rows, rows: _Tables, present: _Tables) -> None:
+    others = [name for name in present if name != body.main]
+    keys = torch.cat([rows[name] for name in others], dim=-2)
+    there = torch.cat([present[name] for name in others], dim=-1)
+    rows[body.main] = body.attend(rows[body.main], keys, there)
+
+
+def _ask_nodes(body: _Rows, rows: _Tables, present: _Tables) -> None:
+    # Each node sees the job, and what the job has seen of all nodes.
+    asked = body.attend(rows["jobs"][:, :1], rows["nodes"], present["nodes"])
+    rows["nodes"] = torch.relu(rows["nodes"] + asked)
+
+
+class NetworkKind(NamedTuple):
+    """What makes a network different from the others.
+
+    Attributes:
+        is_flat: whether it takes all numbers at once; otherwise it encodes tables row by row.
+        look: changes the encoded rows of tables, given those of all tables and which of them are
+            there: how rows take others into account, by `_Rows.attend`; None = they do not.
+    """
+
+    is_flat: bool = False
+    look: Callable[[_Rows, _Tables, _Tables], None] | None = None
+
+
+NETWORKS: dict[str, NetworkKind] = {
+    "mlp": NetworkKind(is_flat=True),
+    "kernel": NetworkKind(),
+    "attention": NetworkKind(look=_look_at_each_other),
+    "cross": NetworkKind(look=_look_at_other_tables),
+    "hosts": NetworkKind(look=_ask_nodes),
+}
+
+
+def _width_of(name: str, shape: tuple[int, ...]) -> int:
+    return 2 if name == "lookahead" else shape[-1]
+
+
+def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
+    """Return what the layers make of the rows that are there, and zeros for the others."""
+    if torch.onnx.is_in_onnx_export():
+        # All rows as one matrix: a layer and its ReLU become one operation.
+        made = layers(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+        kept: Tensor = made * present.unsqueeze(-1).to(rows.dtype)
+        return kept
+    found = layers(rows[present])
+    out: Tensor = found.new_zeros((*present.shape, found.shape[-1]))
+    return out.index_put((present,), found)
+
+
+def check_hidden(hidden: Sequence[int]) -> None:
+    """See whether these can be the widths of layers.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    fits = 1 <= len(hidden) <= _MOST_LAYERS
+    if not fits or min(hidden) < 1 or max(hidden) > _MOST_WIDTH:
+        raise ConfigError(
+            f"hidden is {','.join(map(str, hidden)) or 'empty'}",
+            expected=f"1 to {_MOST_LAYERS} widths, each from 1 to {_MOST_WIDTH:,}",
+        )
+
+
+def _check(layout: ObservationLayout, config: NetworkConfig) -> None:
+    if config.kind not in NETWORKS:
+        raise ConfigError(f"no network {config.kind!r}", expected="one of " + ", ".join(NETWORKS))
+    check_hidden(config.hidden)
+    tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
+    needed = {layout.row_table or "jobs"}
+    if config.kind == "hosts" or layout.has_pairs:
+        needed = {"jobs", "nodes"}
+    if config.kind == "cross" and not tables - needed - {"globals"}:
+        needed = {*needed, "nodes"}
+    if not NETWORKS[config.kind].is_flat and not needed <= tables:
+        raise ConfigError(
+            f"the network {config.kind!r} needs columns of {' and '.join(sorted(needed))}",
+            where=f"features of the seat {layout.seat}",
+            hint="add columns, or take the network mlp",
+        )
+    if config.kind == "hosts" and layout.row_table != "nodes":
+        raise ConfigError(
+            "the network 'hosts' scores nodes",
+            where=f"the seat {layout.seat}",
+            expected="the environment Place",
+        )
+    if NETWORKS[config.kind].look is not None and config.hidden[-1] % config.heads:
+        raise ConfigError(
+            f"{config.heads} heads do not divide a width of {config.hidden[-1]}",
+            expected="a last hidden width that is a multiple of heads",
+        )

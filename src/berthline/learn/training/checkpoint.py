@@ -1,0 +1,140 @@
+"""Checkpoints: numbers in a safetensors file, everything else as JSON. Nothing is ever unpickled.
+
+A checkpoint is a directory `KIND-STEP` under `checkpoints/` of the run, such as `last-000040960`
+or `best-000032768`. It is written under a temporary name and renamed when complete, and older ones
+of its kind are removed only then: whatever happens meanwhile, a complete one is there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from berthline.atomic_write import complete_directory
+from berthline.errors import ConfigError, MissingExtraError
+from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS
+
+if TYPE_CHECKING:
+    import torch
+
+FORMAT = 1
+"""Raised when what is in a checkpoint changes its meaning."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What a checkpoint holds.
+
+    Attributes:
+        path: where it is.
+        facts: algorithm, environment, layout, network, configuration, step, state.
+        tensors: by name, such as `policy.head.0.weight`.
+    """
+
+    path: Path
+    facts: dict[str, Any]
+    tensors: dict[str, Any]
+
+    def part(self, prefix: str) -> dict[str, Any]:
+        """Return the tensors of one part, without its name."""
+        begin = f"{prefix}."
+        return {k.removeprefix(begin): v for k, v in self.tensors.items() if k.startswith(begin)}
+
+
+def save(
+    directory: Path, kind: str, step: int, tensors: dict[str, torch.Tensor], facts: dict[str, Any]
+) -> Path:
+    """Write a checkpoint, and remove older ones of its kind.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    from safetensors.torch import save_file
+
+    path = directory / f"{kind}-{step:012d}"
+    with complete_directory(path, what="a checkpoint") as partial:
+        contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        save_file(contiguous, partial / CHECKPOINT_TENSORS)
+        text = json.dumps({"format": FORMAT, "step": step, **facts}, indent=2) + "\n"
+        (partial / CHECKPOINT_FACTS).write_text(text, encoding="utf-8")
+    for older in _of_kind(directory, kind):
+        if older != path:
+            shutil.rmtree(older, ignore_errors=True)
+    return path
+
+
+def find(directory: Path, kind: str) -> Path | None:
+    """Return the newest checkpoint of a kind; None = there is none."""
+    found = _of_kind(directory, kind)
+    return found[-1] if found else None
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        ConfigError: it is not one, or of another format.
+        MissingExtraError: safetensors is not installed.
+    """
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError:
+        raise MissingExtraError("safetensors", "train", "reading checkpoints") from None
+    try:
+        facts = json.loads((path / CHECKPOINT_FACTS).read_text(encoding="utf-8"))
+        tensors = load_file(path / CHECKPOINT_TENSORS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(
+            f"not a checkpoint: {error}",
+            where=str(path),
+            expected=f"{CHECKPOINT_FACTS} and {CHECKPOINT_TENSORS}",
+        ) from None
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ConfigError(
+            "a checkpoint of another format",
+            where=str(path),
+            expected=f"format {FORMAT}",
+            hint="read it with the version of Berthline that wrote it",
+        )
+    return Checkpoint(path, facts, tensors)
+
+
+def optimizer_tensors(name: str, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return what an optimiser remembers of each parameter, as tensors to be saved."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{name}.{index}.{key}": value
+        for index, values in state.items()
+        for key, value in values.items()
+    }
+
+
+def restore_optimizer(checkpoint: Checkpoint, name: str, optimizer: torch.optim.Optimizer) -> None:
+    """Let an optimiser remember what a checkpoint has; its options stay as they are."""
+    state: dict[int, dict[str, Any]] = {}
+    for key, tensor in checkpoint.part(name).items():
+        index, field = key.split(".", 1)
+        state.setdefault(int(index), {})[field] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def _of_kind(directory: Path, kind: str) -> list[Path]:
+    return sorted(
+        path for path in directory.glob(f"{kind}-*") if (path / CHECKPOINT_FACTS).is_file()
+    )
+
+
+def generator_state(generator: torch.Generator) -> str:
+    """Return the state of a generator in hexadecimal."""
+    return bytes(generator.get_state().tolist()).hex()
+
+
+def restore_generator(generator: torch.Generator, state: str) -> None:
+    """Let a generator continue from a state."""
+    import torch
+
+    generator.set_state(torch.tensor(list(bytes.fromhex(state)), dtype=torch.uint8))

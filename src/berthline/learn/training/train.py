@@ -1,0 +1,305 @@
+"""train: learn a policy in an environment, in a run directory.
+
+Nothing here imports torch before a run begins: wrong names are refused without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from berthline.errors import ConfigError, MissingExtraError, unknown_name
+from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+from berthline.runs.growing_files import write_json
+from berthline.runs.run_layout import CHECKPOINTS, CONFIG, SEED_PREFIX, SUMMARY
+from berthline.runs.run_output import RunOutput
+from berthline.runs.training_directory import (
+    begin_run,
+    check_same_settings,
+    open_training,
+    undone_if_refused,
+)
+from berthline.text_or_path import text_of
+
+if TYPE_CHECKING:
+    from berthline.learn.training.trainer import Progress, TrainConfig
+    from berthline.text_or_path import TextOrPath
+
+ENVIRONMENT = "Pick"
+EXPERT = "sjf"
+
+Watch = Callable[[str], AbstractContextManager[Callable[["Progress"], None]]]
+"""Given the name of a run, a context in which to tell how far it is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """What `train` left behind.
+
+    Attributes:
+        directory: the run directory, which is a scheduler: `simulate(jobs, cluster, directory)`.
+        summary: what summary.json has; None = it was stopped, and `resume` goes on.
+    """
+
+    directory: Path
+    summary: dict[str, Any] | None
+
+
+def train(
+    algorithm: str,
+    *,
+    out: TextOrPath | RunOutput,
+    env: str | None = None,
+    preset: str | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    expert: str | None = None,
+    network: str = "kernel",
+    hidden: Sequence[int] = (32, 16),
+    steps: int | None = None,
+    envs: int = 256,
+    threads: int = 1,
+    seed: int = 0,
+    seeds: int = 1,
+    validate_every: int | None = None,
+    episodes: int = 64,
+    patience: int = 0,
+    least_gain: float = 0.0,
+    init_from: TextOrPath | None = None,
+    resume: bool = False,
+    must_stop: Callable[[], bool] | None = None,
+    watch: Watch | None = None,
+) -> TrainingResult:
+    """Train a policy, keep the best on VAL episodes, measure it on REPORT episodes.
+
+    The same as `berthline train`; `tune` is `berthline train es`. Needs the extra `train`.
+
+    Args:
+        algorithm: what learns: `ppo`, `bc`, ...
+        out: the run directory: settings, metrics, curve.csv, checkpoints, summary.
+        env: the environment: Pick, Gate, ...; None = that of the preset, or Pick.
+        preset: options of a reference system.
+        env_options: options of the environment, such as `{"load": (0.9, 1.3)}`.
+        config: settings of the algorithm, such as `{"learning_rate": 0.0005}`.
+        expert: of bc: the scheduler that is learned from; None = sjf.
+        network: mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at.
+        hidden: widths of the network's layers.
+        steps: environment steps in all, rounded up to whole iterations; None = a few minutes.
+        envs: environments that step together.
+        threads: threads of torch and of the environments.
+        seed: of everything random.
+        seeds: train with that many seeds, from `seed` on, each in a directory of its own.
+        validate_every: steps between validations; None = a fifth of `steps`.
+        episodes: episodes of VAL; REPORT has twice as many.
+        patience: end after that many validations without a better one; 0 = never.
+        least_gain: how much better counts for `patience`, as a share of the best return's size.
+        init_from: begin from the policy of another run or checkpoint.
+        resume: go on with an interrupted run in `out`; the other parameters must be the same.
+        must_stop: asked now and then; once it is true, the run is saved and left.
+        watch: shows how far each run is.
+
+    Raises:
+        BerthlineError: an unknown name, a wrong value, or a directory that must not be replaced.
+    """
+    if algorithm == "es":
+        raise ConfigError("es trains no network", hint="berthline.tune tunes schedulers with it")
+    if algorithm not in ALGORITHMS:
+        what, expected, hint = unknown_name("algorithm", algorithm, ALGORITHMS)
+        raise ConfigError(what, expected=expected, hint=hint)
+    output = RunOutput.of(out, "berthline.train(...)")
+    if output is None:
+        raise ConfigError("`out` is missing", expected="the directory of the run")
+    wanted = train_config(
+        algorithm,
+        env=env,
+        preset=preset,
+        env_options=env_options,
+        config=config,
+        expert=expert,
+        network=network,
+        hidden=hidden,
+        steps=steps,
+        envs=envs,
+        threads=threads,
+        seed=seed,
+        seeds=seeds,
+        validate_every=validate_every,
+        episodes=episodes,
+        patience=patience,
+        least_gain=least_gain,
+    )
+    path = Path(text_of("out", output.path))
+    runs = _Runs(
+        command=output.command,
+        init_from=None if init_from is None else Path(init_from),
+        must_stop=must_stop or (lambda: False),
+        watch=watch or _unwatched,
+    )
+    with undone_if_refused(path, begins=not resume):
+        if seeds > 1:
+            return TrainingResult(path, runs.with_seeds(wanted, path, seeds, resume=resume))
+        open_training(path, runs.kept(wanted), command=output.command, seed=seed, resume=resume)
+        return TrainingResult(path, runs.one(wanted, path))
+
+
+def train_config(
+    algorithm: str,
+    *,
+    env: str | None = None,
+    preset: str | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    expert: str | None = None,
+    network: str = "kernel",
+    hidden: Sequence[int] = (32, 16),
+    steps: int | None = None,
+    envs: int = 256,
+    threads: int = 1,
+    seed: int = 0,
+    seeds: int = 1,
+    validate_every: int | None = None,
+    episodes: int = 64,
+    patience: int = 0,
+    least_gain: float = 0.0,
+) -> TrainConfig:
+    """Return what is to be trained, with every setting; the parameters are those of `train`.
+
+    Raises:
+        ConfigError: an unknown name or a wrong value.
+        MissingExtraError: torch is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise MissingExtraError("torch", "train", "berthline train")
+    from berthline.env.options import resolve_options
+    from berthline.learn.algorithms.algorithm_table import config_of
+    from berthline.learn.networks.networks import NETWORKS, NetworkConfig
+    from berthline.learn.training.defaults import (
+        default_options,
+        default_settings,
+        default_steps,
+        on_training_part,
+    )
+    from berthline.learn.training.trainer import TrainConfig, check_config
+
+    given = dict(env_options or {})
+    if preset is not None:
+        given["preset"] = preset
+    seat = _seat(env, given.get("preset"))
+    if given.get("preset") is None:
+        given = default_options(seat, given)
+    given = on_training_part(given)
+    if expert is not None and algorithm != "bc":
+        raise ConfigError(f"{algorithm} learns from no expert", hint="train bc does")
+    if algorithm == "bc" and (expert is not None or "experts" not in given):
+        given["experts"] = (expert or EXPERT,)
+    resolve_options(seat, given)
+    if network not in NETWORKS:
+        what, expected, hint = unknown_name("network", network, NETWORKS)
+        raise ConfigError(what, expected=expected, hint=hint)
+    steps = steps or default_steps(algorithm, seat)
+    settings = {**default_settings(algorithm, seat), **(config or {})}
+    found = TrainConfig(
+        algorithm=algorithm,
+        seat=seat,
+        options=given,
+        settings=msgspec.to_builtins(config_of(algorithm, settings)),
+        network=NetworkConfig(kind=network, hidden=tuple(hidden)),
+        num_envs=envs,
+        steps=steps,
+        seed=seed,
+        validate_every=validate_every or max(1, steps // 5),
+        val_episodes=episodes,
+        report_episodes=2 * episodes,
+        patience=patience,
+        least_gain=least_gain,
+        threads=threads,
+    )
+    check_config(found, seeds=seeds)
+    return found
+
+
+def _seat(env: str | None, preset: Any) -> str:
+    """Return the seat of an environment, or else of a preset."""
+    from berthline.env.presets import PRESETS
+    from berthline.env.registration import SEATS
+
+    if preset is not None and preset not in PRESETS:
+        what, expected, hint = unknown_name("preset", str(preset), PRESETS)
+        raise ConfigError(what, where="`preset`", expected=expected, hint=hint)
+    if env is None:
+        return SEATS[ENVIRONMENT] if preset is None else PRESETS[preset].seat
+    name = env.removeprefix("berthline/").partition("-v")[0].lower()
+    seats = {known.lower(): seat for known, seat in SEATS.items()}
+    if name not in seats:
+        what, expected, hint = unknown_name("environment", env, SEATS)
+        raise ConfigError(what, where="`env`", expected=expected, hint=hint)
+    return seats[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Runs:
+    """Trains in directories; the attributes are what all runs of a call share."""
+
+    command: str
+    init_from: Path | None
+    must_stop: Callable[[], bool]
+    watch: Watch
+
+    def kept(self, config: TrainConfig) -> dict[str, Any]:
+        """Return what config.toml has."""
+        found: dict[str, Any] = msgspec.to_builtins(config)
+        return {**found, "init_from": None if self.init_from is None else str(self.init_from)}
+
+    def one(self, config: TrainConfig, path: Path) -> dict[str, Any] | None:
+        """Train in a directory that has been opened; None = it was stopped."""
+        from berthline.learn.training.checkpoint import find
+        from berthline.learn.training.trainer import Trainer
+
+        with self.watch(f"{config.algorithm} on {config.seat}, seed {config.seed}") as report:
+            trainer = Trainer(
+                config,
+                path,
+                # It may have been stopped before the first checkpoint.
+                resume=find(path / CHECKPOINTS, "last") is not None,
+                init_from=self.init_from,
+            )
+            return trainer.run(report, self.must_stop)
+
+    def with_seeds(
+        self, config: TrainConfig, out: Path, seeds: int, *, resume: bool
+    ) -> dict[str, Any] | None:
+        """Train one seed after another; those that are complete stay."""
+        from berthline.learn.training.seeds import summary_of_seeds
+
+        kept = {**self.kept(config), "seeds": seeds}
+        open_training(out, kept, command=self.command, seed=config.seed, resume=resume)
+        summaries: list[dict[str, Any]] = []
+        for seed in range(config.seed, config.seed + seeds):
+            path = out / f"{SEED_PREFIX}{seed}"
+            own = msgspec.structs.replace(config, seed=seed)
+            if (path / SUMMARY).is_file():
+                summaries.append(json.loads((path / SUMMARY).read_text(encoding="utf-8")))
+                continue
+            if (path / CONFIG).is_file():
+                check_same_settings(path, self.kept(own))
+            else:
+                begin_run(path, self.kept(own), command=self.command, seed=seed)
+            found = self.one(own, path)
+            if found is None:
+                return None
+            summaries.append(found)
+        summary = summary_of_seeds(summaries)
+        write_json(out / SUMMARY, summary)
+        return summary
+
+
+def _unwatched(_: str) -> AbstractContextManager[Callable[[Progress], None]]:
+    return contextlib.nullcontext(lambda _: None)

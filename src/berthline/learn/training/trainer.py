@@ -1,0 +1,355 @@
+"""Trainer: the loop around an algorithm, with validation, checkpoints and an end.
+
+The policy that counts is the one with the highest mean return on VAL; a run that began from another
+policy (a warm start) keeps that one until it is beaten there, so it never ends below it on VAL.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+
+from berthline.env.observation_layout import ObservationLayout
+from berthline.env.option_types import number
+from berthline.env.vector import THREADS
+from berthline.errors import ConfigError
+from berthline.evaluate.statistics.paired import paired_ratio, verdict
+from berthline.learn.algorithms.algorithm_table import config_of, make_algorithm, options_for
+from berthline.learn.algorithms.settings import check_minibatches
+from berthline.learn.networks.networks import Network, NetworkConfig, check_hidden
+from berthline.learn.training import checkpoint
+from berthline.learn.training.environments import Environments
+from berthline.learn.training.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
+from berthline.policies.learned import checkpoint_of
+from berthline.runs.growing_files import GrowingFiles
+from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from berthline.learn.algorithms.algorithm import Algorithm
+
+
+_LEAST_GAIN = number(0, 1)
+
+
+class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A training run.
+
+    Attributes:
+        algorithm: its name.
+        seat: of the environments.
+        options: of the environments.
+        settings: of the algorithm; what is not given has its default.
+        network: shape of the networks.
+        num_envs: environments that step together.
+        steps: environment steps in all.
+        seed: of the run: weights, draws and episodes.
+        validate_every: steps between validations.
+        val_episodes: episodes of VAL.
+        report_episodes: episodes of REPORT.
+        patience: validations without a better one after which the run ends; 0 = never.
+        least_gain: how much better, as a share of the best return's size, counts.
+        threads: of torch and of the environments.
+    """
+
+    algorithm: str
+    seat: str
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    network: NetworkConfig = NetworkConfig()
+    num_envs: int = 256
+    steps: int = 1_000_000
+    seed: int = 0
+    validate_every: int = 100_000
+    val_episodes: int = 64
+    report_episodes: int = 128
+    patience: int = 0
+    least_gain: float = 0.0
+    threads: int = 1
+
+
+def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
+    """See whether a run can be made, before anything is.
+
+    Args:
+        config: of the first run.
+        seeds: runs, each with the next seed.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    last = config.seed + seeds - 1
+    if config.seed < 0 or last >= MOST_RUNS:
+        found = f"seed is {last}" if seeds == 1 else f"seeds are {config.seed} to {last}"
+        raise ConfigError(f"the {found}", expected=f"0 to {MOST_RUNS - 1}")
+    # Torch takes any number of threads, and crashes.
+    THREADS.take("threads", config.threads)
+    _LEAST_GAIN.take("least_gain", config.least_gain)
+    check_hidden(config.network.hidden)
+    settings = config_of(config.algorithm, config.settings)
+    check_minibatches(config.algorithm, settings, config.num_envs)
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is at, for those who watch.
+
+    Attributes:
+        step: environment steps done.
+        steps: in all, with the last iteration as a whole.
+        seconds: since this process began to train.
+        steps_per_second: since then.
+        log: of the last iteration.
+        val: mean return of the last validation; None = there was none yet.
+        best: of the best.
+        against: verdict on mean JCT against the best heuristic on VAL.
+    """
+
+    step: int
+    steps: int
+    seconds: float
+    steps_per_second: float
+    log: dict[str, float]
+    val: float | None
+    best: float | None
+    against: str
+
+
+class Trainer:
+    """A run in a directory, from its beginning or from its last checkpoint.
+
+    Args:
+        config: what to do.
+        path: the run's directory, which exists.
+        resume: go on from its last checkpoint.
+        init_from: run directory or checkpoint whose policy is begun from.
+
+    Raises:
+        ConfigError: a wrong value; there is no checkpoint to resume from, or it is of other
+            observations.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        path: Path,
+        *,
+        resume: bool = False,
+        init_from: Path | None = None,
+    ) -> None:
+        check_config(config)
+        torch.set_num_threads(config.threads)
+        settings = config_of(config.algorithm, config.settings)
+        options = options_for(config.algorithm, config.seat, config.options, settings)
+        config = msgspec.structs.replace(config, options=options)
+        self.config, self.path = config, path
+        envs = Environments(
+            config.seat,
+            num=config.num_envs,
+            seed=config.seed * TRAIN_SEEDS,
+            options=config.options,
+            num_threads=config.threads,
+        )
+        self.layout = envs.layout
+        iteration = settings.rollout * config.num_envs
+        self._all_steps = -(-config.steps // iteration) * iteration
+        self.algorithm: Algorithm = make_algorithm(
+            config.algorithm, envs, config.network, settings, seed=config.seed
+        )
+        self._val = Validation(
+            config.seat, config.options, part="val", episodes=config.val_episodes
+        )
+        self._best: float | None = None
+        self._last_val: float | None = None
+        self._without_gain = 0
+        self._next_validation = 0
+        self._against = ""
+        if resume:
+            self._resume(path / CHECKPOINTS)
+        elif init_from is not None:
+            self.algorithm.policy.load_state_dict(_policy_tensors(init_from, self.layout))
+        self.files = GrowingFiles(path, step=self.algorithm.steps)
+        self._heuristics = self._val.heuristics()
+
+    def run(
+        self,
+        report: Callable[[Progress], None] = lambda _: None,
+        must_stop: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any] | None:
+        """Train, and return the summary; None = it was stopped, and can be resumed.
+
+        Args:
+            report: called after every iteration.
+            must_stop: asked after every iteration.
+        """
+        config, algorithm = self.config, self.algorithm
+        began, first = time.monotonic(), algorithm.steps
+        if self._best is None:
+            self._validate()
+        while algorithm.steps < config.steps and not self._has_ended():
+            log = algorithm.iterate(algorithm.steps / config.steps)
+            seconds = time.monotonic() - began
+            speed = (algorithm.steps - first) / seconds
+            self.files.log(algorithm.steps, {**log, "charts/SPS": speed})
+            if algorithm.steps >= self._next_validation or algorithm.steps >= config.steps:
+                self._validate()
+            report(
+                Progress(
+                    step=algorithm.steps,
+                    steps=self._all_steps,
+                    seconds=seconds,
+                    steps_per_second=speed,
+                    log=log,
+                    val=self._last_val,
+                    best=self._best,
+                    against=self._against,
+                )
+            )
+            if must_stop():
+                self._save("last")
+                self.files.close()
+                return None
+        self._save("last")
+        summary = self._summary()
+        self.files.write_json(SUMMARY, summary)
+        self.files.close()
+        return summary
+
+    def _has_ended(self) -> bool:
+        return 0 < self.config.patience <= self._without_gain
+
+    def _validate(self) -> None:
+        step = self.algorithm.steps
+        scores = self._val.policy(self.config.algorithm, self.algorithm.policy)
+        value = sum(scores.episode_return) / len(scores.episode_return)
+        self._last_val = value
+        rival = best_of(self._heuristics, "mean_jct")
+        ratio = paired_ratio(scores.metrics["mean_jct"], rival.metrics["mean_jct"])
+        self._against = f"mean JCT {verdict(ratio)} against {rival.name}"
+        values = {
+            "val/return": value,
+            **{f"val/{metric}": scores.mean(metric) for metric in scores.metrics},
+            "val/jct_against_best_heuristic": ratio.ratio or 0.0,
+        }
+        self.files.log(step, values)
+        self.files.add_to_curve(step, {k.removeprefix("val/"): v for k, v in values.items()})
+        self._next_validation = step + self.config.validate_every
+        needed = (
+            None if self._best is None else self._best + self.config.least_gain * abs(self._best)
+        )
+        if needed is None or value > needed:
+            self._best, self._without_gain = value, 0
+            self._save("best")
+        else:
+            self._without_gain += 1
+        self._save("last")
+
+    def _save(self, kind: str) -> None:
+        facts = {
+            "algorithm": self.config.algorithm,
+            "config": msgspec.to_builtins(self.config),
+            "layout": msgspec.to_builtins(self.layout),
+            "layout_sha256": self.layout.sha256,
+            "state": self.algorithm.state(),
+            "trainer": {
+                "best": self._best,
+                "last_val": self._last_val,
+                "without_gain": self._without_gain,
+                "next_validation": self._next_validation,
+                "against": self._against,
+            },
+        }
+        tensors = self.algorithm.tensors()
+        if kind == "best":
+            # It is not resumed from, and a replay is a hundred times as large as a policy.
+            tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
+        checkpoint.save(self.path / CHECKPOINTS, kind, self.algorithm.steps, tensors, facts)
+
+    def _resume(self, directory: Path) -> None:
+        found = checkpoint.find(directory, "last")
+        if found is None:
+            raise ConfigError(
+                "there is no checkpoint to resume from",
+                where=str(directory),
+                hint="omit --resume to begin a new run",
+            )
+        loaded = checkpoint.load(found)
+        msgspec.convert(loaded.facts["layout"], ObservationLayout).check_same(
+            self.layout, where=str(found)
+        )
+        self.algorithm.restore(loaded)
+        trainer = loaded.facts["trainer"]
+        self._best, self._last_val = trainer["best"], trainer["last_val"]
+        self._without_gain = trainer["without_gain"]
+        self._next_validation = trainer["next_validation"]
+        self._against = trainer["against"]
+
+    def _summary(self) -> dict[str, Any]:
+        """Measure the best policy on REPORT, once."""
+        config = self.config
+        path = checkpoint.find(self.path / CHECKPOINTS, "best")
+        if path is None:
+            raise ConfigError("the best checkpoint has gone", where=str(self.path))
+        best = Network.load(self.layout, config.network, checkpoint.load(path).part("policy"))
+        report = Validation(
+            config.seat, config.options, part="report", episodes=config.report_episodes
+        )
+        ours = report.policy(config.algorithm, best)
+        # The rival is chosen on VAL as the policy was, and both are measured here.
+        chosen = best_of(self._heuristics, "mean_jct").name
+        others = [report.random(), *report.heuristics([h.name for h in self._heuristics])]
+        return {
+            "algorithm": config.algorithm,
+            "seat": config.seat,
+            "seed": config.seed,
+            "steps": self.algorithm.steps,
+            "best_checkpoint": path.name,
+            "val_return": self._best,
+            "layout_sha256": self.layout.sha256,
+            "best_heuristic": chosen,
+            "report": {
+                "episodes": config.report_episodes,
+                "policy": {metric: ours.mean(metric) for metric in ours.metrics},
+                "against": {other.name: against(ours, other) for other in others},
+                "mean_jct_of_episodes": {
+                    "policy": ours.metrics["mean_jct"],
+                    **{other.name: other.metrics["mean_jct"] for other in others},
+                },
+            },
+        }
+
+
+def best_of(scores: list[Scores], metric: str) -> Scores:
+    """Return who has the lowest mean of a metric."""
+    return min(scores, key=lambda one: one.mean(metric))
+
+
+def against(ours: Scores, theirs: Scores) -> dict[str, Any]:
+    """Return paired ratios on the same episodes, and what they say."""
+    found: dict[str, Any] = {}
+    for metric, values in ours.metrics.items():
+        ratio = paired_ratio(values, theirs.metrics[metric])
+        found[metric] = {
+            "mean": theirs.mean(metric),
+            **msgspec.to_builtins(ratio),
+            "verdict": verdict(ratio, higher_is_better=metric == "utilization"),
+        }
+    return found
+
+
+def _policy_tensors(path: Path, layout: ObservationLayout) -> dict[str, Any]:
+    """Return the policy of a checkpoint, or of a run's best one.
+
+    Raises:
+        ConfigError: there is none, or it was trained on other observations.
+    """
+    found = checkpoint_of(path)
+    if found is None:
+        raise ConfigError("no checkpoint to begin from", where=str(path))
+    loaded = checkpoint.load(found)
+    msgspec.convert(loaded.facts["layout"], ObservationLayout).check_same(layout, where=str(found))
+    return loaded.part("policy")

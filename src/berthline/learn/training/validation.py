@@ -1,0 +1,204 @@
+"""Validation: what a policy is worth on episodes that it has not learned from.
+
+There are two sets of episodes: VAL, on which checkpoints are compared with each other, and REPORT,
+on which the chosen one is measured once. They share no seed with each other or with training; of a
+trace, VAL is cut from its validation part and REPORT from its test part. Every policy and heuristic
+gets the same episodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import torch
+
+from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.learn.networks.masked_actions import MaskedCategorical
+from berthline.learn.training.environments import Environments
+from berthline.model.cluster import Cluster
+from berthline.model.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from berthline.env.plan import Plan
+    from berthline.learn.networks.networks import Network
+
+TRAIN_SEEDS, VAL_SEED, REPORT_SEED = 1_000_000, 900_000_000, 950_000_000
+"""Training run s has the seeds s * TRAIN_SEEDS, + 1, ...; those of VAL and REPORT are the same for
+all runs, so that runs can be compared with each other."""
+
+MOST_RUNS = VAL_SEED // TRAIN_SEEDS
+
+HEURISTICS = (
+    "random+skip",
+    "fcfs",
+    "fcfs+easy",
+    "sjf+easy",
+    "smallest-first+easy",
+    "smallest-area+easy",
+    "wfp3+easy",
+    "f1+easy",
+)
+BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "lcfs+skip")
+"""Those that need no run times."""
+
+LANES = ("express-lane:T=3600:r=0.1", "express-lane:T=3600:r=0.2")
+"""Gates that an agent in the seat of the gate is measured against, with the base scheduler."""
+
+_KNOWN: dict[tuple[str, str, int, int], dict[str, Scores]] = {}
+
+EPISODE_METRICS = {
+    "mean_jct": "jct_mean",
+    "p99_jct": "jct_p99",
+    "mean_wait": "wait_mean",
+    "mean_bounded_slowdown": "bounded_slowdown_mean",
+    "utilization": "utilization",
+    "makespan": "makespan",
+}
+"""What environments call the metrics of an episode, and what comparisons call them."""
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a set of episodes, one number each.
+
+    Attributes:
+        name: of the policy or scheduler.
+        episode_return: sum of rewards; empty where a scheduler ran outside of the environment.
+        metrics: by name, see EPISODE_METRICS.
+    """
+
+    name: str
+    episode_return: list[float]
+    metrics: dict[str, list[float]]
+
+    def mean(self, metric: str) -> float:
+        """Return the mean over episodes."""
+        return float(np.mean(self.metrics[metric]))
+
+
+class Validation:
+    """One of the two sets of episodes.
+
+    Args:
+        seat: of the environments.
+        options: of the environments.
+        part: `val` or `report`.
+        episodes: how many.
+    """
+
+    def __init__(self, seat: str, options: Mapping[str, Any], *, part: str, episodes: int) -> None:
+        given = dict(options)
+        if given.get("split") is not None:
+            given["split"] = "validation" if part == "val" else "test"
+        self._seat, self._options, self.episodes = seat, given, episodes
+        self._seed = VAL_SEED if part == "val" else REPORT_SEED
+
+    def _environments(self) -> Environments:
+        return Environments(self._seat, num=self.episodes, seed=self._seed, options=self._options)
+
+    def run(self, name: str, choose: Callable[[Environments], npt.NDArray[np.int64]]) -> Scores:
+        """Let a function decide in every episode, to its end."""
+        envs = self._environments()
+        left = np.ones(self.episodes, np.bool_)
+        returns: npt.NDArray[np.float64] = np.zeros(self.episodes)
+        metrics = {metric: np.zeros(self.episodes) for metric in EPISODE_METRICS}
+        while left.any():
+            _, terminated, truncated = envs.step(choose(envs))
+            over = np.flatnonzero((terminated | truncated) & left)
+            if not over.size:
+                continue
+            left[over] = False
+            scores = envs.scores(over)
+            returns[over] = scores["return"]
+            for metric, values in metrics.items():
+                values[over] = scores[metric]
+        return Scores(
+            name=name,
+            episode_return=returns.tolist(),
+            metrics={metric: values.tolist() for metric, values in metrics.items()},
+        )
+
+    def policy(self, name: str, network: Network) -> Scores:
+        """Return the scores of a policy that takes the best-scored action."""
+
+        @torch.no_grad()
+        def choose(envs: Environments) -> npt.NDArray[np.int64]:
+            scores, _ = network(torch.from_numpy(envs.observations))
+            mask = torch.from_numpy(envs.masks)
+            chosen: npt.NDArray[np.int64] = MaskedCategorical(scores[..., 0], mask).mode().numpy()
+            return chosen
+
+        return self.run(name, choose)
+
+    def random(self) -> Scores:
+        """Return the scores of random allowed actions."""
+        draws = np.random.Generator(np.random.Philox(self._seed))
+
+        def choose(envs: Environments) -> npt.NDArray[np.int64]:
+            noise = draws.random(envs.masks.shape)
+            chosen: npt.NDArray[np.int64] = np.where(envs.masks, noise, -1.0).argmax(axis=1)
+            return chosen
+
+        return self.run("random action", choose)
+
+    def workloads(self) -> list[Workload]:
+        """Return the jobs of every episode."""
+        envs = self._environments()
+        return [envs.workload(env) for env in range(self.episodes)]
+
+    def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
+        """Return the scores of schedulers on the same episodes, with the same knowledge.
+
+        Those that name no placement have that of the environment. Training runs with several
+        seeds have the same episodes, so what was found is kept.
+        """
+        plan = self._environments().plan
+        schedulers = schedulers or _rivals(plan)
+        if any(isinstance(value, Workload | Cluster) for value in self._options.values()):
+            return self._simulated(plan, schedulers)
+        key = (self._seat, repr(sorted(self._options.items())), self._seed, self.episodes)
+        known = _KNOWN.setdefault(key, {})
+        new = [scheduler for scheduler in schedulers if scheduler not in known]
+        known |= {scores.name: scores for scores in self._simulated(plan, new)}
+        return [known[scheduler] for scheduler in schedulers]
+
+    def _simulated(self, plan: Plan, schedulers: Sequence[str]) -> list[Scores]:
+        from berthline.sim.simulate import simulate
+
+        workloads = self.workloads() if schedulers else []
+        found = []
+        for scheduler in schedulers:
+            metrics: dict[str, list[float]] = {metric: [] for metric in EPISODE_METRICS}
+            for workload in workloads:
+                run = simulate(
+                    workload,
+                    plan.cluster,
+                    _placed(scheduler, plan.options.placement),
+                    knowledge=plan.options.knowledge,
+                ).metrics()
+                for metric, name in EPISODE_METRICS.items():
+                    metrics[metric].append(METRICS[name].of(run))
+            found.append(Scores(name=scheduler, episode_return=[], metrics=metrics))
+        return found
+
+
+def _rivals(plan: Plan) -> list[str]:
+    """Return who policies are measured against."""
+    if plan.options.knowledge == "none":
+        return list(BLIND_HEURISTICS)
+    rivals = list(HEURISTICS)
+    if plan.seat == "gate" and not plan.options.gate:
+        base = str(plan.scheduler)
+        rivals += [base, *(f"{base}?{lane}" for lane in LANES)]
+    return rivals
+
+
+def _placed(scheduler: str, placement: str) -> str:
+    """Return a scheduler with a placement, unless it has one."""
+    rule, mark, gate = scheduler.partition("?")
+    return scheduler if "@" in rule else f"{rule}@{placement}{mark}{gate}"

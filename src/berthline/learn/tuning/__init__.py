@@ -1,0 +1,1 @@
+"""Tuning the numbers of a scheduler on the simulator: `search.py`. Nothing here uses torch."""

@@ -1,0 +1,70 @@
+"""Goals of a search: one number to be made small, from what a scheduler did on some windows.
+
+    slowdown  bounded slowdown, with a penalty where mean or p99 JCT or makespan exceed their limits
+    jct       mean JCT
+    mix       half of each, without limits
+
+Everything is a ratio to a reference on the same windows: the geometric mean, as a logarithm. So
+hard windows count no more than easy ones, and a loss of -0.1 reads as about 10 % better. Slowdown
+alone can be made small by leaving GPUs idle, at the price of everything else: hence the limits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GOALS = ("slowdown", "jct", "mix")
+FAILED = 100.0
+"""Loss of a candidate that could not be run: above any that could."""
+
+
+class Outcome(NamedTuple):
+    """What a scheduler did on one window."""
+
+    mean_jct: float
+    p99_jct: float
+    mean_bounded_slowdown: float
+    makespan: float
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be made small.
+
+    Attributes:
+        name: one of GOALS.
+        jct_tolerance: by which share mean JCT may exceed the reference's before it costs.
+        p99_tolerance: the same for p99 JCT.
+        makespan_tolerance: the same for makespan, from the first submission to the last end.
+        penalty: what each further percent costs, in percent of slowdown.
+    """
+
+    name: str = "slowdown"
+    jct_tolerance: float = 0.02
+    p99_tolerance: float = 0.10
+    makespan_tolerance: float = 1.0
+    penalty: float = 20.0
+
+    def loss(self, ours: Sequence[Outcome | Exception], reference: Sequence[Outcome]) -> float:
+        """Return the loss of a scheduler on the windows that the reference was run on."""
+        if any(isinstance(one, Exception) for one in ours):
+            return FAILED
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.array(ours, float) / np.array(reference, float)).mean(axis=0)
+        if not np.isfinite(logs).all():
+            return FAILED
+        jct, p99, slowdown, makespan = logs.tolist()
+        if self.name == "jct":
+            return float(jct)
+        if self.name == "mix":
+            return float(jct + slowdown) / 2
+        excess = max(jct - math.log1p(self.jct_tolerance), 0.0)
+        excess += max(p99 - math.log1p(self.p99_tolerance), 0.0)
+        excess += max(makespan - math.log1p(self.makespan_tolerance), 0.0)
+        return float(slowdown + self.penalty * excess)

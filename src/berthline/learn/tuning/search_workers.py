@@ -1,0 +1,148 @@
+"""Runs of a search: many schedulers on a few windows, in processes that stay.
+
+A process gets a window when it first needs it and keeps it. Losses need four numbers of a run,
+which are worked out here without the rest of the metrics: those would take longer than the run.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from berthline.errors import BerthlineError, SimulationError
+from berthline.evaluate.metrics.job_table import completion_times, job_table, makespan
+from berthline.evaluate.metrics.slowdown import bounded_slowdowns
+from berthline.learn.tuning.search_goal import Outcome
+from berthline.policies.scheduler import Scheduler
+from berthline.sim.simulate import simulate
+from berthline.worker_pool import ErrorText, Worker, WorkerPool, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+    Window = Hashable
+    Run = tuple[Window, str]
+    """A window and a scheduler."""
+    _Message = tuple[int, Window, Workload | None, str]
+    """The number of a run, its window, the jobs if the worker does not have them, a scheduler."""
+
+
+def outcome_of(
+    workload: Workload, cluster: Cluster, scheduler: str, knowledge: str
+) -> Outcome | BerthlineError:
+    """Run a scheduler on a window, and return what it did or what was wrong."""
+    try:
+        log = simulate(workload, cluster, _parsed(scheduler), knowledge=knowledge).log
+    except BerthlineError as error:
+        return error
+    table = job_table(log, workload)
+    jct = completion_times(table, workload)
+    if not jct.size:
+        return SimulationError("all jobs of a window were rejected", where=workload.name)
+    slowdown = bounded_slowdowns(table, workload)
+    return Outcome(
+        mean_jct=float(jct.mean()),
+        p99_jct=float(np.quantile(jct, 0.99)),
+        mean_bounded_slowdown=float(slowdown.mean()),
+        makespan=makespan(table),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(scheduler: str) -> Scheduler:
+    """Return a scheduler; reading a long formula takes as long as a short window."""
+    return Scheduler.parse(scheduler)
+
+
+class SearchWorkers:
+    """Makes runs, in this process or in several others.
+
+    Args:
+        window: returns the jobs of a window.
+        cluster: the nodes.
+        knowledge: what schedulers know of run times.
+        processes: how many; 1 = this one.
+    """
+
+    def __init__(
+        self,
+        window: Callable[[Any], Workload],
+        cluster: Cluster,
+        *,
+        knowledge: str,
+        processes: int = 1,
+    ) -> None:
+        self._window, self._setup = window, (cluster, knowledge)
+        self._windows: dict[Window, Workload] = {}
+        self._pool = WorkerPool(__name__, self._setup, processes if processes > 1 else 0)
+        self._sent: dict[Worker, set[Window]] = {worker: set() for worker in self._pool.workers}
+        self.simulations = 0
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome | BerthlineError]:
+        """Make some runs, and return what they did in the order they were asked for.
+
+        Raises:
+            SimulationError: a process ended.
+        """
+        self.simulations += len(runs)
+        for key in dict.fromkeys(key for key, _ in runs):
+            if key not in self._windows:
+                # Without what no run reads.
+                lean = dataclasses.replace(self._window(key), names=None, provenance={})
+                self._windows[key] = lean
+        if not self._pool.workers:
+            cluster, knowledge = self._setup
+            return [outcome_of(self._windows[key], cluster, text, knowledge) for key, text in runs]
+        waiting = collections.deque(range(len(runs)))
+        found: list[Any] = [None] * len(runs)
+
+        def next_message(worker: Worker) -> _Message | None:
+            if not waiting:
+                return None
+            number = waiting.popleft()
+            key, scheduler = runs[number]
+            workload = None if key in self._sent[worker] else self._windows[key]
+            self._sent[worker].add(key)
+            return number, key, workload, scheduler
+
+        for _, (number, answer) in self._pool.answers(next_message):
+            found[number] = answer.error() if isinstance(answer, ErrorText) else answer
+        return found
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.close()
+
+    def __enter__(self) -> SearchWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def main() -> None:
+    """Be a worker process."""
+    serve(_answers_of)
+
+
+def _answers_of(
+    setup: tuple[Cluster, str],
+) -> Callable[[_Message], Iterator[tuple[int, Outcome | ErrorText]]]:
+    cluster, knowledge = setup
+    windows: dict[Window, Workload] = {}
+
+    def answers(message: _Message) -> Iterator[tuple[int, Outcome | ErrorText]]:
+        number, key, workload, scheduler = message
+        if workload is not None:
+            windows[key] = workload
+        found = outcome_of(windows[key], cluster, scheduler, knowledge)
+        yield number, ErrorText.of(found) if isinstance(found, BerthlineError) else found
+
+    return answers

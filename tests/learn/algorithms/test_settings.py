@@ -1,0 +1,102 @@
+"""Settings of algorithms: what is refused, and in which words."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from berthline.cli.train.command import Train, parameters
+from berthline.errors import ConfigError
+from berthline.learn.algorithms.algorithm_table import ALGORITHMS, config_of
+from berthline.learn.training.defaults import default_settings
+from berthline.learn.training.train import train_config
+
+
+def config_of_command(algorithm, **options):
+    return train_config(algorithm, **parameters(Train(algorithm=algorithm, **options)))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_defaults_are_taken(algorithm):
+    for seat in ("pick", "gate"):
+        made = config_of(algorithm, default_settings(algorithm, seat))
+        again = config_of(algorithm, msgspec.to_builtins(made))
+        assert again == made, "every setting has a kind, and takes its default"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "setting", "expected"),
+    [
+        ("ppo", "learning_rate=-1", "more than 0, at most 1"),
+        ("ppo", "learning_rate=0", "more than 0, at most 1"),
+        ("ppo", "learning_rate=NaN", "more than 0, at most 1"),
+        ("ppo", "learning_rate=1e40", "more than 0, at most 1"),
+        ("ppo", "learning_rate=fast", "a number"),
+        ("ppo", "learning_rate=true", "a number"),
+        ("ppo", "minibatches=0", "a whole number from 1"),
+        ("ppo", "minibatches=-1", "a whole number from 1"),
+        ("ppo", "minibatches=2.5", "a whole number from 1"),
+        ("ppo", "minibatches=100000", "an iteration has 16,384"),
+        ("ppo", "rollout=0", "a whole number from 1"),
+        ("ppo", "epochs=0", "a whole number from 1"),
+        ("ppo", "horizon=0", "more than 0"),
+        ("ppo", "horizon=-5", "or null"),
+        ("ppo", "horizon=None", "or null"),
+        ("ppo", "discount=2", "0 or more, at most 1"),
+        ("ppo", "clip=-1", "more than 0"),
+        ("ppo", "trace=5", "0 or more, at most 1"),
+        ("ppo", "max_gradient=-1", "more than 0"),
+        ("ppo", "target_kl=-1", "more than 0"),
+        ("ppo", "entropy_schedule=never", "one of constant, linear"),
+        ("d3qn", "learning_rate=-1", "more than 0"),
+        ("d3qn", "batch=0", "a whole number from 1"),
+        ("d3qn", "epsilon=7", "0 or more, at most 1"),
+        ("d3qn", "gap=-5", "0 or more"),
+        ("d3qn", "dueling=perhaps", "True or False"),
+        ("sac", "temperature=0", "more than 0"),
+        ("meta-dqn", "regimes=0", "a whole number from 1"),
+        ("bc", "epochs=0", "a whole number from 1"),
+        ("bc", "learning_rate=-1", "more than 0"),
+        ("bc", "own_share=[1]", "0 or more, at most 1"),
+    ],
+)
+def test_senseless_values_are_refused(algorithm, setting, expected):
+    env = "Meta" if algorithm == "meta-dqn" else "Pick"
+    with pytest.raises(ConfigError) as raised:
+        config_of_command(algorithm, env=env, config=(setting,))
+    key = setting.partition("=")[0]
+    assert raised.value.what.startswith(f"{key} of {algorithm} is ")
+    assert expected in raised.value.expected
+
+
+def test_values_as_text_and_null_are_taken():
+    found = config_of("ppo", {"horizon": "null", "epochs": "3", "trace": 1, "target_kl": None})
+    assert (found.horizon, found.epochs, found.trace, found.target_kl) == (None, 3, 1.0, None)
+    assert isinstance(found.trace, float)
+
+
+def test_returns_that_have_a_chance_are_in_order():
+    with pytest.raises(ConfigError, match="least_return of d3qn is 5"):
+        config_of("d3qn", {"distributional": True, "least_return": 5})
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "expected"),
+    [
+        ({"hidden": "99999999,99999999"}, "hidden is 99999999,99999999", "1 to 4,096"),
+        ({"hidden": "0"}, "hidden is 0", "1 to 4,096"),
+        ({"least_gain": float("nan")}, "least_gain is nan", "0 or more"),
+        ({"threads": 50_000}, "threads is 50000", "1 to 1,024"),
+        ({"seed": 900}, "the seed is 900", "0 to 899"),
+        ({"seed": 899, "seeds": 5}, "the seeds are 899 to 903", "0 to 899"),
+    ],
+)
+def test_senseless_options_are_refused(given, what, expected):
+    with pytest.raises(ConfigError) as raised:
+        config_of_command("ppo", **given)
+    assert raised.value.what == what
+    assert expected in raised.value.expected
+
+
+def test_the_last_seeds_and_many_threads_are_taken():
+    assert config_of_command("ppo", seed=895, seeds=5, threads=1024).seed == 895
