@@ -1,1 +1,4 @@
-"""What runs where decisions are made: no torch, and nothing of learning."""
+"""Learned policies in use: in the native core, by onnxruntime, or in torch where nothing else can.
+
+Only `torch_policy.py` and `export_onnx.py` import torch, on first use.
+"""

@@ -1,7 +1,7 @@
 """Policies in the native core: the networks `mlp` and `kernel`, from the tensors of a checkpoint.
 
-Layers and their order are those of learn/networks.py. Sums are added up in another order than
-torch's, so scores differ in the last digits: by less than TOLERANCE of the largest score.
+Layers and their order are those of learn/networks/networks.py. Sums are added in another order
+than in torch, so scores differ in the last digits: by less than TOLERANCE of the largest score.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from berthline import _native
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from berthline.learn.layout import Layout
+    from berthline.env.observation_layout import ObservationLayout
 
-KINDS = ("mlp", "kernel")
+NETWORKS = ("mlp", "kernel")
 TOLERANCE = 1e-5
 _PARTS = ("body.", "head.", "no_op.")
 _Tensors = dict[str, npt.NDArray[Any]]
@@ -29,12 +29,14 @@ class NativePolicy:
     """A policy whose network runs in the native core, in microseconds.
 
     Args:
-        kind: of the network, one of KINDS.
+        kind: of the network, one of NETWORKS.
         tensors: of the network, by name.
         layout: of the observations; for `kernel` it may have other numbers of rows than training.
     """
 
-    def __init__(self, kind: str, tensors: Mapping[str, npt.NDArray[Any]], layout: Layout) -> None:
+    def __init__(
+        self, kind: str, tensors: Mapping[str, npt.NDArray[Any]], layout: ObservationLayout
+    ) -> None:
         self._network = _native.Network(_network_parts(kind, dict(tensors), layout))
         self._actions = layout.actions
         self.choose = self._network.choose
@@ -49,10 +51,10 @@ class NativePolicy:
 
 def is_plain(kind: str, tensors: Mapping[str, Any]) -> bool:
     """Whether the native core has all that a network is made of."""
-    return kind in KINDS and all(name.startswith(_PARTS) for name in tensors)
+    return kind in NETWORKS and all(name.startswith(_PARTS) for name in tensors)
 
 
-def _network_parts(kind: str, tensors: _Tensors, layout: Layout) -> dict[str, Any]:
+def _network_parts(kind: str, tensors: _Tensors, layout: ObservationLayout) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "size": layout.size,
         "actions": layout.actions,

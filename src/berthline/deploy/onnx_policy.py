@@ -69,7 +69,7 @@ def open_session(model: bytes, *, where: str) -> Any:
     """Return a session of onnxruntime with one thread.
 
     Raises:
-        PolicyError: it is no model.
+        PolicyError: not an ONNX model.
         MissingExtraError: onnxruntime is not installed.
     """
     try:

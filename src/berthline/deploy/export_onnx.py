@@ -17,16 +17,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.atomic_write import write_atomically
 from berthline.deploy.onnx_policy import FORMAT, INPUT, OUTPUT, open_session
+from berthline.deploy.torch_policy import TorchPolicy
+from berthline.deploy.trained_policy import read_policy
 from berthline.errors import ConfigError, MissingExtraError
-from berthline.learn.policy import TorchPolicy, read_policy
 from berthline.policies.learned import ONNX, Learned, manifest_of
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from berthline.learn.layout import Layout
+    from berthline.env.observation_layout import ObservationLayout
 
 OPSET = 17
 STATES = 256
@@ -52,7 +53,7 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
         )
     trained = read_policy(learned)
     layout = trained.layout
-    network = TorchPolicy(trained, layout).network
+    network = TorchPolicy(trained.network, trained.tensors, layout).network
     model = to_onnx(network, layout)
     difference = _check(model, network, random_states(layout, STATES), where=str(learned.path))
     manifest = {
@@ -77,7 +78,7 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
     return manifest
 
 
-def to_onnx(network: Any, layout: Layout) -> bytes:
+def to_onnx(network: Any, layout: ObservationLayout) -> bytes:
     """Return a network as the bytes of an ONNX file.
 
     Raises:
@@ -115,7 +116,7 @@ def to_onnx(network: Any, layout: Layout) -> bytes:
     return bytes(content.getvalue())
 
 
-def random_states(layout: Layout, num: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
+def random_states(layout: ObservationLayout, num: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
     """Return states of all kinds: full tables, and tables with few rows or none."""
     draws = np.random.Generator(np.random.Philox(seed))
     states = draws.standard_normal((num, layout.size)).astype(np.float32)

@@ -11,9 +11,9 @@ from tests.learn.made_policies import save_policy, save_shortest_first
 
 import berthline as bl
 from berthline.cli.main import main
+from berthline.deploy import export_onnx
 from berthline.errors import ConfigError, PolicyError
-from berthline.learn import export_onnx
-from berthline.learn.networks import NetworkConfig
+from berthline.learn.networks.networks import NetworkConfig
 from berthline.policies.learned import Learned
 
 pytest.importorskip("onnx", reason="the extra export is not installed")

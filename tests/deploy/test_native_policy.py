@@ -9,11 +9,14 @@ import torch
 from tests.learn.made_policies import save_policy
 
 import berthline as bl
+from berthline.deploy.export_onnx import random_states
 from berthline.deploy.native_policy import TOLERANCE, NativePolicy, is_plain
-from berthline.learn.environments import Environments
-from berthline.learn.export_onnx import random_states
-from berthline.learn.networks import Network, NetworkConfig
-from berthline.learn.policy import TorchPolicy, load_policy, read_policy
+from berthline.deploy.run_policy import load_policy
+from berthline.deploy.torch_policy import TorchPolicy
+from berthline.deploy.trained_policy import Trained, read_policy
+from berthline.env.observation_layout import ObservationLayout
+from berthline.learn.networks.networks import Network, NetworkConfig
+from berthline.learn.training.environments import Environments
 from berthline.policies.learned import Learned
 
 torch.set_num_threads(1)
@@ -70,6 +73,10 @@ def test_networks_that_do_not_fit_are_refused():
     assert not is_plain("kernel", {**tensors, "support": np.ones(3)})
 
 
+def _in_torch(policy: Trained, layout: ObservationLayout) -> TorchPolicy:
+    return TorchPolicy(policy.network, policy.tensors, layout)
+
+
 @pytest.mark.parametrize("kind", ["mlp", "kernel"])
 def test_it_decides_as_torch_does(tmp_path, kind, monkeypatch):
     save_policy(tmp_path / "run", "pick", {"cluster": CLUSTER}, NetworkConfig(kind=kind))
@@ -81,8 +88,8 @@ def test_it_decides_as_torch_does(tmp_path, kind, monkeypatch):
     assert learned is not None
     assert isinstance(load_policy(learned, read_policy(learned).layout), NativePolicy)
     monkeypatch.setattr(
-        "berthline.learn.policy.load_policy",
-        lambda learned, layout: TorchPolicy(read_policy(learned), layout),
+        "berthline.deploy.run_policy.load_policy",
+        lambda learned, layout: _in_torch(read_policy(learned), layout),
     )
     assert native.metrics() == bl.simulate(workload, CLUSTER, str(tmp_path / "run")).metrics()
 

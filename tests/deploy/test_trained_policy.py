@@ -11,7 +11,7 @@ from tests.learn.made_policies import save_constant, save_policy, save_shortest_
 import berthline as bl
 from berthline.cli.main import main
 from berthline.errors import ConfigError, PolicyError
-from berthline.learn.networks import NetworkConfig
+from berthline.learn.networks.networks import NetworkConfig
 from berthline.policies.learned import Learned
 from berthline.policies.scheduler import Scheduler
 

@@ -1,0 +1,169 @@
+"""Policies in use: a learned policy runs a workload as a scheduler does, and gives the same log.
+
+A policy fills the seat it was trained for, with the allowed action that it scores highest. The
+scheduler of its training environment decides everything else. TARGETS says what runs the network.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.deploy.native_policy import NativePolicy, is_plain
+from berthline.deploy.onnx_policy import OnnxPolicy
+from berthline.deploy.torch_policy import TorchPolicy
+from berthline.deploy.trained_policy import Trained, read_policy
+from berthline.env.make_plan import make_plan
+from berthline.env.native_envs import NativeEnvs
+from berthline.env.observation_layout import ObservationLayout
+from berthline.env.options import Options, resolve_options
+from berthline.env.pick_place_actions import Pairs
+from berthline.errors import PolicyError, SimulationError
+from berthline.model.schedule import PREEMPT
+from berthline.policies.learned import ONNX, Learned
+from berthline.sim.inputs import max_preemptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from berthline.env.plan import Plan
+    from berthline.model.cluster import Cluster
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import Workload
+
+_OWN: dict[str, Any] = {
+    "episode_jobs": None,
+    "load": None,
+    "dials": {},
+    "split": None,
+    "split_gap": Options.split_gap,
+    "missing_types": Options.missing_types,
+    "conditions": None,
+    "horizon_factor": None,
+    "max_steps": None,
+    "experts": (),
+    "reward": "mean-jct-hours",
+    "reward_weights": None,
+    "observation": "flat",
+}
+"""Options of training that say nothing about what the policy decides."""
+
+
+class Policy(Protocol):
+    """Answers one question after another."""
+
+    def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
+        """Return the best-scored action of those that the mask allows."""
+
+
+class Target(NamedTuple):
+    """Something that can run the network of a policy.
+
+    Attributes:
+        takes: whether it can run this one.
+        takes_any_rows: whether observations may have other numbers of rows than in training, as far
+            as the network allows it.
+        load: returns the policy, for observations of a layout.
+    """
+
+    takes: Callable[[Trained], bool]
+    takes_any_rows: bool
+    load: Callable[[Trained, ObservationLayout], Policy]
+
+
+TARGETS: dict[str, Target] = {
+    "onnxruntime": Target(
+        takes=lambda policy: policy.file.suffix == ONNX,
+        takes_any_rows=False,
+        load=lambda policy, _: OnnxPolicy(policy.file),
+    ),
+    "native": Target(
+        takes=lambda policy: is_plain(policy.network["kind"], policy.tensors),
+        takes_any_rows=True,
+        load=lambda policy, layout: NativePolicy(policy.network["kind"], policy.tensors, layout),
+    ),
+    "torch": Target(
+        takes=lambda _: True,
+        takes_any_rows=True,
+        load=lambda policy, layout: TorchPolicy(policy.network, policy.tensors, layout),
+    ),
+}
+"""The first one that takes a policy runs it. Torch comes last: it is large and slow to start."""
+
+
+def load_policy(learned: Learned, layout: ObservationLayout) -> Policy:
+    """Return a policy that answers questions of a layout, without torch where possible.
+
+    Raises:
+        ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
+    """
+    trained = read_policy(learned)
+    target = next(target for target in TARGETS.values() if target.takes(trained))
+    any_rows = target.takes_any_rows and trained.takes_any_rows
+    trained.layout.check_fits(layout, where=learned.name, any_rows=any_rows)
+    return target.load(trained, layout)
+
+
+def run_policy(
+    learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str, seed: int
+) -> Schedule:
+    """Let a policy schedule a workload, and return the log.
+
+    Args:
+        learned: the policy.
+        workload: the jobs.
+        cluster: the nodes.
+        knowledge: what is known of run times: the same as when it was trained.
+        seed: as of `simulate`.
+
+    Raises:
+        PolicyError: another knowledge.
+        ConfigError: the policy does not fit: see `ObservationLayout.check_fits`.
+        SimulationError: jobs are preempted without end.
+    """
+    plan = policy_plan(learned, workload, cluster, knowledge=knowledge)
+    policy = load_policy(learned, ObservationLayout.of(plan))
+    envs = NativeEnvs(plan, 1, 1, same_step=False)
+    # An episode's number is the seed of its draws; see `episode_seed`.
+    envs.seed(0, 0, seed)
+    envs.reset([0])
+    observation, mask = envs.observation[0], envs.mask[0]
+    choose, step = policy.choose, envs.step_single
+    pairs = Pairs(envs) if plan.seat == "pickplace" else None
+    is_over = False
+    while not is_over:
+        if pairs is None:
+            row, node = choose(observation, mask), 0
+        else:
+            pairs.look()
+            chosen = np.array([choose(observation, pairs.masks[0])])
+            row, node = pairs.split(chosen)[0].tolist()
+        _, terminated, truncated, _ = step(row, node)
+        is_over = terminated or truncated
+    log = envs.log(0)
+    if int(np.count_nonzero(log.kind == PREEMPT)) > max_preemptions(len(workload)):
+        raise SimulationError(
+            "jobs are preempted without end",
+            where=learned.name,
+            hint="set min_run or max_restarts where the policy is trained",
+        )
+    return log
+
+
+def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:
+    """Return the environment of a policy, over other jobs and nodes.
+
+    Raises:
+        PolicyError: another knowledge than it was trained with.
+    """
+    if knowledge != learned.knowledge:
+        raise PolicyError(
+            f"the policy was trained with knowledge {learned.knowledge!r}, not {knowledge!r}",
+            where=learned.name,
+            hint=f"use --knowledge {learned.knowledge}",
+        )
+    options = dict(read_policy(learned).facts["config"]["options"])
+    options |= _OWN | {"workload": workload, "cluster": cluster}
+    return make_plan(learned.seat, resolve_options(learned.seat, options))
