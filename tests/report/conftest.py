@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.report.compared_runs import HOSTILE, SCHEDULERS, compare
 
-from berthline.report.run_results import read_run_results
+from berthline.report.run_results import results_of
+from berthline.runs.open_run import open_run
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +55,7 @@ def reported(compared):
     """The report about the five schedulers; drawn once, because drawing takes seconds."""
     mpl = pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
     pytest.importorskip("plotly", reason="the extra 'report' is not installed")
-    from berthline.report.write_report import write_report
+    from berthline.report.page.write_report import write_report
 
     before = dict(mpl.rcParams)
     report = write_report(compared)
@@ -64,4 +65,4 @@ def reported(compared):
 
 @pytest.fixture(scope="session")
 def run(compared):
-    return read_run_results(compared)
+    return results_of(open_run(compared))

@@ -1,1 +1,8 @@
-"""Figures and reports, made from workloads and schedule logs. Needs the extra `report`."""
+"""Reports: figures, the page around them, and exports for other tools.
+
+- `figures/`: one module per kind of figure; `figure_table.py` lists them
+- `page/`: the HTML page: verdict, tables, losses
+- `exports/`: runs for Perfetto and Batsim
+
+Figures and the page need the extra `report`.
+"""

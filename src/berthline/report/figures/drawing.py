@@ -1,0 +1,69 @@
+"""What all figures share: the library, made available late; colours; writing a file whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from berthline.atomic_write import complete_file
+from berthline.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette: told apart with any kind of colour vision, and in print.
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
+GREY = "#6B6B6B"
+HEAT = "cividis"
+"""Colour map of heat maps: even steps of brightness, so it reads in grey too."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#E3E3E3",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+}
+SUFFIXES = (".png", ".pdf", ".svg")
+
+_DOTS_PER_INCH = 150
+
+
+def check_figure_file(path: str | Path, *, needed_for: str) -> Path:
+    """Return where a figure goes; raise before any work is done for one that cannot be written.
+
+    Raises:
+        ConfigError: the name does not end in a kind of figure.
+        MissingExtraError: matplotlib is not installed.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(
+            f"cannot tell the kind of figure from its name {path.name!r}",
+            where=str(path),
+            expected="a name that ends in " + ", ".join(SUFFIXES),
+        )
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("matplotlib", "report", needed_for) from None
+    return path
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure under a temporary name, which becomes `path` when it is complete.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    with complete_file(path, what="the figure") as partial:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(partial, dpi=_DOTS_PER_INCH, facecolor="white")

@@ -1,0 +1,108 @@
+"""Gaps: how far schedulers are from the best of them in hindsight, and from a provable bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from berthline.number_text import duration
+from berthline.report.figures.axes import in_style, new_figure
+from berthline.report.figures.drawing import BLUE, GREEN
+from berthline.report.run_results import NotShown, mean
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from berthline.report.figures.lineup import Lineup
+    from berthline.report.run_results import RunResults
+
+
+def data(run: RunResults) -> pl.DataFrame:
+    """Return the gaps in mean JCT.
+
+    Formula: mean over windows of the mean JCT, divided by that of the oracle, by that of the best
+    scheduler of every single window, and by that of the lower bound; minus 1. The *oracle* is the
+    fixed scheduler that turned out best over all windows. The *bound* is below every schedule, and
+    no schedule need reach it.
+
+    Returns:
+        Columns scheduler, jct_mean, gap_to_oracle, gap_to_best_of_window, gap_to_bound (empty
+        where the run has no bound), bound.
+    """
+    import polars as pl
+
+    values = {name: run.values(name, "jct_mean") for name in run.schedulers}
+    oracle = min(mean(mine) for mine in values.values())
+    best = mean([min(window) for window in zip(*values.values(), strict=True)])
+    bound = mean_bound(run)
+    if len(values) < 2 and bound is None:
+        raise NotShown("there is one scheduler, and the run has no bound")
+    if not oracle > 0 or not best > 0:
+        raise NotShown("mean JCT is 0")
+    rows = [
+        {
+            "scheduler": name,
+            "jct_mean": mean(mine),
+            "gap_to_oracle": mean(mine) / oracle - 1,
+            "gap_to_best_of_window": mean(mine) / best - 1,
+            "gap_to_bound": mean(mine) / bound - 1 if bound else None,
+            "bound": bound,
+        }
+        for name, mine in values.items()
+    ]
+    return pl.DataFrame(
+        rows,
+        schema={"scheduler": pl.String, **dict.fromkeys(list(rows[0])[1:], pl.Float64)},
+    ).sort("jct_mean")
+
+
+def mean_bound(run: RunResults) -> float | None:
+    """Return the lower bound on mean JCT, averaged over windows; None where the run has none."""
+    bounds = run.cell.get("bounds") or []
+    found = mean([float(bound["mean"]) for bound in bounds if bound["mean"] is not None])
+    return found if found > 0 else None
+
+
+def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+    """Return the figure: mean JCT as bars from the bound on, best first."""
+    return in_style(lambda: _draw(frame, lineup))
+
+
+def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+    names = frame["scheduler"].to_list()
+    values = frame["jct_mean"].to_numpy() / 3600
+    bound = frame["bound"][0]
+    figure = new_figure(9.5, 1.4 + 0.3 * len(names))
+    axes = figure.subplots()
+    places = range(len(names))
+    end = 1.5 * float(values.max())
+    axes.barh(places, values, color=[lineup.looks[n].colour for n in names], height=0.62, alpha=0.9)
+    for place, (value, oracle, gap) in enumerate(
+        zip(values, frame["gap_to_oracle"], frame["gap_to_bound"], strict=True)
+    ):
+        words = "the oracle" if place == 0 else f"{_above(oracle)} the oracle"
+        if gap is not None:
+            words += f", {_above(gap)} the bound"
+        axes.text(value, place, f"  {words}", va="center", fontsize=8)
+    axes.axvline(values[0], color=BLUE, linewidth=1.0, linestyle="--")
+    if bound is not None:
+        axes.axvline(bound / 3600, color=GREEN, linewidth=1.6)
+        axes.text(
+            bound / 3600,
+            -0.75,
+            f" no schedule is below {duration(bound)} ",
+            ha="right" if bound / 3600 > 0.3 * end else "left",
+            color="#00684C",
+            fontsize=8.5,
+        )
+    axes.set_yticks(places, [lineup.names[name] for name in names])
+    axes.set_ylim(len(names) - 0.4, -1.15)
+    axes.set_xlim(0, end)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("mean JCT, hours")
+    axes.set_title("Mean JCT, and what it is above the best in hindsight")
+    return figure
+
+
+def _above(gap: float) -> str:
+    """Return how far something is above something else, in words."""
+    return f"{100 * gap:.2g} % above" if gap < 0.995 else f"{1 + gap:.2g} times"

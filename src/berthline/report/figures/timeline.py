@@ -1,0 +1,173 @@
+"""GPUs in use and jobs waiting over time, in the first window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from berthline.evaluate.metrics.job_table import job_table
+from berthline.evaluate.metrics.stretches import shares, stretches
+from berthline.model.schedule import PREEMPT, REJECT, SUBMIT
+from berthline.report.figures.axes import (
+    in_style,
+    legend_below,
+    new_figure,
+    plain_line,
+    twin_layout,
+    twin_line,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from berthline.model.schedule import Schedule
+    from berthline.model.workload import FloatColumn, Workload
+    from berthline.report.figures.lineup import Lineup
+    from berthline.report.run_results import RunResults
+
+BINS = 200
+DRAINING = 0.1
+"""How much of the time after the last submission is shown, as a share of the time before: the last
+job alone may run for days."""
+
+
+def data(run: RunResults) -> pl.DataFrame:
+    """Return the share of GPUs held and the number of waiting jobs, as means of short times.
+
+    Returns:
+        Columns scheduler, hours (the middle of the time), utilization (0 to 1), queue.
+    """
+    import polars as pl
+
+    workload, cluster, logs = run.workload, run.cluster, run.logs
+    edges = time_edges(run)
+    middle = (edges[1:] + edges[:-1]) / 2 / 3600
+    parts = [
+        pl.DataFrame(
+            {
+                "scheduler": [name] * len(middle),
+                "hours": middle,
+                "utilization": gpus_held(logs[name], workload, edges) / cluster.total_gpus,
+                "queue": jobs_waiting(logs[name], edges),
+            }
+        )
+        for name in run.schedulers
+        if name in logs
+    ]
+    return pl.concat(parts)
+
+
+def time_edges(run: RunResults, bins: int = BINS) -> FloatColumn:
+    """Return the edges of the times that the figure shows means of."""
+    last_submit = float(run.workload.submit[-1])
+    end = max(float(log.time[-1]) for log in run.logs.values())
+    shown = min(end, (1 + DRAINING) * last_submit) if last_submit > 0 else end
+    return np.linspace(0.0, shown or 1.0, bins + 1)
+
+
+def gpus_held(log: Schedule, workload: Workload, edges: FloatColumn) -> FloatColumn:
+    """Return the mean number of GPUs held between edges."""
+    table = job_table(log, workload)
+    total = np.zeros(len(edges))
+    for part in shares(log, workload, stretches(log, table)):
+        total += ramp(part.begin, part.amount, edges)
+        total -= ramp(part.stop, part.amount, edges)
+    return np.diff(total) / np.diff(edges)
+
+
+def jobs_waiting(log: Schedule, edges: FloatColumn) -> FloatColumn:
+    """Return the mean number of waiting jobs between edges."""
+    change = np.zeros(len(log))
+    change[(log.kind == SUBMIT) | (log.kind == PREEMPT)] = 1.0
+    change[log.is_start | (log.kind == REJECT)] = -1.0
+    return np.diff(ramp(log.time, change, edges)) / np.diff(edges)
+
+
+def ramp(time: FloatColumn, amount: FloatColumn, at: FloatColumn) -> FloatColumn:
+    """Return the integral, up to each of `at`, of a step function that changes by amounts.
+
+    Formula: sum of amount x (at - time) over the changes before; in one pass over sorted times.
+    """
+    order = np.argsort(time, kind="stable")
+    time, amount = time[order], amount[order]
+    sums = np.concatenate([[0.0], np.cumsum(amount)])
+    moments = np.concatenate([[0.0], np.cumsum(amount * time)])
+    place = np.searchsorted(time, at)
+    found: FloatColumn = sums[place] * at - moments[place]
+    return found
+
+
+def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+    """Return the figure: utilisation above, queue below."""
+    return in_style(lambda: _draw(frame, lineup))
+
+
+def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
+    figure = new_figure(10.0, 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for name, mine in _each(frame, lineup):
+        look = lineup.looks[name]._replace(line="-")
+        thin = look._replace(width=min(look.width, 1.4))
+        plain_line(upper, mine["hours"].to_numpy(), 100 * mine["utilization"].to_numpy(), thin)
+        plain_line(lower, mine["hours"].to_numpy(), mine["queue"].to_numpy(), thin)
+    upper.set_ylim(0, 103)
+    upper.set_title("GPUs in use, %")
+    if _one_towers(frame):
+        lower.set_yscale("symlog", linthresh=10)
+        lower.set_yticks([0, 10, 100, 1000, 10_000], ["0", "10", "100", "1,000", "10,000"])
+    lower.set_ylim(0, 1.05 * float(frame["queue"].max() or 1.0))  # type: ignore[arg-type]
+    lower.set_title("Jobs waiting" + (" (logarithmic above 10)" if _one_towers(frame) else ""))
+    lower.set_xlabel("hours since the start of the window")
+    lower.set_xlim(0, float(frame["hours"].max() or 1.0))  # type: ignore[arg-type]
+    legend_below(figure, lineup._replace(looks=_solid(lineup)))
+    return figure
+
+
+def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
+    """Return the figure for plotly."""
+    traces = []
+    for name, mine in _each(frame, lineup):
+        look = lineup.looks[name]._replace(line="-")
+        for column, axis, scale in (("utilization", "y2", 100.0), ("queue", "y", 1.0)):
+            traces.append(
+                twin_line(
+                    lineup.names[name],
+                    mine["hours"].to_list(),
+                    (scale * mine[column].to_numpy()).tolist(),
+                    look,
+                    yaxis=axis,
+                    showlegend=axis == "y2",
+                    hovertemplate="%{y:.4g} at %{x:.1f} h",
+                )
+            )
+    grid = {"gridcolor": "#E3E3E3", "rangemode": "tozero"}
+    return {
+        "data": traces,
+        "layout": twin_layout(
+            height=560,
+            xaxis={"title": {"text": "hours since the start of the window"}, "anchor": "y"},
+            yaxis={"title": {"text": "jobs waiting"}, "domain": [0, 0.46], **grid},
+            yaxis2={"title": {"text": "GPUs in use, %"}, "domain": [0.54, 1], **grid},
+        ),
+    }
+
+
+def _each(frame: pl.DataFrame, lineup: Lineup) -> list[tuple[str, pl.DataFrame]]:
+    import polars as pl
+
+    found = [(name, frame.filter(pl.col("scheduler") == name)) for name in lineup.by_weight]
+    return [(name, mine) for name, mine in found if len(mine)]
+
+
+def _one_towers(frame: pl.DataFrame) -> bool:
+    """Whether one queue is so long that all others would lie flat at the bottom."""
+    import polars as pl
+
+    peaks = frame.group_by("scheduler").agg(pl.col("queue").max())["queue"].to_numpy()
+    return bool(peaks.max() > 10 * max(float(np.median(peaks)), 1.0))
+
+
+def _solid(lineup: Lineup) -> dict[str, Any]:
+    """Return the looks with whole lines: dashes drown in a curve that goes up and down."""
+    return {name: look._replace(line="-") for name, look in lineup.looks.items()}

@@ -1,0 +1,116 @@
+"""The page of a comparison: sim, compare, demo and eval."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.report.figures.figure_table import COMPARISON_FIGURES, Drawn
+from berthline.report.page import losses, verdict
+from berthline.report.page.html_page import (
+    TWINS,
+    Section,
+    figures_section,
+    html_page,
+    packed_plotly,
+    settings_section,
+    verdict_section,
+    written_by,
+)
+from berthline.report.page.page_tables import (
+    cells_table,
+    losses_table,
+    overall_table,
+    tails_table,
+    values_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline.report.run_results import RunResults
+
+
+def comparison_page(run: RunResults, figures: Sequence[Drawn], *, with_twins: bool = True) -> str:
+    """Return the report as HTML.
+
+    Args:
+        run: the results.
+        figures: what was drawn, with the PNG files, and what was not.
+        with_twins: whether figures are interactive, which takes plotly.
+    """
+    found = losses.data(run)
+    cells = cells_table(run) + overall_table(run) if len(run.cells) > 1 else ""
+    sections = [
+        verdict_section(verdict.sentences(run), verdict.cautions(run)),
+        Section("table", "Values and intervals", values_table(run)),
+        Section("cells", "Cells", cells),
+        Section("tails", "Tails", tails_table(run)),
+        figures_section(figures, COMPARISON_FIGURES, run.lineup, with_twins=with_twins),
+        Section("losses", "Where each scheduler loses", _losses(run, losses_table(run, found))),
+        _settings(run, figures),
+    ]
+    has_twins = with_twins and any(figure.files and figure.name in TWINS for figure in figures)
+    return html_page(
+        f"{run.cell['workload']} on {run.cell['cluster']}",
+        _about(run),
+        sections,
+        library=packed_plotly() if has_twins else "",
+    )
+
+
+def _about(run: RunResults) -> str:
+    cell = run.cell
+    jobs = cell.get("window_jobs") or [0]
+    few, many = min(jobs), max(jobs)
+    count = f"{many:,}" if few == many else f"{few:,} to {many:,}"
+    measured = ""
+    if cell.get("measure"):
+        begin, stop = cell["measure"]
+        window = MeasurementWindow(begin, math.inf if stop is None else stop)
+        measured = f" Counted: {window.in_words()}; figures of single jobs show all of them."
+    part = f"{cell['part']}: " if cell.get("part") else ""
+    return (
+        f"{part}{len(run.schedulers)} schedulers, {run.windows} windows of {count} jobs; known of "
+        f"run times: {cell['knowledge']}; seed {cell['seed']}.{measured} {written_by(run.run)}"
+    )
+
+
+def _losses(run: RunResults, content: str) -> str:
+    told = (
+        "Ratios of mean JCT over paired windows whose whole 95 % interval is worse, for every size "
+        "of job, priority, user and pool; other metrics in the same way."
+        if run.windows > 1
+        else "Mean JCT longer by more than 2 %, for every size of job, priority, user and pool. "
+        "One window has no interval."
+    )
+    return f"<p>{told} Many comparisons are made here: a few of these may be chance.</p>{content}"
+
+
+def _settings(run: RunResults, figures: Sequence[Drawn]) -> Section:
+    cell = run.cell
+    provenance = (run.run.meta.get("workload") or {}).get("provenance") or {}
+    facts = {
+        "workload": f"{cell['workload']}, {cell['windows']} windows",
+        "its origin": "; ".join(f"{key}: {value}" for key, value in provenance.items() if value),
+        "cluster": cell["cluster"],
+        "conditions": "; ".join(
+            f"{key} {value:g}" for key, value in (cell.get("conditions") or {}).items()
+        )
+        or "the defaults",
+        "knowledge": cell["knowledge"],
+        "seed": cell["seed"],
+    }
+    hashes = "".join(
+        f"<dt><code>{html.escape(str(result['scheduler']))}</code></dt><dd><code>"
+        + "<br>".join(html.escape(str(value)) for value in result.get("log_sha256") or [])
+        + "</code></dd>"
+        for result in cell["schedulers"]
+    )
+    more = (
+        "<details><summary>Hashes of the schedule logs (SHA-256), window by window: equal hashes "
+        f"mean equal schedules</summary><dl>{hashes}</dl></details>"
+    )
+    return settings_section(run.run, facts, figures, COMPARISON_FIGURES, more=more)

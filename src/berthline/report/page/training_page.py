@@ -1,0 +1,212 @@
+"""The page of training: the policy on held-out episodes, curves, checkpoints, settings."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from berthline.number_text import duration
+from berthline.report.figures.figure_table import TRAINING_FIGURES, Drawn
+from berthline.report.page.html_page import (
+    Section,
+    figures_section,
+    html_page,
+    settings_section,
+    verdict_section,
+    written_by,
+)
+from berthline.report.page.page_tables import Entry, table
+from berthline.runs.run_layout import CHECKPOINTS, CURVE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from berthline.runs.open_run import Run
+
+BESIDE = {
+    "p99_jct": "p99 JCT",
+    "mean_bounded_slowdown": "bounded slowdown",
+    "makespan": "makespan",
+    "utilization": "GPU utilisation",
+}
+"""What is said beside mean JCT."""
+
+
+_PURPOSE = {"best": "best on VAL", "last": "to resume from"}
+"""What a checkpoint is for."""
+
+
+def training_page(run: Run, figures: Sequence[Drawn]) -> str:
+    """Return the report of a training run as HTML."""
+    settings = run.settings
+    name = f"{settings.get('algorithm', '')} on {settings.get('seat', '')}"
+    seeds = f"seeds {', '.join(_seeds(run))}" if run.parts else f"seed {settings.get('seed', 0)}"
+    return html_page(
+        f"Training: {name}",
+        f"{int(settings.get('steps', 0)):,} steps in {settings.get('num_envs', '?')} environments, "
+        f"{seeds}. {written_by(run)}",
+        [
+            verdict_section(training_sentences(run), _cautions(run)),
+            Section("table", "On held-out episodes (REPORT)", _results(run)),
+            figures_section(figures, TRAINING_FIGURES),
+            Section("checkpoints", "Checkpoints", _checkpoints(run)),
+            settings_section(run, _facts(run), figures, TRAINING_FIGURES),
+        ],
+    )
+
+
+def training_sentences(run: Run) -> list[str]:
+    """Return the result of training, the most important first."""
+    if not run.is_complete:
+        return ["The run has not finished: there is no evaluation on held-out episodes yet."]
+    results = run.results
+    best = str(results["best_heuristic"])
+    if run.parts:
+        found = results["mean_jct_against"][best]
+        between = "" if found["low"] is None else f" [{found['low']:.3f} to {found['high']:.3f}]"
+        return [
+            f"Over {len(results['seeds'])} seeds, mean JCT on REPORT is {found['iqm']:.3f}"
+            f"{between} times that of {best}, the best heuristic on VAL (interquartile mean over "
+            f"seeds and episodes, 95 % interval). The worst seed has {found['worst_seed']:.3f}."
+        ]
+    report = results["report"]
+    policy, against = report["policy"], report["against"][best]
+    told = [
+        f"The policy has a mean JCT of {duration(policy['mean_jct'])} on {report['episodes']} "
+        f"held-out episodes (REPORT). Against {best}, the best heuristic on VAL: "
+        f"{against['mean_jct']['verdict']}.",
+        "Beside mean JCT, against it: "
+        + "; ".join(
+            f"{label} {against[key]['verdict']}" for key, label in BESIDE.items() if key in against
+        )
+        + ".",
+    ]
+    better = [
+        name
+        for name, other in report["against"].items()
+        if other["mean_jct"]["verdict"].startswith("better")
+    ]
+    told.append(
+        f"It is better in mean JCT than {len(better)} of {len(report['against'])} baselines"
+        + (f": {', '.join(better)}." if better else ".")
+    )
+    return told
+
+
+def _cautions(run: Run) -> list[str]:
+    told = []
+    if not run.is_complete:
+        told.append("Resume the run with the command below to complete it.")
+    elif not run.parts and not str(run.results.get("best_checkpoint", "")):
+        told.append("No checkpoint was kept.")
+    if run.is_complete and len(run.parts) in (0, 2):
+        number = max(len(run.parts), 1)
+        told.append(
+            f"{number} seed{'s' if number > 1 else ''}: how much results vary between seeds is "
+            "not known. Train with 3 seeds or more."
+        )
+    return told
+
+
+def _seeds(run: Run) -> list[str]:
+    return [name.partition("-")[2] for name in run.parts]
+
+
+def _results(run: Run) -> str:
+    if not run.is_complete:
+        return ""
+    return _of_seeds(run.results) if run.parts else _of_policy(run.results)
+
+
+def _of_policy(results: dict[str, Any]) -> str:
+    report, best = results["report"], results["best_heuristic"]
+    policy = report["policy"]
+    heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", "mean JCT of the policy is"]
+    own = [
+        Entry(f"<strong>{html.escape(str(results['algorithm']))}</strong>", "policy"),
+        Entry(duration(policy["mean_jct"]), policy["mean_jct"]),
+        Entry(duration(policy["p99_jct"]), policy["p99_jct"]),
+        Entry(f"{policy['mean_bounded_slowdown']:.2f}", policy["mean_bounded_slowdown"]),
+        Entry("", "", "words"),
+    ]
+    rows = [("baseline", own)]
+    ranked = sorted(report["against"].items(), key=lambda item: item[1]["mean_jct"]["mean"])
+    for name, other in ranked:
+        mark = " (best on VAL)" if name == best else ""
+        jct, p99, slowdown = (
+            float(other[key]["mean"]) for key in ("mean_jct", "p99_jct", "mean_bounded_slowdown")
+        )
+        words = str(other["mean_jct"]["verdict"])
+        entries = [
+            Entry(f"<code>{html.escape(name)}</code>{mark}", name),
+            Entry(duration(jct), jct),
+            Entry(duration(p99), p99),
+            Entry(f"{slowdown:.2f}", slowdown),
+            Entry(html.escape(words), words, "words"),
+        ]
+        rows.append(("", entries))
+    caption = (
+        f"Means over {report['episodes']} episodes that nothing was chosen on, with 95 % intervals "
+        "of paired episodes."
+    )
+    return table(caption, heads, rows)
+
+
+def _of_seeds(results: dict[str, Any]) -> str:
+    rows = []
+    for name, found in results["mean_jct_against"].items():
+        mark = " (best on VAL)" if name == results["best_heuristic"] else ""
+        between = "-" if found["low"] is None else f"{found['low']:.3f} to {found['high']:.3f}"
+        entries = [
+            Entry(f"<code>{html.escape(name)}</code>{mark}", name),
+            Entry(f"{found['iqm']:.3f}", float(found["iqm"])),
+            Entry(between),
+            Entry(f"{found['worst_seed']:.3f}", float(found["worst_seed"])),
+        ]
+        rows.append(("", entries))
+    caption = (
+        f"Mean JCT of the policies / that of a baseline on REPORT, interquartile mean over "
+        f"{len(results['seeds'])} seeds and all episodes; below 1 is better."
+    )
+    return table(caption, ["against", "ratio", "95 % interval", "worst seed"], rows)
+
+
+def _checkpoints(run: Run) -> str:
+    rows = []
+    for name, part in (run.parts or {"": run}).items():
+        if not (part.path / CHECKPOINTS).is_dir():
+            continue
+        values = _returns(part)
+        for checkpoint, path in part.checkpoints.items():
+            kind, _, digits = checkpoint.partition("-")
+            step = int(digits) if digits.isdecimal() else -1
+            value = values.get(step)
+            entries = [
+                Entry(f"<code>{html.escape(str(path.relative_to(run.path)))}</code>", checkpoint),
+                Entry(_PURPOSE.get(kind, kind), kind, "words"),
+                Entry(f"{step:,}", float(step)),
+                Entry("-" if value is None else f"{value:.4g}", value if value is not None else ""),
+            ]
+            if run.parts:
+                entries.insert(0, Entry(html.escape(name), name))
+            rows.append(("", entries))
+    if not rows:
+        return ""
+    heads = [*(["run"] if run.parts else []), "directory", "kind", "step", "return on VAL"]
+    return table("A checkpoint is a scheduler: its directory is its name.", heads, rows)
+
+
+def _returns(part: Run) -> dict[int, float]:
+    """Return the return on VAL by step."""
+    if not (part.path / CURVE).is_file() or "return" not in part.curve.columns:
+        return {}
+    steps, values = (part.curve[name].to_list() for name in ("step", "return"))
+    return dict(zip(steps, values, strict=True))
+
+
+def _facts(run: Run) -> dict[str, object]:
+    options = run.settings.get("options") or {}
+    return {
+        "environment": "; ".join(f"{key} {value}" for key, value in options.items()),
+        "seed": run.settings.get("seed", ""),
+    }
