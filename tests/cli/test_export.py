@@ -9,10 +9,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from berthline.evaluate.job_table import job_table
-from berthline.model.cluster import Cluster
-from berthline.model.schedule import Schedule
-from berthline.report.batsim import COLUMNS, interval_set
+import berthline as bl
+from berthline.evaluate.metrics.job_table import job_table
+from berthline.report.exports.batsim import COLUMNS, interval_set
 from berthline.sim.simulate import simulate
 from berthline.traces.load import load_trace
 
@@ -145,39 +144,25 @@ class TestRunDirectories:
         out = ("--out", str(tmp_path / "x.swf"))
         outcome = run("export", "swf", str(directory), "--seed", "7", *out)
         assert outcome.code == 2
-        assert "--seed is given, but the run directory says it" in outcome.err
+        assert "--seed is given, but the run directory decides it" in outcome.err
         outcome = run("export", "swf", str(directory), "--scheduler", "sjf", *out)
         assert outcome.code == 2
         assert "but the run is of 'fcfs+strict@first-fit'" in outcome.err
         assert run("export", "swf", str(directory), "--scheduler", "fcfs", *out).code == 0
 
     def test_of_a_comparison_needs_a_scheduler(self, run, tmp_path):
-        import polars as pl
-
-        from berthline.cli.run_directory import to_toml
-        from berthline.traces.parquet import write_parquet
-        from berthline.traces.workload_argument import resolve_workload
-
-        workload = resolve_workload("synthetic", cluster=Cluster.parse(CLUSTER), jobs=100, load=1.2)
-        logs = []
-        for scheduler in ("fcfs", "sjf+easy"):
-            frame = simulate(workload, CLUSTER, scheduler).log.frame()
-            logs.append(
-                frame.select(pl.lit(scheduler).cast(pl.Categorical).alias("scheduler"), "*")
-            )
-        pl.concat(logs).write_parquet(tmp_path / "events.parquet")
-        write_parquet(workload, tmp_path / "workload.parquet")
-        (tmp_path / "cluster.toml").write_text("[[nodes]]\ncount = 4\ngpus = 8\n")
-        (tmp_path / "config.toml").write_text(to_toml({"knowledge": "estimate", "seed": 0}))
+        directory = tmp_path / "run"
+        options = ("--jobs", "100", "--load", "1.2", "--cluster", CLUSTER, "--out", str(directory))
+        assert run("compare", "synthetic", "--schedulers", "fcfs,sjf+easy", *options).code == 0
         out = tmp_path / "out.swf"
-        outcome = run("export", "swf", str(tmp_path), "--out", str(out))
+        outcome = run("export", "swf", str(directory), "--out", str(out))
         assert outcome.code == 2
         assert "expected: --scheduler with one of fcfs, sjf+easy" in outcome.err
         outcome = run(
-            "export", "swf", str(tmp_path), "--scheduler", "sjf+easy", "--out", str(out), "--json"
+            "export", "swf", str(directory), "--scheduler", "sjf+easy", "--out", str(out), "--json"
         )
         assert outcome.json["scheduler"] == "sjf+easy@first-fit"
-        outcome = run("explain", "longest", str(tmp_path), "--scheduler", "sjf+easy", "--quick")
+        outcome = run("explain", "longest", str(directory), "--scheduler", "sjf+easy", "--quick")
         assert outcome.code == 0
         assert "under sjf+easy@first-fit" in outcome.out
 
@@ -189,7 +174,7 @@ def test_perfetto_of_a_run_directory(run, tmp_path) -> None:
     outcome = run("export", "perfetto", str(directory), "--out", str(out), "--json")
     assert outcome.code == 0
     assert outcome.json["bytes"] == out.stat().st_size
-    starts = int(Schedule.read(directory).is_start.sum())
+    starts = int(bl.open_run(directory).log.is_start.sum())
     assert outcome.json["events"] > starts
 
 

@@ -5,9 +5,14 @@ import json
 
 import pytest
 
-from berthline.cli import bench, bench_load, demo, doctor, load_samples, policies, speed
+from berthline.cli import doctor
+from berthline.cli.bench import command as bench
+from berthline.cli.bench import load as bench_load
+from berthline.cli.bench import load_samples, speed
+from berthline.cli.demo import command as demo
 from berthline.cli.output import clock, fold_scheduler, number, seconds
-from berthline.cli.policies import TOPICS
+from berthline.cli.policies import command as policies
+from berthline.cli.policies.command import TOPICS
 from berthline.env.columns import COLUMN_SETS
 from berthline.env.presets import PRESETS
 from berthline.env.questions import QUESTIONS
@@ -46,7 +51,7 @@ class TestDemo:
         (small_demo / "runs" / "demo" / "mine.txt").write_text("")
         outcome = run("demo", "--tables-only")
         assert outcome.code == 2
-        assert "--out also holds 'mine.txt'" in outcome.err
+        assert "the output directory holds 'mine.txt'" in outcome.err
         assert "--force" not in outcome.err  # which demo does not have
 
     def test_a_foreign_directory_is_left_alone(self, run, small_demo):
@@ -54,7 +59,7 @@ class TestDemo:
         (small_demo / "thesis" / "chapter1.tex").write_text("")
         outcome = run("demo", "--tables-only", "--out", "thesis")
         assert outcome.code == 2
-        assert "--out holds something else than results of berthline demo" in outcome.err
+        assert "something other than results of berthline demo" in outcome.err
         assert "--force" not in outcome.err
 
     def test_json(self, run, small_demo):
@@ -248,7 +253,7 @@ class TestDoctor:
 
         monkeypatch.setattr("berthline.sim.simulate.simulate", differently)
         monkeypatch.setattr(doctor, "SELF_CHECK", ("random+skip",))
-        (finding,) = doctor._check_runs("self-check", reference=True)
+        (finding,) = doctor._check_runs("self-check")
         assert finding.state == "broken"
         assert "disagree" in finding.detail
 

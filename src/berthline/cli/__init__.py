@@ -1,10 +1,8 @@
-"""The command line: `main` dispatches, one module per verb does the work.
+"""The command line: `main.py` dispatches to one room or module per verb, which parses and prints.
 
-- `main.py`: the `berthline` command: verb list, dispatch, errors and exit codes
-- `demo.py`, `sim.py`, `compare.py`, `policies.py`, `bench.py`, `doctor.py`: the verbs
-- `traces.py`: the verb `traces`, and its own verbs in `traces_*.py`
+- `main.py`: the `berthline` command: list of verbs, dispatch, errors and exit codes
+- `VERB/command.py`, or `VERB.py` where a verb is one module: its options, the call, what it prints
 - `options.py`: reading options: tyro Structs, checked by msgspec, errors in one form
-- `output.py`: tables, numbers and JSON as every verb prints them
-- `run_directory.py`: writing results to a directory, whole or not at all
-- `speed.py`, `machine.py`: measuring the simulator, describing the machine
+- `output.py`: tables, numbers, JSON, notes and progress as every verb prints them
+- `conditions.py`, `energy_rate.py`, `groups.py`: options that several verbs share
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -82,11 +81,6 @@ def header_of(conditions: Mapping[str, float]) -> str:
     text = ", ".join(f"{name}={_written(value)}" for name, value in conditions.items())
     lines = textwrap.wrap(f"conditions {text}", NARROWEST, break_long_words=False)
     return "\n".join(lines) + "\n"
-
-
-def json_of(conditions: Mapping[str, float]) -> dict[str, float | str]:
-    """Return the conditions for JSON, which has no infinity: that is the text `inf` there."""
-    return {name: value if math.isfinite(value) else "inf" for name, value in conditions.items()}
 
 
 def _written(value: float) -> str:

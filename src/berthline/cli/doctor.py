@@ -12,10 +12,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from berthline.cli.machine import NOT_INSTALLED, cpu_count, cpu_features, package_version
+from berthline.cli.machine import cpu_count, cpu_features
 from berthline.cli.options import Json, parse_options
 from berthline.cli.output import new_table, print_json, print_table
 from berthline.errors import BerthlineError
+from berthline.package_version import NOT_INSTALLED, package_version
 
 State = Literal["ok", "missing", "broken"]
 OK: Final = "ok"
@@ -150,13 +151,13 @@ def examine_core() -> list[Finding]:
         + (f"; the package is {package}" if stale else ""),
         fix="pip install --force-reinstall berthline" if stale else "",
     )
-    return [core, *_check_runs("self-check", reference=bool(importlib.util.find_spec("simpy")))]
+    return [core, *_check_runs("self-check")]
 
 
-def _check_runs(name: str, *, reference: bool) -> list[Finding]:
+def _check_runs(name: str) -> list[Finding]:
     from berthline.model.cluster import Cluster
     from berthline.sim.simulate import simulate
-    from berthline.traces.synthetic import generate
+    from berthline.traces.generators.synthetic import generate
 
     cluster = Cluster.uniform(nodes=4, gpus_per_node=8)
     try:
@@ -167,19 +168,15 @@ def _check_runs(name: str, *, reference: bool) -> list[Finding]:
             if completed != len(workload):
                 detail = f"{scheduler}: {completed} of {len(workload)} jobs completed"
                 return [Finding(name=name, state=BROKEN, detail=detail)]
-            if reference:
-                expected = simulate(workload, cluster, scheduler, simulator="reference")
-                if native.log.sha256() != expected.log.sha256():
-                    detail = f"{scheduler}: native and reference simulator disagree"
-                    return [Finding(name=name, state=BROKEN, detail=detail)]
+            expected = simulate(workload, cluster, scheduler, simulator="reference")
+            if native.log.sha256() != expected.log.sha256():
+                detail = f"{scheduler}: native and reference simulator disagree"
+                return [Finding(name=name, state=BROKEN, detail=detail)]
     except Exception as error:
         detail = str(error) if isinstance(error, BerthlineError) else repr(error)
         return [Finding(name=name, state=BROKEN, detail=f"the run failed: {detail}")]
     runs = f"{len(SELF_CHECK)} runs of {len(workload)} jobs"
-    if reference:
-        return [Finding(name=name, state=OK, detail=f"{runs}: both simulators agree")]
-    detail = f"{runs} completed; not compared with the reference, which needs simpy"
-    return [Finding(name=name, state=OK, detail=detail, fix="pip install simpy")]
+    return [Finding(name=name, state=OK, detail=f"{runs}: both simulators agree")]
 
 
 def examine_extras() -> list[Finding]:

@@ -14,7 +14,7 @@ from berthline.cli.output import number
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.model.workload import Workload
 
 EnergyRateFile = Annotated[
@@ -60,7 +60,7 @@ def read_energy_rate(
     """
     if path is None:
         return None
-    from berthline.evaluate.energy_rate import EnergyRate
+    from berthline.evaluate.metrics.energy_rate import EnergyRate
 
     try:
         return EnergyRate.for_workload(path, workload, period=period or math.inf)

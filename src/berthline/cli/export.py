@@ -16,9 +16,9 @@ from berthline.cli.output import (
     progress,
     trace_facts,
 )
-from berthline.cli.run_source import RunName, RunOptions, is_run_directory, read_run
-from berthline.cli.traces_file import Replace, check_out
-from berthline.cli.traces_list import size
+from berthline.cli.run_source import RunName, RunOptions, is_run_directory, read_result
+from berthline.cli.traces.file import Replace, check_out
+from berthline.cli.traces.list_known import size
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
         out = check_out(options.out, suffixes=suffixes, force=options.force)
     else:
         out = _check_directory(options.out, force=options.force)
-    result = read_run(options.workload, options)
+    result = read_result(options.workload, options)
     with progress("writing") as report:
         written = _write(
             options.what,
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> int:
 
 
 def _export_onnx(options: Export) -> int:
-    from berthline.learn.export_onnx import export_onnx
+    from berthline.deploy.export_onnx import export_onnx
     from berthline.policies.learned import Learned, manifest_of
 
     learned = Learned.find(options.workload)
@@ -139,12 +139,12 @@ def _export_onnx(options: Export) -> int:
 
 def _write(what: str, result: Result, out: Path, report: Any) -> dict[str, Any]:
     if what in ("perfetto", "chrome"):
-        from berthline.report.perfetto import write_perfetto
+        from berthline.report.exports.perfetto import write_perfetto
 
         return {"events": write_perfetto(result, out, progress=report), "lost": {}}
     if what == "swf":
-        from berthline.evaluate.job_table import job_table
-        from berthline.traces.write_swf import write_swf
+        from berthline.evaluate.metrics.job_table import job_table
+        from berthline.traces.formats.swf_writer import write_swf
 
         lost = write_swf(
             result.workload,
@@ -154,7 +154,7 @@ def _write(what: str, result: Result, out: Path, report: Any) -> dict[str, Any]:
             note=f"waits under {result.scheduler} on {result.cluster.name}",
         )
         return {"lost": lost}
-    from berthline.report.batsim import write_batsim
+    from berthline.report.exports.batsim import write_batsim
 
     out.mkdir(exist_ok=True)
     return {"lost": write_batsim(result, out)}
@@ -166,7 +166,7 @@ def _check_directory(text: str, *, force: bool) -> Path:
     Raises:
         ConfigError: something is there that must not be replaced.
     """
-    from berthline.report.batsim import FILES
+    from berthline.report.exports.batsim import FILES
 
     path = Path(text)
     if path.exists() and not path.is_dir():

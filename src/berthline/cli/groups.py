@@ -18,7 +18,7 @@ from berthline.cli.output import (
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from berthline.evaluate.groups import GroupMetrics
+    from berthline.evaluate.metrics.groups import GroupMetrics
 
 By = Annotated[
     UseAppendAction[tuple[str, ...]],
@@ -39,7 +39,7 @@ def read_groupings(given: Iterable[str]) -> list[str]:
     Raises:
         ConfigError: one is unknown, empty or given twice.
     """
-    from berthline.evaluate.groups import GROUPINGS, check_grouping
+    from berthline.evaluate.metrics.groups import GROUPINGS, check_grouping
 
     groupings: list[str] = []
     for text in given:

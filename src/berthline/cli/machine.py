@@ -8,17 +8,6 @@ import re
 from pathlib import Path
 
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_tile", "asimd", "sve")
-NOT_INSTALLED = "unknown (not installed)"
-
-
-def package_version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("berthline")
-    except PackageNotFoundError:
-        return NOT_INSTALLED
 
 
 def machine_line() -> str:

@@ -24,7 +24,10 @@ VERBS: dict[str, str] = {
     "bench": "measure how many jobs per second the simulator does here",
     "doctor": "check the installation, and say what to install or report",
 }
-"""Each verb and its line in the list; the module of the same name does the work."""
+"""Each verb and its line in the list."""
+
+SINGLE_MODULES = ("doctor", "export")
+"""Verbs that are one module. Every other verb is a room of that name with a module `command`."""
 
 FAILURE, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -46,6 +49,11 @@ options:
   --version   the version
   --debug     with any verb: show the Python traceback of an error
 """
+
+
+def module_of(verb: str) -> str:
+    """Return the module below `berthline.cli` that runs a verb."""
+    return verb if verb in SINGLE_MODULES else f"{verb}.command"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -84,7 +92,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(_HELP.format(verbs=verbs), end="")
         return 0
     if arguments[0] == "--version":
-        from berthline.cli.machine import package_version
+        from berthline.package_version import package_version
 
         print(f"berthline {package_version()}")
         return 0
@@ -97,7 +105,7 @@ def _dispatch(arguments: list[str]) -> int:
     import importlib
 
     try:
-        run = importlib.import_module(f"berthline.cli.{verb}").main
+        run = importlib.import_module(f"berthline.cli.{module_of(verb)}").main
         return int(run(rest))
     except SystemExit as stop:  # tyro prints help this way
         return stop.code if isinstance(stop.code, int) else FAILURE if stop.code else 0
@@ -105,6 +113,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _report(error: Exception) -> int:
     """Print an error in the one form all errors have, and return the exit code."""
+    from berthline.cli.parameter_names import as_options
     from berthline.errors import BerthlineError
 
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
@@ -112,7 +121,7 @@ def _report(error: Exception) -> int:
         _close_stdout()
         return FAILURE
     if isinstance(error, BerthlineError):
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {as_options(str(error))}", file=sys.stderr)
         return error.exit_code
     what = str(error).partition("\n")[0]
     print(

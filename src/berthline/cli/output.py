@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from berthline.counted import counted as counted
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from berthline.evaluate.metrics import JobCounts
+    from berthline.evaluate.metrics.measure import JobCounts
     from berthline.model.workload import Workload
 
 NARROWEST = 80
@@ -87,16 +89,6 @@ def number(value: float | None, digits: int = 0) -> str:
     return f"{value:,.{digits}f}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count and what is counted.
-
-    Example:
-        >>> counted(1, "job"), counted(2000, "job")
-        ('1 job', '2,000 jobs')
-    """
-    return f"{number(count)} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def seconds(value: float) -> str:
     """Return seconds for a table: with a decimal as long as it tells anything."""
     return number(value, 0 if abs(value) >= 1000 else 1)
@@ -161,7 +153,7 @@ def dropped_rows(workload: Workload) -> str:
 
 def dropped_from_origin(workload: Workload) -> str:
     """Return what was left out when the jobs were first read from another, or the whole, file."""
-    from berthline.model.origin import origin_of
+    from berthline.model.provenance import origin_of
 
     provenance = workload.provenance
     origin = origin_of(provenance)

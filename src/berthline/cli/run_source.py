@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import numpy as np
 from tyro.conf import Positional, arg
 
 from berthline.cli.conditions import ConditionOption, with_conditions
@@ -22,12 +20,12 @@ from berthline.cli.options import (
     check_choice,
 )
 from berthline.cli.output import counted, note, progress
-from berthline.cli.traces_file import Map, format_options
+from berthline.cli.traces.file import Map, format_options
 from berthline.errors import ConfigError, PolicyError
+from berthline.runs.run_layout import CONFIG
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
-    from berthline.model.workload import Workload
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
@@ -68,15 +66,15 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def is_run_directory(source: str) -> bool:
     """Whether a run is read from a directory, not simulated."""
-    return (Path(source) / "config.toml").is_file()
+    return (Path(source) / CONFIG).is_file()
 
 
-def read_run(source: str, options: RunOptions) -> Result:
+def read_result(source: str, options: RunOptions) -> Result:
     """Return the run that the options are about.
 
     Args:
         source: the RUN argument.
-        options: what is to be simulated, where it is no run directory.
+        options: what is to be simulated, where it is not a run directory.
 
     Raises:
         ConfigError: the run directory cannot be used, or an option contradicts it.
@@ -84,7 +82,7 @@ def read_run(source: str, options: RunOptions) -> Result:
     """
     if is_run_directory(source):
         _check_defaults(source, options)
-        return _from_directory(Path(source), options.scheduler)
+        return _from_directory(source, options.scheduler)
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import simulate
@@ -119,79 +117,58 @@ def _check_defaults(source: str, options: RunOptions) -> None:
     for name in SAID_BY_DIRECTORY:
         if getattr(options, name) != fields[name]:
             raise ConfigError(
-                f"--{name} is given, but the run directory says it",
+                f"--{name} is given, but the run directory decides it",
                 where=source,
-                hint="leave it out, or give the workload to simulate another run",
+                hint="omit it, or give the workload to simulate another run",
             )
 
 
-def _from_directory(path: Path, scheduler: str) -> Result:
+def _from_directory(path: str, scheduler: str) -> Result:
     """Return the run in a run directory; of a comparison, that on its first window."""
-    from berthline.model.cluster import Cluster
-    from berthline.model.schedule import Schedule
     from berthline.policies.scheduler import Scheduler
+    from berthline.runs.open_run import check_same_jobs, open_run
     from berthline.sim.simulate import Result
-    from berthline.traces.load import load_trace
 
-    try:
-        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"config.toml cannot be read: {error}", where=str(path)) from None
-    for name in ("events.parquet", "workload.parquet", "cluster.toml"):
-        if not (path / name).is_file():
-            raise ConfigError(
-                f"there is no {name}",
-                where=str(path),
-                expected="a run directory of berthline sim or compare, of this version",
-            )
-    wanted = Scheduler.parse(scheduler) if scheduler else None
-    if "scheduler" in config:
-        log = Schedule.read(path)
-        found = Scheduler.parse(config["scheduler"])
+    run = open_run(path)
+    logs, wanted = run.logs, Scheduler.parse(scheduler) if scheduler else None
+    if run.kind == "sim":
+        (log,) = logs.values()
+        found = Scheduler.parse(run.settings["scheduler"])
         if wanted is not None and str(wanted) != str(found):
             raise ConfigError(
                 f"--scheduler is {scheduler!r}, but the run is of {str(found)!r}",
-                where=str(path),
-                hint="leave it out, or give the workload to simulate another run",
+                where=path,
+                hint="omit it, or give the workload to simulate another run",
             )
     else:
-        found, log = _of_comparison(path, wanted)
-    workload = load_trace(path / "workload.parquet")
-    _check_same_jobs(log, workload, path)
+        found, log = _of_comparison(path, logs, wanted)
+    check_same_jobs(log, run)
     return Result(
         log=log,
-        workload=workload,
-        cluster=Cluster.from_toml(path / "cluster.toml"),
+        workload=run.workload,
+        cluster=run.cluster,
         scheduler=found,
-        knowledge=str(config.get("knowledge", "estimate")),
-        seed=int(config.get("seed", 0)),
+        knowledge=str(run.settings.get("knowledge", "estimate")),
+        seed=int(run.settings.get("seed", 0)),
         wall_seconds=0.0,
     )
 
 
-def _of_comparison(path: Path, wanted: Scheduler | None) -> tuple[Scheduler, Schedule]:
+def _of_comparison(
+    path: str, logs: dict[str, Schedule], wanted: Scheduler | None
+) -> tuple[Scheduler, Schedule]:
     """Return one scheduler of a comparison, and its log."""
-    import polars as pl
-
-    from berthline.model.schedule import Schedule
-
-    try:
-        events = pl.read_parquet(path / "events.parquet")
-        names = events["scheduler"].unique(maintain_order=True).cast(pl.String).to_list()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"events.parquet cannot be read: {error}", where=str(path)) from None
     # Names stand there as they were given; one scheduler may be written in several ways.
-    named = next((name for name in names if wanted is not None and _is(name, wanted)), None)
+    named = next((name for name in logs if wanted is not None and _is(name, wanted)), None)
     if named is None or wanted is None:
         raise ConfigError(
             "the run is of several schedulers"
             if wanted is None
-            else f"--scheduler {str(wanted)!r} is none of the comparison",
-            where=str(path),
-            expected="--scheduler with one of " + ", ".join(names),
+            else f"--scheduler {str(wanted)!r} is not in the comparison",
+            where=path,
+            expected="--scheduler with one of " + ", ".join(logs),
         )
-    rows = events.filter(pl.col("scheduler").cast(pl.String) == named).drop("scheduler")
-    return wanted, Schedule.from_frame(rows)
+    return wanted, logs[named]
 
 
 def _is(name: str, scheduler: Scheduler) -> bool:
@@ -200,18 +177,3 @@ def _is(name: str, scheduler: Scheduler) -> bool:
         return str(type(scheduler).parse(name)) == str(scheduler)
     except PolicyError:
         return False
-
-
-def _check_same_jobs(log: Schedule, workload: Workload, path: Path) -> None:
-    """Raise if a log is not of these jobs: a file was put there from elsewhere."""
-    from berthline.model.schedule import SUBMIT
-
-    rows = log.kind == SUBMIT
-    jobs = log.job[rows]
-    is_same = (jobs < len(workload)).all() and np.array_equal(log.time[rows], workload.submit[jobs])
-    if not is_same:
-        raise ConfigError(
-            "events.parquet is of other jobs than workload.parquet",
-            where=str(path),
-            expected="a run directory as it was written",
-        )

@@ -1,0 +1,1 @@
+"""`berthline bench`: one module per benchmark, and what they share."""

@@ -1,0 +1,1 @@
+"""`berthline compare`: options, the cells they stand for, and what is printed."""

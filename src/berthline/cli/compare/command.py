@@ -1,0 +1,255 @@
+"""`berthline compare`: several schedulers on the same jobs, against one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.compare.show import show, show_overall
+from berthline.cli.conditions import ConditionOption, read_conditions
+from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy_rate
+from berthline.cli.groups import By, read_groupings, show_compared_groups
+from berthline.cli.options import (
+    Blocks,
+    Force,
+    Format,
+    Jobs,
+    Json,
+    Knowledge,
+    Load,
+    Measure,
+    Out,
+    Resume,
+    Seed,
+    Settings,
+    Workers,
+    WorkloadNames,
+    check_choice,
+    command_line,
+    parse_options,
+    read_settings,
+    whole,
+)
+from berthline.cli.output import (
+    note,
+    note_dropped_rows,
+    print_facts,
+    print_json,
+    progress,
+    trace_facts,
+)
+from berthline.cli.traces.file import Map, format_options
+from berthline.errors import ConfigError
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.runs.run_layout import UNFINISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
+"""What is compared when nothing is said."""
+
+
+class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Run the same jobs under several schedulers, and compare them with one of them.
+
+    With --windows 8 or more, differences come with 95 % intervals.
+
+    Several workloads, clusters or loads are compared one by one, and then together.
+
+    Examples:
+      berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
+      berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
+      berthline compare trace.swf --cluster my.toml --continuous
+      berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
+      berthline compare synthetic --by size --energy-rate tariff.csv
+      berthline compare synthetic --jobs 5000 --measure 86400:172800
+    """
+
+    workload: WorkloadNames
+    cluster: Annotated[
+        str,
+        arg(
+            metavar="CLUSTER[,B]",
+            help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML"
+            " file with [[nodes]] groups, or a publisher's node list; several with commas.",
+        ),
+    ] = "uniform:8x8:V100"
+    schedulers: Annotated[str, arg(metavar="A,B,C")] = SCHEDULERS
+    """Schedulers, with commas between them; berthline policies lists the names."""
+    baseline: Annotated[
+        str | None, arg(metavar="A", help_behavior_hint="(default: the first scheduler)")
+    ] = None
+    """The scheduler that the others are compared with."""
+    windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
+    """How many independent runs: a generator makes that many workloads, a file is cut up."""
+    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    """One run over the whole workload in place of windows, which start on an empty cluster and so
+    flatter schedulers that hold GPUs back; judged in blocks of jobs."""
+    blocks: Blocks = 16
+    knowledge: Knowledge = "estimate"
+    condition: ConditionOption = ()
+    jobs: Jobs = None
+    load: Load = None
+    loads: Annotated[
+        str | None, arg(metavar="X,Y,Z", help_behavior_hint="(default: only --load)")
+    ] = None
+    """A sweep over loads, with commas between them: each as --load would set it."""
+    seed: Seed = 0
+    seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1)] = 1
+    """With how many seeds each window is run, where failures, refused starts or the schedulers are
+    random; a window's values are means over them."""
+    set: Settings = ()
+    format: Format = None
+    map: Map = None
+    measure: Measure = None
+    by: By = ()
+    energy_rate: EnergyRateFile = None
+    energy_period: EnergyPeriod = None
+    workers: Workers = None
+    json: Json = False
+    out: Out = None
+    force: Force = False
+    resume: Resume = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Compare, argv, verb="compare")
+    from berthline.evaluate.compare.compare import compare
+    from berthline.runs.run_output import RunOutput
+    from berthline.sim.inputs import KNOWLEDGE
+
+    check_choice("--knowledge", options.knowledge, KNOWLEDGE)
+    groupings = read_groupings(options.by)
+    check_energy_rate(options.energy_rate, options.energy_period)
+    config = {
+        **msgspec.structs.asdict(options),
+        "set": read_settings(options.set),
+        "by": groupings,
+        "condition": None,
+    }
+    with noted_if_interrupted(options.out), progress("comparing") as report:
+        found = compare(
+            options.workload,
+            read_clusters(options.cluster),
+            read_schedulers(options.schedulers),
+            baseline=options.baseline,
+            knowledge=options.knowledge,
+            jobs=options.jobs,
+            load=options.load,
+            loads=read_loads(options),
+            seed=options.seed,
+            seeds=options.seeds,
+            windows=options.windows,
+            continuous=options.continuous,
+            blocks=options.blocks,
+            conditions=read_conditions(options.condition),
+            format=options.format,
+            settings=format_options(options.map, options.set),
+            energy_rate=options.energy_rate,
+            energy_period=options.energy_period,
+            by=groupings,
+            measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
+            workers=options.workers,
+            out=None
+            if options.out is None
+            else RunOutput(options.out, shlex.join(["berthline", "compare", *argv]), config),
+            force=options.force,
+            resume=options.resume,
+            remark=note,
+            progress=report,
+        )
+    sources = {cell.workload: cell.source for cell in found.inputs}.values()
+    if options.json:
+        for source in sources:
+            note_dropped_rows(source)
+        print_json(found.summary())
+        return 0
+    for number, (comparison, cell) in enumerate(zip(found.cells, found.inputs, strict=True)):
+        if number:
+            print()
+        show(comparison, cell.cluster)
+        for grouping in groupings:
+            print()
+            show_compared_groups(
+                grouping,
+                {each.scheduler: getattr(each, f"by_{grouping}") for each in comparison.schedulers},
+                comparison.windows,
+            )
+    print()
+    if found.overall is not None:
+        show_overall(found.overall)
+        print()
+    for source in sources:
+        print_facts(trace_facts(source))
+    print_facts(
+        {
+            "results": "" if options.out is None else str(Path(options.out)),
+            "again": command_line("compare", options),
+        }
+    )
+    return 0
+
+
+@contextlib.contextmanager
+def noted_if_interrupted(out: str | None) -> Iterator[None]:
+    """Say how to go on when the user interrupts a command that keeps finished runs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is not None and (Path(out) / UNFINISHED).is_file():
+            note("finished runs are kept: the same command with --resume goes on")
+        raise
+
+
+def read_clusters(text: str) -> list[str]:
+    """Return the clusters of `--cluster A,B`; the name of a file may have commas."""
+    return [text] if Path(text).exists() else [part.strip() for part in text.split(",")]
+
+
+def read_loads(options: Compare) -> list[float] | None:
+    """Return the loads of `--loads`; None = the option is not given.
+
+    Raises:
+        ConfigError: one is not a load.
+    """
+    if options.loads is None:
+        return None
+    loads = []
+    for text in options.loads.split(","):
+        try:
+            load = float(text)
+        except ValueError:
+            load = -1.0
+        if not 0 < load < float("inf"):
+            raise ConfigError(
+                f"--loads has {text.strip()!r}", expected="numbers, more than 0: 0.7,0.8,0.9"
+            )
+        loads.append(load)
+    return loads
+
+
+def read_schedulers(text: str, flag: str = "--schedulers") -> list[str]:
+    """Return the schedulers of a list with commas, which an option gives.
+
+    Raises:
+        ConfigError: the list is empty, or has an empty entry.
+    """
+    from berthline.policies.scheduler import split_schedulers
+
+    schedulers = split_schedulers(text)
+    if not schedulers:
+        raise ConfigError(f"{flag} is empty", expected=f"a list such as {SCHEDULERS}")
+    if re.search(r"^\s*,|,\s*,|,\s*$", re.sub(r"\[[^\]]*\]", "[]", text)):
+        raise ConfigError(
+            f"{flag} has an empty entry: {text!r}",
+            expected=f"one comma between two schedulers, such as {','.join(schedulers)}",
+        )
+    return schedulers

@@ -1,0 +1,307 @@
+"""What `berthline compare` prints for people: values, differences to the baseline, cautions."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from berthline.cli.conditions import header_of
+from berthline.cli.energy_rate import cost_of
+from berthline.cli.output import (
+    BEST,
+    NARROWEST,
+    counted,
+    fold_scheduler,
+    job_counts,
+    new_table,
+    number,
+    print_facts,
+    print_table,
+    seconds,
+)
+from berthline.evaluate.statistics.change_in_words import change_in_words, signed_change
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from berthline.evaluate.compare.comparison import AverageMetrics, Comparison, Judgement
+    from berthline.evaluate.compare.overall import Overall
+    from berthline.evaluate.statistics.interval import Interval
+    from berthline.model.cluster import Cluster
+
+
+def show(comparison: Comparison, cluster: Cluster) -> None:
+    """Print a comparison for people: the values, then the differences to the baseline."""
+    jobs = comparison.window_jobs
+    few = "" if min(jobs) == max(jobs) else f"{min(jobs):,} to "
+    length = (
+        "in one continuous run"
+        if comparison.continuous
+        else f"x {counted(comparison.windows, 'window')}"
+    )
+    seeds = "seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds from"
+    means = "" if comparison.continuous else "means over windows; "
+    print(
+        f"{comparison.workload}, {few}{counted(max(jobs), 'job')} {length}, "
+        f"on {comparison.cluster} ({counted(cluster.total_gpus, 'GPU')})"
+        f"{'' if comparison.load is None else f', at load {comparison.load:g}'}\n"
+        f"knowledge {comparison.knowledge}, {seeds} {comparison.seed}; times in seconds, "
+        f"{means}{BEST} best\n"
+        f"{header_of(comparison.conditions)}"
+    )
+    print_table(values_table(comparison))
+    if len(comparison.schedulers) > 1:
+        parts = parts_of(comparison)
+        interval = ", with 95 % intervals" if parts > 1 else ""
+        over = f" over {parts} blocks of jobs" if comparison.continuous else ""
+        print(f"\nagainst {comparison.baseline}{interval}{over}:\n")
+        print_table(_differences(comparison))
+        print()
+        print_table(_further_differences(comparison))
+    print()
+    # Without a horizon every job either finishes or is rejected, whatever the scheduler.
+    counts = comparison.schedulers[0].jobs
+    print_facts(
+        {
+            "measured": ""
+            if comparison.measure is None
+            else wrapped(comparison.measure.in_words()),
+            "caution": wrapped(caution_of(comparison)),
+            "correction": _correction(comparison),
+            "power": wrapped(_power(comparison)),
+            "bound": bound_in_words(comparison),
+            "oracle": wrapped(_oracle(comparison)),
+            "jobs": job_counts(counts),
+            "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
+        }
+    )
+
+
+def values_table(comparison: Comparison) -> Table:
+    """Return the table of values, with the best of each column marked."""
+    from rich.text import Text
+
+    table = new_table(
+        "scheduler",
+        "JCT\nmean",
+        "JCT\np99",
+        "bounded\nslowdown",
+        "wait\nmean",
+        "GPU\nuse, %",
+        "makespan\nhours",
+        "% over\nbound",
+    )
+    table.columns[0].no_wrap = True
+    results = comparison.schedulers
+    columns = []
+    measured = [
+        ([read(result.metrics) for result in results], write, choose)
+        for read, write, choose in _COLUMNS
+    ]
+    gaps = [100 * (math.nan if r.gap_to_bound is None else r.gap_to_bound) for r in results]
+    measured.append((gaps, lambda x: number(x, 0 if x >= 100 else 1), min))
+    costs = [result.energy_cost for result in results if result.energy_cost is not None]
+    if costs:
+        table.add_column("energy\ncost", justify="right", no_wrap=True, vertical="bottom")
+        measured.append((costs, cost_of, min))
+    for values, write, choose in measured:
+        best = choose(values)
+        columns.append(
+            [
+                Text(BEST + write(value), "bold green") if value == best else Text(write(value))
+                for value in values
+            ]
+        )
+    for row, result in enumerate(results):
+        table.add_row(fold_scheduler(result.scheduler, 20), *(column[row] for column in columns))
+    return table
+
+
+_Column = tuple[
+    "Callable[[AverageMetrics], float]", "Callable[[float], str]", "Callable[[list[float]], float]"
+]
+_COLUMNS: tuple[_Column, ...] = (
+    (lambda m: m.jct.mean, seconds, min),
+    (lambda m: m.jct.p99, seconds, min),
+    (lambda m: m.bounded_slowdown.mean, lambda x: number(x, 2), min),
+    (lambda m: m.wait.mean, seconds, min),
+    (lambda m: 100 * m.utilization.gpu, lambda x: number(x, 1), max),
+    (lambda m: m.makespan / 3600, lambda x: number(x, 1), min),
+)
+
+
+def _differences(comparison: Comparison) -> Table:
+    """Return the table of differences to the baseline, in words."""
+    table = new_table("scheduler")
+    table.columns[0].no_wrap = True
+    table.add_column("mean JCT")
+    table.add_column("bounded slowdown")
+    for result in comparison.schedulers:
+        if result.scheduler != comparison.baseline:
+            against = result.against_baseline
+            table.add_row(
+                fold_scheduler(result.scheduler),
+                _words(against.jct_mean),
+                _words(against.bounded_slowdown_mean),
+            )
+    return table
+
+
+def _further_differences(comparison: Comparison) -> Table:
+    """Return the table of the metrics that a gain must not be paid for with."""
+    table = new_table("scheduler", "JCT p99, %", "makespan, %", "GPU use, %")
+    table.columns[0].no_wrap = True
+    for result in comparison.schedulers:
+        if result.scheduler != comparison.baseline:
+            against = result.against_baseline
+            metrics = (against.jct_p99, against.makespan, against.utilization)
+            table.add_row(fold_scheduler(result.scheduler, 22), *map(change_in_words, metrics))
+    return table
+
+
+_UNCORRECTED = ", but not after correction for "
+
+
+def _words(judgement: Judgement) -> Text:
+    """Return a verdict, coloured; what concerns all rows alike is said once below the table."""
+    from rich.text import Text
+
+    text, uncorrected, _ = judgement.verdict.partition(_UNCORRECTED)
+    text = text.removesuffix(f" (only {judgement.windows} windows)")
+    if uncorrected:
+        return Text(f"{text} ?")
+    if judgement.windows == 1 and judgement.ratio is not None:
+        change = 100 * (judgement.ratio - 1)
+        text = f"{abs(change):.1f} % {'higher' if change > 0 else 'lower'}" if change else "equal"
+    style = {"better": "green", "worse": "red"}.get(text.partition(" ")[0], "")
+    return Text(text, style)
+
+
+def parts_of(comparison: Comparison) -> int:
+    """Return how many windows, or blocks, the differences are over."""
+    return comparison.schedulers[0].against_baseline.jct_mean.windows
+
+
+def _correction(comparison: Comparison) -> str:
+    """Return what the question marks of the table mean; empty when there are none."""
+    for result in comparison.schedulers:
+        against = result.against_baseline
+        for judgement in (against.jct_mean, against.bounded_slowdown_mean):
+            _, uncorrected, number_of = judgement.verdict.partition(_UNCORRECTED)
+            if uncorrected:
+                return f"? = by itself only, not after correction for {number_of} (Holm)"
+    return ""
+
+
+def _power(comparison: Comparison) -> str:
+    """Return how many windows would tell the nearest scheduler that was not told apart."""
+    from berthline.evaluate.statistics.power import power_in_words
+
+    unknown = [
+        (result.power.jct_mean, result.scheduler)
+        for result in comparison.schedulers
+        if result.against_baseline.jct_mean.verdict.startswith("not distinguishable")
+        and result.power.jct_mean is not None
+    ]
+    if not unknown:
+        return ""
+    found, name = min(unknown, key=lambda each: each[0].needed or math.inf)
+    return f"mean JCT of {name}: {power_in_words(found)}"
+
+
+def bound_in_words(comparison: Comparison) -> str:
+    """Return what no scheduler can beat; empty where there is no job."""
+    means = [bound.mean for bound in comparison.bounds if bound.jobs]
+    if not means:
+        return ""
+    return f"no scheduler can have a mean JCT below {seconds(sum(means) / len(means))} s here"
+
+
+def _oracle(comparison: Comparison) -> str:
+    """Return the best fixed scheduler in hindsight; empty where nothing was there to choose."""
+    if comparison.windows == 1 or len(comparison.schedulers) == 1:
+        return ""
+    best = comparison.oracle.jct_mean
+    return (
+        f"best in hindsight by mean JCT: {best.overall} ({seconds(best.overall_mean)} s); the best "
+        f"of each window: {seconds(best.per_window_mean)} s"
+    )
+
+
+def wrapped(text: str) -> str:
+    """Return the text of a fact in lines that fit, as `print_facts` indents them."""
+    return textwrap.fill(
+        text,
+        NARROWEST - 1,
+        initial_indent=" " * 11,
+        subsequent_indent=" " * 11,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).lstrip()
+
+
+def caution_of(comparison: Comparison) -> str:
+    """Return how far a comparison can be trusted; empty when it can."""
+    from berthline.evaluate.statistics.paired import FEW_WINDOWS
+
+    parts, what = parts_of(comparison), "blocks" if comparison.continuous else "windows"
+    if all(result.metrics.wait.max == 0 for result in comparison.schedulers):
+        return (
+            "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"
+        )
+    if parts == 1:
+        return "one window has no interval: use --windows 8 or more to tell chance from gain"
+    return (
+        f"only {parts} {what}: intervals are rough; use --{what} 8 or more"
+        if parts < FEW_WINDOWS
+        else ""
+    )
+
+
+def show_overall(overall: Overall) -> None:
+    """Print what several comparisons say together."""
+    print(
+        f"all {overall.cells} together, {counted(overall.windows, 'window')}: changes against "
+        f"{overall.baseline} in %, interquartile\nmeans; wins = windows with a better mean JCT, "
+        "in %\n"
+    )
+    table = new_table(
+        "scheduler",
+        "mean JCT",
+        "wins",
+        "bounded\nslowdown",
+        "JCT\np99",
+        "make-\nspan",
+        "GPU\nuse",
+    )
+    table.columns[0].no_wrap = True
+    for result in overall.schedulers:
+        if result.scheduler == overall.baseline:
+            continue
+        ratio = result.ratio
+        table.add_row(
+            fold_scheduler(result.scheduler, 20),
+            _with_interval(ratio.jct_mean),
+            number(100 * result.improvement.jct_mean.value),
+            _alone(ratio.bounded_slowdown_mean) + (" !" if result.trades else ""),
+            _alone(ratio.jct_p99),
+            _alone(ratio.makespan),
+            _alone(ratio.utilization),
+        )
+    print_table(table)
+    if any(result.trades for result in overall.schedulers):
+        print("\n! = trades JCT for slowdown in some of them")
+
+
+def _with_interval(interval: Interval | None) -> str:
+    if interval is None or interval.low is None or interval.high is None:
+        return _alone(interval)
+    low, high = signed_change(interval.low), signed_change(interval.high)
+    return f"{signed_change(interval.value)} [{low}, {high}]"
+
+
+def _alone(interval: Interval | None) -> str:
+    return "-" if interval is None else signed_change(interval.value)

@@ -1,0 +1,1 @@
+"""`berthline demo`: a comparison on a bundled workload, and a gate tuned in seconds."""

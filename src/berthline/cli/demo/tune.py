@@ -1,0 +1,76 @@
+"""The demo's live tuning: a gate is tuned for some seconds, and judged on jobs it has not seen."""
+
+from __future__ import annotations
+
+import importlib.util
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from berthline.cli.output import note, number
+from berthline.cli.train.command import stop_signals
+from berthline.cli.train.es_show import lines
+
+if TYPE_CHECKING:
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+SECONDS = 12.0
+"""How long to search; choosing rivals before and judging after take some more."""
+WINDOW_JOBS, TRAIN_WINDOWS, JUDGED = 2500, 16, 12
+SPACE = "gate"
+
+
+def tune(
+    make: Callable[[int], Workload], cluster: Cluster, knowledge: str, seed: int, *, quiet: bool
+) -> dict[str, Any]:
+    """Tune the numbers of a gate, and return what `berthline train es` would.
+
+    Args:
+        make: generates jobs from a seed.
+        cluster: the nodes.
+        knowledge: what is known of run times.
+        seed: decides everything random but how far the search gets.
+        quiet: tell nothing while it lasts.
+    """
+    from berthline.learn.tuning.search import Search, SearchConfig
+    from berthline.learn.tuning.search_goal import Goal
+    from berthline.learn.tuning.search_rivals import HEURISTICS, LANES, usable_rivals
+    from berthline.learn.tuning.search_space import SPACES
+    from berthline.learn.tuning.search_windows import SearchWindows
+    from berthline.learn.tuning.search_workers import SearchWorkers
+    from berthline.worker_pool import usable_cores
+
+    has_cma = importlib.util.find_spec("cmaes") is not None
+    if not has_cma and not quiet:
+        note("cmaes is not installed: random search takes its place")
+    windows = SearchWindows.generated(make, cluster, seed=seed, train=TRAIN_WINDOWS, judged=JUDGED)
+    config = SearchConfig(
+        search="cma" if has_cma else "random",
+        goal=Goal(jct_tolerance=0.01, p99_tolerance=0.03),
+        seconds=SECONDS,
+        seed=seed,
+    )
+    rivals = usable_rivals([*HEURISTICS, *LANES], knowledge, preemptive=False)
+    workers = SearchWorkers(windows.window, cluster, knowledge=knowledge, processes=usable_cores())
+    with workers, stop_signals() as caught:
+        search = Search(config, SPACES[SPACE], windows, workers, rivals=rivals)
+        tell = (lambda _: None) if quiet else lines("tuning")
+        summary = search.run(tell, lambda: bool(caught))
+    assert summary is not None  # without a directory a search that is stopped ends
+    return summary
+
+
+def tuned_sentence(summary: dict[str, Any]) -> str:
+    """Return what the tuning was worth, on jobs that it has not seen."""
+    report = summary["report"]
+    rival, lane = report["against"]["rival"], report["against"]["lane"]
+    joint = report["joint"]["rival"]
+    sentence = (
+        f"Tuned just now: {number(summary['evaluations'])} gates in {summary['seconds']:.0f} s, the"
+        f" best chosen on {summary['val']['windows']} windows and judged on {report['windows']}"
+        f" others against {rival['scheduler']}, which was chosen likewise: {joint}. Against"
+        f" the express lane chosen likewise: slowdown {lane['mean_bounded_slowdown']['verdict']},"
+        f" mean JCT {lane['mean_jct']['verdict']}."
+    )
+    return f"{textwrap.fill(sentence, 79, break_on_hyphens=False)}\n\n  {summary['scheduler']}"

@@ -1,0 +1,1 @@
+"""`berthline eval`: options, the RUN argument, and what is printed."""

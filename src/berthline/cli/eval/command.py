@@ -1,0 +1,164 @@
+"""`berthline eval`: judge a scheduler, or a run, on windows that nobody has chosen anything on."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from tyro.conf import Positional, arg
+
+from berthline.cli.compare.command import noted_if_interrupted, read_schedulers
+from berthline.cli.conditions import ConditionOption, read_conditions
+from berthline.cli.eval.show import show
+from berthline.cli.options import (
+    Blocks,
+    Force,
+    Format,
+    Gap,
+    Json,
+    Load,
+    Measure,
+    Out,
+    Resume,
+    Seed,
+    Settings,
+    WindowJobs,
+    Workers,
+    check_choice,
+    command_line,
+    parse_options,
+    whole,
+)
+from berthline.cli.output import (
+    note,
+    note_dropped_rows,
+    print_facts,
+    print_json,
+    progress,
+    trace_facts,
+)
+from berthline.cli.traces.file import Map, format_options
+from berthline.cli.traces.split import parse_duration
+from berthline.evaluate.compare.evaluation_defaults import CLUSTER, KNOWLEDGE, WINDOWS, WORKLOAD
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+
+
+class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Judge a scheduler or a run on windows that nobody has chosen anything on.
+
+    The best rival is chosen on VAL windows; the verdict is about REPORT windows.
+
+    A generator makes both with seeds of their own; a trace is split by time.
+
+    Examples:
+      berthline eval sjf+easy --windows 20 --window-jobs 1000
+      berthline eval runs/compare --against fcfs+easy,wfp3+easy --out runs/eval
+      berthline eval sjf+easy --workload trace.swf --gap 5m --windows 3
+    """
+
+    run: Annotated[Positional[str], arg(metavar="RUN")]
+    """A scheduler, or a run directory: of sim its scheduler, of compare the one with the lowest
+    mean JCT; with the settings of that run."""
+    against: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: nine)")] = None
+    """The rivals, with commas between them. The default are a random choice, fcfs, fcfs+easy, and
+    heuristics: sjf, smallest and largest first, f1, wfp3, and las."""
+    workload: Annotated[
+        str | None,
+        arg(metavar="WORKLOAD", help_behavior_hint=f"(default: that of the run, or {WORKLOAD})"),
+    ] = None
+    """A trace file or a generator: berthline traces list formats | generators."""
+    cluster: Annotated[
+        str | None,
+        arg(metavar="CLUSTER", help_behavior_hint=f"(default: that of the run, or {CLUSTER})"),
+    ] = None
+    """uniform:NODESxGPUS[:TYPE], a preset, a TOML file, or a publisher's node list."""
+    windows: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--windows", lowest=1),
+        arg(help_behavior_hint=f"(default: {WINDOWS})"),
+    ] = None
+    """How many VAL windows, and as many REPORT windows."""
+    window_jobs: WindowJobs = None
+    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    """One VAL run and one REPORT run in place of windows, which start on an empty cluster; judged
+    in blocks of jobs. A generator's has --window-jobs jobs."""
+    blocks: Blocks = 16
+    gap: Gap = "1d"
+    knowledge: Annotated[
+        str | None,
+        arg(metavar="WHAT", help_behavior_hint=f"(default: that of the run, or {KNOWLEDGE})"),
+    ] = None
+    """What schedulers know of run times: none; estimate (the users'); predicted (from finished
+    jobs); exact."""
+    condition: ConditionOption = ()
+    load: Load = None
+    seed: Seed = 0
+    set: Settings = ()
+    format: Format = None
+    map: Map = None
+    measure: Measure = None
+    workers: Workers = None
+    json: Json = False
+    out: Out = None
+    force: Force = False
+    resume: Resume = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Eval, argv, verb="eval")
+    from berthline.evaluate.compare.evaluate import evaluate
+    from berthline.runs.run_output import RunOutput
+    from berthline.sim.inputs import KNOWLEDGE as KINDS
+
+    if options.knowledge is not None:
+        check_choice("--knowledge", options.knowledge, KINDS)
+    config = {**msgspec.structs.asdict(options), "condition": None}
+    with noted_if_interrupted(options.out), progress("comparing") as report:
+        found = evaluate(
+            options.run,
+            against=None
+            if options.against is None
+            else read_schedulers(options.against, "--against"),
+            workload=options.workload,
+            cluster=options.cluster,
+            windows=options.windows,
+            window_jobs=options.window_jobs,
+            continuous=options.continuous,
+            blocks=options.blocks,
+            gap_seconds=parse_duration("--gap", options.gap),
+            knowledge=options.knowledge,
+            conditions=read_conditions(options.condition),
+            load=options.load,
+            seed=options.seed,
+            format=options.format,
+            settings=format_options(options.map, options.set),
+            measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
+            workers=options.workers,
+            out=None
+            if options.out is None
+            else RunOutput(options.out, shlex.join(["berthline", "eval", *argv]), config),
+            force=options.force,
+            resume=options.resume,
+            remark=note,
+            progress=report,
+        )
+    source = found.inputs[0].source
+    if options.json:
+        note_dropped_rows(source)
+        if found.caution:
+            note(found.caution)
+        print_json(found.summary())
+        return 0
+    show(found)
+    print_facts(
+        {
+            "caution": found.caution,
+            **trace_facts(source),
+            "results": "" if options.out is None else str(Path(options.out)),
+            "again": command_line("eval", options),
+        }
+    )
+    return 0

@@ -1,0 +1,1 @@
+"""`berthline explain`: options, and what is printed."""

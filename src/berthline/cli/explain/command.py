@@ -1,0 +1,133 @@
+"""`berthline explain`: why one job waited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from tyro.conf import Positional, arg
+
+from berthline.cli.options import Json, command_line, parse_options, whole
+from berthline.cli.output import note_dropped_rows, print_json, progress
+from berthline.cli.run_source import RunName, RunOptions, is_run_directory, read_result
+from berthline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from berthline.evaluate.explain.explain import Explanation
+    from berthline.sim.simulate import Result
+
+LONGEST = "longest"
+
+
+class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say why a job waited: reasons, who was ahead, and what would have helped.
+
+    Examples:
+      berthline explain longest synthetic --scheduler fcfs+easy --load 1
+      berthline explain 421 synthetic --scheduler sjf --load 1 --at 62200 --top 3
+      berthline explain 4 trace.swf --scheduler fcfs --quick --json
+    """
+
+    job: Annotated[Positional[str], arg(metavar="JOB")]
+    """Its name in the trace or its number (row) in the workload; longest = what waited longest."""
+    workload: RunName
+    at: Annotated[
+        float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its submission)")
+    ] = None
+    """The instant, on the workload's clock, of the list of jobs ahead and of the forecast."""
+    top: Annotated[int, msgspec.Meta(ge=1), whole("--top", lowest=1)] = 5
+    """How many rows each list of jobs has, and the timeline twice as many."""
+    points: Annotated[int, msgspec.Meta(ge=0), whole("--points", lowest=0)] = 300
+    """Decision points to look at, evenly spread over its wait; 0 = all."""
+    replications: Annotated[int, msgspec.Meta(ge=0), whole("--replications", lowest=0)] = 40
+    """Runs of the simulator for the forecast; 0 = no forecast."""
+    quick: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Only say why: no forecast, and no runs with something changed."""
+    json: Json = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Explain, argv, verb="explain")
+    from berthline.cli.explain.text import show
+    from berthline.evaluate.explain.explain import explain
+    from berthline.evaluate.explain.unblock import Change, unblock
+
+    result = read_result(options.workload, options)
+    job = find_job(result, options.job)
+    with progress(f"job {options.job}") as report:
+        explanation = explain(
+            result,
+            job,
+            at=options.at,
+            top=options.top,
+            max_points=options.points,
+            replications=0 if options.quick else options.replications,
+            progress=lambda done, of: report(done, of, "replaying"),
+        )
+        changes: list[Change] = []
+        if not options.quick and (explanation.wait or explanation.reject_reason):
+            changes = unblock(
+                result, explanation, progress=lambda done, of: report(done, of, "changing things")
+            )
+    if options.json:
+        note_dropped_rows(result.workload)
+        print_json(as_json(result, explanation, changes))
+    else:
+        show(result, explanation, changes, top=options.top)
+        print()
+        briefly = is_run_directory(options.workload)
+        print(f"again      {command_line('explain', options, briefly=briefly)}")
+    return 0
+
+
+def find_job(result: Result, text: str) -> int:
+    """Return the id of the job that a JOB argument means.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    workload = result.workload
+    if text == LONGEST:
+        import numpy as np
+
+        from berthline.evaluate.metrics.job_table import job_table
+
+        table = job_table(result.log, workload)
+        started = np.where(np.isnan(table.start), table.end, table.start)
+        return int(np.where(table.counted, started - workload.submit, -1.0).argmax())
+    if workload.names is not None:
+        named = [job for job, name in enumerate(workload.names.tolist()) if name == text]
+        if named:
+            return named[0]
+    if text.isascii() and text.isdigit() and int(text) < len(workload):
+        return int(text)
+    first = "" if workload.names is None else f"a name in the trace, such as {workload.names[0]}; "
+    raise ConfigError(
+        f"there is no job {text!r}",
+        where=workload.name,
+        expected=f"{first}a number from 0 to {len(workload) - 1}; or {LONGEST}",
+    )
+
+
+def as_json(result: Result, explanation: Explanation, changes: list[Any]) -> dict[str, Any]:
+    """Return the object that `--json` prints."""
+    from berthline.model.workload_rows import job_name
+
+    workload, job = result.workload, explanation.job
+    told = msgspec.to_builtins(explanation)
+    told.pop("job")
+    return {
+        "job": job,
+        "name": job_name(workload, job),
+        "user": workload.user_names[workload.user[job]],
+        "gpus": float(workload.gpu_amount[job]),
+        "submit": float(workload.submit[job]),
+        "scheduler": str(result.scheduler),
+        "workload": workload.name,
+        "cluster": result.cluster.name,
+        "knowledge": result.knowledge,
+        "seed": result.seed,
+        **told,
+        "changes": changes,
+    }

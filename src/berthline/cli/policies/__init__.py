@@ -1,0 +1,1 @@
+"""`berthline policies`: lists of what schedulers and environments are made of."""

@@ -1,0 +1,1 @@
+"""`berthline report`: the page of a run, figures for a paper, and training curves."""

@@ -1,0 +1,1 @@
+"""`berthline sim`: options, and what is printed."""

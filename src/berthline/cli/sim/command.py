@@ -1,0 +1,292 @@
+"""`berthline sim`: run one workload on one cluster under one scheduler."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.conditions import ConditionOption, header_of, with_conditions
+from berthline.cli.energy_rate import (
+    EnergyPeriod,
+    EnergyRateFile,
+    check_energy_rate,
+    cost_of,
+    read_energy_rate,
+)
+from berthline.cli.groups import By, read_groupings, show_groups
+from berthline.cli.options import (
+    ClusterName,
+    Force,
+    Format,
+    Jobs,
+    Json,
+    Knowledge,
+    Load,
+    Measure,
+    Out,
+    Seed,
+    Settings,
+    WorkloadName,
+    check_choice,
+    command_line,
+    parse_options,
+    positive,
+    read_settings,
+)
+from berthline.cli.output import (
+    clock,
+    counted,
+    job_counts,
+    new_table,
+    note,
+    note_dropped_rows,
+    number,
+    percent,
+    print_facts,
+    print_json,
+    print_table,
+    progress,
+    seconds,
+    trace_facts,
+)
+from berthline.cli.sim.facts import (
+    disturbances,
+    rejected_by_reason,
+    shorter_than_its_jobs,
+    unlike_the_trace,
+)
+from berthline.cli.traces.file import Map, format_options
+from berthline.errors import PolicyError
+from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.runs.job_tables import table_writers
+from berthline.runs.run_directory import open_directory
+
+if TYPE_CHECKING:
+    from berthline.evaluate.metrics.groups import GroupMetrics
+    from berthline.policies.scheduler import Scheduler
+    from berthline.sim.simulate import Result
+
+
+class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Run one workload on one cluster under one scheduler, and print what came of it.
+
+    Examples:
+      berthline sim synthetic --jobs 10000 --scheduler sjf+easy
+      berthline sim trace.swf --scheduler fcfs+easy --cluster my.toml --out runs/1
+      berthline sim synthetic --order "estimate * sqrt(gpus)" --jobs 10000 --json
+      berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
+      berthline sim synthetic --by user,size --energy-rate tariff.csv
+      berthline sim synthetic --jobs 5000 --measure 86400:172800
+    """
+
+    workload: WorkloadName
+    cluster: ClusterName = "uniform:8x8:V100"
+    scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
+    """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
+    order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
+    """An ordering in place of the scheduler's: the smallest value is next."""
+    gate: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
+    """A gate in place of the scheduler's: a job may start only while it is 0 or more."""
+    knowledge: Knowledge = "estimate"
+    condition: ConditionOption = ()
+    jobs: Jobs = None
+    load: Load = None
+    seed: Seed = 0
+    set: Settings = ()
+    format: Format = None
+    map: Map = None
+    horizon: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        positive("--horizon", metavar="SECONDS"),
+        arg(help_behavior_hint="(default: until every job has finished)"),
+    ] = None
+    """Stop the clock there; jobs not finished by then count with the time spent so far."""
+    measure: Measure = None
+    by: By = ()
+    energy_rate: EnergyRateFile = None
+    energy_period: EnergyPeriod = None
+    simulator: Annotated[str, arg(metavar="NAME")] = "native"
+    """native is fast; reference is slow, and defines the semantics."""
+    time_decisions: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Time every decision of the scheduler: the run takes longer, its log stays the same."""
+    json: Json = False
+    out: Out = None
+    force: Force = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Sim, argv, verb="sim")
+    from berthline.evaluate.compare.job_outcomes import run_jobs
+    from berthline.sim.inputs import KNOWLEDGE
+    from berthline.sim.simulate import SIMULATORS, simulate
+    from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.workload_argument import resolve_workload
+
+    check_choice("--knowledge", options.knowledge, KNOWLEDGE)
+    check_choice("--simulator", options.simulator, SIMULATORS)
+    window = None if options.measure is None else MeasurementWindow.parse(options.measure)
+    groupings = read_groupings(options.by)
+    check_energy_rate(options.energy_rate, options.energy_period)
+    scheduler = read_scheduler(options)
+    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
+    settings = format_options(options.map, options.set)
+    directory = open_directory(options.out, verb="sim", force=options.force)
+    workload = resolve_workload(
+        options.workload,
+        cluster=cluster,
+        jobs=options.jobs,
+        load=options.load,
+        seed=options.seed,
+        format=options.format,
+        settings=settings,
+    )
+    rate = read_energy_rate(options.energy_rate, options.energy_period, workload)
+    with progress("simulating") as report:
+        result = simulate(
+            workload,
+            cluster,
+            scheduler,
+            knowledge=options.knowledge,
+            seed=options.seed,
+            horizon=options.horizon,
+            simulator=options.simulator,
+            time_decisions=options.time_decisions,
+            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
+        )
+    summary = result.summary(measure=window)
+    groups: dict[str, list[GroupMetrics]] = {}
+    with progress("measuring") as report:
+        if rate is not None:
+            summary["energy_cost"] = result.energy_cost(rate, measure=window)
+        for done, grouping in enumerate(groupings, start=1):
+            groups[grouping] = result.by(grouping, measure=window)
+            # by_priority is there already, with fewer metrics, whatever is asked for.
+            summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
+            report(done, len(groupings), f"by {grouping}")
+    if directory is not None:
+        directory.write(
+            command=shlex.join(["berthline", "sim", *argv]),
+            config={
+                **msgspec.structs.asdict(options),
+                "scheduler": str(scheduler),
+                "set": read_settings(options.set),
+                "by": groupings,
+                "condition": None,
+                "conditions": cluster.conditions.changed(),
+            },
+            seed=options.seed,
+            summary=summary,
+            metrics=[summary],
+            log=result.log,
+            workload=workload,
+            files=table_writers([run_jobs(result)], workload=workload, cluster=cluster),
+        )
+    if options.json:
+        note_dropped_rows(workload)
+        print_json(summary)
+    else:
+        show(result, cost=summary.get("energy_cost"), window=window)
+        for grouping, rows in groups.items():
+            print()
+            show_groups(grouping, rows)
+        print()
+        print_facts(
+            {
+                "results": str(directory.path) if directory else "",
+                "again": command_line("sim", options),
+            }
+        )
+    return 0
+
+
+def read_scheduler(options: Sim) -> Scheduler:
+    """Return the scheduler that --scheduler, --order and --gate make together.
+
+    Raises:
+        PolicyError: a part is wrong; a whole scheduler given to --order is told from a formula.
+    """
+    from berthline.policies.orders import ORDERS
+    from berthline.policies.scheduler import Scheduler
+
+    try:
+        return Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+    except PolicyError:
+        if options.order is None:
+            raise
+        name = re.match(r"([a-z0-9-]+)[+@?][a-z]", options.order)
+        if name is None or name[1] not in ORDERS:
+            raise
+        raise PolicyError(
+            f"--order is {options.order!r}, which is a scheduler",
+            expected="a formula, or the name of an ordering, such as sjf",
+            hint=f"did you mean --scheduler {shlex.quote(options.order)}?",
+        ) from None
+
+
+def show(
+    result: Result, *, cost: float | None = None, window: MeasurementWindow | None = None
+) -> None:
+    """Print a result for people, with what its energy cost if that is known."""
+    metrics, cluster = result.metrics(measure=window), result.cluster
+    print(f"{result.scheduler}")
+    print(
+        f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "
+        f"knowledge {result.knowledge}, seed {result.seed}\n"
+        f"{header_of(cluster.conditions.changed())}"
+    )
+    table = new_table("", "mean", "p50", "p95", "p99", "max")
+    for label, values, write in (
+        ("wait, s", metrics.wait, seconds),
+        ("JCT, s", metrics.jct, seconds),
+        ("slowdown", metrics.slowdown, _ratio),
+        ("bounded slowdown", metrics.bounded_slowdown, _ratio),
+    ):
+        table.add_row(label, *(write(value) for value in msgspec.structs.astuple(values)))
+    print_table(table)
+    print()
+    print_facts(
+        {
+            "measured": "" if window is None else window.in_words(),
+            "jobs": job_counts(metrics.jobs),
+            "rejected": rejected_by_reason(result),
+            "unfinished": "counted with the time they have spent so far"
+            if metrics.jobs.unfinished
+            else "",
+            **trace_facts(result.workload),
+            **disturbances(result, metrics, window),
+            "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
+            "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
+            "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
+            f"{number(metrics.queue.max)} at most",
+            "deadlines": ""
+            if metrics.deadline_miss_rate is None
+            else f"{percent(metrics.deadline_miss_rate)} missed",
+            "energy": f"{number(metrics.energy_kwh, 0 if metrics.energy_kwh >= 100 else 2)} kWh",
+            "cost": "" if cost is None else f"{cost_of(cost)} for energy, at the rates given",
+            "fairness": f"{number(metrics.fairness.jain, 3)} (Jain's index over users; 1 = even)"
+            if len(result.workload.user_names) > 1
+            else "",
+            "note": unlike_the_trace(result),
+            "caution": shorter_than_its_jobs(result),
+            "decisions": _latency(result),
+            "run took": f"{result.wall_seconds:.3g} s, {counted(metrics.events, 'event')}",
+        }
+    )
+
+
+def _latency(result: Result) -> str:
+    """Return how long decisions took, if they were timed."""
+    latency = result.decision_latency()
+    if latency.p50 is None or latency.p99 is None or latency.max is None:
+        return ""
+    p50, p99, most = (f"{value * 1e6:.3g}" for value in (latency.p50, latency.p99, latency.max))
+    return f"{p50} us at the median, {p99} us at the 99th percentile, {most} us at most"
+
+
+def _ratio(value: float) -> str:
+    return number(value, 2 if abs(value) < 100 else 0)

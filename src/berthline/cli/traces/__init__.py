@@ -1,0 +1,1 @@
+"""`berthline traces`: one module per verb of `traces`."""

@@ -1,0 +1,98 @@
+"""`berthline traces fit`: a generator with the habits of a trace, and how close it comes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.options import Format, Json, Seed, parse_options
+from berthline.cli.output import (
+    counted,
+    new_table,
+    print_facts,
+    print_json,
+    print_table,
+    trace_facts,
+)
+from berthline.cli.traces.file import (
+    FormatOptions,
+    Map,
+    Replace,
+    TraceFile,
+    check_out,
+    load_file,
+)
+from berthline.cli.traces.list_known import size
+
+_SEEDS = 5
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Learn a generator from a trace: load, cycles, bursts, sizes, run times, users.
+
+    It keeps shares, quantiles and rates: no user, no job and no time of the trace.
+
+    As many jobs as the trace has are drawn from it and compared with the trace.
+
+    Waits are simulated, too: those of the trace, and of five seeds.
+
+    Example:
+      berthline traces fit trace.swf --out mine.fit.json
+    """
+
+    file: TraceFile
+    out: Annotated[str, arg(metavar="FILE.fit.json")]
+    """The file to write; it is a WORKLOAD for every verb."""
+    format: Format = None
+    map: Map = None
+    set: FormatOptions = ()
+    seed: Seed = 0
+    force: Replace = False
+    json: Json = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Fit, argv, verb="traces fit")
+    from berthline.evaluate.trace_checks.closeness import report
+    from berthline.evaluate.trace_checks.wait_check import SCHEDULER, check_waits
+    from berthline.traces.generators.fitted.fit import fit
+    from berthline.traces.generators.fitted.fitted_generator import SUFFIX
+
+    out = check_out(options.out, suffixes=(SUFFIX,), force=options.force)
+    workload = load_file(options.file, options.format, options.map, options.set)
+    fitted = fit(workload)
+    made = [fitted.generate(seed=options.seed + more) for more in range(_SEEDS)]
+    waits = check_waits(workload, made)
+    closeness = report(workload, made[0], waits)
+    fitted.save(out)
+    if options.json:
+        print_json(
+            {
+                "file": options.file,
+                "jobs": len(workload),
+                "dropped": workload.provenance.get("dropped") or {},
+                "out": str(out),
+                "seed": options.seed,
+                "closeness": closeness.as_dict(),
+            }
+        )
+        return 0
+    table = new_table("", "trace", "fitted", "how close")
+    for row in closeness.rows():
+        table.add_row(*row)
+    print_table(table)
+    print()
+    print_facts(
+        {
+            "distance": "0 = the same, 1 = nothing in common",
+            "waits": f"{SCHEDULER} on one node, load {waits.load:.2f}; median of {_SEEDS} seeds",
+            "read": f"{options.file}, {counted(len(workload), 'job')}",
+            **trace_facts(workload),
+            "written": f"{out}, {size(out.stat().st_size)}",
+            "next": f"berthline sim {out} --load 0.9",
+        }
+    )
+    return 0

@@ -1,0 +1,1 @@
+"""`berthline train`: options, run directories, and what is printed; `es.py` tunes schedulers."""

@@ -1,0 +1,231 @@
+"""`berthline train`: learn a policy in an environment, and say what it is worth."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import msgspec
+from tyro.conf import Positional, UseAppendAction, arg
+
+from berthline.cli.options import Json, Seed, check_choice, parse_options, read_settings, whole
+from berthline.cli.output import note, print_facts, print_json
+from berthline.errors import ConfigError
+from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+from berthline.learn.training.train import ENVIRONMENT, EXPERT
+from berthline.runs.run_layout import CURVE, SEED_PREFIX
+from berthline.runs.run_output import RunOutput
+
+Whole = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Train a policy, keep the best on VAL episodes, measure it on REPORT episodes.
+
+    SIGINT and SIGTERM save and leave; --resume goes on with the same bits.
+
+    Needs the extra `train`.
+
+    Examples:
+      berthline train ppo --out runs/ppo
+      berthline train ppo --env Gate --set load=1.2 --seeds 3 --out runs/gate
+      berthline train ppo --steps 40000 --envs 64 --out runs/short --json
+      berthline train bc --expert sjf+easy --out runs/bc
+      berthline train ppo --check
+      berthline train es --space gate --budget 15
+    """
+
+    algorithm: Annotated[
+        Positional[str], arg(metavar="ALGORITHM", help=f"What learns: {', '.join(ALGORITHMS)}.")
+    ]
+    env: Annotated[
+        str | None,
+        arg(metavar="ID", help_behavior_hint=f"(default: that of the preset, or {ENVIRONMENT})"),
+    ] = None
+    """The environment: Pick, Gate, ...: berthline policies environments."""
+    preset: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="(default: none)")] = None
+    """Options of a reference system: berthline policies presets."""
+    set: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
+    ] = ()
+    """An option of the environment, such as cluster=uniform:16x8:V100, load=[0.9,1.3],
+    window=128; values other than text as JSON."""
+    config: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
+    ] = ()
+    """A setting of the algorithm, such as learning_rate=0.0005."""
+    expert: Annotated[
+        str | None, arg(metavar="SCHEDULER", help_behavior_hint=f"(default: {EXPERT})")
+    ] = None
+    """Of bc: the scheduler that is learned from."""
+    network: Annotated[str, arg(metavar="KIND")] = "kernel"
+    """mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at."""
+    hidden: Annotated[str, arg(metavar="N,N")] = "32,16"
+    """Widths of the network's layers."""
+    steps: Annotated[
+        Whole | None,
+        whole("--steps", lowest=1),
+        arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
+    ] = None
+    """Environment steps in all, rounded up to whole iterations (rollout x --envs)."""
+    envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
+    """Environments that step together."""
+    threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
+    """Threads; more help only where so many cores are free. With other numbers of them torch adds
+    up in another order, so weights differ in their last bits."""
+    seed: Seed = 0
+    seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
+    """Train with so many seeds, from --seed on, each in a directory of its own."""
+    validate_every: Annotated[
+        Whole | None,
+        whole("--validate-every", lowest=1),
+        arg(help_behavior_hint="(default: a fifth of --steps)"),
+    ] = None
+    """Steps between validations."""
+    episodes: Annotated[int, msgspec.Meta(ge=2), whole("--episodes", lowest=2)] = 64
+    """Episodes of VAL; REPORT has twice as many."""
+    patience: Annotated[int, msgspec.Meta(ge=0), whole("--patience", lowest=0)] = 0
+    """End after so many validations without a better one; 0 = never."""
+    least_gain: Annotated[float, arg(metavar="X")] = 0.0
+    """How much better counts for --patience, as a share of the best return's size."""
+    init_from: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(default: none)")] = (
+        None
+    )
+    """Begin from the policy of another run or checkpoint; the result is never below it on VAL."""
+    out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(needed)")] = None
+    """The run directory: settings, metrics, curve.csv, checkpoints, TensorBoard files, summary."""
+    resume: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Go on with the same command, where --out holds an interrupted run."""
+    check: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Only see whether the algorithm finds the known optimum of one tiny episode."""
+    json: Json = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    if argv[:1] == ["es"]:
+        # It tunes formulas on the simulator: no environments, no network, no torch.
+        from berthline.cli.train import es as train_es
+
+        return train_es.main(argv[1:])
+    options = parse_options(Train, argv, verb="train")
+    check_choice("ALGORITHM", options.algorithm, ALGORITHMS)
+    from berthline.cli.train.show import show_seeds, show_summary, watching
+    from berthline.learn.training.train import train
+
+    if options.check:
+        return _check(options)
+    if options.out is None:
+        raise ConfigError("--out is missing", expected="the directory of the run")
+    with stop_signals() as caught:
+        found = train(
+            options.algorithm,
+            **parameters(options),
+            init_from=options.init_from,
+            resume=options.resume,
+            out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
+            must_stop=lambda: bool(caught),
+            watch=watching,
+        )
+    if found.summary is None:
+        words = [word for word in argv if word != "--resume"]
+        again = shlex.join(["berthline", "train", *words, "--resume"])
+        note(f"stopped; everything up to the last step is saved. to go on: {again}")
+        return 128 + caught[0]
+    if options.json:
+        print_json(found.summary)
+        return 0
+    (show_seeds if options.seeds > 1 else show_summary)(found.summary)
+    print()
+    print_facts(
+        {
+            "results": options.out,
+            "curve": f"berthline report curve {_curves(options)} --y mean_jct",
+        }
+    )
+    return 0
+
+
+def parameters(options: Train) -> dict[str, Any]:
+    """Return the parameters of `train_config` that the options stand for.
+
+    Raises:
+        ConfigError: one cannot be read.
+    """
+    try:
+        hidden = tuple(int(width) for width in options.hidden.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--hidden is {options.hidden!r}", expected="whole numbers with commas, such as 32,16"
+        ) from None
+    same = (
+        *("env", "preset", "expert", "network", "steps", "envs", "threads", "seed", "seeds"),
+        *("validate_every", "episodes", "patience", "least_gain"),
+    )
+    return {
+        **{name: getattr(options, name) for name in same},
+        "env_options": {key: _value(text) for key, text in read_settings(options.set).items()},
+        "config": {k: _value(v) for k, v in read_settings(options.config, "--config").items()},
+        "hidden": hidden,
+    }
+
+
+def _value(text: str) -> Any:
+    """Return a value that may be JSON, and is text otherwise."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _check(options: Train) -> int:
+    from berthline.cli.train.show import show_check
+    from berthline.learn.training.train import train_config
+
+    config = train_config(options.algorithm, **parameters(options))
+    from berthline.learn.training.overfit import overfit
+
+    given = read_settings(options.config, "--config")
+    settings = {key: config.settings[key] for key in given}
+    found = overfit(config.algorithm, settings, config.network, seed=config.seed)
+    if options.json:
+        print_json(found)
+    else:
+        show_check(found)
+    return 0 if found["reached"] else 1
+
+
+def _curves(options: Train) -> str:
+    out = str(options.out)
+    if options.seeds == 1:
+        return shlex.quote(f"{out}/{CURVE}")
+    seeds = range(options.seed, options.seed + options.seeds)
+    return " ".join(shlex.quote(f"{out}/{SEED_PREFIX}{seed}/{CURVE}") for seed in seeds)
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Yield a list that gets the signal that asks for an end; the second one ends at once."""
+    caught: list[int] = []
+    before: dict[int, Any] = {}
+
+    def handle(number: int, _: object) -> None:
+        caught.append(number)
+        for own, handler in before.items():
+            signal.signal(own, handler)
+
+    handler: Callable[[int, object], None] = handle
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, handler)
+    try:
+        yield caught
+    finally:
+        for own, old in before.items():
+            signal.signal(own, old)

@@ -1,0 +1,140 @@
+"""What `berthline train` shows: a live panel on a terminal, plain lines otherwise, and the end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from berthline.cli.output import new_table, number, print_table, seconds
+from berthline.number_text import duration_in_two_units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from berthline.learn.training.trainer import Progress
+
+SECONDS_BETWEEN_LINES = 10.0
+_MOST_LOSSES = 8
+_LOSSES_WIDTH = 70
+"""Beside their label, on a terminal of 80 columns."""
+_BEGINS = "the heuristics play the VAL episodes"
+"""What happens before there is progress; it may take many seconds."""
+
+
+@contextlib.contextmanager
+def watching(name: str) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows how far a run is, on stderr."""
+    if not sys.stderr.isatty():
+        yield _lines(name)
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    first, console = Text(f"{name}: {_BEGINS}"), Console(stderr=True)
+    with Live(first, console=console, auto_refresh=False, transient=True) as live:
+        live.refresh()
+        yield lambda progress: live.update(panel(name, progress), refresh=True)
+
+
+def panel(name: str, progress: Progress) -> Table:
+    """Return what the live panel shows."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for label, text in facts(progress).items():
+        table.add_row(label, text)
+    losses = [
+        # A name and its value stay on one line: the space between them does not break.
+        f"{key.partition('/')[2]}\N{NO-BREAK SPACE}{value:.4g}"
+        for key, value in progress.log.items()
+        if key.startswith("losses/")
+    ]
+    if losses:
+        lines = textwrap.wrap(", ".join(losses[:_MOST_LOSSES]), _LOSSES_WIDTH)
+        table.add_row("losses", "\n".join(lines).replace("\N{NO-BREAK SPACE}", " "))
+    table.title, table.title_justify = name, "left"
+    return table
+
+
+def facts(progress: Progress) -> dict[str, str]:
+    """Return how far a run is, in words."""
+    left = max(progress.steps - progress.step, 0) / max(progress.steps_per_second, 1e-9)
+    share = progress.step / progress.steps
+    return {
+        "steps": f"{number(progress.step)} of {number(progress.steps)} ({share:.0%})",
+        "speed": f"{number(progress.steps_per_second)} steps/s, {duration_in_two_units(left)} left",
+        "return": f"{_value(progress.val)} on VAL, best {_value(progress.best)}",
+        "score": progress.against,
+    }
+
+
+def _lines(name: str) -> Callable[[Progress], None]:
+    last: Progress | None = None
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        is_worth_a_line = (
+            last is None
+            or progress.val != last.val
+            or progress.step >= progress.steps
+            or progress.seconds - last.seconds >= SECONDS_BETWEEN_LINES
+        )
+        if not is_worth_a_line:
+            return
+        last = progress
+        print(f"{name}: " + "; ".join(filter(None, facts(progress).values())), file=sys.stderr)
+
+    return show
+
+
+def _value(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """Print what a run gave on REPORT."""
+    report = summary["report"]
+    print(
+        f"{summary['algorithm']} on {summary['seat']}, seed {summary['seed']}, "
+        f"{number(summary['steps'])} steps; the best policy on VAL is {summary['best_checkpoint']}"
+    )
+    print(f"REPORT, {report['episodes']} episodes that nothing was chosen on:\n")
+    table = new_table("", "mean JCT, s", "mean wait, s", "mean JCT of the policy is")
+    policy = report["policy"]
+    table.add_row(summary["algorithm"], seconds(policy["mean_jct"]), seconds(policy["mean_wait"]))
+    for name, found in sorted(report["against"].items(), key=lambda x: x[1]["mean_jct"]["mean"]):
+        mark = " (best on VAL)" if name == summary["best_heuristic"] else ""
+        jct, wait = found["mean_jct"], found["mean_wait"]
+        table.add_row(name + mark, seconds(jct["mean"]), seconds(wait["mean"]), jct["verdict"])
+    print_table(table)
+
+
+def show_seeds(summary: dict[str, Any]) -> None:
+    """Print what the runs of several seeds gave together."""
+    seeds = summary["seeds"]
+    print(
+        f"{summary['algorithm']} on {summary['seat']}, {len(seeds)} seeds: {seeds[0]} to", end=" "
+    )
+    print(f"{seeds[-1]}; mean JCT against others, interquartile mean over seeds and episodes:\n")
+    table = new_table("", "ratio", "95 % interval", "worst seed")
+    for name, found in summary["mean_jct_against"].items():
+        low, high = found["low"], found["high"]
+        between = "-" if low is None else f"{low:.3f} to {high:.3f}"
+        table.add_row(name, f"{found['iqm']:.3f}", between, f"{found['worst_seed']:.3f}")
+    print_table(table)
+
+
+def show_check(found: dict[str, Any]) -> None:
+    """Print whether an algorithm has found the optimum."""
+    verb = "reached" if found["reached"] else "did NOT reach"
+    print(
+        f"{found['algorithm']} {verb} the optimum of {found['jobs']} jobs: total JCT "
+        f"{number(found['total_jct'], 1)} s, optimum {number(found['optimum'], 1)} s "
+        f"(fcfs+easy {number(found['fcfs+easy'], 1)} s, "
+        f"sjf+easy {number(found['sjf+easy'], 1)} s); "
+        f"{number(found['steps'])} steps, {found['seconds']:.1f} s"
+    )

@@ -1,0 +1,1 @@
+"""`berthline whatif`: options, the period of the log, and what is printed."""

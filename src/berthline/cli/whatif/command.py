@@ -1,0 +1,203 @@
+"""`berthline whatif`: what other schedulers would have done to a week of your log. Read-only."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from tyro.conf import arg
+
+from berthline.cli.options import (
+    Force,
+    Format,
+    Json,
+    Out,
+    Seed,
+    check_choice,
+    command_line,
+    parse_options,
+    read_settings,
+    whole,
+)
+from berthline.cli.output import note, note_dropped_rows, print_json, progress
+from berthline.cli.traces.file import FormatOptions, Map, TraceFile, format_options
+from berthline.cli.whatif.period import LogClock, read_period
+from berthline.errors import ConfigError
+from berthline.runs.run_directory import open_directory
+from berthline.runs.run_layout import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from berthline.model.workload import Workload
+
+_RUNNING = "running_jobs"
+
+
+class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say what other schedulers would have done to a week of an accounting log.
+
+    The cluster and today's scheduler are inferred from it, and how well is said.
+
+    Nothing leaves this machine, and nothing is written but with --out.
+
+    Examples:
+      berthline whatif week.sacct
+      berthline whatif week.sacct --from 2024-03-06 --cluster my.toml
+      berthline whatif week.sacct --week 1 --schedulers sjf+easy,wfp3+easy --json
+    """
+
+    workload: TraceFile
+    cluster: Annotated[
+        str | None,
+        arg(
+            metavar="CLUSTER",
+            help="The nodes there were: a TOML file, uniform:NODESxGPUS[:TYPE] or a preset.",
+            help_behavior_hint="(default: inferred)",
+        ),
+    ] = None
+    today: Annotated[
+        str | None, arg(metavar="SCHEDULER", help_behavior_hint="(default: the best model)")
+    ] = None
+    """The scheduler in use, if you know it better than a model that is fitted to the waits."""
+    schedulers: Annotated[
+        str | None, arg(metavar="A,B,C", help_behavior_hint="(default: a list that fits the log)")
+    ] = None
+    """The alternatives, with commas between them; berthline policies lists the names."""
+    from_: Annotated[str | None, arg(name="from", metavar="DATE", help_behavior_hint="")] = (
+        msgspec.field(default=None, name="from")
+    )
+    """Start of the period, such as 2024-03-04, or 3d after the log began."""
+    to: Annotated[str | None, arg(metavar="DATE", help_behavior_hint="")] = None
+    """Its end, which is not in it; 7 days later if only --from is given."""
+    week: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--week", lowest=1),
+        arg(help="Week N of the log; 1 is its first 7 days.", help_behavior_hint=""),
+    ] = None
+    last: Annotated[str | None, arg(metavar="TIME", help_behavior_hint="(default: 7d)")] = None
+    """The last part of the log, such as 7d, 36h or 2w."""
+    knowledge: Annotated[
+        str | None, arg(metavar="WHAT", help_behavior_hint="(default: limits, if there are any)")
+    ] = None
+    """What schedulers know of run times: none; estimate (the limits); predicted; exact."""
+    seed: Seed = 0
+    set: FormatOptions = ()
+    format: Format = None
+    map: Map = None
+    json: Json = False
+    out: Out = None
+    force: Force = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Whatif, argv, verb="whatif")
+    from berthline.cli.whatif.output import show
+    from berthline.evaluate.whatif.log_excerpt import eligible_since
+    from berthline.evaluate.whatif.whatif import cluster_of, whatif
+    from berthline.model.write_cluster_file import cluster_text, write_cluster_file
+    from berthline.sim.inputs import KNOWLEDGE
+    from berthline.traces.cluster_argument import resolve_cluster
+
+    if options.knowledge is not None:
+        check_choice("--knowledge", options.knowledge, KNOWLEDGE)
+    schedulers = read_schedulers(options)
+    cluster = None if options.cluster is None else resolve_cluster(options.cluster, note)
+    directory = open_directory(options.out, verb="whatif", force=options.force)
+    workload = read_log(options.workload, options.format, format_options(options.map, options.set))
+    clock = LogClock.of(workload)
+    begin, end = read_period(
+        clock,
+        float(eligible_since(workload).max()),
+        begin=options.from_,
+        end=options.to,
+        week=options.week,
+        last=options.last,
+    )
+    with progress("replaying") as report:
+        found = whatif(
+            workload,
+            begin=begin,
+            end=end,
+            cluster=cluster,
+            today=options.today,
+            schedulers=schedulers,
+            knowledge=options.knowledge,
+            seed=options.seed,
+            progress=report,
+        )
+    inferred = cluster_of(workload, found)
+    used = inferred if inferred is not None else cluster
+    summary = {
+        "from": clock.show(begin),
+        "to": clock.show(end),
+        **msgspec.structs.asdict(found),
+        "cluster_toml": None if inferred is None else cluster_text(inferred),
+    }
+    if directory is not None:
+        directory.write(
+            command=shlex.join(["berthline", "whatif", *argv]),
+            config={
+                **msgspec.structs.asdict(options),
+                "schedulers": schedulers,
+                "set": read_settings(options.set),
+            },
+            seed=options.seed,
+            summary=summary,
+            metrics=found.outcomes,
+            workload=workload,
+            files={CLUSTER: lambda path: used and write_cluster_file(used, path)},
+        )
+    if options.json:
+        note_dropped_rows(workload)
+        print_json(summary)
+        return 0
+    show(
+        found,
+        workload,
+        period=(clock.show(begin), clock.show(end)),
+        results=str(directory.path) if directory else "",
+        again=command_line("whatif", options),
+    )
+    return 0
+
+
+def read_schedulers(options: Whatif) -> list[str] | None:
+    """Return the alternatives named, each a scheduler; None = none are.
+
+    Raises:
+        BerthlineError: one is no scheduler, or there are none.
+    """
+    from berthline.policies.scheduler import Scheduler, split_schedulers
+
+    if options.today is not None:
+        Scheduler.parse(options.today)
+    if options.schedulers is None:
+        return None
+    schedulers = split_schedulers(options.schedulers)
+    if not schedulers:
+        raise ConfigError("--schedulers is empty", expected="a list such as sjf+easy,wfp3+easy")
+    for text in schedulers:
+        Scheduler.parse(text)
+    return schedulers
+
+
+def read_log(file: str, format_name: str | None, options: Mapping[str, str]) -> Workload:
+    """Return the jobs of a log, with those that still ran where the format can tell them.
+
+    They held GPUs that others waited for.
+    """
+    from berthline.traces.formats.format_table import FORMATS, detect_format
+    from berthline.traces.load import load_trace
+    from berthline.traces.reading.files import is_directory, read_head
+
+    path = Path(file)
+    found = FORMATS.get(format_name or "")
+    if found is None and format_name is None and path.is_file() and not is_directory(path):
+        found = detect_format(read_head(path), path)
+    if found is not None and _RUNNING in found.options:
+        options = {_RUNNING: "keep", **options}
+    return load_trace(file, format_name, **options)
