@@ -1,7 +1,7 @@
-"""The native core (native/src/bindings*.cpp).
+"""The native core (native/src/python/).
 
-Private: use `berthline.sim.native`, `berthline.env.native`, `berthline.traces.csv_native` and
-`berthline.deploy.native_policy`.
+Private: use `berthline.sim.native`, `berthline.env.native_envs`, `berthline.deploy.native_policy`
+and `berthline.traces.reading.csv.csv_native`.
 """
 
 from collections.abc import Callable

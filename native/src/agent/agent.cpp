@@ -1,0 +1,332 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace berthline {
+namespace {
+
+// Adds to a run's inputs what an agent in this seat, with these rewards, needs to be kept up.
+Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards) {
+  inputs.has_agent = true;
+  inputs.agent_preempts = rules.seat == Seat::kPreempt;
+  inputs.agent_picks = rules.seat == Seat::kPick || rules.seat == Seat::kPickPlace;
+  for (const RewardTerm& term : rewards.terms) {
+    inputs.watched.push_back(term.formula);
+    // Of a job that has run, these are known only where stretches are kept.
+    for (const Word word : {Word::kBacklogWork, Word::kWait, Word::kAttained, Word::kRemaining}) {
+      inputs.lists_running |= term.formula.uses(word);
+    }
+  }
+  for (const Formula& formula : rules.tops) inputs.watched.push_back(formula);
+  if (!rules.running_order.empty()) {
+    inputs.watched.push_back(rules.running_order);
+    inputs.lists_running = true;
+  }
+  for (const SchedulerParts& parts : rules.menu) {
+    inputs.placements.push_back(parts.placement);
+    inputs.watched.insert(inputs.watched.end(), {parts.order, parts.gate, parts.node_order});
+    inputs.may_reserve |= makes_reservations(parts.discipline);
+    inputs.may_reorder |= rules.seat == Seat::kMeta;
+  }
+  for (const SchedulerParts& parts : rules.experts) {
+    inputs.placements.push_back(parts.placement);
+    inputs.watched.insert(inputs.watched.end(), {parts.order, parts.gate, parts.node_order});
+    inputs.may_reserve |= makes_reservations(parts.discipline);
+    inputs.may_reorder = true;
+  }
+  inputs.may_reserve |= rules.seat == Seat::kBackfill;
+  return inputs;
+}
+
+}  // namespace
+
+Jobs Episode::jobs() const {
+  Jobs jobs;
+  jobs.count = static_cast<int32_t>(submit.size());
+  jobs.submit = submit.data();
+  jobs.run = run.data();
+  jobs.estimate = estimate.size() == 0 ? jobs.run : estimate.data();
+  jobs.gpus = gpus.data();
+  jobs.gpu_milli = gpu_milli.data();
+  jobs.cpus = cpus.data();
+  jobs.memory_mib = memory_mib.data();
+  jobs.priority = priority.data();
+  jobs.deadline = deadline.data();
+  jobs.user = user.data();
+  jobs.job_class = job_class.data();
+  jobs.reference_speed = reference_speed.data();
+  jobs.quota_set = quota_set.data();
+  jobs.random = random.size() == 0 ? nullptr : random.data();
+  return jobs;
+}
+
+Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like)
+    : rules_(rules),
+      port_(with_agent(std::move(inputs), rules, rewards)),
+      rewards_(rewards, port_, like != nullptr ? &like->rewards_ : nullptr) {
+  const int64_t nodes = port_.layout().num_nodes;
+  const auto choices = static_cast<int64_t>(rules_.menu.size());
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kBackfill:
+      own_mask_.resize(rules_.window + 1);
+      no_op_ = rules_.window;
+      break;
+    case Seat::kPickPlace:
+      own_mask_.resize(rules_.window + 1 + nodes);
+      pair_mask_.resize(rules_.window * nodes);
+      no_op_ = rules_.window;
+      break;
+    case Seat::kPlace:
+      own_mask_.resize(choices > 0 ? choices : nodes);
+      no_op_ = -1;
+      break;
+    case Seat::kMeta:
+      own_mask_.resize(choices);
+      no_op_ = -1;
+      break;
+    case Seat::kGate:
+      own_mask_.resize(2);
+      no_op_ = 0;
+      break;
+    case Seat::kPreempt:
+      own_mask_.resize(rules_.running_window + 1);
+      no_op_ = rules_.running_window;
+      break;
+  }
+  mask_ = own_mask_;
+  rows_.make_room(rules_.window);
+  found_fits_.resize(rules_.window);
+}
+
+void Agent::begin(const Episode& episode) {
+  const Jobs jobs = episode.jobs();
+  double horizon = kNever;
+  if (rules_.horizon_factor >= 0) {
+    double work = 0;
+    for (int32_t job = 0; job < jobs.count; ++job) {
+      work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
+    }
+    horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
+                                                static_cast<double>(port_.layout().total_gpus);
+    if (horizon == 0) horizon = kNever;  // all submitted at once, and no GPUs or a factor of 0
+  }
+  double max_priority = port_.setting().max_priority;
+  if (port_.features().uses(Word::kMaxPriority)) {
+    max_priority = std::max(1.0, *std::max_element(jobs.priority, jobs.priority + jobs.count));
+  }
+  if (rules_.seat == Seat::kMeta) adopt(0);
+  port_.begin_again(
+      jobs, {horizon, episode.outages, max_priority, episode.placement_key, episode.refusal_key});
+  if (rules_.seat == Seat::kGate) {
+    holds_.assign(jobs.count, 0);
+    if (rules_.recheck > 0) again_.assign(jobs.count, 0.0);
+    port_.allow_holds(rules_.hold_seconds > 0);
+  }
+  rewards_.begin(horizon);
+  end_ = End::kNot;
+  steps_ = 0;
+  was_legal_ = true;
+  is_deciding_ = false;
+  committed_ = at_hand_ = kNoJob;
+  running_.clear();
+  left_ = 0;
+  decisions_left_ = 0;
+  ask_again_ = 0;
+  is_plain_ = find_plain();
+  go_on<false>();
+  unasked_end_ = end_;
+  end_ = End::kNot;
+  may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
+}
+
+void Agent::act(int64_t action, int64_t node) {
+  ++steps_;
+  if (unasked_end_ != End::kNot) {
+    end_ = unasked_end_;
+    return;
+  }
+  const int64_t choices =
+      rules_.seat == Seat::kPickPlace ? rules_.window + 1 : static_cast<int64_t>(mask_.size());
+  was_legal_ = action >= 0 && action < choices && mask_[action] && is_possible(action);
+  if (!was_legal_) action = instead_of_illegal(choices);
+  is_plain_ ? carry_out<true>(action, node) : carry_out<false>(action, node);
+}
+
+// kPlain as in core/events.h, with the questions of plain_seats.cpp.
+template <bool kPlain>
+void Agent::carry_out(int64_t action, int64_t node) {
+  const size_t shares = port_.log().shares.size();
+  if constexpr (kPlain) {
+    answer_plainly(action);
+  } else {
+    if (rewards_.asks(Word::kStartableWork)) rewards_.set_startable_work(startable_work());
+    answer(action, node);
+  }
+  rewards_.decide(action == no_op_, port_.log().shares.size() > shares);
+  go_on<kPlain>();
+  limit_steps();
+}
+
+void Agent::answer(int64_t action, int64_t node) {
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+    case Seat::kBackfill:
+      return answer_pick(action, node);
+    case Seat::kPlace:
+      return answer_place(action);
+    case Seat::kMeta:
+      return answer_meta(action);
+    case Seat::kGate:
+      return answer_gate(action);
+    case Seat::kPreempt:
+      return answer_preempt(action);
+  }
+}
+
+void Agent::limit_steps() {
+  if (end_ != End::kNot || rules_.max_steps == 0 || steps_ < rules_.max_steps) return;
+  // What would be asked next is the last thing to be seen.
+  end_ = End::kTruncated;
+  rewards_.finish_episode(false);
+}
+
+// Whether an answer can be carried out. The mask says so too, but it may be in memory that others
+// can write to.
+bool Agent::is_possible(int64_t action) const {
+  if (action == no_op_) return true;
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+    case Seat::kBackfill:
+      return action < static_cast<int64_t>(rows_.size());
+    case Seat::kPlace:
+      if (!rules_.menu.empty()) return true;
+      if (left_ > 0) return room_[action] >= least_room();
+      return port_.nodes().free_gpus(static_cast<int32_t>(action)) >= port_.jobs().gpus[at_hand_];
+    case Seat::kPreempt:
+      return action < static_cast<int64_t>(shown_.size());
+    case Seat::kMeta:
+    case Seat::kGate:
+      break;
+  }
+  return true;
+}
+
+// What is done when an illegal action was chosen: the no-op, or the first that is allowed.
+int64_t Agent::instead_of_illegal(int64_t choices) const {
+  if (no_op_ >= 0 && mask_[no_op_]) return no_op_;
+  for (int64_t action = 0; action < choices; ++action) {
+    if (mask_[action] && is_possible(action)) return action;
+  }
+  int64_t action = 0;  // somebody has written to the mask
+  while (!is_possible(action)) ++action;
+  return action;
+}
+
+// True work of the jobs that the decision may start.
+double Agent::startable_work() const {
+  const auto work = [&](int32_t job) { return port_.jobs().run[job] * port_.gpu_amount(job); };
+  switch (rules_.seat) {
+    case Seat::kPlace:
+    case Seat::kGate:
+      return work(at_hand_);
+    case Seat::kMeta:
+    case Seat::kPreempt:
+      return 0;
+    default:
+      break;
+  }
+  double sum = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (mask_[i]) sum += work(rows_[i]);
+  }
+  return sum;
+}
+
+// Runs until the agent is asked or the episode is over.
+template <bool kPlain>
+void Agent::go_on() {
+  for (;;) {
+    if (is_deciding_) {
+      if (!has_concluded_ && (kPlain ? ask_plainly() : ask())) return;
+      is_deciding_ = false;
+      if (!port_.end_instant<kPlain>()) {
+        rewards_.read_log();
+        const bool gave_up = port_.gives_up();
+        return finish_episode(gave_up ? End::kTruncated : End::kTerminated);
+      }
+    }
+    if (!pass_time<kPlain>()) return;
+  }
+}
+
+// Moves on to the next event; false = there is none, or not before the horizon.
+template <bool kPlain>
+bool Agent::pass_time() {
+  const double next = port_.next_event<kPlain>();
+  const double horizon = port_.horizon();
+  if (next > horizon || next == kNever) {
+    if (next > horizon) {
+      rewards_.pass_time(horizon);
+      port_.stop_at_horizon();
+    }
+    finish_episode(End::kTruncated);
+    return false;
+  }
+  rewards_.pass_time(next);
+  port_.enter_instant<kPlain>(next);
+  rewards_.read_log();
+  is_deciding_ = true;
+  has_concluded_ = !port_.may_decide();
+  at_hand_ = kNoJob;
+  left_ = 0;
+  return true;
+}
+
+// Where the log ends: an episode that is cut off, or still going on, ends now.
+double Agent::log_horizon() const {
+  const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
+  return is_done ? port_.horizon() : port_.now();
+}
+
+bool Agent::ask() {
+  switch (rules_.seat) {
+    case Seat::kPick:
+    case Seat::kPickPlace:
+      return rules_.waits ? ask_pick_waiting() : ask_pick();
+    case Seat::kPlace:
+      return ask_place();
+    case Seat::kMeta:
+      return ask_meta();
+    case Seat::kBackfill:
+      return ask_backfill();
+    case Seat::kGate:
+      return ask_gate();
+    case Seat::kPreempt:
+      return ask_preempt();
+  }
+  return false;
+}
+
+void Agent::finish_episode(End end) {
+  end_ = end;
+  rewards_.finish_episode(end == End::kTerminated);
+  port_.sort_if_needed();
+  at_hand_ = kNoJob;
+  show(kNoJob);
+  show_running();
+  std::fill(mask_.begin(), mask_.end(), 0);
+  std::fill(pair_mask_.begin(), pair_mask_.end(), 0);
+  mask_[std::max<int64_t>(no_op_, 0)] = 1;
+  if (rules_.seat == Seat::kPickPlace) mask_[rules_.window + 1] = 1;
+}
+
+Scores Agent::scores() const {
+  return Scores::of(port_.log(), port_.jobs(), static_cast<double>(port_.layout().total_gpus),
+                    log_horizon());
+}
+
+}  // namespace berthline

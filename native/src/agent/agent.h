@@ -1,0 +1,217 @@
+// One run in which an agent fills one seat of the scheduler.
+//
+// The run goes on by itself until there is something to decide; then `rows`, `mask` and the job at
+// hand say what, `act` carries the answer out, and it goes on. What each seat asks is defined by
+// sim/reference_agent.py.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "agent/episode.h"
+#include "agent/reward.h"
+#include "agent/short_list.h"
+#include "core/seat_port.h"
+
+namespace berthline {
+
+enum class Seat { kPick, kPlace, kPickPlace, kMeta, kBackfill, kGate, kPreempt };
+inline constexpr const char* kSeatNames[] = {"pick",     "place", "pickplace", "meta",
+                                             "backfill", "gate",  "preempt"};
+// Which waiting jobs are shown when they are more than the window holds.
+enum class Window { kHead, kHeadTail, kTop };
+inline constexpr const char* kWindowNames[] = {"head", "head+tail", "top"};
+
+struct SeatRules {
+  Seat seat = Seat::kPick;
+  Window window_policy = Window::kHead;
+  int32_t window = 64;
+  int32_t running_window = 0;        // running jobs shown
+  int64_t max_steps = 0;             // 0 = no limit
+  bool waits = false;                // pick: time runs until the chosen job starts
+  bool protects_head = true;         // backfill: nobody may delay the head
+  int32_t every_events = 1;          // meta: decisions between two choices
+  double every_seconds = 0;          // meta: seconds between two choices, at least
+  int32_t max_holds = 0;             // gate: how often one job may be held
+  double hold_seconds = 0;           // gate: how long a held job is not asked about again
+  double recheck = 0;                // gate: seconds until a held job is looked at again; 0 = never
+  double horizon_factor = -1;        // below 0 = no horizon
+  std::vector<Formula> tops;         // of the window policy kTop
+  Formula running_order;             // smallest first; empty = none are shown
+  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
+  std::vector<SchedulerParts> experts;  // whom `advise` asks
+};
+
+class Agent {
+ public:
+  enum class End : uint8_t { kNot, kTerminated, kTruncated };
+  static constexpr int32_t kNoJob = -1;
+
+  // `like` has the same rules and is stepped by the same thread, so formulas can be shared.
+  Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like);
+
+  // Begins an episode and goes on to its first question.
+  void begin(const Episode& episode);
+  // Answers the question and goes on to the next. A choice that the mask forbids is taken as the
+  // no-op, or as the first that is allowed where there is none. `node` is for the seat kPickPlace.
+  void act(int64_t action, int64_t node);
+
+  struct Advice {
+    int64_t action, node;
+  };
+  // What an expert would answer (expert.cpp).
+  Advice advise(size_t expert);
+
+  // Tells the memory that a step comes soon: first about the agent, then about what it points to.
+  void prefetch() const {
+    berthline::prefetch(this, &rules_.waits);
+    port_.prefetch();
+    rewards_.prefetch();
+  }
+  void prefetch_more() const {
+    berthline::prefetch(rows_.data());
+    berthline::prefetch(mask_.data());
+    port_.prefetch_more();
+  }
+  // The last of them, once the rest has come: about the job that the action is to start.
+  void prefetch_action(int64_t action) const {
+    const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
+    port_.prefetch_start(is_row ? rows_[action] : at_hand_);
+  }
+
+  End end() const { return end_; }
+  bool was_legal() const { return was_legal_; }
+  double reward() const { return rewards_.total(); }
+  double sum_of_rewards() const { return rewards_.sum(); }  // over the episode
+  std::span<const double> reward_terms() const { return rewards_.terms(); }
+  int64_t steps() const { return steps_; }
+  Scores scores() const;
+  double log_horizon() const;
+
+  RunReader& run() { return port_; }
+  const SeatRules& rules() const { return rules_; }
+  const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
+  const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
+  std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
+  // Lets the mask be in the caller's memory, which is as large and zero.
+  void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
+  // pickplace: for each row, then each node, whether the job may go there first.
+  const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
+  int32_t job_at_hand() const { return at_hand_; }
+  // Whether the job of each row could be placed now, where that was looked up; else empty.
+  std::span<const uint8_t> fits() const { return fits_; }
+  int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
+
+ private:
+  template <bool kPlain>
+  void carry_out(int64_t action, int64_t node);
+  template <bool kPlain>
+  void go_on();
+  template <bool kPlain>
+  bool pass_time();
+  bool ask();
+  void answer(int64_t action, int64_t node);
+  void finish_episode(End end);
+  bool is_possible(int64_t action) const;
+  int64_t instead_of_illegal(int64_t choices) const;
+  void limit_steps();
+  double startable_work() const;
+
+  // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
+  bool ask_pick();
+  bool ask_pick_waiting();
+  bool ask_place();
+  bool ask_meta();
+  bool ask_backfill();
+  bool ask_gate();
+  bool ask_preempt();
+  void answer_pick(int64_t action, int64_t node);
+  void answer_place(int64_t action);
+  void answer_meta(int64_t action);
+  void answer_preempt(int64_t action);
+  void answer_gate(int64_t action);
+  void plan_recheck();
+
+  // Pick and Place in plain runs (plain_seats.cpp).
+  bool find_plain() const;
+  void answer_plainly(int64_t action);
+  bool ask_plainly();
+  bool show_startable();
+  bool show_nodes_for_head();
+
+  // Experts (expert.cpp).
+  Advice advise_pick(SchedulerParts& parts);
+  int64_t advise_place(SchedulerParts& parts);
+  int64_t advise_gate(SchedulerParts& parts);
+  int64_t first_allowed(Formula& order);
+  int64_t first_node(SchedulerParts& parts, int32_t job, Nodes& state, const uint8_t* allowed);
+
+  // What is shown (shown_jobs.cpp).
+  void show(int32_t first);
+  void show_top(int32_t first);
+  void show_running();
+  void sort_running();
+
+  // Shared by seats.
+  void find_open();
+  bool is_open(int32_t job) const { return !port_.is_filtered() || open_[job]; }
+  bool allow_startable();
+  void allow_pairs();
+  bool place_and_start(int32_t job, size_t row = 0);
+  void start(int32_t job, size_t row = 0);
+  bool let_pass(int32_t head);
+  void adopt(int64_t index);
+  Nodes& state() { return on_spare_ ? port_.spare() : port_.nodes(); }
+  void find_rooms(int32_t job, const Nodes& state);
+  int64_t least_room() const;
+  void take_room(int32_t node);
+
+  // What every step touches comes first; see `prefetch`.
+  int64_t no_op_ = 0;  // -1 = the seat has none
+  int64_t steps_ = 0;
+  int64_t left_ = 0;  // place: what is left to place of the job at hand
+  int32_t at_hand_ = kNoJob;
+  End end_ = End::kTerminated;
+  End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
+  bool was_legal_ = true;
+  bool is_deciding_ = false;    // a decision point is going on
+  bool has_concluded_ = false;  // nothing more is to be decided at it
+  bool is_plain_ = false;       // see plain_seats.cpp
+  bool may_wait_ = false;       // what the mask says of the no-op, likewise
+  ShortList<int32_t> rows_;
+  std::span<uint8_t> mask_;
+  std::span<const uint8_t> fits_;  // in found_fits_, or in the mask where that says the same
+  SeatRules rules_;
+  SeatPort port_;
+  Rewards rewards_;
+
+  std::vector<int32_t> shown_;
+
+  std::vector<uint8_t> own_mask_, found_fits_;
+  std::vector<uint8_t> pair_mask_;
+  std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
+  std::vector<int32_t> queue_;  // scratch
+  std::vector<uint8_t> taken_;  // scratch: positions in the queue, or in the list of running jobs
+  std::vector<Keyed> running_;  // in order; the note is where in the list of running jobs
+  std::vector<Keyed> keyed_;    // scratch
+  std::vector<double> values_;  // scratch
+
+  int32_t committed_ = kNoJob;  // pick, waits: the job that is to start next
+  // place: where the job at hand has been placed so far.
+  Gang gang_{};
+  bool on_spare_ = false;  // in the state that leaves the head's reservation alone
+  int32_t nodes_left_ = 0;
+  std::vector<Share> placing_;
+  std::vector<int32_t> room_;    // of each node; -1 = not for this gang
+  std::vector<int32_t> sorted_;  // the same, largest first, for gangs on several nodes
+  // meta
+  int64_t current_ = -1;  // of the menu, swapped into the simulation
+  int64_t decisions_left_ = 0;
+  double ask_again_ = 0;
+  // gate
+  std::vector<int32_t> holds_;  // of each job
+  std::vector<double> again_;   // when it is looked at again, where there is a recheck
+};
+
+}  // namespace berthline

@@ -1,0 +1,346 @@
+#include "agent/batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#if __has_include(<pthread.h>)
+#include <pthread.h>
+#endif
+
+#include "agent/large_pages.h"
+#include "core/any_value.h"
+#include "core/prefetch.h"
+
+namespace berthline {
+namespace {
+
+using WallClock = std::chrono::steady_clock;
+
+// To wake a thread that sleeps takes nearly as long as a step, so threads look for so long first.
+constexpr WallClock::duration kPatience = std::chrono::microseconds(150);
+
+// Looks until something is done, for a limited time; returns whether it is. It does not look all
+// the time, because the thread that it waits for may be on the other half of the same core.
+template <typename IsDone>
+bool look_until(WallClock::duration patience, IsDone is_done) {
+  for (const WallClock::time_point end = WallClock::now() + patience;;) {
+    if (is_done()) return true;
+    if (WallClock::now() > end) return false;
+#ifdef __x86_64__
+    for (int pause = 0; pause < 8; ++pause) __builtin_ia32_pause();
+#endif
+  }
+}
+
+// How many forks there are between the first process and this one.
+uint64_t count_forks() {
+  static uint64_t count = 0;
+#if __has_include(<pthread.h>)
+  [[maybe_unused]] static const int is_noted = pthread_atfork(nullptr, nullptr, [] { ++count; });
+#endif
+  return count;
+}
+
+bool any(const uint8_t* flags, size_t count) {
+  return any_value(flags, count, [](uint8_t flag) { return flag != 0; });
+}
+
+}  // namespace
+
+Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules& observation,
+             const RewardRules& rewards, size_t num_envs, size_t num_threads, bool same_step)
+    : same_step_(same_step),
+      has_next_(num_envs, 0),
+      states_(num_envs, State::kFresh),
+      num_fresh_(num_envs),
+      num_lacking_(num_envs) {
+  // Several parts for each thread, so that the caller can take those of one that has no core.
+  constexpr size_t kPartsEach = 4;
+  num_threads = std::max<size_t>(std::min(num_threads, num_envs), 1);
+  num_parts_ = num_threads == 1 ? 1 : std::min(kPartsEach * num_threads, num_envs);
+  for (size_t part = 0; part < num_parts_; ++part) {
+    const Env* first = nullptr;
+    while (envs_.size() < num_envs * (part + 1) / num_parts_) {
+      envs_.push_back(std::make_unique<Env>(inputs, seat, observation, rewards, first));
+      if (first == nullptr) first = envs_.back().get();
+    }
+  }
+  observation_size_ = envs_[0]->observer.size();
+  num_actions_ = static_cast<size_t>(envs_[0]->agent.num_actions());
+  num_terms_ = envs_[0]->agent.reward_terms().size();
+  num_pairs_ = envs_[0]->agent.pair_mask().size();
+  shares_ = std::vector<Share>(num_threads);
+  for (size_t i = 0; i < num_threads; ++i) {
+    shares_[i].begin = num_parts_ * i / num_threads;
+    shares_[i].end = num_parts_ * (i + 1) / num_threads;
+    shares_[i].next = shares_[i].end;
+  }
+  forks_ = count_forks();
+  try {
+    for (size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (...) {
+    end_threads();
+    throw;
+  }
+}
+
+Batch::~Batch() { end_threads(); }
+
+// A fork takes along the caller's thread only.
+bool Batch::has_threads() const { return !threads_.empty() && forks_ == count_forks(); }
+
+void Batch::end_threads() {
+  if (!has_threads()) {
+    // Those of another process cannot be joined, and must not be destroyed.
+    if (!threads_.empty()) new std::vector<std::thread>(std::move(threads_));
+    return;
+  }
+  is_closing_ = true;
+  ++round_;
+  round_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Batch::begin(size_t i) {
+  Env& env = *envs_[i];
+  std::swap(env.current, env.next);
+  has_next_[i] = 0;
+  env.agent.begin(*env.current);
+  env.observer.begin();
+  states_[i] = State::kAsking;
+}
+
+void Batch::set_buffers(const Buffers& buffers) {
+  buffers_ = buffers;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    envs_[i]->agent.keep_mask_in(buffers_.mask + i * num_actions_);
+  }
+}
+
+void Batch::write_question(size_t i) {
+  envs_[i]->observer.write(buffers_.observation + i * observation_size_, true);
+  if (num_pairs_ == 0) return;
+  std::memcpy(buffers_.pair_mask + i * num_pairs_, envs_[i]->agent.pair_mask().data(), num_pairs_);
+}
+
+void Batch::write_last(size_t i) {
+  const Agent& agent = envs_[i]->agent;
+  envs_[i]->observer.write(buffers_.final_observation + i * observation_size_, false);
+  std::memcpy(buffers_.final_mask + i * num_actions_, agent.mask().data(), num_actions_);
+  if (num_pairs_ == 0) return;
+  std::memcpy(buffers_.final_pair_mask + i * num_pairs_, agent.pair_mask().data(), num_pairs_);
+}
+
+void Batch::write_scores(size_t i) {
+  const Env& env = *envs_[i];
+  const Scores scores = env.agent.scores();
+  const double values[kNumScores] = {env.agent.sum_of_rewards(),
+                                     static_cast<double>(env.agent.steps()),
+                                     scores.jct,
+                                     scores.p99_jct,
+                                     scores.wait,
+                                     scores.slowdown,
+                                     scores.bounded_slowdown,
+                                     scores.utilization,
+                                     scores.jain,
+                                     scores.makespan,
+                                     static_cast<double>(scores.completed),
+                                     static_cast<double>(scores.rejected),
+                                     static_cast<double>(scores.unfinished)};
+  for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = values[k];
+}
+
+void Batch::reset(size_t i) {
+  num_lacking_ += has_next_[i];
+  num_fresh_ -= states_[i] == State::kFresh;
+  begin(i);
+  write_question(i);
+  buffers_.reward[i] = 0;
+  buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
+  std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
+}
+
+void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
+  Env& env = *envs_[i];
+  buffers_.reward[i] = 0;
+  buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
+  if (states_[i] == State::kOver) {
+    // The step after the last of an episode begins the next, and its action is ignored.
+    std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
+    if (!has_next_[i]) return;
+    begin(i);
+    write_question(i);
+    return;
+  }
+  env.agent.act(action[0], stride > 1 ? action[1] : 0);
+  const double* const terms = env.agent.reward_terms().data();
+  if (num_terms_ == 1) {
+    buffers_.terms[i] = terms[0];  // without a call
+  } else {
+    std::copy_n(terms, num_terms_, buffers_.terms + i * num_terms_);
+  }
+  buffers_.reward[i] = env.agent.reward();
+  buffers_.illegal[i] = !env.agent.was_legal();
+  const Agent::End end = env.agent.end();
+  if (end == Agent::End::kNot) {
+    write_question(i);
+    return;
+  }
+  buffers_.terminated[i] = end == Agent::End::kTerminated;
+  buffers_.truncated[i] = end == Agent::End::kTruncated;
+  write_scores(i);
+  states_[i] = State::kOver;
+  if (!same_step_) {
+    write_question(i);
+    return;
+  }
+  write_last(i);
+  if (!has_next_[i]) return;
+  begin(i);
+  write_question(i);
+}
+
+// Many environments do not fit into a cache. So those that come last in one step come first in the
+// next, when they are still there, and while one is stepped, what the next ones need is on its way.
+void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
+  const size_t count = last - first;
+  prefetch_to_read(actions + first * stride, actions + last * stride);
+  const auto nth = [&](size_t k) { return is_backward_ ? last - 1 - k : first + k; };
+  for (size_t k = 0; k < count; ++k) {
+    if (k + 3 < count) prefetch(nth(k + 3));
+    if (k + 2 < count) prefetch_more(nth(k + 2));
+    if (k + 1 < count) envs_[nth(k + 1)]->agent.prefetch_action(actions[nth(k + 1) * stride]);
+    step_one(nth(k), actions + nth(k) * stride, stride);
+  }
+}
+
+void Batch::prefetch(size_t i) const {
+  envs_[i]->agent.prefetch();
+  envs_[i]->observer.prefetch();
+}
+
+void Batch::prefetch_more(size_t i) const {
+  envs_[i]->agent.prefetch_more();
+  envs_[i]->observer.prefetch_more();
+  berthline::prefetch(buffers_.observation + i * observation_size_);  // queues are mostly short
+  // The caller has read these since they were last written.
+  berthline::prefetch(buffers_.reward + i);
+  berthline::prefetch(buffers_.terms + i * num_terms_);
+  berthline::prefetch(buffers_.terminated + i);
+  berthline::prefetch(buffers_.truncated + i);
+  berthline::prefetch(buffers_.illegal + i);
+}
+
+Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
+  if (!has_settled_) settle();
+  actions_ = actions;
+  stride_ = stride;
+  is_backward_ = !is_backward_;
+  if (has_threads()) {
+    step_shares();
+  } else {
+    step_range(0, num_envs(), actions, stride);
+  }
+  bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
+  find_ended();
+  has_changed |= !ended_.empty();
+  if (has_changed) count_lacking();
+  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
+  constexpr size_t kWaits = 5;
+  const bool lacks_many = num_lacking_ >= std::max<size_t>(num_envs() / kWaits, 1);
+  return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
+}
+
+// What an environment needs is in the cache of the thread that steps it, and another's step takes
+// several times as long. So the caller leaves the others their parts until it has waited for them
+// half as long as it took for its own.
+void Batch::step_shares() {
+  for (Share& share : shares_) {
+    share.undone.store(share.end - share.begin, std::memory_order_relaxed);
+    share.next.store(share.begin, std::memory_order_release);
+  }
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  const WallClock::time_point began = WallClock::now();
+  step_parts(shares_[0]);
+  const WallClock::duration patience = std::min((WallClock::now() - began) / 2, kPatience);
+  for (size_t i = 1; i < shares_.size(); ++i) {
+    Share& share = shares_[i];
+    const auto is_done = [&] { return share.undone.load(std::memory_order_acquire) == 0; };
+    if (look_until(patience, is_done)) continue;
+    step_parts(share);
+    if (look_until(kPatience, is_done)) continue;
+    while (!is_done()) share.undone.wait(share.undone, std::memory_order_acquire);
+  }
+}
+
+// Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
+void Batch::step_parts(Share& share) {
+  for (;;) {
+    const size_t part = share.next.fetch_add(1, std::memory_order_acq_rel);
+    if (part >= share.end) return;
+    step_range(num_envs() * part / num_parts_, num_envs() * (part + 1) / num_parts_, actions_,
+               stride_);
+    if (share.undone.fetch_sub(1, std::memory_order_acq_rel) == 1) share.undone.notify_one();
+  }
+}
+
+// By the first step everything that lasts has its place in memory.
+void Batch::settle() {
+  constexpr size_t kMany = 32;
+  has_settled_ = true;
+  if (num_envs() < kMany) return;
+  std::vector<const void*> used;
+  for (const std::unique_ptr<Env>& env : envs_) {
+    used.insert(used.end(), {env.get(), env->current->submit.data(), env->next->submit.data(),
+                             env->agent.run().log().rows().data(), env->observer.records()});
+  }
+  use_large_pages(std::move(used));
+}
+
+void Batch::work(size_t thread) {
+  for (uint64_t done = 0;;) {
+    const auto is_next = [&] { return round_.load(std::memory_order_acquire) != done; };
+    if (!look_until(kPatience, is_next)) round_.wait(done, std::memory_order_acquire);
+    done = round_;
+    if (is_closing_) return;
+    step_parts(shares_[thread]);
+  }
+}
+
+void Batch::begin_stuck() {
+  for (size_t i = 0; i < num_envs(); ++i) {
+    // Where the next step begins an episode, it will.
+    if (!same_step_ || states_[i] != State::kOver || !has_next_[i]) continue;
+    begin(i);
+    write_question(i);
+  }
+  count_lacking();
+}
+
+void Batch::count_lacking() {
+  num_lacking_ = num_stuck_ = 0;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    num_lacking_ += !has_next_[i];
+    num_stuck_ += !has_next_[i] && states_[i] == State::kOver;
+  }
+}
+
+// Notes whose episodes ended, and forgets those of the step before.
+void Batch::find_ended() {
+  for (const size_t i : ended_) {
+    buffers_.ended[i] = 0;
+    if (buffers_.terminated[i] || buffers_.truncated[i]) continue;  // once more
+    for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
+  }
+  ended_.clear();
+  if (!any(buffers_.terminated, num_envs()) && !any(buffers_.truncated, num_envs())) return;
+  for (size_t i = 0; i < num_envs(); ++i) {
+    buffers_.ended[i] = buffers_.terminated[i] | buffers_.truncated[i];
+    if (buffers_.ended[i]) ended_.push_back(i);
+  }
+}
+
+}  // namespace berthline

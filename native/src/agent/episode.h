@@ -1,0 +1,60 @@
+// The jobs of one episode.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/inputs.h"
+
+namespace berthline {
+
+// One value per job. Columns that are the same in many episodes share their memory: what few lines
+// of the cache hold is read and written faster than what all episodes have for themselves.
+template <typename T>
+class EpisodeColumn {
+ public:
+  void copy(const T* values, size_t size) {
+    shared_.reset();
+    own_.assign(values, values + size);
+  }
+  void copy_to_share(const T* values, size_t size) {
+    shared_ = std::make_shared<const std::vector<T>>(values, values + size);
+  }
+  void share(const EpisodeColumn& other) {
+    if (shared_ == other.shared_ && own_.empty()) return;  // mostly: owners are dear to count
+    own_.clear();
+    shared_ = other.shared_;
+  }
+
+  void clear() {
+    shared_.reset();
+    own_.clear();
+  }
+
+  const T* data() const { return shared_ ? shared_->data() : own_.data(); }
+  size_t size() const { return shared_ ? shared_->size() : own_.size(); }
+  bool equals(const T* values, size_t count) const {
+    return count == size() && std::equal(values, values + count, data());
+  }
+
+ private:
+  std::vector<T> own_;
+  std::shared_ptr<const std::vector<T>> shared_;  // null = it has its own
+};
+
+// See Jobs for what the columns are. Without estimates of their own, they are the run times.
+struct Episode {
+  EpisodeColumn<double> submit, run, estimate, priority, deadline, reference_speed, random;
+  EpisodeColumn<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
+  EpisodeColumn<int64_t> memory_mib;
+  std::vector<Outage> outages;
+  uint64_t placement_key = 0;
+  uint64_t refusal_key = 0;
+
+  Jobs jobs() const;
+};
+
+}  // namespace berthline

@@ -1,0 +1,123 @@
+// What an agent sees: tables of numbers, each column a formula.
+//
+// An observation is one row of floats: the table of waiting jobs, then of nodes, of running jobs,
+// what concerns the whole cluster, and the look-ahead. Rows without a job are zero.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/agent.h"
+#include "columns/column_program.h"
+
+namespace berthline {
+
+// When the GPUs will be free, as far as is known.
+enum class LookAhead { kNone, kOff, kPerGpu, kSorted, kCdf };
+inline constexpr const char* kLookAheadNames[] = {"none", "off", "per_gpu", "sorted", "cdf"};
+
+struct ObservationRules {
+  std::vector<Formula> jobs;
+  std::vector<Formula> nodes;
+  std::vector<Formula> running;
+  std::vector<Formula> globals;
+  LookAhead look_ahead = LookAhead::kNone;
+  int32_t look_ahead_size = 0;
+  double look_ahead_seconds = 1;  // what counts as 1
+};
+
+// The formulas of an observation, ready to run, and what they give for every environment alike.
+// Environments that are stepped by one thread share them, so that they stay in its cache.
+struct ObservationPrograms {
+  // `kept` are words that stay the same while jobs wait.
+  ObservationPrograms(const WordSet& kept, bool wait_is_age)
+      : jobs(ColumnProgram::Rows::kJobs, kept, wait_is_age) {}
+
+  size_t job_width = 0;
+  bool has_only_jobs = false;
+  // What may change at any step, and what stays the same during an episode.
+  ColumnProgram jobs, fixed_jobs{ColumnProgram::Rows::kJobs};
+  ColumnProgram nodes{ColumnProgram::Rows::kNodes};
+  ColumnProgram running{ColumnProgram::Rows::kJobs}, fixed_running{ColumnProgram::Rows::kJobs};
+  ColumnProgram globals{ColumnProgram::Rows::kJobs};
+  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::optional<size_t>
+      can_start;                 // the column of jobs that is this word alone, where masks know it
+  std::vector<float> node_rows;  // [node][column], of the columns that stay the same
+  bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
+  std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
+  std::vector<int32_t> ids;         // of nodes: 0, 1, 2, ...
+};
+
+class alignas(kCacheLine) Observer {
+ public:
+  // `like` is an observer by the same rules whose programs it shares; null = it has its own.
+  Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
+
+  size_t size() const { return size_; }
+  // Tells the memory that an observation is to be written soon.
+  void prefetch() const { berthline::prefetch(this); }
+  // The same about what it keeps of the job that comes next, once the rest has come.
+  void prefetch_more() const;
+  // Where it keeps what it knows of jobs.
+  const void* records() const { return waiting_records_.memory.data(); }
+  // Works out what stays the same during an episode.
+  void begin();
+  // `is_same` says that `out` still holds what was last written to it in this way.
+  void write(float* out, bool is_same);
+
+ private:
+  void make_programs(const ObservationRules& rules);
+  void write_jobs(float* out, bool is_same);
+  const uint8_t* find_fits();
+  void write_nodes(float* out, bool is_same);
+  void write_running(float* out);
+  void write_look_ahead(float* out);
+  bool is_fixed_for_jobs(const Formula& formula, bool may_run) const;
+  WordSet fixed_words() const;
+  static bool is_fixed_for_nodes(const Formula& formula);
+  bool is_by_free(const Formula& formula) const;
+  void find_rows_by_free();
+
+  // Of each job, as one that waits and as one that runs.
+  struct JobRecords {
+    RowRecords rows;
+    struct alignas(64) Line {  // of the cache
+      std::byte bytes[64];
+    };
+    std::vector<Line> memory;  // of the rows
+  };
+  static void begin_records(RunReader& run, size_t count, size_t width, ColumnProgram& fixed,
+                            ColumnProgram& others, JobRecords& records);
+
+  // What every step touches comes first, in one line of the cache.
+  Agent& agent_;
+  RunReader& run_;
+  std::shared_ptr<ObservationPrograms> programs_;
+  size_t rows_written_ = 0;  // where it goes to the same place every time
+  JobRecords waiting_records_;
+  size_t size_ = 0;
+  size_t node_width_, running_width_, global_width_;
+  LookAhead look_ahead_;
+  int32_t look_ahead_size_;
+  double look_ahead_seconds_;
+  JobRecords running_records_;
+  std::vector<uint8_t> fits_;  // scratch
+  struct Busy {
+    double left;   // part of look_ahead_seconds
+    double milli;  // GPUs, in thousandths
+  };
+  std::vector<Busy> busy_;
+  // per_gpu: which job holds each GPU, from the log.
+  static constexpr int32_t kFirstSlot = -2;  // less the number of a shared GPU: jobs hold parts
+  int32_t shared_gpu(const Share& share) const;
+  void follow_gpus();
+  std::vector<int32_t> gpu_begin_, gpu_job_, gpu_users_;
+  std::vector<int32_t> first_share_;  // of each job's last start, in the log
+  size_t read_ = 0;
+};
+
+}  // namespace berthline

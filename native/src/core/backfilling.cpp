@@ -1,0 +1,167 @@
+#include "core/backfilling.h"
+
+#include <algorithm>
+
+#include "core/decide.h"
+#include "core/run.h"
+#include "core/speed.h"
+
+namespace berthline {
+namespace {
+
+double release_time(const Run& run, size_t i) {
+  return std::max(run.reservations.releases.time(i), run.clock.now);
+}
+
+}  // namespace
+
+void reserve(Run& run, int32_t head) {
+  Reservations& reservations = run.reservations;
+  Releases& releases = reservations.releases;
+  reservations.head = {head, run.clock.now, false};
+  reservations.shadow = run.nodes;
+  releases.update();
+  for (size_t i = 0; i < releases.size();) {
+    reservations.head.time = release_time(run, i);
+    for (; i < releases.size() && release_time(run, i) == reservations.head.time; ++i) {
+      reservations.shadow.give_back(gang_of(run, releases.job(i)),
+                                    allocation(run, releases.job(i)));
+    }
+    if (try_place(run, reservations.shadow, head)) {
+      reservations.shadow.take(gang_of(run, head), run.placed);
+      return;
+    }
+  }
+  reservations.head.time = kNever;  // too many nodes are down
+}
+
+void protect_head(Run& run, int32_t head) {
+  const bool stands = run.reservations.head.stands(head, run.clock.now);
+  if (!run.features.shortcuts || !stands) reserve(run, head);
+}
+
+bool try_to_pass_head(Run& run, int32_t job) {
+  Reservations& reservations = run.reservations;
+  reservations.placed_on_spare = false;
+  if (run.features.unit_rate) {
+    if (run.clock.now + run.estimate[job] <= reservations.head.time)
+      return try_place(run, run.nodes, job);
+    if (!run.layout.monotone && !try_place(run, run.nodes, job)) return false;
+  } else {
+    if (!try_place(run, run.nodes, job)) return false;
+    if (run.clock.now + expected_on(run, job, run.placed) <= reservations.head.time) return true;
+  }
+  if (!reservations.head.spare_known) {
+    reservations.spare = run.nodes;
+    reservations.spare.shrink_to(reservations.shadow);
+    reservations.head.spare_known = true;
+  }
+  reservations.placed_on_spare = true;
+  return try_place(run, reservations.spare, job);
+}
+
+int choose_easy(Run& run) {
+  Reservations& reservations = run.reservations;
+  if (try_place(run, run.nodes, candidate(run, 0))) {
+    follow_plan(run, 0, run.nodes);
+    return 0;
+  }
+  protect_head(run, candidate(run, 0));
+  for (size_t i = 1; i < num_candidates(run); ++i) {
+    const int32_t job = candidate(run, i);
+    if (fits(run, run.nodes, job) && try_to_pass_head(run, job)) {
+      follow_plan(run, static_cast<int>(i),
+                  reservations.placed_on_spare ? reservations.spare : run.nodes);
+      return static_cast<int>(i);
+    }
+  }
+  return kNothing;
+}
+
+int choose_conservative(Run& run) {
+  // Before any reservation, what is free only grows: if the first job fits now, it fits for good.
+  if (run.layout.monotone && !run.layout.parts && try_place(run, run.nodes, candidate(run, 0))) {
+    follow_plan(run, 0, run.nodes);
+    return 0;
+  }
+  // Only a job that fits now can start now; reservations after the last such job change nothing.
+  size_t count = num_candidates(run);
+  while (run.layout.monotone && count > 0 && !fits(run, run.nodes, candidate(run, count - 1)))
+    --count;
+  if (count == 0) return kNothing;
+
+  // Step i of the profile says what is free from its time until the next step's.
+  std::vector<Reservations::Step>& profile = run.reservations.profile;
+  std::vector<Nodes>& states = run.reservations.profile_states;
+  Releases& releases = run.reservations.releases;
+  Nodes& spare = run.reservations.spare;
+  size_t num_states = 0;
+  const auto new_state = [&](const Nodes& like) {
+    if (num_states == states.size()) states.emplace_back(&run.layout);
+    states[num_states] = like;
+    return num_states++;
+  };
+  profile.clear();
+  releases.update();
+  profile.push_back({run.clock.now, new_state(run.nodes)});
+  for (size_t i = 0; i < releases.size();) {
+    const double time = release_time(run, i);
+    const size_t state = new_state(Nodes(states[profile.back().state]));
+    for (; i < releases.size() && release_time(run, i) == time; ++i) {
+      states[state].give_back(gang_of(run, releases.job(i)), allocation(run, releases.job(i)));
+    }
+    profile.push_back({time, state});
+  }
+  for (size_t c = 0; c < count; ++c) {
+    const int32_t job = candidate(run, c);
+    const double lasts = expected_at_most(run, job);
+    size_t first = 0;
+    double end = 0;
+    while (first < profile.size()) {
+      end = profile[first].time + lasts;
+      // A step that cannot hold the gang by itself rules out every start up to it.
+      size_t blocked = profile.size();
+      size_t last = first;
+      for (size_t i = first; i < profile.size() && (i == first || profile[i].time < end); ++i) {
+        if (run.layout.monotone && !fits(run, states[profile[i].state], job)) blocked = i;
+        if (blocked == i) break;
+        last = i;
+      }
+      if (blocked < profile.size()) {
+        first = blocked + 1;
+        continue;
+      }
+      Nodes* free = &states[profile[first].state];
+      if (last > first) {
+        spare = *free;
+        for (size_t i = first + 1; i <= last; ++i) {
+          spare.shrink_to(states[profile[i].state]);
+        }
+        free = &spare;
+      }
+      if (try_place(run, *free, job)) {
+        if (first == 0) {
+          follow_plan(run, static_cast<int>(c), *free);
+          return static_cast<int>(c);
+        }
+        break;
+      }
+      ++first;
+    }
+    if (first == profile.size()) continue;  // too many nodes are down
+    const auto after = std::lower_bound(
+        profile.begin(), profile.end(), end,
+        [](const Reservations::Step& step, double time) { return step.time < time; });
+    if (after == profile.end() || after->time != end) {
+      const auto at = after - profile.begin();
+      const Reservations::Step inserted{end, new_state(Nodes(states[profile[at - 1].state]))};
+      profile.insert(profile.begin() + at, inserted);
+    }
+    for (size_t i = first; i < profile.size() && profile[i].time < end; ++i) {
+      states[profile[i].state].take(gang_of(run, job), run.placed);
+    }
+  }
+  return kNothing;
+}
+
+}  // namespace berthline

@@ -1,0 +1,89 @@
+#include "core/features.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "core/steady_formula.h"
+
+namespace berthline {
+namespace {
+
+// Speeds are positive, so that equal ones have the same bits, and these are compared many at once.
+bool differs(const double* speeds, int32_t count, double from) {
+  uint64_t different = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    different |= std::bit_cast<uint64_t>(speeds[i]) ^ std::bit_cast<uint64_t>(from);
+  }
+  return different != 0;
+}
+
+}  // namespace
+
+Features find_features(const Inputs& inputs, const Layout& layout) {
+  Features uses;
+  const Conditions& conditions = inputs.conditions;
+  for (const Formula* formula :
+       {&inputs.order, &inputs.gate, &inputs.preemption.index, &inputs.node_order}) {
+    uses.words |= formula->words();
+  }
+  for (const Formula& formula : inputs.watched) uses.words |= formula.words();
+  const bool preempts = inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
+  const bool moves = inputs.preemption.kind == PreemptionKind::kDefrag;
+  const bool rounds = inputs.discipline == Discipline::kRounds;
+  const bool sleeps = conditions.sleep_after < kNever;
+  const bool fails = !inputs.outages.empty() || inputs.may_fail;
+  const bool has_quotas = !inputs.quotas.limit.empty();
+
+  // Jobs.
+  uses.uses_gittins = uses.uses(Word::kGittins);
+  uses.interferes = layout.parts && conditions.interference > 0;
+  uses.lists_running = preempts || rounds || inputs.lists_running;
+  uses.dynamic = uses.lists_running || sleeps || uses.interferes || fails ||
+                 conditions.refusal_rate > 0 || uses.uses_gittins;
+  uses.lists_node_jobs =
+      sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
+  for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
+                          Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
+    uses.keeps_totals |= uses.uses(word);
+  }
+  uses.keeps_books = uses.dynamic || uses.lists_node_jobs || uses.keeps_totals || has_quotas;
+
+  // Decisions.
+  uses.shortcuts = !uses.dynamic && !has_quotas && layout.monotone && layout.only_whole &&
+                   conditions.tick == 0 && !inputs.plan;
+  uses.reserves = makes_reservations(inputs.discipline) || moves || inputs.may_reserve;
+  uses.is_timed = rounds || inputs.preemption.every > 0 || conditions.tick > 0;
+  uses.index_is_order = inputs.preemption.index.is_same_as(inputs.order);
+  uses.index_is_steady = inputs.preemption.kind == PreemptionKind::kIndex &&
+                         SteadyFormula(inputs.preemption.index).is_steady_running();
+
+  // The queue.
+  uses.keeps_ids = inputs.order.changes() != Changes::kNever || uses.uses(Word::kQueuedWork) ||
+                   inputs.placement.sees_queue() || inputs.may_reorder;
+  uses.order_is_steady = uses.keeps_ids && inputs.order.changes() == Changes::kTime &&
+                         SteadyFormula(inputs.order).is_steady_waiting() && !inputs.may_reorder;
+  uses.uses_heap = inputs.discipline == Discipline::kStrict && inputs.gate.empty() &&
+                   !uses.keeps_ids && uses.shortcuts && !inputs.has_agent;
+  uses.lists_arrivals = !inputs.has_agent;
+  uses.counts_sizes = !inputs.agent_picks || !inputs.placements.empty();
+  return uses;
+}
+
+void find_run_features(const Inputs& inputs, const Layout& layout, Features& uses) {
+  const Conditions& conditions = inputs.conditions;
+  const std::vector<double>& speed = inputs.cluster.speed;
+  // Ratios of equal speeds are exactly 1.
+  uses.unit_rate = !uses.dynamic && conditions.start_delay == 0 && conditions.across_nodes == 1 &&
+                   conditions.across_racks == 1 &&
+                   !differs(speed.data(), layout.num_nodes, speed.front()) &&
+                   !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
+  const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
+  const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
+  // That no books are kept rules out stretches, refusals and quotas.
+  uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
+                  !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&
+                  inputs.outages.empty() && !inputs.plan;
+}
+
+}  // namespace berthline

@@ -1,0 +1,183 @@
+// What a run is given. Columns belong to the caller and outlive the run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/formula.h"
+#include "place/placement.h"
+
+namespace berthline {
+
+enum class Discipline { kStrict, kSkip, kEasy, kConservative, kRounds };
+inline bool makes_reservations(Discipline discipline) {
+  return discipline == Discipline::kEasy || discipline == Discipline::kConservative;
+}
+inline constexpr const char* kDisciplineNames[] = {"strict", "skip", "easy", "conservative",
+                                                   "rounds"};
+enum class PreemptionKind { kNone, kIndex, kDefrag };
+inline constexpr const char* kPreemptionNames[] = {"none", "index", "defrag"};
+
+inline constexpr int32_t kWholeGpu = 1000;                                 // thousandths
+inline constexpr double kNever = std::numeric_limits<double>::infinity();  // a time
+
+// A part of an allocation: GPUs on one node, or a part of its shared GPU `slot`.
+struct Share {
+  static constexpr int32_t kWhole = -1;
+  static constexpr int32_t kNewSlot = -2;  // a GPU that nobody uses; it gets a number at the start
+  int32_t node;
+  int32_t gpus;
+  int32_t slot = kWhole;
+};
+
+// One value per job.
+struct Jobs {
+  int32_t count = 0;
+  const double* submit = nullptr;
+  const double* run = nullptr;
+  const double* estimate = nullptr;  // what the scheduler sees; ignored when predicted
+  const int32_t* gpus = nullptr;
+  const int32_t* gpu_milli = nullptr;
+  const int32_t* cpus = nullptr;
+  const int64_t* memory_mib = nullptr;
+  const double* priority = nullptr;
+  const double* deadline = nullptr;
+  const int32_t* user = nullptr;
+  const int32_t* job_class = nullptr;
+  const double* reference_speed = nullptr;
+  const int32_t* quota_set = nullptr;  // -1 = none
+  const double* random = nullptr;      // null unless a formula uses the word
+};
+
+// One value per node. A class is a set of nodes that some jobs may use.
+struct Cluster {
+  std::vector<int32_t> gpus;
+  std::vector<int32_t> cpus;        // 0 = not limited
+  std::vector<int64_t> memory_mib;  // 0 = not limited
+  std::vector<double> speed;
+  std::vector<int32_t> rack;
+  std::vector<int32_t> gpu_type;
+  std::vector<std::vector<uint8_t>> may_use;  // [class][node]
+  std::vector<int32_t> class_reason;          // why a class may use no node; -1 = it may
+  std::vector<int32_t> borrow_class;          // what a class falls back on; -1 = nothing
+};
+
+// See model/conditions.py.
+struct Conditions {
+  double max_nodes = std::numeric_limits<double>::infinity();
+  double across_nodes = 1;
+  double across_racks = 1;
+  double interference = 0;
+  double checkpoint = 0;
+  double restart = 0;
+  double start_delay = 0;
+  double requeue_delay = 0;
+  double tick = 0;
+  double refusal_rate = 0;
+  double retry_delay = 0;
+  double sleep_after = std::numeric_limits<double>::infinity();
+  double wake_delay = 0;
+};
+
+struct Preemption {
+  PreemptionKind kind = PreemptionKind::kNone;
+  Formula index;
+  double margin = 0;
+  double min_run = 0;
+  double max_restarts = 0;
+  double every = 0;
+  int32_t moves = 0;
+};
+
+// Limits on GPUs in use; see sim/quotas.py.
+struct Quotas {
+  std::vector<int64_t> limit;  // thousandths
+  std::vector<int32_t> gpu_type;
+  std::vector<int32_t> set_begin;
+  std::vector<int32_t> members;
+};
+
+// A node goes down or comes back.
+struct Outage {
+  double time;
+  int32_t node;
+  bool up;
+};
+
+// A kind of job that the workload has many of; see sim/inputs.py.
+struct TypicalJob {
+  int32_t gpus;
+  int32_t gpu_milli;
+  int32_t cpus;
+  int64_t memory_mib;
+  int32_t job_class;
+  int64_t count;
+};
+
+class Nodes;
+// Places a job together with those after it; returns kPlanned, or why there is no plan.
+constexpr int32_t kPlanned = -1;
+using Plan = std::function<int32_t(const std::vector<int32_t>& jobs, const Nodes& free,
+                                   std::vector<Share>& out)>;
+
+// The parts of a scheduler that an agent may switch during a run.
+struct SchedulerParts {
+  Formula order;
+  Formula gate;
+  Formula node_order;
+  Discipline discipline = Discipline::kStrict;
+  Placement placement = kFirstFit;
+};
+
+struct Inputs {
+  double horizon = kNever;
+  Jobs jobs;
+  Cluster cluster;
+  Conditions conditions;
+  Formula order;
+  Formula gate;        // empty = always open
+  Formula node_order;  // of placements that choose by formula
+  Preemption preemption;
+  Discipline discipline = Discipline::kStrict;
+  double round_seconds = 0;
+  Placement placement = kFirstFit;
+  Plan plan;  // empty = none
+  Quotas quotas;
+  std::vector<Outage> outages;
+  std::vector<TypicalJob> typical;
+  bool predicted = false;
+  double first_prediction = 0;
+  double max_priority = 1;
+  int64_t max_preemptions = 0;  // with more, the run goes round in circles and is given up
+  uint64_t placement_key = 0;
+  uint64_t refusal_key = 0;
+
+  // What an agent in a seat needs beyond that (agent/agent.h); a run that decides for itself has
+  // none.
+  bool has_agent = false;
+  std::vector<Formula> watched;  // of observations and rewards
+  bool lists_running = false;    // running jobs are asked about
+  bool agent_preempts = false;
+  bool agent_picks = false;           // nobody else chooses who starts
+  bool may_fail = false;              // there may be outages in later runs
+  bool may_reserve = false;           // the discipline may become one that makes reservations
+  bool may_reorder = false;           // the order may change
+  std::vector<Placement> placements;  // that may replace the one above
+};
+
+// What is different in each of several runs, besides the jobs.
+struct RunSetting {
+  double horizon;
+  const std::vector<Outage>& outages;
+  double max_priority;
+  uint64_t placement_key;
+  uint64_t refusal_key;
+};
+inline RunSetting setting_of(const Inputs& inputs) {
+  return {inputs.horizon, inputs.outages, inputs.max_priority, inputs.placement_key,
+          inputs.refusal_key};
+}
+
+}  // namespace berthline

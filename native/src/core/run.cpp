@@ -1,0 +1,113 @@
+// How a run begins: everything as it is before the first event.
+
+#include "core/run.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace berthline {
+
+Run::Run(Inputs given)
+    : inputs(std::move(given)),
+      layout(inputs),
+      nodes(&layout),
+      reservations(&layout),
+      preemption(&layout),
+      idle_(&layout) {
+  find_needs();
+  begin();
+}
+
+void Run::begin_again(const Jobs& jobs, const RunSetting& setting) {
+  inputs.jobs = jobs;
+  inputs.horizon = setting.horizon;
+  inputs.outages = setting.outages;
+  inputs.max_priority = setting.max_priority;
+  inputs.refusal_key = setting.refusal_key;
+  inputs.placement_key = layout.placement_key = setting.placement_key;
+  if (!layout.suits(inputs)) {
+    layout = Layout(inputs);
+    nodes = idle_ = Nodes(&layout);
+    reservations = Reservations(&layout);
+    preemption = PreemptionState(&layout);
+    room_for_ = 0;
+    find_needs();
+  }
+  layout.begin_again(inputs);
+  nodes = idle_;
+  begin();
+}
+
+// Works out what a run with these formulas, rules and conditions has to keep up.
+void Run::find_needs() {
+  features = find_features(inputs, layout);
+  queue.steady_order = SteadyFormula(inputs.order);
+  preemption.steady_index = SteadyFormula(inputs.preemption.index);
+  if (inputs.placement.choice == NodeChoice::kFormula || inputs.has_agent) {
+    layout.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& ids,
+                                double* out) {
+      NodeWords node_words(*this, state, job);
+      inputs.node_order.evaluate(node_words, ids.data(), static_cast<int>(ids.size()), out);
+    };
+  }
+  layout.next_gpus = [this](int32_t job) {
+    for (const int32_t other : queue.ids) {
+      if (other != job) return inputs.jobs.gpus[other];
+    }
+    return 0;
+  };
+}
+
+void Run::begin() {
+  const Jobs& jobs = inputs.jobs;
+  const auto count = static_cast<size_t>(jobs.count);
+  find_run_features(inputs, layout, features);
+  log.begin(3 * count, count);
+  if (count > room_for_) {
+    room_for_ = count;
+    running.first_share = LargeArray<int32_t>(count);
+    if (features.reserves) reservations.releases = Releases(count);
+  }
+  nodes.remember_growth();
+  clock.begin();
+  queue.begin();
+  if (features.order_is_steady) queue.steady.begin(count);
+  begin_running();
+  begin_users();
+  begin_admission(*this);
+  begin_preemption(*this);
+  if (features.reserves) reservations.releases.clear();
+  reservations.head = {};
+  decisions.freed = true;
+  find_filtered(*this);
+}
+
+void Run::begin_running() {
+  running.count = 0;
+  if (features.dynamic) running.stretch.assign(static_cast<size_t>(inputs.jobs.count), {});
+  if (features.lists_node_jobs) {
+    running.node_jobs.resize(layout.num_nodes);
+    for (std::vector<int32_t>& list : running.node_jobs) list.clear();
+    running.idle_since.assign(layout.num_nodes, 0.0);
+  }
+  running.list.clear();
+  running.rows.clear();
+  running.touched.clear();
+  if (features.uses_gittins) gittins = {};
+}
+
+void Run::begin_users() {
+  const Jobs& jobs = inputs.jobs;
+  const bool predicts = inputs.predicted || features.uses(Word::kPredicted);
+  size_t num_users = 0;
+  if (features.keeps_totals || predicts) {
+    num_users = 1 + static_cast<size_t>(*std::max_element(jobs.user, jobs.user + jobs.count));
+  }
+  if (features.keeps_totals) totals.begin(num_users, inputs.cluster.may_use.size());
+  // What a run needs may be less than what an earlier one did.
+  predictions.begin(predicts ? num_users : 0, static_cast<size_t>(jobs.count),
+                    inputs.first_prediction);
+  estimate = inputs.predicted ? predictions.values() : jobs.estimate;
+}
+
+}  // namespace berthline

@@ -1,0 +1,44 @@
+#include "core/simulation.h"
+
+#include <chrono>
+
+#include "core/decide.h"
+#include "core/events.h"
+#include "core/preempt.h"
+
+namespace berthline {
+
+void Simulation::run(const std::function<void(int32_t)>& pause,
+                     std::vector<double>* decision_seconds) {
+  using SteadyClock = std::chrono::steady_clock;
+  constexpr int64_t kDecisionsBetweenLooks = 64;
+  constexpr int64_t kDecisionsBetweenPauses = 4096;
+  constexpr std::chrono::milliseconds kLongestWait{50};
+  auto last_pause = SteadyClock::now();
+  const bool is_round = run_.inputs.discipline == Discipline::kRounds;
+  const int64_t& decisions = run_.log.decisions;
+  for (;;) {
+    const double next = next_event(run_);
+    if (next == kNever || next > run_.inputs.horizon) return;
+    enter_instant(run_, next);
+    if (run_.clock.may_decide) {
+      const auto started = decision_seconds ? SteadyClock::now() : SteadyClock::time_point();
+      is_round ? decide_round(run_) : decide(run_);
+      if (decision_seconds) {
+        const std::chrono::duration<double> seconds = SteadyClock::now() - started;
+        decision_seconds->push_back(seconds.count());
+      }
+    }
+    if (!end_instant(run_)) return;
+    if (decisions % kDecisionsBetweenLooks == 0) {
+      // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
+      const auto time = SteadyClock::now();
+      if (decisions % kDecisionsBetweenPauses == 0 || time - last_pause >= kLongestWait) {
+        pause(run_.clock.arrived);
+        last_pause = time;
+      }
+    }
+  }
+}
+
+}  // namespace berthline

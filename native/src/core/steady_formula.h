@@ -1,0 +1,118 @@
+// Until when the value of a formula stays as it is, bit for bit, while nothing but time happens to
+// the job. Queues of least attained service, for one, change a few times in a job's life and are
+// asked for at every decision.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/formula.h"
+#include "core/keyed_jobs.h"
+
+namespace berthline {
+
+// A quantity that grows evenly with the clock: value + slope * (time - now).
+struct Line {
+  double value = 0;
+  double slope = 0;
+  // How large the numbers are that it is worked out from, and how fast they grow. Their rounding
+  // is what the evaluated value may be off the line.
+  double size = 0;
+  double growth = 0;
+  double until = std::numeric_limits<double>::infinity();  // it goes on like this
+  bool is_steady = false;                                  // the value stays, bit for bit
+};
+
+// Until when it is certain which of two lines is larger.
+double until_they_meet(const Line& a, const Line& b, double now);
+
+// Gives words that change evenly with the clock as lines.
+class LineSource : public WordSource {
+ public:
+  virtual bool is_running(int32_t job) const = 0;
+  virtual Line line(Word word, int32_t job) = 0;
+};
+
+struct SteadyValue {
+  double value;
+  double until;  // the value is the same up to and including this time
+};
+
+class SteadyFormula {
+ public:
+  SteadyFormula() = default;
+  explicit SteadyFormula(const Formula& formula);
+
+  // Whether values can be steady at all, of waiting or of running jobs.
+  bool is_steady_waiting() const { return steady_waiting_; }
+  bool is_steady_running() const { return steady_running_; }
+  SteadyValue evaluate(LineSource& source, int32_t job, double now);
+
+ private:
+  struct Lookup {
+    Word word;
+    int32_t value;
+  };
+  struct Step {
+    Operation operation;
+    int count;  // of arguments
+    int32_t argument[3];
+    int32_t value;
+  };
+  // What is done for a job that waits, or for one that runs: first what stays as it is whatever
+  // the time, as plain numbers, then what moves or comes from what moves, as lines.
+  struct Program {
+    std::vector<Lookup> still_lookups, moving_lookups;
+    std::vector<Step> still_steps, moving_steps;
+    std::vector<int32_t> given;  // numbers that moving steps need
+    std::vector<uint8_t> moves;  // by value
+  };
+  int32_t value_of(const Instruction& instruction, std::vector<int32_t>& stack);
+  void add_lookup(Program& program, const Lookup& lookup, bool moves);
+  void add_step(Program& program, const Step& step);
+  static bool find_steady(const Formula& formula, bool running);
+
+  bool steady_waiting_ = false;
+  bool steady_running_ = false;
+  Program waiting_, running_;
+  std::vector<double> numbers_;  // by value; the last is the formula's
+  std::vector<Line> lines_;
+};
+
+// Keeps jobs sorted by a steady formula, and evaluates it again only when its value may change.
+class SteadyOrder {
+ public:
+  void begin(size_t num_jobs) {
+    known_.resize(num_jobs);
+    due_.clear();
+  }
+  void insert(SteadyFormula& formula, LineSource& source, int32_t job, double now,
+              SortedList& sorted);
+  void erase(int32_t job, SortedList& sorted) {
+    sorted.erase({known_[job].value, job});
+    known_[job].until = kGone;
+  }
+  double value(int32_t job) const { return known_[job].value; }
+  // Brings the list up to date. Calls changed(job, value before) for each that was evaluated.
+  template <typename Changed>
+  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
+              Changed changed) {
+    if (due_.empty() || !(due_.top().key() < now)) return;
+    take_due(now, sorted);
+    for (const Keyed& taken : taken_) {
+      insert(formula, source, taken.job(), now, sorted);
+      changed(taken.job(), taken.key());
+    }
+  }
+
+ private:
+  void take_due(double now, SortedList& sorted);
+  static constexpr double kGone = -std::numeric_limits<double>::infinity();
+
+  std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
+  Heap due_;                        // times after which values must be looked at again
+  std::vector<Keyed> taken_;        // scratch
+};
+
+}  // namespace berthline
