@@ -17,12 +17,14 @@ from benchmarks.result_files import RESULTS, fill_page, write_rows
 
 from berthline.cli.main import main as berthline
 from berthline.errors import BerthlineError, SimulationError
-from berthline.report import losses
-from berthline.report.axes import duration
-from berthline.report.kinds import KINDS
-from berthline.report.oracle_gap import mean_bound
-from berthline.report.run_results import METRICS, mean, read_run_results
-from berthline.report.verdict import in_words, sentences
+from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.number_text import duration
+from berthline.report.figures.figure_table import COMPARISON_FIGURES
+from berthline.report.figures.oracle_gap import mean_bound
+from berthline.report.page import losses
+from berthline.report.page.verdict import in_words, sentences
+from berthline.report.run_results import mean, results_of
+from berthline.runs.open_run import open_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,12 +137,12 @@ def loads(run: RunResults) -> list[str]:
 
 def write_page(directory: Path) -> None:
     """Write the CSV file, the figures and the computed parts of the page."""
-    from berthline.report.figures import save_figure
+    from berthline.report.figures.drawing import save_figure
 
-    run = read_run_results(directory)
+    run = results_of(open_run(directory))
     write_rows(RESULTS / f"{PAGE}.csv", rows_of(directory))
     for name in FIGURES:
-        kind = KINDS[name]
+        kind = COMPARISON_FIGURES[name]
         save_figure(kind.draw(kind.data(run), run.lineup), RESULTS / f"{PAGE}-{name}.png")
     computed = {
         "verdict": [f"- {text}" for text in sentences(run)],

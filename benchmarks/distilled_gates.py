@@ -19,12 +19,12 @@ from benchmarks.winning_settings import TRACES
 
 import berthline as bl
 from berthline.cli.main import main as berthline
-from berthline.env.native import NativeEnvs
+from berthline.deploy.run_policy import load_policy, policy_plan
+from berthline.env.native_envs import NativeEnvs
+from berthline.env.observation_layout import ObservationLayout
 from berthline.errors import ConfigError
-from berthline.learn.es import EvolutionStrategy
-from berthline.learn.layout import Layout
-from berthline.learn.policy import load_policy, policy_plan
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
+from berthline.learn.tuning.strategies import EvolutionStrategy
 from berthline.policies.learned import Learned
 from berthline.policies.shipped_policies import card_of
 
@@ -131,7 +131,7 @@ def watch(network: Learned, windows: Sequence[bl.Workload]) -> Answers:
     seen, held = [], []
     for window in windows:
         plan = policy_plan(network, window, bl.Cluster.parse(CLUSTER), knowledge=network.knowledge)
-        policy = load_policy(network, Layout.of(plan))
+        policy = load_policy(network, ObservationLayout.of(plan))
         envs = NativeEnvs(plan, 1, 1, same_step=False)
         envs.seed(0, 0, 0)
         envs.reset([0])

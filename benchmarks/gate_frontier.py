@@ -14,8 +14,19 @@ from benchmarks.hindsight import Place
 from benchmarks.log_page import run_page
 from benchmarks.winning_settings import Setting, split_of
 
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
-from berthline.report.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, STYLE, save_figure
+from berthline.evaluate.metrics.job_table import completion_times, job_table
+from berthline.evaluate.metrics.slowdown import bounded_slowdowns
+from berthline.report.figures.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    STYLE,
+    save_figure,
+)
 from berthline.sim.simulate import simulate
 from berthline.traces.offered_load import scale_to_load
 
@@ -169,7 +180,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw slowdown against mean JCT, a line for each kind of gate.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from benchmarks.paired_windows import Experiment, Setting, main, names, versus, 
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl
-from berthline.learn.search_rivals import usable_rivals
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.learn.tuning.search_rivals import usable_rivals
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,9 +16,9 @@ from benchmarks.winning_settings import LOGS
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.protocol import spread_windows
-from berthline.learn.search_goal import Goal
-from berthline.learn.search_space import SPACES
+from berthline.evaluate.compare.protocol import spread_windows
+from berthline.learn.tuning.search_goal import Goal
+from berthline.learn.tuning.search_space import SPACES
 from berthline.policies.shipped_policies import card_of
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import split_by_time

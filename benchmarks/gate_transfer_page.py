@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.paired_windows import names
 
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,12 +184,12 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Write the figure: gates by places, slowdown above, mean JCT below.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from berthline.report.figures import STYLE, save_figure
+    from berthline.report.figures.drawing import STYLE, save_figure
 
     places, gates = names(rows, "place"), gates_of(rows)
     with mpl.rc_context(STYLE):

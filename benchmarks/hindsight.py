@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import berthline as bl
-from berthline.learn.search_goal import Outcome
-from berthline.learn.search_rivals import usable_rivals
-from berthline.learn.search_workers import outcome_of
+from berthline.learn.tuning.search_goal import Outcome
+from berthline.learn.tuning.search_rivals import usable_rivals
+from berthline.learn.tuning.search_workers import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from berthline.learn.search_goal import Goal
+    from berthline.learn.tuning.search_goal import Goal
 
 _ORDERS = (
     *("fcfs", "lcfs", "sjf", "smallest-first", "largest-first", "smallest-area", "sqrt-area"),

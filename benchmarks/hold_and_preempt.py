@@ -14,9 +14,9 @@ from benchmarks.paired_windows import Experiment, Setting, main, names, versus, 
 from benchmarks.winning_settings import LOGS, TRACES
 
 import berthline as bl
-from berthline.learn.search_rivals import usable_rivals
-from berthline.learn.search_space import SPACES as SHIPPED_SPACES
-from berthline.learn.search_space import SearchSpace
+from berthline.learn.tuning.search_rivals import usable_rivals
+from berthline.learn.tuning.search_space import SPACES as SHIPPED_SPACES
+from berthline.learn.tuning.search_space import SearchSpace
 from berthline.policies.shipped_policies import card_of
 
 if TYPE_CHECKING:

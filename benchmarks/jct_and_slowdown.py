@@ -15,9 +15,10 @@ from benchmarks.tuning import tune
 
 import berthline as bl
 from berthline.errors import SimulationError, TraceError
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
-from berthline.evaluate.protocol import spread_windows
-from berthline.learn.search_goal import FAILED
+from berthline.evaluate.compare.protocol import spread_windows
+from berthline.evaluate.metrics.job_table import completion_times, job_table
+from berthline.evaluate.metrics.slowdown import bounded_slowdowns
+from berthline.learn.tuning.search_goal import FAILED
 from berthline.model.schedule import PREEMPT
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.offered_load import scale_to_load
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.tuning import Tuned
 
-    from berthline.learn.search_space import SearchSpace
+    from berthline.learn.tuning.search_space import SearchSpace
 
 P99_TOLERANCE, P99_PRICE, PREEMPTION_PRICE = 1.05, 5.0, 0.1
 LOAD, JOBS, LONG_JOBS, DAY = 0.9, 2000, 5000, 86_400.0

@@ -21,9 +21,9 @@ import berthline as bl
 from berthline.cli.main import main as berthline
 from berthline.env.presets import meta_regimes
 from berthline.errors import BerthlineError, ConfigError
-from berthline.evaluate.deadlines import deadline_miss_rate
-from berthline.evaluate.job_table import completion_times, job_table
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.evaluate.metrics.deadlines import deadline_miss_rate
+from berthline.evaluate.metrics.job_table import completion_times, job_table
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.paired_windows import in_words, names
 
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,12 +190,12 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Write the figure: ratios to the best fixed scheduler, with intervals over regimes.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from berthline.report.figures import BLUE, GREY, STYLE, save_figure
+    from berthline.report.figures.drawing import BLUE, GREY, STYLE, save_figure
 
     shown = ("jct_mean", "jct_p95", "joint")
     limits = {key: limit for key, limit, _ in GOALS}

@@ -15,9 +15,10 @@ from benchmarks.tuning import tune
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table
-from berthline.evaluate.protocol import spread_windows
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.evaluate.compare.protocol import spread_windows
+from berthline.evaluate.metrics.job_table import completion_times, job_table
+from berthline.evaluate.metrics.slowdown import bounded_slowdowns
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import split_by_time

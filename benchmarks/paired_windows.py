@@ -18,10 +18,10 @@ from benchmarks.result_files import RESULTS, Row, fill_page, read_rows, write_ro
 
 import berthline as bl
 from berthline.errors import BerthlineError
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 
 if TYPE_CHECKING:
-    from berthline.evaluate.metrics import Metrics
+    from berthline.evaluate.metrics.measure import Metrics
 
 MEASURES: dict[str, tuple[str, Callable[[Metrics], float]]] = {
     "jct_mean": ("mean JCT", lambda m: m.jct.mean),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.paired_windows import MEASURES, names, ratio
 
-from berthline.report.figures import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
+from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def draw(rows: Sequence[Row], experiment: Experiment, path: Path) -> None:
     """Write the figure: a row for each setting, a column for each measure shown.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

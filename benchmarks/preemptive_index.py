@@ -20,10 +20,10 @@ from benchmarks.winning_settings import TRACES
 
 import berthline as bl
 from berthline.errors import BerthlineError, TraceError
-from berthline.evaluate.blocks import BLOCKS
-from berthline.evaluate.job_table import completion_times, job_table
-from berthline.evaluate.protocol import spread_windows
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.evaluate.compare.protocol import spread_windows
+from berthline.evaluate.metrics.job_table import completion_times, job_table
+from berthline.evaluate.statistics.blocks import BLOCKS
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 from berthline.model.schedule import PREEMPT
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.offered_load import scale_to_load

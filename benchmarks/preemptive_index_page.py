@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.paired_windows import in_words, names
 
-from berthline.evaluate.blocks import block_ratio
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.statistics.blocks import block_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,12 +194,12 @@ def draw(runs: Sequence[Row], path: Path) -> None:
     """Write the figure: mean JCT against preemptions a job, where each log was tuned.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from berthline.report.figures import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
+    from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
 
     marks = {
         **dict(zip(LAS, (("o", ORANGE), ("s", ORANGE), ("D", ORANGE)), strict=True)),

@@ -11,9 +11,9 @@ from benchmarks.jct_and_slowdown import Ground, Searches, windows_of
 from benchmarks.paired_windows import Experiment, Setting, main
 from benchmarks.winning_settings import LOGS, TRACES
 
-from berthline.learn.search_rivals import usable_rivals
-from berthline.learn.search_space import SPACES as SHIPPED_SPACES
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.learn.tuning.search_rivals import usable_rivals
+from berthline.learn.tuning.search_space import SPACES as SHIPPED_SPACES
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.policies.shipped_policies import card_of
 

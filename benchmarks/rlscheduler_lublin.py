@@ -20,7 +20,7 @@ from benchmarks.commit_until_start import Job, Key, Rules, start_times
 
 import berthline as bl
 from berthline.errors import BerthlineError, TraceError
-from berthline.evaluate.statistics import paired_ratio
+from berthline.evaluate.statistics.paired import paired_ratio
 
 FETCHED = Path("traces/lublin-256/lublin_256.swf")
 """Where `berthline traces fetch lublin-256` puts it."""

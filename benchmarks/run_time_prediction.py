@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.log_page import run_page
 from benchmarks.paired_windows import in_words
+from benchmarks.prediction_error import LastTwo, prediction_error, replay_predictions
+from benchmarks.run_time_predictor import RunTimePredictor
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.prediction_error import LastTwo, prediction_error, replay_predictions
-from berthline.evaluate.protocol import spread_windows
-from berthline.evaluate.statistics import paired_ratio
-from berthline.policies.run_time_predictor import RunTimePredictor
+from berthline.evaluate.compare.protocol import spread_windows
+from berthline.evaluate.statistics.paired import paired_ratio
 from berthline.traces.offered_load import scale_to_load
 
 if TYPE_CHECKING:

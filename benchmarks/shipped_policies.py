@@ -15,23 +15,23 @@ import numpy as np
 from benchmarks.hindsight import LANES, METRICS, Place, best_by, best_lane, column
 
 import berthline as bl
-from berthline.cli import demo
+from berthline.atomic_write import write_atomically
+from berthline.cli.demo import command as demo
 from berthline.cli.options import read_settings
-from berthline.evaluate.protocol import protocol_seeds
-from berthline.evaluate.statistics import paired_ratio
-from berthline.learn.search import Search, SearchConfig
-from berthline.learn.search_goal import Goal
-from berthline.learn.search_rivals import HEURISTICS, usable_rivals
-from berthline.learn.search_space import SPACES
-from berthline.learn.search_windows import SearchWindows
-from berthline.learn.search_workers import SearchWorkers
+from berthline.evaluate.compare.protocol import protocol_seeds
+from berthline.evaluate.statistics.paired import paired_ratio
+from berthline.learn.tuning.search import Search, SearchConfig
+from berthline.learn.tuning.search_goal import Goal
+from berthline.learn.tuning.search_rivals import HEURISTICS, usable_rivals
+from berthline.learn.tuning.search_space import SPACES
+from berthline.learn.tuning.search_windows import SearchWindows
+from berthline.learn.tuning.search_workers import SearchWorkers
 from berthline.policies.shipped_policies import FOLDER, Card, Gain, Measured
-from berthline.traces.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from berthline.learn.search import SearchProgress
+    from berthline.learn.tuning.search import SearchProgress
 
 NAME = "holdback"
 CLUSTER = bl.Cluster.parse(demo.CLUSTER)

@@ -13,14 +13,14 @@ from benchmarks.paired_windows import in_words
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.statistics import Ratio
-from berthline.evaluate.workers import usable_cores
-from berthline.learn.search import Search, SearchConfig
-from berthline.learn.search_rivals import HEURISTICS, LANES, usable_rivals
-from berthline.learn.search_space import SPACES
-from berthline.learn.search_windows import SearchWindows
-from berthline.learn.search_workers import SearchWorkers
+from berthline.evaluate.statistics.paired import Ratio
+from berthline.learn.tuning.search import Search, SearchConfig
+from berthline.learn.tuning.search_rivals import HEURISTICS, LANES, usable_rivals
+from berthline.learn.tuning.search_space import SPACES
+from berthline.learn.tuning.search_windows import SearchWindows
+from berthline.learn.tuning.search_workers import SearchWorkers
 from berthline.traces.offered_load import scale_to_load
+from berthline.worker_pool import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

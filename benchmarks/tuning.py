@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.learn.es import EvolutionStrategy
+from berthline.learn.tuning.strategies import EvolutionStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from berthline.learn.search_space import SearchSpace
+    from berthline.learn.tuning.search_space import SearchSpace
 
 POPULATION = 10
 """Candidates of a generation."""

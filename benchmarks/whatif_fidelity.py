@@ -13,9 +13,9 @@ from benchmarks.log_page import run_page
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.evaluate.fidelity import grade
-from berthline.evaluate.whatif import whatif
-from berthline.evaluate.whatif_days import DAY
+from berthline.evaluate.whatif.fidelity import grade
+from berthline.evaluate.whatif.judged_days import DAY
+from berthline.evaluate.whatif.whatif import whatif
 from berthline.model.history import History
 from berthline.model.limits import Quota
 from berthline.model.schedule import START
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from benchmarks.result_files import Row
 
-    from berthline.evaluate.whatif_result import WhatIf
+    from berthline.evaluate.whatif.whatif_result import WhatIf
 
 PAGE = "whatif-fidelity"
 WEEK = 7 * DAY

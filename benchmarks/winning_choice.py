@@ -15,8 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from berthline.learn.search_goal import Goal, Outcome
-    from berthline.learn.search_space import SearchSpace
+    from berthline.learn.tuning.search_goal import Goal, Outcome
+    from berthline.learn.tuning.search_space import SearchSpace
 
 RESAMPLES = 200
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"

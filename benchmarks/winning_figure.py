@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from berthline.report.figures import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
+from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw both ratios of the chosen policies, with their intervals, against each rival.
 
     Raises:
-        ConfigError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

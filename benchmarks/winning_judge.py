@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.hindsight import Place, column
 
-from berthline.evaluate.blocks import block_ratio
-from berthline.evaluate.job_table import bounded_slowdowns, completion_times, job_table, makespan
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.metrics.job_table import completion_times, job_table, makespan
+from berthline.evaluate.metrics.slowdown import bounded_slowdowns
+from berthline.evaluate.statistics.blocks import block_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.sim.simulate import simulate
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from benchmarks.winning_settings import LOGS, TRACES, Setting
 from benchmarks.winning_spaces import space_of
 
 from berthline.errors import BerthlineError
-from berthline.learn.search import Search, SearchConfig
-from berthline.learn.search_goal import Goal
-from berthline.learn.search_rivals import HEURISTICS, usable_rivals
-from berthline.learn.search_windows import SearchWindows
-from berthline.learn.search_workers import SearchWorkers
+from berthline.learn.tuning.search import Search, SearchConfig
+from berthline.learn.tuning.search_goal import Goal
+from berthline.learn.tuning.search_rivals import HEURISTICS, usable_rivals
+from berthline.learn.tuning.search_windows import SearchWindows
+from berthline.learn.tuning.search_workers import SearchWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from benchmarks.result_files import Row
 
     import berthline as bl
-    from berthline.learn.search_space import SearchSpace
+    from berthline.learn.tuning.search_space import SearchSpace
 
 PAGE = "winning-policy"
 FIRST = "winning-policy-first"

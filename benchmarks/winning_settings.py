@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.run_time_predictor import RunTimePredictor
 
 import berthline as bl
 from berthline.errors import TraceError
-from berthline.policies.run_time_predictor import RunTimePredictor
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.split import Split, split_by_time
 

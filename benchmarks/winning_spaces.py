@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from berthline.learn.search_space import SPACES, Parameter, SearchSpace
+from berthline.learn.tuning.search_space import SPACES, Parameter, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

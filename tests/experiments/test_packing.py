@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.shared_traces import REPOSITORY
 
 from berthline.errors import ConfigError, TraceError
 from berthline.experiments.openb_pods import (
@@ -27,7 +26,7 @@ from berthline.experiments.packing import (
 )
 from berthline.model.cluster import Cluster, NodeGroup
 
-ROOT = Path(__file__).parents[2]
+ROOT = REPOSITORY
 TRACE = ROOT.parent / "shared" / "traces" / "alibaba_gpu_v2023" / "openb_pod_list_default.csv.gz"
 PAGE = ROOT / "docs" / "results" / "packing.md"
 

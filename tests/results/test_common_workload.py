@@ -10,8 +10,8 @@ from benchmarks.common_workload import BASELINE, CLUSTER, JOBS, LOADS, PAGE, SCH
 from benchmarks.result_files import RESULTS
 
 import berthline as bl
-from berthline.evaluate.multiple_comparisons import corrected_verdicts
-from berthline.evaluate.statistics import paired_ratio
+from berthline.evaluate.statistics.multiple_comparisons import corrected_verdicts
+from berthline.evaluate.statistics.paired import paired_ratio
 
 
 @pytest.fixture(scope="module")

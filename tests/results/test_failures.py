@@ -8,7 +8,7 @@ import numpy as np
 from tests.sim.scenarios import finishes, jobs, nodes, run, story
 
 import berthline as bl
-from berthline.evaluate.statistics import paired_ratio
+from berthline.evaluate.statistics.paired import paired_ratio
 from berthline.model.limits import Outage
 
 SEEDS = range(100)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from tests.shared_traces import SHARED_TRACES
 
 import berthline as bl
 
-TRACE = Path(__file__).parents[2].parent / "shared" / "traces" / "helios_venus"
+TRACE = SHARED_TRACES / "helios_venus"
 GPUS, JOBS = 480, 3000
 CONDITIONS = {"restart": 30, "checkpoint": 0}
 

@@ -12,7 +12,7 @@ from benchmarks.result_files import RESULTS, filled, read_rows, to_csv
 from benchmarks.venus_windows import PLACES
 
 from berthline.errors import ConfigError
-from berthline.evaluate.statistics import Ratio
+from berthline.evaluate.statistics.paired import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from benchmarks.preemptive_index import (
 from benchmarks.preemptive_index_page import LAS, parts
 from benchmarks.result_files import RESULTS, filled, read_rows
 
-from berthline.evaluate.blocks import BLOCKS
+from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.policies.scheduler import Scheduler
 
 FOUND = read_rows(RESULTS / f"{PAGE}-searches.csv")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from benchmarks import rlscheduler_lublin as benchmark
 from benchmarks.commit_until_start import Rules
+from tests.shared_traces import REPOSITORY
 
 import berthline as bl
 
-ROOT = Path(__file__).parents[2]
+ROOT = REPOSITORY
 TRACE = ROOT.parent / "shared/traces/swf/lublin_256.swf.gz"
 PAGE = ROOT / "docs/results/rlscheduler-lublin.md"
 

@@ -14,7 +14,7 @@ from benchmarks.run_time_prediction import (
     values,
 )
 
-from berthline.evaluate.statistics import paired_ratio
+from berthline.evaluate.statistics.paired import paired_ratio
 
 ROWS = read_rows(RESULTS / f"{PAGE}.csv")
 

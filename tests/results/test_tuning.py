@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.tuning import EPOCH, POPULATION, tune
 
-from berthline.learn.search_space import Parameter, SearchSpace
+from berthline.learn.tuning.search_space import Parameter, SearchSpace
 
 SPACE = SearchSpace(
     "own",

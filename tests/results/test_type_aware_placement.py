@@ -34,7 +34,7 @@ def test_mean_jct__is_smaller_where_types_are_seen(
     workloads = [
         bl.generate("synthetic", cluster=cluster, jobs=800, load=0.8, seed=seed) for seed in SEEDS
     ]
-    found = bl.compare(workloads, cluster, [blind, *AWARE], knowledge="exact")
+    (found,) = bl.compare([workloads], cluster, [blind, *AWARE], knowledge="exact").cells
     for result in found.schedulers[1:]:
         ratio = result.against_baseline.jct_mean
         print(f"{cluster.name}: {result.scheduler} against {blind}: {ratio.verdict}")

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.winning_choice import averaged, chosen, numbers_of
 from benchmarks.winning_spaces import BLIND, RUSH, SURE
 
-from berthline.learn.search_goal import Goal, Outcome
+from berthline.learn.tuning.search_goal import Goal, Outcome
 
 REFERENCE = [Outcome(100.0, 500.0, 4.0, 1000.0)] * 20
 

@@ -124,10 +124,10 @@ def read_pods(path: Path) -> Pods:
     """Return all pods of a publisher's list, those without GPUs too.
 
     Raises:
-        TraceError: the file is no pod list, or a line makes no sense.
+        TraceError: the file is not a pod list, or a line makes no sense.
     """
-    from berthline.traces.csv_table import CsvTable
-    from berthline.traces.gpu_type_sets import gpu_type_sets
+    from berthline.traces.reading.csv.csv_table import CsvTable
+    from berthline.traces.reading.request_columns import gpu_type_sets
 
     table = CsvTable(path, required=(*_COLUMNS, "gpu_spec"), numbers=_COLUMNS, words=("gpu_spec",))
     cpu_milli, memory_mib, gpus, gpu_milli = (

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from berthline.errors import ConfigError
-from berthline.evaluate.statistics import Ratio, paired_ratio
+from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.experiments.openb_pods import packing_cluster
 from berthline.model.schedule import START
 from berthline.sim.simulate import simulate
@@ -170,7 +170,7 @@ def pack(
     amount = workload.gpu_amount
     asked = np.cumsum(amount)
     allocated = np.concatenate([[0.0], np.cumsum(np.where(started, amount, 0.0))])
-    # A point counts the pods that arrived while no more than so much was asked for.
+    # A point counts the pods that arrived while at most that level was asked for.
     arrived = np.searchsorted(asked, np.array(LEVELS) / 100 * cluster.total_gpus, side="right")
     arrived[-1] = len(workload)
     unallocated = 100 * (1 - allocated[arrived] / cluster.total_gpus)

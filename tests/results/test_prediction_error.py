@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.prediction_error import LastTwo, prediction_error, replay_predictions
+from benchmarks.run_time_predictor import FIRST_DEVIATION, RunTimePredictor
 
 import berthline as bl
-from berthline.evaluate.prediction_error import LastTwo, prediction_error, replay_predictions
 from berthline.model.schedule import START
-from berthline.policies.run_time_predictor import FIRST_DEVIATION, RunTimePredictor
 
 
 def test_errors_of_four_jobs():
