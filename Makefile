@@ -27,7 +27,7 @@ TRAINED_RESULTS := distilled_gates learning_first_step
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
-BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja hatch-fancy-pypi-readme
 NATIVE_FILES := $(shell find native -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
 CXX_FILES = $(filter-out %/CMakeLists.txt,$(NATIVE_FILES))
 
@@ -87,13 +87,14 @@ test-interop: $(STAMPS)/package $(STAMPS)/dev ## Install RLlib and TorchRL apart
 	@echo "==> tests"
 	@$(INTEROP)/bin/python -m pytest tests/env/test_interop_examples.py
 
-check: lint types test ## What CI runs: lint, types, tests
+check: lint types docs-site test ## What CI runs: lint, types, documentation site, tests
 
-lint: $(STAMPS)/dev ## Check style and format of Python and C++
+lint: $(STAMPS)/dev ## Check style and format of Python and C++, and the English of all texts
 	@echo "==> lint"
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "hint: make format"; exit 1; }
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) || { echo "hint: make format"; exit 1; }
+	@$(BIN)/python docs/plain_english.py
 
 types: $(STAMPS)/dev ## Check types with mypy, strictly
 	@echo "==> types"
@@ -114,6 +115,11 @@ results: $(STAMPS)/package $(STAMPS)/report $(if $(filter $(TRAINED_RESULTS),$(R
 .PHONY: docs
 docs: $(STAMPS)/package $(STAMPS)/core ## Rewrite the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
+
+.PHONY: docs-site
+docs-site: $(STAMPS)/package $(STAMPS)/docs ## Build the documentation site into build/site; a broken link is an error
+	@echo "==> documentation site"
+	@$(BIN)/python docs/build_site.py
 
 golden: $(STAMPS)/package $(STAMPS)/dev ## Regenerate the committed results under tests/golden
 	@$(BIN)/python tests/golden/regenerate.py
@@ -136,6 +142,23 @@ sanitize: $(STAMPS)/package $(STAMPS)/dev ## Run the tests on a core built with 
 	@LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 \
 	  $(SANITIZED)/venv/bin/python -m pytest --capture=sys $(SANITIZE_ARGS)
+
+# The wheel that Python 3.11 builds is for 3.11, that of 3.12 for 3.12 and all later ones. Each is built
+# in an environment of its own, outside .venv, so that the one for development stays as it is.
+WHEEL_PYTHONS ?= python3.11 python3.12
+WHEEL_DIR ?= dist
+WHEEL_BUILD := build/wheel
+.PHONY: wheel
+wheel: ## Build wheels for Python 3.11 and for 3.12 and later into dist/; WHEEL_PYTHONS names the two
+	@for python in $(WHEEL_PYTHONS); do \
+	  $$python -c 'import venv' 2>/dev/null || { echo "note: no wheel by $$python: it does not run here"; continue; }; \
+	  echo "==> building a wheel with $$python"; \
+	  $$python -m venv --clear $(WHEEL_BUILD)/venv && \
+	  PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_BUILD_CONSTRAINT=$(CURDIR)/constraints.txt \
+	    $(WHEEL_BUILD)/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL_DIR) \
+	    -C build-dir=$(WHEEL_BUILD)/{wheel_tag} . || exit; \
+	done
+	@ls $(WHEEL_DIR)/berthline-*.whl
 
 clean: ## Remove build products and caches
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(STAMPS)/package
@@ -186,6 +209,12 @@ $(STAMPS)/report: $(STAMPS)/core
 	@$(call requirements,['optional-dependencies']['tune']) >> $(STAMPS)/report.txt
 	@if $(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/report.txt; then touch $@; \
 	  else echo "note: not installed; the report will have no figures"; fi
+
+$(STAMPS)/docs: $(STAMPS)/core
+	@echo "==> installing what builds the documentation site"
+	@$(call requirements,['optional-dependencies']['docs']) > $(STAMPS)/docs.txt
+	@$(PIP_INSTALL) -c constraints.txt -r $(STAMPS)/docs.txt
+	@touch $@
 
 $(STAMPS)/train: $(STAMPS)/core
 	@echo "==> installing what trains networks"

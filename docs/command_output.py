@@ -71,7 +71,7 @@ def verb_help(verb: str) -> str:
 
 def verbs() -> str:
     """Return a section for every verb, and for the forms of `report` and `train`."""
-    from berthline.cli.report import PARTS as REPORT_PARTS
+    from berthline.cli.report.command import PARTS as REPORT_PARTS
 
     forms = {
         "report": ["report", *(f"report {part}" for part in REPORT_PARTS)],
@@ -83,7 +83,7 @@ def verbs() -> str:
 
 def verbs_of_traces() -> str:
     """Return a section for every verb of `traces`."""
-    from berthline.cli.traces import VERBS as TRACES_VERBS
+    from berthline.cli.traces.command import VERBS as TRACES_VERBS
 
     return "\n\n".join(
         f"## traces {verb}\n\n{verb_help(f'traces {verb}')}" for verb in TRACES_VERBS

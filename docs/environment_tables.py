@@ -111,7 +111,7 @@ def occasions() -> str:
 
 def scores() -> str:
     """Return what is known of an episode when it is over."""
-    from berthline.env.native import SCORES
+    from berthline.env.native_envs import SCORES
 
     return ", ".join(map(code, SCORES))
 
@@ -164,7 +164,7 @@ def presets() -> str:
 def training_options() -> str:
     """Return the options of environments that training has defaults of its own for."""
     from berthline.env.registration import SEATS
-    from berthline.learn.defaults import default_options
+    from berthline.learn.training.defaults import default_options
 
     def text(value: Any) -> str:
         return f"{value:g}" if isinstance(value, float) else str(value)
@@ -184,8 +184,8 @@ def training_options() -> str:
 def training_steps() -> str:
     """Return how many steps each algorithm makes, also where an environment has its own number."""
     from berthline.env.registration import SEATS
-    from berthline.learn.algorithms import ALGORITHMS
-    from berthline.learn.defaults import default_steps
+    from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+    from berthline.learn.training.defaults import default_steps
 
     def steps(algorithm: str) -> str:
         found = {name: default_steps(algorithm, seat) for name, seat in SEATS.items()}

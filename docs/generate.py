@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING
 
 import command_output
 import environment_tables
+import layer_table
 import metric_tables
+import public_api
+import run_tables
 import scheduler_tables
 import simulation_tables
 
@@ -31,7 +34,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS: dict[str, Callable[[], str]] = {
     **command_output.PARTS,
     **environment_tables.PARTS,
+    **layer_table.PARTS,
     **metric_tables.PARTS,
+    **public_api.PARTS,
+    **run_tables.PARTS,
     **scheduler_tables.PARTS,
     **simulation_tables.PARTS,
 }
@@ -47,7 +53,7 @@ def pages() -> Iterator[Path]:
 
 
 def generated(text: str, page: str) -> tuple[str, set[str]]:
-    """Return a page's text with its parts made anew, and the names of those parts."""
+    """Return a page's text with its parts generated again, and the names of those parts."""
     names = set()
 
     def fill(match: re.Match[str]) -> str:

@@ -43,7 +43,7 @@ UNITS = {
 
 def metrics() -> str:
     """Return every metric with its unit and formula."""
-    from berthline.evaluate.metrics import DEFINITIONS
+    from berthline.evaluate.metrics.measure import DEFINITIONS
 
     return table(
         ("key", "unit", "what it is", "formula, and how jobs count"),
@@ -54,17 +54,17 @@ def metrics() -> str:
     )
 
 
-def judging() -> str:
-    """Return the functions that judge, with their formulas."""
-    from berthline.evaluate.blocks import block_ratio
+def statistics() -> str:
+    """Return the functions that evaluate schedulers, with their formulas."""
     from berthline.evaluate.bounds import jct_lower_bound
-    from berthline.evaluate.improvement import probability_of_improvement
-    from berthline.evaluate.interquartile_mean import interquartile_mean
-    from berthline.evaluate.multiple_comparisons import holm
     from berthline.evaluate.optimum import jct_optimum
-    from berthline.evaluate.power import power
-    from berthline.evaluate.profiles import performance_profile, ratios_to_best
-    from berthline.evaluate.statistics import paired_ratio
+    from berthline.evaluate.statistics.blocks import block_ratio
+    from berthline.evaluate.statistics.improvement import probability_of_improvement
+    from berthline.evaluate.statistics.interquartile_mean import interquartile_mean
+    from berthline.evaluate.statistics.multiple_comparisons import holm
+    from berthline.evaluate.statistics.paired import paired_ratio
+    from berthline.evaluate.statistics.power import power
+    from berthline.evaluate.statistics.profiles import performance_profile, ratios_to_best
 
     functions: tuple[Callable[..., object], ...] = (
         *(paired_ratio, holm, power, block_ratio),
@@ -107,10 +107,10 @@ def formula_of(function: Callable[..., object]) -> str:
 def comparison() -> str:
     """Return the keys of a comparison, as the docstrings of its records have them."""
     from berthline.evaluate.bounds import Bound
-    from berthline.evaluate.comparison import Comparison, Judgement, SchedulerResult
-    from berthline.evaluate.oracle import Oracle
-    from berthline.evaluate.power import Power
-    from berthline.evaluate.statistics import Ratio
+    from berthline.evaluate.compare.comparison import Comparison, Judgement, SchedulerResult
+    from berthline.evaluate.compare.oracle import Oracle
+    from berthline.evaluate.statistics.paired import Ratio
+    from berthline.evaluate.statistics.power import Power
 
     records = {
         "": (Comparison,),
@@ -125,7 +125,7 @@ def comparison() -> str:
 
 def evaluation() -> str:
     """Return the keys of what `eval` found."""
-    from berthline.evaluate.protocol import Evaluation
+    from berthline.evaluate.compare.protocol import Evaluation
 
     return keys_table({"": (Evaluation,)})
 
@@ -152,17 +152,17 @@ def attributes(of: type) -> dict[str, str]:
 
 def figures() -> str:
     """Return the kinds of figures that a report can have."""
-    from berthline.report.kinds import KINDS
+    from berthline.report.figures.figure_table import COMPARISON_FIGURES
 
     return table(
         ("name", "shows", "how to read it"),
-        ((code(name), kind.title, kind.reading) for name, kind in KINDS.items()),
+        ((code(name), kind.title, kind.reading) for name, kind in COMPARISON_FIGURES.items()),
     )
 
 
 PARTS = {
     "metrics": metrics,
-    "judging": judging,
+    "statistics": statistics,
     "comparison": comparison,
     "evaluation": evaluation,
     "figures": figures,

@@ -120,7 +120,7 @@ def gates() -> str:
 
 def preemptions() -> str:
     """Return the preemption rules."""
-    from berthline.cli.policies import preemptions as rows
+    from berthline.cli.policies.command import preemptions as rows
     from berthline.policies.rules import PREEMPTIONS
 
     return table(
@@ -140,7 +140,7 @@ def preemptions() -> str:
 
 def spaces() -> str:
     """Return the search spaces, each with its numbers and their ranges."""
-    from berthline.learn.search_space import SPACES
+    from berthline.learn.tuning.search_space import SPACES
 
     def numbers(space: Any) -> str:
         return "; ".join(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def formats() -> str:
     """Return the formats that can be read, with their options."""
-    from berthline.traces.formats import FORMATS
+    from berthline.traces.formats.format_table import FORMATS
 
     def options(entry: Any) -> str:
         return "; ".join(f"{code(name)}: {text}" for name, text in entry.options.items())
@@ -25,7 +25,7 @@ def formats() -> str:
 
 def generators() -> str:
     """Return the generators, and the load they have by default."""
-    from berthline.traces.synthetic import GENERATORS
+    from berthline.traces.generators.synthetic import GENERATORS
 
     def load(entry: Any) -> str:
         if entry.load is not None:
@@ -40,7 +40,7 @@ def generators() -> str:
 
 def dials() -> str:
     """Return every dial once, with the generators that have it and those with other defaults."""
-    from berthline.traces.synthetic import GENERATORS
+    from berthline.traces.generators.synthetic import GENERATORS
 
     owners: dict[tuple[str, str], dict[str, str]] = {}
     for entry in GENERATORS.values():
@@ -64,7 +64,7 @@ def dials() -> str:
 
 def presets() -> str:
     """Return the clusters that have a name."""
-    from berthline.model.presets import PRESETS
+    from berthline.model.cluster_presets import PRESETS
 
     return table(
         ("preset", "nodes", "GPUs", "what it is", "source"),
@@ -106,7 +106,7 @@ def gpu_types() -> str:
 
 def conditions() -> str:
     """Return the conditions of clusters."""
-    from berthline.cli.policies import conditions as rows
+    from berthline.cli.policies.command import conditions as rows
 
     def default(value: float | str) -> str:
         return value if isinstance(value, str) else f"{value:g}"
@@ -140,7 +140,7 @@ def reject_reasons() -> str:
 
 def reason_codes() -> str:
     """Return why a job may wait."""
-    from berthline.evaluate.reason_codes import MEANINGS
+    from berthline.evaluate.explain.reason_codes import MEANINGS
 
     return table(
         ("code", "meaning"), ((code(reason.value), text) for reason, text in MEANINGS.items())

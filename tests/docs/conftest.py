@@ -6,7 +6,7 @@ import functools
 
 import pytest
 from tests.docs.pages import files
-from tests.evaluate.sacct_text import sacct_text, whole_seconds
+from tests.evaluate.whatif.sacct_text import sacct_text, whole_seconds
 
 import berthline as bl
 from berthline.policies.orders import ORDERS
@@ -27,6 +27,15 @@ def accounting() -> str:
     return sacct_text(bl.simulate(whole_seconds(jobs), "uniform:2x8", "fcfs+easy"))
 
 
+def rltune_jobs() -> str:
+    """Return a job list of RLTune: 19 columns, virtual cluster 0, P100."""
+    return "".join(
+        f"{job},{60 * job},-1,{900 + 37 * job % 6000},{2 ** (job % 4)},-1,-1,-1,-1,-1,1,{job % 3}"
+        ",-1,-1,-1,-1,-1,0,2\n"
+        for job in range(400)
+    )
+
+
 @pytest.fixture
 def playground(tmp_path, monkeypatch):
     """Change to a folder with the files of the pages; widths and registries are fixed."""
@@ -36,6 +45,11 @@ def playground(tmp_path, monkeypatch):
         for job in range(120)
     ]
     (tmp_path / "trace.swf").write_text("\n".join(rows) + "\n")
+    (tmp_path / "philly.csv").write_text(rltune_jobs())
+    (tmp_path / "alibaba.csv").write_text(
+        "arrival_time,runtime,gpus,priority\n"
+        + "".join(f"{60 * job},{100 + 37 * job % 600},{2 ** (job % 4)},5\n" for job in range(120))
+    )
     for name in ("my.toml", "cluster.toml"):
         (tmp_path / name).write_text(CLUSTER)
     (tmp_path / "week.sacct").write_text(accounting())

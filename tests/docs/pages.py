@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.shared_traces import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = REPOSITORY
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")

@@ -16,11 +16,11 @@ import shlex
 import pytest
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, runs_in_order
 
-from berthline.cli.main import VERBS, main
+from berthline.cli.main import VERBS, main, module_of
 from berthline.cli.options import parse_options
-from berthline.cli.traces import VERBS as TRACES_VERBS
+from berthline.cli.traces.command import VERBS as TRACES_VERBS
+from berthline.traces.formats.parquet import write_parquet
 from berthline.traces.load import load_trace
-from berthline.traces.parquet import write_parquet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +82,17 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0
         capsys.readouterr()
+    if re.search(r"^berthline report .*runs/ppo", command.text):  # the page of a short training
+        pytest.importorskip("torch", reason="the extra train is not installed")
+        short = "--steps 64 --envs 4 --episodes 2 --out runs/ppo"
+        assert main(["train", "ppo", *short.split()]) == 0
+        capsys.readouterr()
     if re.search(r"^berthline (sim|eval|export) .*runs/ppo", command.text):  # training takes long
         pytest.importorskip("onnx", reason="the extra export is not installed")
         pytest.importorskip("onnxruntime", reason="the extra deploy is not installed")
         from tests.learn.made_policies import save_policy
 
-        from berthline.learn.networks import NetworkConfig
+        from berthline.learn.networks.networks import NetworkConfig
 
         save_policy(playground / "runs/ppo", "pick", {"episode_jobs": 50}, NetworkConfig())
     out = run(command, playground, capsys)
@@ -136,19 +141,26 @@ def test_command_that_is_not_run_has_a_reason_and_right_options(command):
     arguments, _ = words_of(command)
     verb, *rest = arguments
     assert verb in VERBS
-    module = f"berthline.cli.{verb}"
+    module = f"berthline.cli.{module_of(verb)}"
     if verb == "traces":
         verb, *rest = rest
-        module = f"berthline.cli.{TRACES_VERBS[verb][0]}"
+        module = f"berthline.cli.traces.{TRACES_VERBS[verb][0]}"
     name = verb.capitalize()
     if rest[:1] == ["es"]:
-        module, name, rest = "berthline.cli.train_es", "TrainEs", rest[1:]
+        module, name, rest = "berthline.cli.train.es", "TrainEs", rest[1:]
+    if verb == "report" and rest[0] in {"curve", "figures"}:
+        kind, *rest = rest
+        module, name = f"berthline.cli.report.{kind}", f"Report{kind.capitalize()}"
     parse_options(getattr(importlib.import_module(module), name), rest, verb=verb)
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=str)
-def test_other_commands_are_make_targets(command):
-    program, target = command.text.split()[:2]
+def test_other_commands_are_make_targets_or_benchmarks(command):
+    program, target, *rest = command.text.split()
+    if (program, target) == ("python", "-m"):
+        folder, module = rest[0].split(".")
+        assert (ROOT / folder / f"{module}.py").is_file(), command
+        return
     assert program == "make", command
     assert target in make_targets()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.docs.pages import ROOT
 
-from berthline.cli.demo import JOBS, LOAD, SCHEDULERS, WINDOWS
+from berthline.cli.demo.command import JOBS, LOAD, SCHEDULERS, WINDOWS
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS
-from berthline.report.kinds import KINDS
+from berthline.report.figures.figure_table import COMPARISON_FIGURES
 
 NUMBERS = (
     *("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
 )
 README, GUIDE = "README.md", "docs/guides/environments.md"
-DEMO = "src/berthline/cli/demo.py"
+DEMO = "src/berthline/cli/demo/command.py"
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ DEMO = "src/berthline/cli/demo.py"
         (README, "compares {} schedulers, tunes one", len(SCHEDULERS)),
         (README, "{} schedulers run the same jobs", len(SCHEDULERS)),
         (README, f"{{}} times {JOBS:,} of them, at load {LOAD:g}", WINDOWS),
-        (README, "{} kinds of figures", len(KINDS)),
+        (README, "{} kinds of figures", len(COMPARISON_FIGURES)),
         (README, "{} seats, columns and rewards", len(SEATS)),
         (README, "the environments of {} published systems", len(PRESETS)),
         (GUIDE, "{} gymnasium environments", len(SEATS)),

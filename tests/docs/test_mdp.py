@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pages import ROOT
 
 from berthline.env.columns import COLUMN_SETS, TABLES
-from berthline.env.native import SCORES
+from berthline.env.native_envs import SCORES
 from berthline.env.options import LOOKAHEADS, SEMANTICS, WINDOW_POLICIES, Options
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS, env_id
