@@ -1,10 +1,10 @@
 """A pool scheduler that commits to the job it has chosen, as RLScheduler's simulator does.
 
-Written from the description of that simulator, apart from Berthline's own: one job is chosen, and
-the clock runs until it can start; nobody is chosen in the meantime, whoever arrives. Each `Rules`
-field switches one such habit, so that the way from there to Berthline's semantics can be walked in
-steps. With all of them switched, schedules equal Berthline's `strict` and `easy`; a test says so.
-Run times are known exactly.
+It was written from the description of that simulator and shares no code with Berthline's: one job
+is chosen, and the clock advances until it can start; until then no other job is chosen, even if
+jobs arrive. Each field of `Rules` switches one difference, so that Berthline's semantics are
+reached step by step. With all of them switched, schedules equal Berthline's `strict` and `easy`; a
+test checks this. Run times are known exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Job(NamedTuple):
 
 
 Key = Callable[[Job, int], float]
-"""Of a waiting job at this time; the smallest is chosen, and the first of equals."""
+"""Key of a waiting job at a time; the job with the smallest is chosen, the first of equals."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Rules:
     """What happens while the chosen job cannot start. The defaults are RLScheduler's."""
 
     commits: bool = True
-    """The choice stands until the job starts. False: it is made anew at every event."""
+    """The choice stands until the job starts. False: it is made again at every event."""
     backfills: bool = False
-    """Others may pass if they end before the chosen job's earliest start."""
+    """Other jobs may pass if they end before the chosen job's earliest start."""
     spares: bool = False
-    """They may also end at that very time, or use what the chosen job leaves free then."""
+    """They may also end exactly at that time, or use what the chosen job then leaves free."""
     own_order: bool = False
-    """They are tried by the same key. False: by submission."""
+    """They are tried in the order of the same key. False: in the order of submission."""
 
 
 def start_times(jobs: Sequence[Job], key: Key, rules: Rules, *, processors: int) -> list[int]:
@@ -61,7 +61,7 @@ def start_times(jobs: Sequence[Job], key: Key, rules: Rules, *, processors: int)
 
 
 class _Pool:
-    """The clock, who waits, and who runs."""
+    """The clock, the waiting jobs and the running jobs."""
 
     def __init__(self, jobs: Sequence[Job], key: Key, rules: Rules, processors: int) -> None:
         self.jobs, self.key, self.rules = jobs, key, rules
@@ -85,9 +85,10 @@ class _Pool:
         self.waiting.remove(job)
 
     def advance(self) -> None:
-        """Let one event happen, submissions first; with choices at every event, all of an instant.
+        """Handle one event, submissions first; without commitment, all events of an instant.
 
-        A commitment is looked at after each event: what else ends at that instant comes later.
+        With commitment, the chosen job is tried after each event, before other jobs that end at
+        the same instant.
         """
         self._one_event()
         while not self.rules.commits and self._next_event() == self.now:
@@ -112,7 +113,7 @@ class _Pool:
         return None
 
     def _reservation(self, wanted: int) -> tuple[int, int]:
-        """Return when so many processors will be free, and how many more are free then."""
+        """Return when this many processors will be free, and how many more are free then."""
         free, shadow = self.free, self.now
         for end, job in sorted(self.running):
             if free >= wanted and end > shadow:

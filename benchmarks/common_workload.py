@@ -1,7 +1,7 @@
 """Twelve schedulers on the common workload, at four loads; `make results` runs it.
 
 Everything on the page comes from one run directory of `berthline compare`, by the functions that
-`berthline report` uses; the CSV file beside the page holds one row for each run.
+`berthline report` uses; the CSV file beside the page has one row for each run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PAGE = "common-workload"
 BASELINE = "fcfs+easy"
-"""What most clusters run: against strict FCFS everything looks good."""
+"""What most clusters run: everything looks good against strict FCFS."""
 SCHEDULERS = (
     BASELINE,
     "fcfs",
@@ -50,7 +50,7 @@ SCHEDULERS = (
 )
 CLUSTER, JOBS, WINDOWS = "uniform:16x8:V100", 5000, 20
 LOADS = ("0.9", "0.6", "0.75", "1.05")
-"""The first is the one that tables are about."""
+"""The tables are about the first one."""
 ARGUMENTS = (
     "compare", "synthetic", "--schedulers", ",".join(SCHEDULERS), "--cluster", CLUSTER,
     "--loads", ",".join(LOADS), "--windows", str(WINDOWS), "--jobs", str(JOBS),
@@ -101,7 +101,7 @@ def table(run: RunResults) -> list[str]:
 
 
 def lost(run: RunResults) -> list[str]:
-    """Return for which sizes of jobs schedulers lose against the baseline, and in which metrics."""
+    """Return the job sizes and metrics in which schedulers lose against the baseline."""
     lines = []
     found = losses.data(run).to_dicts()
     for name in run.schedulers:
@@ -121,7 +121,7 @@ def lost(run: RunResults) -> list[str]:
 
 
 def loads(run: RunResults) -> list[str]:
-    """Return the best of each load."""
+    """Return the best scheduler at each load."""
     lines = ["| load | lowest mean JCT | its mean JCT | that of the baseline | bound |"]
     lines.append("| ---: | --- | ---: | ---: | ---: |")
     for cell in sorted(run.cells, key=lambda cell: cell["load"]):

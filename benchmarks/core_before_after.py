@@ -3,8 +3,8 @@
 Usage: python -m benchmarks.core_before_after BEFORE AFTER [--rounds 5] [--quick] [--out FILE.md]
 
 Each tree needs a core built with the same compiler and flags in `src/berthline`. The trees take
-turns, round by round, and each case counts with its best round: other processes can only slow a
-measurement of CPU time down.
+turns, round by round, and each case counts with its best round, because other processes can only
+make a measurement of CPU time slower.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def measure(tree: Path, benchmark: str, options: list[str]) -> Speeds:
     speeds: Speeds = {}
     for row in json.loads(done.stdout)["speeds"]:
         if "second" in str(row.get("unit", "jobs per CPU-second")).split(" per ")[0]:
-            continue  # a duration of something that the core does not do
+            continue  # a duration that does not measure the core
         speeds[benchmark, case_of(row)] = next(row[name] for name in FIGURES if name in row)
     return speeds
 

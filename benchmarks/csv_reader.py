@@ -1,4 +1,4 @@
-"""The native CSV reader beside polars: CPU time, memory, and what each makes of odd tables.
+"""The native CSV reader against polars: CPU time, memory, and how each reads odd tables.
 
 Prints the tables of docs/decisions/0017-csv-reader.md. Three readers load the same files through
 the same formats:
@@ -62,7 +62,7 @@ ODD_TABLES: Mapping[str, bytes] = {
 
 
 def use_reader(name: str) -> None:
-    """Make every table be read by one of `READERS`."""
+    """Read every table with one of `READERS`."""
     from berthline.traces.reading.csv.csv_native import NativeReader
     from berthline.traces.reading.csv.csv_reader import CsvReader
 
@@ -75,7 +75,7 @@ def use_reader(name: str) -> None:
 def read_whole(
     self: CsvReader, wanted: Mapping[str, Column]
 ) -> tuple[int, dict[str, list[pl.Series]]]:
-    """Read columns by one call of polars, in place of `CsvReader.read`."""
+    """Read columns with one call of polars, instead of `CsvReader.read`."""
     import polars as pl
 
     from berthline.traces.reading.csv.csv_columns import CellType, converted
@@ -111,7 +111,7 @@ def load_and_print(reader: str, path: str, format_name: str | None, options: dic
     from berthline.traces.load import load_trace
 
     use_reader(reader)
-    pl.read_csv(b"a\n1\n")  # what polars does once in a process
+    pl.read_csv(b"a\n1\n")  # one-time work of polars in a process
     started = time.process_time()
     workload = load_trace(path, format_name, **options)
     seconds = time.process_time() - started
@@ -121,7 +121,7 @@ def load_and_print(reader: str, path: str, format_name: str | None, options: dic
 def measured(
     label: str, path: Path, format_name: str | None = None, options: dict | None = None
 ) -> str:
-    """Return a row of the table of speeds, each cell from processes of its own."""
+    """Return a row of the table of speeds; each cell is measured in new processes."""
     cells = []
     for reader in READERS:
         task = json.dumps([reader, str(path), format_name, options or {}])
@@ -165,7 +165,7 @@ def speeds(traces: Path, sizes: list[int]) -> Iterator[str]:
 
 
 def outcomes() -> Iterator[str]:
-    """Yield the table of odd files: what each reader makes of them."""
+    """Yield the table of odd files: how each reader reads them."""
     yield "| table | " + " | ".join(READERS) + " |"
     yield "| --- |" + " --- |" * len(READERS)
     with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +185,7 @@ def outcomes() -> Iterator[str]:
 
 
 def print_outcome(reader: str, path: Path) -> None:
-    """Print what a reader makes of a table: its jobs, or the error."""
+    """Print how a reader reads a table: its jobs, or the error."""
     from berthline.errors import TraceError
     from berthline.traces.load import load_trace
 

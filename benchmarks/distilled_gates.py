@@ -1,4 +1,4 @@
-"""Gates made short: networks and the ten numbers of `holdback` as rules that one can read;
+"""Short gates: networks and the ten numbers of `holdback` as readable rules;
 `make results RESULTS=distilled_gates` runs it."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRAIN = "ppo --env Gate --steps 300000 --validate-every 75000 --seeds 2"
 """The networks: default settings, on windows of 256 jobs of `lublin`."""
 CLUSTER, JOBS, LONG_JOBS, LOAD = "uniform:8x8:V100", 256, 2000, 1.0
 WATCHED, REPORT, LONG = 48, 96, 12
-"""Windows in which a network is watched, and in which all are judged."""
+"""Windows in which a network is recorded, and in which all gates are evaluated."""
 EPOCHS = 12
 BASE = "sqrt-area+easy@best-fit"
 _FREE = "pool_free_gpus - gpus - pool_total_gpus"
@@ -57,7 +57,7 @@ RULES = {
         (_T, _R, Parameter("l", -0.1, 0.2, 0.0), Parameter("w", 0.0, 0.4, 0.0)),
     ),
 }
-"""Rules that a network's answers are put into."""
+"""Rules that are fitted to a network's answers."""
 TERMS = {
     "l": "log2(estimate / {T})",
     "s": "log2(gpus + 1)",
@@ -70,11 +70,11 @@ TERMS = {
 """What `holdback` adds to the share that stays free, by the names of its numbers."""
 SHARES = tuple(round(0.05 * step, 2) for step in range(13))
 KEPT = (4, 2, 1, 0)
-"""Numbers of terms that pruned gates are judged with."""
+"""Numbers of terms with which pruned gates are evaluated."""
 
 
 class Answers:
-    """A network's answers: what it was asked about, and whether it held the job back."""
+    """A network's answers: the questions, and whether it held the job back."""
 
     def __init__(self, seen: Sequence[npt.NDArray[np.float32]], held: Sequence[bool]) -> None:
         length, _, left, wait, *_ = np.array(seen, float).T
@@ -84,11 +84,11 @@ class Answers:
 
     @property
     def share_held(self) -> float:
-        """How many of the jobs were held back."""
+        """Share of the jobs that were held back."""
         return float(self._held.mean())
 
     def disagreement(self, rule: str, values: dict[str, float]) -> float:
-        """Return the share of answers that a rule would not have given, each kind half."""
+        """Return the share of answers that a rule would not give; both kinds count half."""
         free = np.full(len(self._held), values["r"])
         if rule == "slope":
             free += values["l"] * np.log2(np.maximum(self._estimate, 1e-9) / values["T"])
@@ -110,7 +110,7 @@ def windows_of(first: int, count: int, jobs: int) -> list[bl.Workload]:
 
 
 def trained() -> list[Learned]:
-    """Return the networks of all seeds, after training unless that has been done.
+    """Return the networks of all seeds; train them first if that has not been done.
 
     Raises:
         ConfigError: they could not be trained.
@@ -127,7 +127,7 @@ def trained() -> list[Learned]:
 
 
 def watch(network: Learned, windows: Sequence[bl.Workload]) -> Answers:
-    """Let the network schedule windows, and return its answers."""
+    """Let the network schedule windows; return its answers."""
     seen, held = [], []
     for window in windows:
         plan = policy_plan(network, window, bl.Cluster.parse(CLUSTER), knowledge=network.knowledge)
@@ -160,7 +160,7 @@ def imitated(space: SearchSpace, answers: Answers) -> str:
 
 
 def pruned(place: Place, val: Sequence[bl.Workload]) -> dict[int, str]:
-    """Return `holdback` with fewer and fewer terms: the one that is missed least goes first."""
+    """Return `holdback` with fewer and fewer terms, the least useful removed first."""
     named = {name: place.run(name, val) for name in place.named()}
     reference = named[best_by(named, "mean_jct")]
     kept, found = list(TERMS), {}
@@ -177,7 +177,7 @@ def pruned(place: Place, val: Sequence[bl.Workload]) -> dict[int, str]:
 
 
 def shortened(kept: Sequence[str], share: float) -> str:
-    """Return `holdback` with some of its terms, and another share to begin with."""
+    """Return `holdback` with some of its terms, and another initial share."""
     card = card_of("holdback")
     numbers = card.parameters
     length = f"{numbers['T']:g}"
@@ -192,7 +192,7 @@ def shortened(kept: Sequence[str], share: float) -> str:
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Distil; yield what is then judged on windows that nothing was chosen on."""
+    """Distil; yield what is then evaluated on held-out windows."""
     cluster = bl.Cluster.parse(CLUSTER)
     for seed, network in enumerate(trained()):
         answers = watch(network, windows_of(20_000, WATCHED, JOBS))
@@ -217,7 +217,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 
 
 def against_teacher(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return every rule against what it was made from."""
+    """Compare every rule with what it was made from."""
     shown = ("bounded_slowdown", "jct_mean", "jct_p99")
     lines = versus_heads("setting", "rule", "against", keys=shown)
     for setting in names(rows, "setting"):

@@ -26,7 +26,7 @@ SCHEDULERS = {
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Yield a cluster that loses nothing but the restart, and one with checkpoints."""
+    """Yield a cluster that only loses the restart, and one with checkpoints."""
     cluster = Cluster.parse(f"uniform:1x{GPUS}")
     windows = venus_windows(trace, jobs=JOBS)
     for name, conditions in (

@@ -1,7 +1,7 @@
-"""What slowdown costs in mean JCT where jobs come without an end: hand-made gates of several kinds
+"""What lower slowdown costs in mean JCT when arrivals never stop: hand-made gates of several kinds
 on the first half of Venus in one run; `make results RESULTS=gate_frontier` runs it.
 
-TRAIN, and VAL beside it: it shows which kinds of gates are worth tuning, and judges none.
+It uses TRAIN and VAL: it shows which kinds of gates are worth tuning, and evaluates none.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def gates(split: Split) -> Iterator[Row]:
 
 
 def classes(jobs: bl.Workload) -> Iterator[Row]:
-    """Yield a row for each class of jobs, by length and size: what it adds to the means."""
+    """Yield a row for each class of jobs, by length and size: its part of the means."""
     window = scale_to_load(jobs, SETTING.cluster, 1.0)
     for scheduler in (BASE, LANE):
         log = simulate(window, SETTING.cluster, scheduler, knowledge=SETTING.knowledge).log

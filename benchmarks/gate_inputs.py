@@ -1,4 +1,4 @@
-"""What a gate gains by reading the queue, submissions, what kind of jobs wait, or the time of day;
+"""What a gate gains by reading the queue, submissions, the kind of waiting jobs, or time of day;
 `make results RESULTS=gate_inputs` runs it."""
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ _NUMBERS = (
 
 
 def weight(name: str) -> Parameter:
-    """Return how much of the GPUs more or less is kept free for each unit of what is read."""
+    """Return the change in the share of GPUs kept free, per unit of the input."""
     return Parameter(name, -0.15, 0.15, 0.0)
 
 
 INPUTS = {
     "queue": (" + {q} * log2(1 + queued_gpus / total_gpus)", (weight("q"),)),
     "submissions": (" + {b} * log2(1 + arrival_rate * 60)", (weight("b"),)),
-    "mean work of who waits": (
+    "mean work of waiting jobs": (
         " + {s} * log2(1 + queued_work / (1 + queue_len) / 3600)",
         (weight("s"),),
     ),
-    # 1 at some time of the day, -1 half a day later, evenly in between.
+    # 1 at some time of day, -1 half a day later, linear in between.
     "time of day": (
         " + {d} * (4 * abs(now / 86400 + {p} - floor(now / 86400 + {p}) - 0.5) - 1)",
         (weight("d"), Parameter("p", 0.0, 1.0, 0.5)),
     ),
 }
-"""What gates read, one thing each; how much they keep free depends on it."""
+"""The inputs of gates; the share kept free depends on them."""
 
 
 def space(inputs: Sequence[str]) -> SearchSpace:
-    """Return gates that read these."""
+    """Return gates that read these inputs."""
     terms = "".join(INPUTS[name][0] for name in inputs)
     numbers = tuple(number for name in inputs for number in INPUTS[name][1])
     return SearchSpace("gate", _TEXT.replace("TERMS", terms), (*_NUMBERS, *numbers))
 
 
 def spaces(jobs: str) -> dict[str, SearchSpace]:
-    """Return what is tuned. A log that is stretched to a load has no days any more."""
+    """Return what is tuned. A log scaled to a load no longer has days."""
     inputs = [name for name in INPUTS if jobs == "spread" or name != "time of day"]
     return {
         BLIND: space(()),
@@ -74,7 +74,7 @@ def spaces(jobs: str) -> dict[str, SearchSpace]:
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Choose and tune on TRAIN and VAL; yield what is then judged on REPORT."""
+    """Choose and tune on TRAIN and VAL; yield what is then evaluated on REPORT."""
     cluster = bl.Cluster.parse(CLUSTER)
     for jobs, knowledge in CASES:
         ground = Ground(cluster, knowledge)
@@ -97,7 +97,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 
 
 def against_blind(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return what gates gain by what they read."""
+    """Return what gates gain from their inputs."""
     shown = ("bounded_slowdown", "jct_mean", "jct_p99")
     lines = versus_heads("setting", "reads", keys=shown)
     for setting in names(rows, "setting"):

@@ -1,4 +1,4 @@
-"""Gates where they were not tuned: other clusters, and other jobs at the same load;
+"""Gates outside the setting they were tuned in: other clusters, and other jobs at the same load;
 `make results RESULTS=gate_transfer` runs it."""
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ GENERATORS = {
     "synthetic": ("synthetic", {}),
     "lublin": ("lublin", {}),
 }
-"""Jobs that are made: with run times as spread as those of GPU clusters, and others."""
+"""Generated jobs: with run times as spread as on GPU clusters, and others."""
 LOAD, DAY, JOBS_PER_GPU = 0.9, 86_400.0, 16
 LOG_JOBS = 2000
 TRAIN, VAL, REPORT = 24, 12, 24
-"""Windows; of logs as many as there are, up to these."""
+"""Numbers of windows; logs may have fewer."""
 TRAIN_WINDOWS, EPOCHS, SEEDS = 4, 3, (0, 1)
 GOAL = Goal(jct_tolerance=0.005, p99_tolerance=0.035, makespan_tolerance=0.05)
-"""That of the shipped policy."""
+"""The goal of the shipped policy."""
 LIMITS = Goal(jct_tolerance=0.02, p99_tolerance=0.05)
-"""Those under which VAL chooses among lanes."""
+"""The limits under which VAL chooses among lanes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Home:
-    """Where a gate is tuned and gates are judged: whose jobs, and which cluster."""
+    """Where a gate is tuned and gates are evaluated: the jobs and the cluster."""
 
     jobs: str
     cluster: str
@@ -66,7 +66,7 @@ class Home:
         return Place(bl.Cluster.parse(f"uniform:{self.cluster}"), "exact")
 
     def windows(self, folder: Path) -> dict[str, list[bl.Workload]]:
-        """Return the windows of every part: with seeds of their own, or split by time.
+        """Return the windows of every part: with separate seeds, or split by time.
 
         Raises:
             TraceError: the log is not there.
@@ -113,14 +113,14 @@ HOMES = (
 
 
 def _cut(part: bl.Workload, most: int) -> list[bl.Workload]:
-    """Return as many windows as there are, spread over a part."""
+    """Return up to `most` windows, spread over a part."""
     count = min(most, len(part) // LOG_JOBS)
     cuts = spread_windows(len(part), count, LOG_JOBS, where=part.name)
     return [part.window(*cut) for cut in cuts]
 
 
 def tuned_at(home: Home, windows: dict[str, list[bl.Workload]]) -> tuple[str, str]:
-    """Return the gate that is best on VAL of all that the seeds found, and the best lane there."""
+    """Return the best gate on VAL that the seeds found, and the best lane there."""
     place, train, val = home.place, windows["train"], windows["val"]
     named = {name: place.run(name, val) for name in place.named()}
     reference = best_by(named, "mean_jct")
@@ -147,7 +147,7 @@ def tuned_at(home: Home, windows: dict[str, list[bl.Workload]]) -> tuple[str, st
 
 
 def runs(folder: Path) -> Iterator[Row]:
-    """Tune everywhere, then read REPORT everywhere; yield a row for each run that is kept."""
+    """Tune everywhere, then read REPORT everywhere; yield a row for each run."""
     windows = {home: home.windows(folder) for home in HOMES}
     found = {home: tuned_at(home, windows[home]) for home in HOMES}
     gates = {f"tuned on {home.name}": gate for home, (gate, _) in found.items()}
@@ -162,11 +162,11 @@ def runs(folder: Path) -> Iterator[Row]:
                 values = dict(zip(METRICS, (f"{value:.10g}" for value in outcome), strict=True))
                 row = {"place": home.name, "gate": name, "scheduler": text, "window": str(number)}
                 yield row | {"jobs": str(len(report[number]))} | values
-        print(f"{home.name}: judged", flush=True)
+        print(f"{home.name}: evaluated", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Tune and judge, and write the CSV file, the page and the figure."""
+    """Tune and evaluate, and write the CSV file, the page and the figure."""
     return run_page(PAGE, __doc__, measure=runs, parts=parts, draw=draw, argv=argv)
 
 

@@ -1,4 +1,4 @@
-"""The page of gate_transfer.py: what its CSV file says, as matrices, verdicts and a figure."""
+"""The page of gate_transfer.py: its CSV file as matrices, verdicts and a figure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 SHIPPED, LANE = "holdback", "lane chosen there"
 RIVALS = {"lowest slowdown": "mean_bounded_slowdown", "lowest mean JCT": "mean_jct"}
-"""The best named heuristics in hindsight, and what they are the best by."""
+"""The best named heuristics in hindsight, and the metric in which they are best."""
 SHOWN = {
     "mean_bounded_slowdown": ("slowdown", "lowest slowdown"),
     "mean_jct": ("mean JCT", "lowest mean JCT"),
     "p99_jct": ("p99 JCT", "lowest mean JCT"),
     "makespan": ("makespan", "lowest mean JCT"),
 }
-"""What a gate is judged by, and the heuristic that it is compared with in that."""
+"""The metrics of a gate, and the heuristic that it is compared with in each."""
 TOLERATED = 1.02
-"""Mean JCT above this share of the lowest breaks the limit that gates have."""
+"""The limit of gates: mean JCT / lowest mean JCT."""
 
 
 def column(rows: Sequence[Row], place: str, gate: str, metric: str) -> list[float]:
@@ -60,12 +60,12 @@ def is_better(found: Ratio) -> bool:
 
 
 def gates_of(rows: Sequence[Row]) -> list[str]:
-    """Return all that is judged, without the rivals."""
+    """Return all gates, without the rivals."""
     return [gate for gate in names(rows, "gate") if gate not in RIVALS]
 
 
 def losses(rows: Sequence[Row]) -> list[str]:
-    """Return for each gate where its slowdown is worse beyond chance, and where JCT is too high."""
+    """Return where each gate's slowdown is worse beyond chance, and where its JCT is too high."""
     lines = []
     for gate in gates_of(rows):
         slowdown, jct = [], []
@@ -87,7 +87,7 @@ def losses(rows: Sequence[Row]) -> list[str]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """Return each gate over all places but its own."""
+    """Return each gate's results over all places but its own."""
     lines = [
         "| gate | slowdown, geometric mean elsewhere | mean JCT | slowdown better at | worse at"
         " | mean JCT above 1.02 at |",
@@ -115,7 +115,7 @@ def _mean(ratios: Sequence[Ratio]) -> float:
 
 
 def at_home(rows: Sequence[Row]) -> list[str]:
-    """Return what tuning at the place itself adds to what comes from elsewhere."""
+    """Return what tuning at the place itself adds to gates from elsewhere."""
     lines = [
         f"| place | tuned there / `{SHIPPED}`: slowdown | mean JCT"
         f" | tuned there / {LANE}: slowdown | mean JCT |",
@@ -203,7 +203,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def _matrix(axes: Axes, rows: Sequence[Row], metric: str, widest: float) -> None:
-    """Draw ratios as coloured numbers; a frame is where the gate was tuned."""
+    """Draw ratios as coloured numbers, with a frame where the gate was tuned."""
     places, gates = names(rows, "place"), gates_of(rows)
     found = [[ratio(rows, place, gate, metric) for place in places] for gate in gates]
     axes.imshow(

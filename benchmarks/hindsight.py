@@ -44,7 +44,7 @@ class Place:
     knowledge: str
 
     def run(self, scheduler: str, windows: Iterable[bl.Workload]) -> list[Outcome]:
-        """Return what a scheduler does on each window.
+        """Return a scheduler's outcome on each window.
 
         Raises:
             BerthlineError: it cannot be run.
@@ -58,7 +58,7 @@ class Place:
         return found
 
     def named(self) -> list[str]:
-        """Return the heuristics that know no more."""
+        """Return the heuristics that need no more knowledge."""
         return usable_rivals(HEURISTICS, self.knowledge, preemptive=False)
 
 
@@ -68,10 +68,10 @@ def column(outcomes: Sequence[Outcome], metric: str) -> list[float]:
 
 
 def best_by(found: dict[str, list[Outcome]], metric: str) -> str:
-    """Return the scheduler whose geometric mean of a metric is lowest; of equals the first."""
+    """Return the scheduler with the lowest geometric mean of a metric; of equals the first."""
     return min(found, key=lambda name: float(np.log(column(found[name], metric)).mean()))
 
 
 def best_lane(found: dict[str, list[Outcome]], goal: Goal, reference: Sequence[Outcome]) -> str:
-    """Return the lane with the lowest loss: slowdown under the limits that the policy has."""
+    """Return the lane with the lowest loss: slowdown under the policy's limits."""
     return min(found, key=lambda name: goal.loss(found[name], reference))

@@ -58,12 +58,12 @@ SPACES = {
         for rule in ("easy", "skip")
     ),
 }
-"""What is tuned, twice each; VAL takes the better one."""
+"""What is tuned, each in two spaces; VAL chooses the better one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Whose jobs, what is known of run times, and what a preemption costs."""
+    """The jobs, what is known of run times, and the cost of a preemption."""
 
     jobs: str
     knowledge: str
@@ -90,7 +90,7 @@ CASES = (
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Choose and tune on TRAIN and VAL; yield what is then judged on REPORT."""
+    """Choose and tune on TRAIN and VAL; yield what is then evaluated on REPORT."""
     for case in CASES:
         ground = Ground(case.cluster, case.knowledge)
         windows = windows_of(case.jobs, case.cluster, trace or TRACES / LOGS["Venus"].file)
@@ -101,7 +101,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
         for name, spaces in SPACES.items():
             print(f"{case.name}: {name}", flush=True)
             chosen[name] = searches.best(spaces, epochs=EPOCHS, seeds=SEEDS).scheduler
-        # Whether it is the gate that helps, or what was found beside it.
+        # Does the gate help, or the rest of what was found?
         head, _, rest = chosen["gate and preemption"].partition("?")
         chosen[OPENED] = f"{head}!{rest.partition('!')[2]}"
         for part in list(windows)[2:]:
@@ -116,7 +116,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 
 
 def together(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return what both together do against each alone."""
+    """Compare both together with each alone."""
     shown = ("jct_mean", "bounded_slowdown", "jct_p99", "preemptions", "lost_gpu_hours")
     lines = versus_heads("setting", "against", keys=shown)
     for setting in names(rows, "setting"):

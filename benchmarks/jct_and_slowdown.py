@@ -1,7 +1,7 @@
 """Schedulers tuned for mean JCT and slowdown at once, with prices for p99 JCT and preemptions.
 
-What experiments on clusters with costs share: windows of two kinds of jobs, the loss, and searches
-whose best is chosen on VAL.
+Shared by experiments on clusters with costs: windows of two kinds of jobs, the loss, and searches
+whose best result is chosen on VAL.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 P99_TOLERANCE, P99_PRICE, PREEMPTION_PRICE = 1.05, 5.0, 0.1
 LOAD, JOBS, LONG_JOBS, DAY = 0.9, 2000, 5000, 86_400.0
 TRAIN, VAL, REPORT, LONG = 24, 6, 16, 6
-"""Windows."""
+"""Numbers of windows."""
 TRAIN_WINDOWS = 3
-"""Of a generation."""
+"""Windows per generation."""
 SPREAD = {"run_median": 200, "run_sigma": 2.5, "run_high": 172_800}
-"""Run times as different as on GPU clusters."""
+"""Run times as spread as on GPU clusters."""
 
 
 class Outcome(NamedTuple):
-    """What a scheduler did on a window; preemptions for each job."""
+    """A scheduler's outcome on a window; preemptions per job."""
 
     jct: float
     p99: float
@@ -59,7 +59,7 @@ class Ground:
     knowledge: str
 
     def run(self, text: str, windows: Iterable[bl.Workload]) -> list[Outcome]:
-        """Return what a scheduler does on each window."""
+        """Return a scheduler's outcome on each window."""
         scheduler, found = Scheduler.parse(text), []
         for window in windows:
             log = bl.simulate(window, self.cluster, scheduler, knowledge=self.knowledge).log
@@ -84,10 +84,10 @@ class Ground:
 
 
 def loss(ours: Sequence[Outcome], reference: Sequence[Outcome]) -> float:
-    """Return half of each, mean JCT and slowdown, with prices for p99 JCT and preemptions.
+    """Return the loss: mean JCT and slowdown, half each, with prices for p99 JCT and preemptions.
 
     Formula: mean over windows of ln(JCT / reference) / 2 + ln(slowdown / reference) / 2
-    + PREEMPTION_PRICE * preemptions a job; + P99_PRICE * max(0, mean of ln(p99 / reference)
+    + PREEMPTION_PRICE * preemptions per job; + P99_PRICE * max(0, mean of ln(p99 / reference)
     - ln P99_TOLERANCE).
     """
     logs = np.log(np.array(ours)[:, :3] / np.array(reference)[:, :3]).mean(axis=0)
@@ -119,7 +119,7 @@ class Searches:
         return self._loss(text, self._val, self._on_val)
 
     def best(self, spaces: Iterable[SearchSpace], *, epochs: int, seeds: Sequence[int]) -> Tuned:
-        """Return what VAL likes best of all that was found with each seed in each space."""
+        """Return the best result on VAL of all seeds and spaces."""
         found = [
             tune(space, self._train_loss(seed), self.val_loss, epochs=epochs, seed=seed)
             for space in spaces
@@ -142,14 +142,14 @@ class Searches:
     ) -> float:
         try:
             return loss(self._ground.run(text, windows), reference)
-        except SimulationError:  # jobs that preempt one another without end
+        except SimulationError:  # jobs preempt one another without end
             return FAILED
 
 
 def windows_of(
     jobs: str, cluster: bl.Cluster, trace: Path, *, load: float = LOAD, widest: int | None = None
 ) -> dict[str, list[bl.Workload]]:
-    """Return the windows of every part: with seeds of their own (`spread`), or of a log by time.
+    """Return the windows of every part: with separate seeds (`spread`), or of a log by time.
 
     Gangs of the log are at most as wide as the cluster, or as `widest`.
 
@@ -167,7 +167,7 @@ def windows_of(
     if not trace.exists():
         raise TraceError("the log is not there", where=str(trace))
     log = bl.load_trace(trace)
-    # The log has no estimates: unbiased in the logarithm, off by a factor e and more.
+    # The log has no estimates, so we draw some: unbiased in the logarithm, sigma = 1.
     noise = np.random.Generator(np.random.Philox(key=[0, 17])).standard_normal(len(log))
     whole = bl.Workload.from_columns(
         submit=log.submit,

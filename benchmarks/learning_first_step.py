@@ -1,8 +1,8 @@
-"""Learning curves with default settings, and what the policies are worth on fresh seeds.
+"""Learning curves with default settings, and the policies' results on fresh seeds.
 
 `make results RESULTS=learning_first_step` trains PPO on Pick and on Gate, D3QN, SAC and Meta-DQN
-with several seeds each, and writes docs/results/learning-first-step.md; runs that are complete in
---runs are taken as they are, and those that were stopped go on.
+with several seeds each, and writes docs/results/learning-first-step.md; complete runs in --runs are
+used as they are, and interrupted ones are resumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUNS = {
 }
 """What is trained: words of `berthline train`; settings and steps are the defaults.
 
-The defaults were settled with the seeds 0, 1 and 2, so others are reported."""
+The defaults were chosen with the seeds 0, 1 and 2, so others are reported."""
 FIGURES = {
     "": ("mean_jct", ("ppo-pick", "d3qn", "sac", "meta-dqn")),
     "-gate": ("mean_bounded_slowdown", ("ppo-gate",)),
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def train(name: str, out: Path) -> bool:
-    """Train one of RUNS, unless that has been done."""
+    """Train one of RUNS, unless it is complete."""
     if (out / "summary.json").is_file():
         return True
     resume = ["--resume"] if (out / "config.toml").is_file() else []
@@ -95,7 +95,7 @@ def curves(path: Path) -> list[list[dict[str, float]]]:
 
 
 def table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
-    """Return what the seeds gave on REPORT in mean JCT, as Markdown."""
+    """Return the seeds' mean JCT on REPORT, as Markdown."""
     runs = summary["runs"]
     seeds = " | ".join(f"seed {run['seed']}" for run in runs)
     lines = [
@@ -112,7 +112,7 @@ def table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
 
 
 def gate_table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
-    """Return the same for the gate, with the slowdown that it is about and what it costs."""
+    """Return the same for the gate, with the slowdown that it lowers and what that costs."""
     runs = summary["runs"]
     seeds = " | ".join(f"seed {run['seed']}" for run in runs)
     lines = [
@@ -130,7 +130,7 @@ def gate_table(summary: dict, validations: list[list[dict[str, float]]]) -> str:
 
 
 def head(runs: list[dict], validations: list[list[dict[str, float]]], metric: str) -> str:
-    """Return how long was trained, which policies were the best on VAL, and what they gained."""
+    """Return the training steps, the best policies on VAL, and what they gained."""
     steps = [int(run["best_checkpoint"].removeprefix("best-")) for run in runs]
     best = ", ".join(f"{step:,}" for step in steps)
     name = METRICS[metric]

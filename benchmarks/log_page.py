@@ -1,4 +1,4 @@
-"""The program behind a page of docs/results that is computed from logs: rows go into a CSV file,
+"""The program for a page of docs/results that is computed from logs: rows go into a CSV file,
 and from there into the page and its figure."""
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def run_page(
     """Read the command line, compute what it asks for, and return the exit code.
 
     Args:
-        page: its name without `.md`; the CSV file and the figure are called the same.
+        page: its name without `.md`; the CSV file and the figure have the same name.
         doc: what the program is about.
-        measure: yields the rows, given where the logs are.
+        measure: yields the rows, given the folder of the logs.
         parts: computed parts of the page, by name.
         draw: draws the figure, if there is one.
         argv: words of the command line.

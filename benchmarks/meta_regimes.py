@@ -1,5 +1,5 @@
-"""What choosing between schedulers is worth over the 48 regimes of a published meta-scheduler, and
-what one tuned order is; `make results RESULTS=meta_regimes` runs it."""
+"""What choosing between schedulers gains over the 48 regimes of a published meta-scheduler, and
+what one tuned order gains; `make results RESULTS=meta_regimes` runs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PAGE = "meta-regimes"
 SHARES = {1: 4, 2: 2, 4: 1, 8: 1}
-"""Of the sizes of gangs where jobs have several GPUs; those that the cluster cannot hold have 0."""
+"""Weights of gang sizes if jobs have several GPUs; 0 for sizes the cluster cannot hold."""
 TRAIN, VAL, REPORT = 1_000_000, 2_000_000, 3_000_000
 """First seeds of windows."""
 TRAIN_REGIMES, VAL_WINDOWS, REPORT_WINDOWS = 16, 1, 4
@@ -68,8 +68,8 @@ SEARCHES = {
     ("switch", "p95"): _SWITCH,
     ("switch", "joint"): _SWITCH,
 }
-"""What is tuned for what. The switch has one order at a time for the whole queue: smallest area or
-highest response ratio, by how much waits and by how fast jobs come."""
+"""What is tuned for which goal. The switch uses one order at a time for the whole queue: smallest
+area or highest response ratio, depending on the queued GPUs and the arrival rate."""
 
 CHOICES = ("sjf+skip", "smallest-area+skip", "hrrn+skip", "edf+skip", "fcfs+skip")
 META_DQN = {
@@ -84,13 +84,13 @@ META_DQN = {
     "reward": "mean-jct-hours",
     "baseline": REFERENCE,
 }
-"""Meta-DQN learns on 8 GPUs at all loads, and is then used in all regimes as it is."""
+"""Meta-DQN learns on 8 GPUs at all loads, and is then used unchanged in all regimes."""
 META_STEPS = 60_000
 
 
 @functools.cache
 def jobs_of(world: str, regime: int, seed: int) -> tuple[bl.Cluster, bl.Workload]:
-    """Return a window of a regime: in both worlds the same jobs, but for their sizes."""
+    """Return a window of a regime: the same jobs in both worlds, except for their sizes."""
     options = meta_regimes()[regime]
     cluster = bl.Cluster.parse(options["cluster"])
     shares = [f"{size}:{n}" for size, n in SHARES.items() if size <= cluster.total_gpus]
@@ -106,7 +106,7 @@ def jobs_of(world: str, regime: int, seed: int) -> tuple[bl.Cluster, bl.Workload
 
 
 def measured(world: str, regime: int, seed: int, text: str) -> list[float]:
-    """Return the values of KEYS of one run; a share of missed deadlines has 1 % added to it."""
+    """Return the values of KEYS of one run; 1 % is added to the share of missed deadlines."""
     cluster, jobs = jobs_of(world, regime, seed)
     log = bl.simulate(jobs, cluster, text, knowledge="exact").log
     table = job_table(log, jobs)
@@ -119,7 +119,7 @@ def measured(world: str, regime: int, seed: int, text: str) -> list[float]:
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """What is to be made small in a world: a logarithm of ratios to the reference."""
+    """What is minimised in a world: a logarithm of ratios to the reference."""
 
     world: str
     goal: str
@@ -208,7 +208,8 @@ def judged(found: Sequence[Row], learned: dict[str, Path]) -> Iterator[Row]:
             if row["world"] == world
         }
         for name, text in [*schedulers.items(), *learned.items()]:
-            # A network is asked every minute: one window of each regime, and the fixed ones on it.
+            # A network decides every minute: it gets one window of each regime, and the fixed
+            # schedulers are also run on that one.
             counts = {"first": 1} if name in learned else {"all": REPORT_WINDOWS}
             for regime in range(len(meta_regimes())):
                 runs = [
@@ -226,11 +227,11 @@ def judged(found: Sequence[Row], learned: dict[str, Path]) -> Iterator[Row]:
                         "regime": str(regime),
                         **{key: f"{x:.6g}" for key, x in zip(KEYS, means, strict=True)},
                     }
-        print(f"{world}: judged", flush=True)
+        print(f"{world}: evaluated", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Search, train and judge, and write the CSV files, the page and the figure."""
+    """Search, train and evaluate, and write the CSV files, the page and the figure."""
     parser = argparse.ArgumentParser(prog="meta_regimes", description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs/meta-regimes"))
     parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")

@@ -1,4 +1,4 @@
-"""The page of meta_regimes.py: what its CSV files say, as tables, verdicts and a figure."""
+"""The page of meta_regimes.py: its CSV files as tables, verdicts and a figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ANYWHERE = (
 )
 _SIZES = ("smallest-area", "sqrt-area", "smallest-first", "largest-first")
 FIXED = {
-    # One job fits as well as another there: disciplines do not differ.
+    # There, all jobs fit equally well, so disciplines do not differ.
     WORLDS[0]: tuple(f"{order}+skip" for order in _ANYWHERE),
     WORLDS[1]: tuple(
         f"{order}+{discipline}"
@@ -54,7 +54,7 @@ GOALS = (
     ("jct_p95", 0.98, WORLDS[1:]),
     ("joint", 0.98, WORLDS),
 )
-"""What is asked for: a measure, its largest ratio to the best fixed scheduler, and where."""
+"""A goal: a measure, its largest ratio to the best fixed scheduler, and where."""
 
 Values = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def values(rows: Sequence[Row], world: str, name: str, windows: str, key: str) -
 
 
 def best_fixed(rows: Sequence[Row], world: str, windows: str, key: str) -> str:
-    """Return the one fixed scheduler that is best over all regimes, in hindsight."""
+    """Return the fixed scheduler that is best over all regimes, in hindsight."""
     return min(FIXED[world], key=lambda n: np.log(values(rows, world, n, windows, key)).mean())
 
 
@@ -106,7 +106,7 @@ class Contender:
         return values(self._rows, self.world, best, self.windows, key)
 
     def told(self, key: str) -> str:
-        """Return the ratio in words, with what the seeds gave."""
+        """Return the ratio in words, with the range over the seeds."""
         ends = [100 * (x - 1) for x in (min(self.of_seeds(key)), max(self.of_seeds(key)))]
         return f"{in_words(self.ratio(key))} ({ends[0]:+z.1f} to {ends[1]:+z.1f})"
 
@@ -119,7 +119,7 @@ def contenders(rows: Sequence[Row], world: str) -> list[Contender]:
 
 
 def verdicts(rows: Sequence[Row], *, met: bool) -> list[str]:
-    """Return who meets which goal, or misses it."""
+    """Return which contenders meet or miss which goal."""
     lines = []
     for key, limit, worlds in GOALS:
         for world in worlds:
@@ -136,7 +136,7 @@ def verdicts(rows: Sequence[Row], *, met: bool) -> list[str]:
 
 
 def fixed_table(rows: Sequence[Row]) -> list[str]:
-    """Return who is best of the fixed ones, and what a choice for each regime would give."""
+    """Return the best fixed schedulers, and what a choice for each regime would give."""
     lines = [
         "| world | measure | best fixed | the next | best for each regime, in hindsight |",
         "| --- | --- | --- | --- | ---: |",

@@ -1,4 +1,4 @@
-"""Tuned rules for who gets which GPU type, against placements, on clusters of several types;
+"""Tuned rules for which job gets which GPU type, against placements, on mixed clusters;
 `make results RESULTS=mixed_clusters` runs it."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VENUS = (
 """Where the log may be: beside the repository."""
 NODES, GPUS, JOBS, DAY = 24, 4, 1000, 86_400.0
 LOAD = 0.9
-"""Of what the cluster can do, counting the speeds of its GPUs."""
+"""Relative to the capacity of the cluster, including the speeds of its GPUs."""
 TRAIN, VAL, REPORT = 24, 8, 16
 """Windows."""
 LONG, LONG_JOBS = 6, 5000
@@ -62,20 +62,20 @@ SPACES = {
     "tuned gate": SearchSpace("gate", _ORDER + "@fastest-type" + _LANE, (_G, *_GATE)),
     "tuned types and gate": SearchSpace("both", _ORDER + _BY_TYPE + _LANE, (_G, _S, *_GATE)),
 }
-"""Jobs shorter than S take the slowest GPUs first; jobs longer than T leave a share r free, and as
-the fastest are taken first that is the slowest ones."""
+"""Jobs shorter than S take the slowest GPUs first. Jobs longer than T leave a share r free; these
+are the slowest GPUs, because such jobs take the fastest first."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mixed:
-    """A setting: equally many nodes of each type, and where the jobs come from."""
+    """A setting: the types, with the same number of nodes each, and the source of the jobs."""
 
     types: tuple[str, ...]
     jobs: str
 
     @property
     def name(self) -> str:
-        """Return what the page calls it."""
+        """Return its name on the page."""
         return f"{' + '.join(self.types)}, {self.jobs}"
 
 
@@ -95,9 +95,9 @@ def cluster_of(mixed: Mixed) -> Cluster:
 
 
 def windows_of(mixed: Mixed, cluster: Cluster, trace: Path) -> dict[str, list[bl.Workload]]:
-    """Return the windows of every part: with seeds of their own, or split by time.
+    """Return the windows of every part: with separate seeds, or split by time.
 
-    Of the log there are long windows too, to judge by alone.
+    Logs also have long windows, only for evaluation.
 
     Raises:
         TraceError: the log is not there.
@@ -131,7 +131,7 @@ def windows_of(mixed: Mixed, cluster: Cluster, trace: Path) -> dict[str, list[bl
 
 
 class Loss:
-    """Mean JCT against a reference; p99 JCT and slowdown cost where they are above its own."""
+    """Mean JCT against a reference; p99 JCT and slowdown cost if they exceed the reference's."""
 
     def __init__(self, cluster: Cluster, reference: str) -> None:
         self._cluster, self._reference = cluster, reference
@@ -157,7 +157,7 @@ class Loss:
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Choose and tune on TRAIN and VAL; yield what is then judged on REPORT."""
+    """Choose and tune on TRAIN and VAL; yield what is then evaluated on REPORT."""
     for mixed in SETTINGS:
         cluster = cluster_of(mixed)
         windows = windows_of(mixed, cluster, trace or VENUS)
@@ -171,7 +171,7 @@ def settings(trace: Path | None) -> Iterator[Setting]:
 def schedulers_of(
     cluster: Cluster, train: Sequence[bl.Workload], val: Sequence[bl.Workload]
 ) -> dict[str, str]:
-    """Return all that is judged, first the rival: the best heuristic on VAL."""
+    """Return all schedulers to evaluate, first the rival: the best heuristic on VAL."""
 
     def jct(text: str) -> float:
         one = Loss(cluster, text)
@@ -196,7 +196,7 @@ def schedulers_of(
             )
         found.sort(key=lambda one: one.val_loss)
         schedulers[name] = found[0].scheduler
-    # How much luck is in it.
+    # The spread over seeds.
     schedulers[f"{name}, worst seed"] = found[-1].scheduler
     return schedulers
 

@@ -1,7 +1,7 @@
 """Schedulers on the same windows, as a page of docs/results: CSV, tables, losses and a figure.
 
-An experiment has settings; in each, all schedulers run the same windows, and are compared with one
-of them. The CSV file beside the page holds one row for each run, and everything the page shows is
+An experiment has settings; in each, all schedulers run the same windows and are compared with one
+of them. The CSV file beside the page has one row for each run, and everything on the page is
 computed from it: `--from-csv` redraws without running anything.
 """
 
@@ -34,7 +34,7 @@ MEASURES: dict[str, tuple[str, Callable[[Metrics], float]]] = {
     "lost_gpu_hours": ("lost GPU-hours", lambda m: m.lost_gpu_hours),
     "fallbacks": ("fallbacks", lambda m: float(m.fallbacks)),
 }
-"""Column of the CSV file: its name on the page, and its value of a run. Lower is better."""
+"""Column of the CSV file: its name on the page, and its value in a run. Lower is better."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Experiment:
     """A page of docs/results.
 
     Attributes:
-        page: its name without `.md`; the CSV file and the figure are called the same.
-        settings: makes the settings, given the trace that the command line names, if any.
-        measures: what schedulers are compared by; the first ones are in the figure.
-        shown: how many of them.
+        page: its name without `.md`; the CSV file and the figure have the same name.
+        settings: makes the settings, given the trace on the command line, if any.
+        measures: the compared measures; the first ones are in the figure.
+        shown: how many of them are in the figure.
         values: measures that the tables also give as values, with a unit and a divisor.
         more: further computed parts of the page, by name.
     """
@@ -118,7 +118,7 @@ def ratio(rows: Sequence[Row], setting: str, scheduler: str, key: str) -> Ratio:
 
 
 def versus_heads(*first: str, keys: Sequence[str]) -> list[str]:
-    """Return the head of a table whose rows have some columns, and then those of `versus`."""
+    """Return the head of a table with these columns, followed by those of `versus`."""
     heads = [*first, *(f"{MEASURES[key][0]} [95 %]" for key in keys)]
     return [
         f"| {' | '.join(heads)} |",
@@ -149,7 +149,7 @@ def in_words(found: Ratio) -> str:
 
 
 def beyond_chance(rows: Sequence[Row], experiment: Experiment, *, better: bool) -> list[str]:
-    """Return where a scheduler is better or worse than the baseline beyond chance, as a list."""
+    """List where a scheduler is better or worse than the baseline beyond chance."""
     lines = []
     for setting in names(rows, "setting"):
         baseline, *others = names(rows, "scheduler", setting=setting)
@@ -203,7 +203,7 @@ def parts(rows: Sequence[Row], experiment: Experiment) -> dict[str, list[str]]:
     for name in names(rows, "scheduler"):
         texts = names(rows, "text", scheduler=name)
         for text in texts:
-            # What was tuned is another scheduler in each setting.
+            # A tuned scheduler differs between settings.
             where = "; ".join(names(rows, "setting", scheduler=name, text=text))
             told = f"{name} ({where})" if len(texts) > 1 else name
             found["schedulers"].append(f"| {told} | `{text}` |")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
-"""Of the schedulers in order, but the baseline; Okabe and Ito's palette."""
+"""Colours of the schedulers in order, without the baseline; Okabe and Ito's palette."""
 WIDE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 NARROW = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.0)
 FINE = tuple(tick / 100 for tick in range(90, 111))
@@ -80,7 +80,7 @@ def _panel(axes: Axes, rows: Sequence[Row], setting: str, key: str) -> None:
 
 
 def _set_ticks(axes: Axes) -> None:
-    """Put ticks at round ratios: those of a logarithmic axis are too few where it is short."""
+    """Put ticks at round ratios, because a short logarithmic axis has too few by default."""
     low, high = axes.get_xlim()
     ticks: list[float] = []
     for candidates in (WIDE, NARROW, FINE):

@@ -1,7 +1,7 @@
-"""Prediction error: what a predictor would have said of a log's jobs, and how far off it was.
+"""Prediction error: what a predictor would have predicted for a log's jobs, and its error.
 
-The log is gone through in time: a job is predicted when it is submitted, and learned from when it
-has finished, as recorded. Where the log has no starts, jobs count as started when submitted.
+The log is replayed in time order: a job is predicted when it is submitted, and the predictor learns
+from it when it has finished, as recorded. If the log has no starts, jobs start when submitted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Predictor(Protocol):
 
 
 class PredictionError(msgspec.Struct, frozen=True, kw_only=True):
-    """How far off predictions were.
+    """The errors of predictions.
 
     Attributes:
         mean_factor: 2 to the mean of |log2(predicted / run)|: the typical factor.
-        median_factor: likewise with the median.
+        median_factor: the same with the median.
         within_two: share of the jobs that were predicted within a factor of 2.
-        rank_correlation: Spearman's, of predicted and real run times: what orders need.
-        too_short: share of the jobs that outlived their prediction: what reservations suffer from.
-        jobs: how many.
+        rank_correlation: Spearman's, of predicted and real run times; it matters for orders.
+        too_short: share of the jobs that outlived their prediction; it matters for reservations.
+        jobs: number of jobs.
     """
 
     mean_factor: float
@@ -52,7 +52,7 @@ class LastTwo:
     """The rule of the simulators (docs/decisions/0006): mean of the user's last two runs.
 
     Args:
-        by_pool: take a user's jobs in different pools for those of different users.
+        by_pool: treat a user's jobs in different pools as those of different users.
     """
 
     def __init__(self, *, by_pool: bool = False) -> None:
@@ -76,7 +76,7 @@ class LastTwo:
 
 
 def replay_predictions(workload: Workload, predictor: Predictor) -> npt.NDArray[np.float64]:
-    """Return what a predictor would have said of each job at its submission."""
+    """Return what a predictor would have predicted for each job at its submission."""
     start = workload.submit
     if workload.history is not None:
         recorded = workload.history.start
@@ -100,7 +100,7 @@ def replay_predictions(workload: Workload, predictor: Predictor) -> npt.NDArray[
 def prediction_error(
     predicted: npt.NDArray[np.float64], run: npt.NDArray[np.float64]
 ) -> PredictionError:
-    """Return how far off predictions were; times below a second count as one."""
+    """Return the errors of predictions; times below a second count as one second."""
     ours, real = np.maximum(predicted, LEAST_SECONDS), np.maximum(run, LEAST_SECONDS)
     factors = np.abs(np.log2(ours / real))
     return PredictionError(
@@ -114,7 +114,7 @@ def prediction_error(
 
 
 def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return ranks; equal values share the mean of theirs."""
+    """Return ranks; equal values share their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: npt.NDArray[np.float64] = (last - (counts - 1) / 2)[place]

@@ -1,5 +1,5 @@
-"""A tuned preemptive index against least attained service, with few preemptions, nothing known;
-`make results RESULTS=preemptive_index` runs it."""
+"""A tuned preemptive index with few preemptions and unknown run times, against least attained
+service; `make results RESULTS=preemptive_index` runs it."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ LOGS = {
 }
 """The file of each log, and the load that its arrivals are scaled to."""
 HOMES = {"Venus": "uniform:80x8", "PAI": "uniform:64x8"}
-"""What is tuned, and where."""
+"""The logs to tune on, and the cluster of each."""
 CLUSTERS = {
     "Venus": ("uniform:80x8", "uniform:1x640", "uniform:40x8"),
     "PAI": ("uniform:64x8", "uniform:1x512", "uniform:32x8"),
     "HPC2N": ("uniform:1x240",),
 }
-"""Where each is judged: at home, as one pool, and on half the nodes at the same load."""
+"""Clusters for evaluation: the one tuned on, one pool, and half the nodes at the same load."""
 WINDOWS_ONLY = ("uniform:40x8", "uniform:32x8", "uniform:1x240")
-"""There is no continuous run there."""
+"""Clusters without a continuous run."""
 CONDITIONS = {"restart": 30.0, "checkpoint": 0.0}
 WINDOW_JOBS, LONG_JOBS, MOST_WINDOWS, DAY = 2000, 5000, 16, 86_400.0
 EPOCHS, TRAIN_WINDOWS = 2, 2
 SEEDS, VARIANT_SEEDS = range(5), range(1)
-"""Of searches for the rule, and for variants of it."""
+"""Seeds of searches for the rule, and for its variants."""
 FEWER, PRICE = 5.0, 1.0
-"""Preemptions beyond a fifth cost as much as JCT, both in logarithms."""
+"""Preemptions above a fifth of those of plain cost as much as JCT, both in logarithms."""
 
 OTHERS = {
     "gittins": "gittins+skip!gittins:every=120",
@@ -87,12 +87,12 @@ SPACES = {
         (_C, *_NUMBERS),
     ),
 }
-"""The rule; the rule with another weight in place of its constant; and the same index deciding who
-starts on free GPUs, where the others have the queues of `las`."""
+"""The rule; the rule with another weight instead of its constant; and the same index as the order
+of waiting jobs, where the others use the queues of `las`."""
 
 
 class Outcome(NamedTuple):
-    """What a scheduler did: JCT, and how often it was preempted, of every job."""
+    """A scheduler's outcome: JCT and number of preemptions of every job."""
 
     jct: npt.NDArray[np.float64]
     preempted: npt.NDArray[np.int64]
@@ -114,7 +114,7 @@ def log_of(name: str, folder: Path) -> bl.Workload:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """A log on a cluster, split by time; jobs wider than the cluster are as wide as it is."""
+    """A log on a cluster, split by time; jobs wider than the cluster are cut to its width."""
 
     cluster: bl.Cluster
     train: tuple[bl.Workload, ...]
@@ -148,14 +148,14 @@ class Parts:
 
 
 def windows_of(part: bl.Workload, jobs: int) -> tuple[bl.Workload, ...]:
-    """Return as many windows as there are, spread over a part."""
+    """Return up to MOST_WINDOWS windows, spread over a part."""
     count = min(MOST_WINDOWS, len(part) // jobs)
     cuts = spread_windows(len(part), count, jobs, where=part.name)
     return tuple(part.window(*cut) for cut in cuts)
 
 
 def run(workload: bl.Workload, cluster: bl.Cluster, text: str) -> Outcome:
-    """Run a scheduler; run times are hidden from all but the one that says it knows them."""
+    """Run a scheduler; run times are hidden from all but the one that uses them."""
     knowledge = "exact" if Scheduler.parse(text).needs_run_times else "none"
     log = bl.simulate(workload, cluster, text, knowledge=knowledge).log
     stopped = log.job[log.kind == PREEMPT]
@@ -168,8 +168,8 @@ def run(workload: bl.Workload, cluster: bl.Cluster, text: str) -> Outcome:
 class Loss:
     """Mean JCT against plain least attained service, and a price for preemptions.
 
-    Formula: mean over windows of ln(JCT / that of plain) + PRICE * max(0, ln(FEWER * preemptions /
-    those of plain)).
+    Formula: mean over windows of ln(JCT / JCT of plain) + PRICE * max(0, ln(FEWER * preemptions /
+    preemptions of plain)).
     """
 
     def __init__(self, cluster: bl.Cluster) -> None:
@@ -260,7 +260,7 @@ def judged(folder: Path, found: Sequence[Row]) -> Iterator[Row]:
                     yield {**row, "judged": "block", "number": str(block)} | values(
                         Outcome(whole.jct[span], whole.preempted[span])
                     )
-            print(f"{log} on {cluster}: judged", flush=True)
+            print(f"{log} on {cluster}: evaluated", flush=True)
 
 
 def values(outcome: Outcome) -> Row:
@@ -275,7 +275,7 @@ def values(outcome: Outcome) -> Row:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Search and judge, and write the CSV files, the page and the figure."""
+    """Search and evaluate, and write the CSV files, the page and the figure."""
     parser = argparse.ArgumentParser(prog="preemptive_index", description=__doc__)
     parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
     parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")

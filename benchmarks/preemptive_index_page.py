@@ -1,4 +1,4 @@
-"""The page of preemptive_index.py: what its CSV files say, as tables, verdicts and a figure."""
+"""The page of preemptive_index.py: its CSV files as tables, verdicts and a figure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ LAS = {
     QUEUES: "las+skip!las:every=120",
     "queues, no promotion": "las+skip!las:promote=0:every=120",
 }
-"""The opponents: attained GPU-seconds as they are; three queues of it; those without promotion."""
+"""The opponents: plain attained GPU-seconds; three queues of them; queues without promotion."""
 GOAL_JCT, GOAL_FEWER = 0.98, 5.0
 JUDGED = {"window": "windows", "block": "one run"}
 
 
 def column(rows: Sequence[Row], name: str, key: str) -> list[float]:
-    """Return the values of a scheduler, in order; `rows` are of one setting and way of judging."""
+    """Return the values of a scheduler, in order; `rows` are of one setting and evaluation."""
     chosen = [row for row in rows if row["name"] == name]
     return [float(row[key]) for row in sorted(chosen, key=lambda row: int(row["number"]))]
 
@@ -52,7 +52,7 @@ def best_las(rows: Sequence[Row]) -> str:
 
 
 def per_job(rows: Sequence[Row], name: str) -> float:
-    """Return preemptions a job."""
+    """Return preemptions per job."""
     return sum(column(rows, name, "preemptions")) / sum(column(rows, name, "jobs"))
 
 
@@ -63,13 +63,13 @@ def fewer(rows: Sequence[Row], name: str, other: str) -> str:
 
 
 def chosen_on_val(found: Sequence[Row], log: str) -> Row:
-    """Return the search whose scheduler is the one that counts."""
+    """Return the search with the scheduler that VAL chose."""
     searches = select(found, log=log, space="index")
     return min(searches, key=lambda row: float(row["val_loss"]))
 
 
 def verdicts(found: Sequence[Row], runs: Sequence[Row], *, met: bool) -> list[str]:
-    """Return where the tuned index meets its goal against the best opponent, or does not."""
+    """Return where the tuned index meets or misses its goal against the best opponent."""
     lines = []
     for log in names(found, "log"):
         chosen = f"tuned, seed {chosen_on_val(found, log)['seed']}"
@@ -97,7 +97,7 @@ def verdicts(found: Sequence[Row], runs: Sequence[Row], *, met: bool) -> list[st
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return all schedulers of a setting, judged one way."""
+    """Return all schedulers of a setting, in one evaluation."""
     best = best_las(rows)
     lines = [
         f"| | mean JCT, s | mean JCT against {best} [95 %] | p99 JCT | longest JCT"
@@ -174,7 +174,9 @@ def transfer(found: Sequence[Row], runs: Sequence[Row]) -> list[str]:
     """Return what each log's index does on the other logs, and on other clusters."""
     logs = names(found, "log")
     lines = [
-        "| run on | judged |" + "".join(f" tuned on {log} |" for log in logs) + " as it comes |",
+        "| run on | evaluated on |"
+        + "".join(f" tuned on {log} |" for log in logs)
+        + " as it comes |",
         "| --- | --- |" + " ---: |" * (len(logs) + 1),
     ]
     for log in names(runs, "log"):

@@ -1,4 +1,4 @@
-"""Tuned orders, placements and gates on clusters with racks and failures, and on the same without;
+"""Tuned orders, placements and gates on clusters with and without racks and failures;
 `make results RESULTS=racks_and_failures` runs it."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NODES, GPUS, NODES_PER_RACK = 32, 8, 4
 LOAD = 0.75
-"""Without slow gangs and failures; these add to it."""
+"""Offered load without slow gangs and failures, which increase it."""
 EPOCHS, SEEDS = 2, (0,)
 SLOW_GANGS = {"across_nodes": 0.9, "across_racks": 0.6}
 FAILURES = {"mtbf": 2 * 86_400.0, "mttr": 7200.0}
@@ -33,8 +33,8 @@ CONDITIONS = {
     "failures": FAILURES,
     "racks and failures": {**SLOW_GANGS, **FAILURES},
 }
-"""A gang on two nodes loses a tenth of its speed, in two racks two fifths more. A node fails
-every two days and is back after two hours; jobs save their state after every half hour of work."""
+"""A gang on two nodes loses a tenth of its speed, and in two racks another two fifths. A node fails
+every two days and returns after two hours; jobs save their state after every half hour of work."""
 
 _PLACED = tuple(
     f"{order}+easy@{placement}"
@@ -53,7 +53,7 @@ _ORDER = SHIPPED_SPACES["order"]
 _HOLD = SHIPPED_SPACES["hold"]
 _SIZE = _HOLD.parameters[0]
 _BY_SIZE = "[estimate * gpus ** {g}]+easy"
-# A gang that a rack could hold waits for one, up to a share of its own run time.
+# A gang that fits into a rack waits for one, up to a share of its estimate.
 _WAIT = (
     f"where((gpus > {GPUS}) * (gpus <= {RACK_GPUS}) * (wait < {{p}} * estimate),"
     " rack_free_gpus - gpus, 0)"
@@ -98,7 +98,7 @@ SPACES = {
     ),
     "tuned gate and wait for a rack": (_gate_and_rack(),),
 }
-"""What is tuned; where there are two spaces, with and without rack-aware placement, VAL chooses."""
+"""What is tuned. If there are two spaces, with and without rack-aware placement, VAL chooses."""
 
 
 def cluster_of(conditions: dict[str, float]) -> Cluster:
@@ -109,7 +109,7 @@ def cluster_of(conditions: dict[str, float]) -> Cluster:
 
 
 def settings(trace: Path | None) -> Iterator[Setting]:
-    """Choose and tune on TRAIN and VAL; yield what is then judged on REPORT."""
+    """Choose and tune on TRAIN and VAL; yield what is then evaluated on REPORT."""
     for name, conditions in CONDITIONS.items():
         cluster = cluster_of(conditions)
         ground = Ground(cluster, "exact")

@@ -21,7 +21,7 @@ _PART = r"(<!-- computed: {name} -->\n).*?(<!-- end computed: {name} -->)"
 
 
 def filled(text: str, computed: Mapping[str, Sequence[str]]) -> str:
-    """Return a page with its computed parts written anew.
+    """Return a page with new computed parts.
 
     Raises:
         ConfigError: the page has no place for a part.
@@ -36,7 +36,7 @@ def filled(text: str, computed: Mapping[str, Sequence[str]]) -> str:
 
 
 def fill_page(page: str, computed: Mapping[str, Sequence[str]]) -> None:
-    """Write the computed parts of a page, which is named without `.md`, anew."""
+    """Replace the computed parts of a page, which is named without `.md`."""
     path = RESULTS / f"{page}.md"
     write_atomically(path, filled(path.read_text(encoding="utf-8"), computed).encode())
 

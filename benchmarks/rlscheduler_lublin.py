@@ -1,4 +1,4 @@
-"""RLScheduler's published heuristic columns on Lublin-256, recomputed and carried to Berthline.
+"""RLScheduler's published heuristic columns on Lublin-256, recomputed and run in Berthline.
 
 Prints the tables of docs/results/rlscheduler-lublin.md; `make results` runs it.
 """
@@ -50,7 +50,7 @@ def wfp3(wait: float, job: Job) -> float:
 
 
 def unicep(wait: float, job: Job) -> float:
-    """Return the published key; 1e-15 keeps the logarithm of one processor from being zero."""
+    """Return the published key; the 1e-15 prevents log(1) = 0 for one processor."""
     return -(wait + 1e-15) / (math.log2(job.processors + 1e-15) * job.run)
 
 
@@ -66,7 +66,7 @@ TRUE_KEYS: dict[str, Key] = {
     "F1": lambda job, _: f1(job),
 }
 PUBLISHED_KEYS: dict[str, Key] = {
-    # A waiting job's start is stored as -1, and its wait was taken to be start minus submission.
+    # There, a waiting job's start is stored as -1, and its wait is start - submission.
     **TRUE_KEYS,
     "WFP3": lambda job, _: wfp3(-1 - job.submit, job),
     "UNI": lambda job, _: unicep(-1 - job.submit, job),
@@ -77,7 +77,7 @@ PUBLISHED_KEYS: dict[str, Key] = {
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Return all jobs, on the trace's own clock: F1 depends on where its zero is."""
+    """Return all jobs, on the trace's clock: F1 depends on its zero."""
     fetch = "berthline traces fetch lublin-256"
     if not path.exists():
         raise TraceError("there is no such file", where=str(path), hint=fetch)
@@ -94,7 +94,7 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def window_starts(seed: int, jobs: int, *, length: int = LENGTH, count: int = WINDOWS) -> list[int]:
-    """Return where the windows start that RLScheduler's comparison draws with this seed.
+    """Return the starts of the windows that RLScheduler's comparison draws with this seed.
 
     Gym 0.1x seeds NumPy's Mersenne Twister with the first eight bytes of the SHA-512 of the
     seed's digits; one draw is made per window. NumPy keeps this generator's stream fixed.
@@ -113,7 +113,7 @@ def windows_of(jobs: list[Job], seed: int = SEED, *, length: int = LENGTH) -> li
 
 
 def bounded_slowdown(window: Sequence[Job], starts: Sequence[float]) -> float:
-    """Return the mean over a window's jobs, with 10 s as the shortest run time counted."""
+    """Return the mean over a window's jobs; run times below 10 s count as 10 s."""
     return math.fsum(
         max(1.0, (start - job.submit + job.run) / max(job.run, 10))
         for job, start in zip(window, starts, strict=True)
@@ -138,7 +138,7 @@ def committed(
 def slowdowns(
     windows: list[list[Job]], order: str, rules: Rules, *, true_wait: bool = False
 ) -> list[float]:
-    """Return one value per window, by the separate simulator."""
+    """Return one value per window from the separate simulator."""
     return [
         bounded_slowdown(window, committed(tuple(window), order, rules, true_wait=true_wait))
         for window in windows
@@ -148,7 +148,7 @@ def slowdowns(
 def berthline_slowdowns(
     windows: list[list[Job]], scheduler: str, *, rebase: bool = True
 ) -> list[float]:
-    """Return one value per window, by Berthline; `rebase` puts the clock's zero at its start."""
+    """Return one value per window from Berthline; `rebase`: the clock starts at 0."""
     found = []
     for window in windows:
         submit, run, gpus = np.array(window).T
@@ -197,7 +197,7 @@ def published_table(jobs: list[Job]) -> Iterator[str]:
     yield from table(header, rows)
 
 
-STEPS = {  # with backfilling: what is switched, one after another
+STEPS = {  # with backfilling: the rules that are switched, one after another
     False: (("RLScheduler", Rules()), ("chosen anew", Rules(commits=False))),
     True: (
         ("RLScheduler", Rules(backfills=True)),
@@ -223,7 +223,7 @@ def steps_table(jobs: list[Job], *, backfills: bool) -> Iterator[str]:
 
 
 def seeds_table(jobs: list[Job], *, seeds: int) -> Iterator[str]:
-    """What the published columns would be with other seeds."""
+    """The published columns with other seeds."""
     rows, at_seed = [], {}
     for backfills, (printed, _) in PUBLISHED.items():
         for order, value in zip(ORDERS, printed, strict=True):
@@ -263,7 +263,7 @@ def lengths_table(jobs: list[Job]) -> Iterator[str]:
 
 
 def utilisation_table(jobs: list[Job]) -> Iterator[str]:
-    """The published utilisation, and what it is up to the last finish."""
+    """The published utilisation, and utilisation up to the last finish."""
     windows, rows = windows_of(jobs), []
     for backfills, (_, printed) in PUBLISHED.items():
         for order, value in zip(ORDERS, printed, strict=True):
@@ -279,7 +279,7 @@ def utilisation_table(jobs: list[Job]) -> Iterator[str]:
 
 
 def windows_text(jobs: list[Job]) -> Iterator[str]:
-    """Which jobs the windows are, how they overlap, and their load."""
+    """The jobs of the windows, their overlap and their load."""
     starts = window_starts(SEED, len(jobs))
     distinct = len({job for start in starts for job in range(start, start + LENGTH)})
     loads = []

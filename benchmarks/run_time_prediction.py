@@ -1,4 +1,4 @@
-"""How well run times can be predicted from finished jobs, and what that is worth to a scheduler;
+"""How well finished jobs predict run times, and how much that helps a scheduler;
 `make results RESULTS=run_time_prediction` runs it."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOGS: dict[str, tuple[str, int, float]] = {
     "Venus": ("helios_venus/venus_gpu_jobs_2020-03-18_2020-08-31.csv.gz", 128, 1.5),
     "PAI": ("alibaba_pai_v2020/pai_gpu_tasks_sample_day00-41.csv.gz", 128, 2.0),
 }
-"""Logs, and the pool of GPUs that windows of them run on, with its load: such that jobs wait."""
+"""Logs, and the size and load of the pool that their windows run on, so that jobs wait."""
 
 RULES = {
     "last two": LastTwo,

@@ -1,11 +1,11 @@
-"""Run-time predictor: learns online, from finished jobs only, with a measure of its own doubt.
+"""Run-time predictor: learns online, from finished jobs only, and gives its uncertainty.
 
-Run times of a user repeat themselves, sizes tell kinds of jobs apart, and habits change. So the
-logarithm of the run time is averaged with weights that fade as further jobs finish, once for each
-user and size, once for each user, and once for all. A group with little to go by leans on the one
-above it. Pools count as part of the user: in logs without users they are the next best.
+A user's run times repeat, sizes distinguish kinds of jobs, and habits change. So the logarithm of
+the run time is averaged with weights that fade as more jobs finish: for each user and size, for
+each user, and for all jobs. A group with little data relies on the group above it. Pools count as
+part of the user: in logs without users they are the best substitute.
 
-What the simulators do under `predicted` is another, simpler rule: docs/decisions/0006.
+The simulators use a simpler rule for `predicted`: docs/decisions/0006.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import NormalDist
 FIRST = math.log(3600.0)
 """Prediction before any job has finished, as a logarithm of seconds."""
 FIRST_DEVIATION = 2.0
-"""How far off it may be, likewise: a factor of 7 in either direction."""
+"""Its standard deviation, also in logarithms: a factor of 7 in either direction."""
 LEAST_SECONDS = 1.0
 
 
@@ -32,7 +32,7 @@ class _Group:
         self.weight = fading * self.weight + 1.0
         gap = value - self.mean
         self.mean += gap / self.weight
-        # Of the squares, the old ones fade too (West 1979 with weights).
+        # Old squares fade too (West 1979 with weights).
         self.square += (gap * (value - self.mean) - self.square) / self.weight
 
 
@@ -40,8 +40,8 @@ class RunTimePredictor:
     """Predicts run times of jobs when they are submitted.
 
     Args:
-        fading: how much an observation still counts when the next of its group arrives.
-        leaning: how many observations the group above counts as.
+        fading: weight of an observation when the next one of its group arrives.
+        leaning: number of observations that the group above counts as.
 
     Example:
         >>> predictor = RunTimePredictor()
@@ -60,7 +60,7 @@ class RunTimePredictor:
         """Learn from a job that has finished.
 
         Args:
-            user: whose it was.
+            user: its user.
             pool: its pool.
             gpus: GPUs of its gang.
             run: how long it ran, in seconds.
@@ -70,17 +70,17 @@ class RunTimePredictor:
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = _Group()
-            # What is true of all changes slowly.
+            # The group of all jobs fades slowly.
             group.add(value, self._fading if key else 1.0 - (1.0 - self._fading) / 50)
 
     def predict(self, *, user: int, pool: int, gpus: float, quantile: float = 0.5) -> float:
-        """Return seconds that a job will run at most with this probability.
+        """Return a quantile of a job's run time, in seconds.
 
         Args:
-            user: whose it is.
+            user: its user.
             pool: its pool.
             gpus: GPUs of its gang.
-            quantile: 0.5 = as likely longer as shorter; larger = on the safe side.
+            quantile: 0.5 = the median; larger = on the safe side.
         """
         mean, deviation = self._believed(user, pool, gpus)
         if quantile != 0.5:
@@ -88,10 +88,10 @@ class RunTimePredictor:
         return max(math.exp(mean), LEAST_SECONDS)
 
     def doubt(self, *, user: int, pool: int, gpus: float) -> float:
-        """Return how far off a prediction may be: doublings of the run time, as a deviation.
+        """Return the standard deviation of a prediction, in doublings of the run time.
 
         Args:
-            user: whose it is.
+            user: its user.
             pool: its pool.
             gpus: GPUs of its gang.
         """

@@ -1,7 +1,7 @@
 """Train the shipped policy `holdback` and write its card; `python -m benchmarks.shipped_policies`.
 
-It is tuned on generated jobs alone, whose run times are as spread as those of real logs. Windows
-that no search has used choose among the seeds; what the card says was measured on others.
+It is tuned only on generated jobs, whose run times are as spread as those of real logs. The best
+seed is chosen on windows that no search has used; the card's values were measured on others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAME = "holdback"
 CLUSTER = bl.Cluster.parse(demo.CLUSTER)
 SEEDS = (0, 1, 2, 3, 4)
 GOAL = Goal(jct_tolerance=0.005, p99_tolerance=0.035, makespan_tolerance=0.05)
-"""Stricter than what is asked of the policy: limits that are just met on VAL fail on REPORT."""
+"""Stricter than the policy's goal: limits that are just met on VAL fail on REPORT."""
 CONFIG = SearchConfig(goal=GOAL, evaluations=360, population=12, windows=10)
 GENERATORS, LOADS, SIGMAS, ERRORS = ("diurnal", "poisson"), (0.85, 0.9, 1.0), (2.0, 2.5), (0, 1)
 JOBS, TRAIN_WINDOWS, JUDGED = 4000, 60, 30
@@ -56,7 +56,7 @@ LOSES = [
     " docs/results/racks-and-failures.md",
 ]
 WINDOWS = 24
-"""Fresh windows of the demo's jobs that the card is about."""
+"""Number of fresh windows of the demo's jobs for the card."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make(seed: int) -> bl.Workload:
-    """Return jobs; the seed decides of what kind."""
+    """Return jobs; the seed decides their kind."""
     kinds = np.random.Generator(np.random.Philox(key=[seed, 11]))
     generator, load, sigma, error = (
         values[int(kinds.integers(len(values)))] for values in (GENERATORS, LOADS, SIGMAS, ERRORS)
@@ -122,7 +122,7 @@ def make(seed: int) -> bl.Workload:
 
 
 def train(seed: int) -> tuple[dict, list[tuple[int, float]]]:
-    """Search with one seed, and return the summary and how the loss on VAL fell."""
+    """Search with one seed; return the summary and the losses on VAL."""
     windows = SearchWindows.generated(make, CLUSTER, seed=seed, train=TRAIN_WINDOWS, judged=JUDGED)
     curve: list[tuple[int, float]] = []
 
@@ -144,7 +144,7 @@ def train(seed: int) -> tuple[dict, list[tuple[int, float]]]:
 
 
 def choice_losses(schedulers: list[str]) -> list[float]:
-    """Return the loss of each on windows that are the same for all, and were used by no search."""
+    """Return the losses on windows that are the same for all and that no search has used."""
     place = Place(CLUSTER, "estimate")
     windows = [make(seed) for seed in protocol_seeds(2000, JUDGED)[0]]
     named = {
@@ -156,7 +156,7 @@ def choice_losses(schedulers: list[str]) -> list[float]:
 
 
 def measure(scheduler: str, name: str, load: float | None) -> list[Measured]:
-    """Return what the policy does on fresh windows of the demo's jobs, or of `synthetic`'s."""
+    """Return the policy's results on fresh windows of the demo's jobs, or of `synthetic`'s."""
     place = Place(CLUSTER, "estimate")
     jobs = demo.JOBS
     seeds = protocol_seeds(1000, WINDOWS)
@@ -179,7 +179,7 @@ def measure(scheduler: str, name: str, load: float | None) -> list[Measured]:
     )
     ours = place.run(scheduler, report)
     named = {rival: place.run(rival, report) for rival in place.named()}
-    # Of the many lanes, the best is chosen on other windows: in hindsight it would be luck.
+    # The best of the many lanes is chosen on other windows: choosing it here would reward luck.
     few = val[:8]
     on_val = {rival: place.run(rival, few) for rival in place.named()}
     lanes = {lane: place.run(lane, few) for lane in LANES}

@@ -1,4 +1,4 @@
-"""What scipy would give evaluate/statistics: differences, CPU time per call and import, and size.
+"""scipy instead of evaluate/statistics: differences, CPU time per call and import, and size.
 
 For docs/decisions/0016-statistics-without-scipy.md. Run `python -m benchmarks.statistics_by_scipy`
 where scipy is installed.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.statistics.interval import Floats
 
 DEGREES = (1, 2, 3, 5, 7, 9, 15, 19, 29, 39, 49, 99, 199, 1999)
-"""Of comparisons with 2 to 2,000 windows or blocks."""
+"""Degrees of freedom of comparisons with 2 to 2,000 windows or blocks."""
 RESAMPLES = 10_000
 REPEATS = 7
 
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def sizes() -> None:
-    """Print what an installation of scipy takes on disk."""
+    """Print the size of an installation of scipy on disk."""
     spec = importlib.util.find_spec("scipy")
     assert spec is not None
     assert spec.origin is not None
@@ -67,7 +67,7 @@ def sizes() -> None:
 
 
 def imports() -> None:
-    """Print the CPU time of imports in new processes, beyond Python with numpy."""
+    """Print the CPU time of imports in new processes, in addition to Python with numpy."""
     base = _process("pass")
     for code in (
         "import berthline.evaluate.statistics.t_distribution",
@@ -94,7 +94,7 @@ def _process(code: str) -> float:
 
 
 def student() -> None:
-    """Print how tails and quantiles of Student's t differ, and what a call takes."""
+    """Print how tails and quantiles of Student's t differ, and the time of a call."""
     from scipy import special, stats
 
     points = [(t, n) for n in DEGREES for t in np.linspace(0, 40, 201)]
@@ -112,7 +112,7 @@ def student() -> None:
 
 
 def bootstrap() -> None:
-    """Print how the ends of bootstrap intervals differ with the same draws, and what one takes."""
+    """Print how bootstrap intervals with the same draws differ, and the time of one."""
     from scipy import stats
 
     ours: list[float] = []
@@ -156,7 +156,7 @@ def _their_interval(stats: Any, logs: Floats, seed: int) -> list[float]:
 
 
 def others() -> None:
-    """Print what Holm's procedure and performance profiles take, which scipy does not have."""
+    """Print the time of Holm's procedure and performance profiles, which scipy does not have."""
     from scipy import stats
 
     names = [name for name in dir(stats) if "holm" in name.lower() or "profile" in name.lower()]

@@ -1,4 +1,4 @@
-"""What tuning on the simulator gains over heuristics, express lanes and random search;
+"""What tuning in the simulator gains over heuristics, express lanes and random search;
 `make results RESULTS=tuned_schedulers` runs it."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EVALUATIONS, SEEDS, WINDOWS, DAY = 240, (0, 1), 12, 86_400.0
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is tuned where: the file of a log, or none for the generator `synthetic`."""
+    """A setting: the file of a log, or none for the generator `synthetic`."""
 
     name: str
     file: str

@@ -1,7 +1,7 @@
-"""Tuning by evolution strategy where the loss is an experiment's own.
+"""Tuning by an evolution strategy with an experiment's own loss.
 
-`berthline train es` has goals about JCT and slowdown on windows of one cluster. Some experiments
-count something else, preemptions say, or run on several clusters: they bring their losses.
+`berthline train es` has goals for JCT and slowdown on windows of one cluster. Some experiments
+measure something else, for example preemptions, or use several clusters: they pass their loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from berthline.learn.tuning.search_space import SearchSpace
 
 POPULATION = 10
-"""Candidates of a generation."""
+"""Candidates per generation."""
 EPOCH = 4
 """Generations that run on the same TRAIN windows."""
 
@@ -29,10 +29,10 @@ class Tuned:
     """What a search found.
 
     Attributes:
-        scheduler: the lowest loss on VAL of all that were looked at there.
-        val_loss: that loss.
-        start_val_loss: of what the search began with.
-        evaluations: candidates tried.
+        scheduler: the one with the lowest loss on VAL.
+        val_loss: its loss on VAL.
+        start_val_loss: the loss on VAL of the search's start.
+        evaluations: number of candidates tried.
     """
 
     scheduler: str
@@ -53,12 +53,12 @@ def tune(
     """Search a space.
 
     Args:
-        space: where to search, from its start on.
+        space: where to search, beginning at its start.
         train_loss: of a scheduler on the TRAIN windows of an epoch.
         val_loss: of a scheduler on VAL.
-        epochs: how many.
+        epochs: number of epochs.
         seed: of the strategy.
-        look_every: generations between looks at VAL.
+        look_every: generations between evaluations on VAL.
     """
     strategy = EvolutionStrategy(space.start, population=POPULATION, seed=seed)
     start = space.scheduler(space.start)
@@ -71,7 +71,7 @@ def tune(
         strategy.tell(points, losses)
         if (generation + 1) % look_every:
             continue
-        # What it believes in, and the best that it has just tried.
+        # The mean of the strategy, and the best candidate of this generation.
         centre = strategy.centre()
         assert centre is not None
         for point in (centre, points[int(losses.argmin())]):

@@ -1,4 +1,4 @@
-"""Placements that see GPU types against blind ones on mixed clusters; `make results` runs it."""
+"""Placements that use GPU types, against others, on mixed clusters; `make results` runs it."""
 
 from __future__ import annotations
 

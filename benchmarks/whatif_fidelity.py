@@ -1,5 +1,5 @@
-"""How well `whatif` models the scheduler of logs: real ones, and simulated ones that it must see
-through; `make results RESULTS=whatif_fidelity` runs it."""
+"""How well `whatif` models the scheduler of a log, for real logs and for simulated logs with known
+schedulers; `make results RESULTS=whatif_fidelity` runs it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def real_logs(folder: Path) -> Iterator[Row]:
 
 
 def simulated_logs() -> Iterator[Row]:
-    """Yield a row for every simulated log; what is hidden in each is in its name."""
+    """Yield a row for every simulated log; its name says what is hidden in it."""
     jobs = bl.generate(
         "poisson",
         cluster=CLUSTER,
@@ -116,7 +116,7 @@ def simulated_logs() -> Iterator[Row]:
 
 
 def recorded(result: bl.Result, *, nodes: bool = True, shuffle: bool = False) -> bl.Workload:
-    """Return the jobs of a run with what accounting would have recorded of them."""
+    """Return the jobs of a run with what accounting would have recorded about them."""
     log, jobs = result.log, result.workload
     starts = np.flatnonzero(log.kind == START)
     bounds = np.append(log.detail[starts], len(log.alloc_node))
@@ -239,7 +239,7 @@ def _column(rows: Sequence[Row], key: str) -> list[float]:
 
 
 def _middle(values: Sequence[float]) -> str:
-    """Return the median, and the range where there are several."""
+    """Return the median, and the range if there are several values."""
     if not values:
         return "-"
     middle = f"{statistics.median(values):.2f}"

@@ -1,8 +1,8 @@
 """Choosing on VAL what is used on REPORT, and averaging what several seeds have found.
 
-VAL windows are few and slowdown has a heavy tail: who is lowest there is so by chance as well. So
-candidates come in an order of preference, and the first that is not worse than the lowest by more
-than one standard error is taken.
+There are few VAL windows, and slowdown has a heavy tail: the lowest loss there is partly chance. So
+candidates have an order of preference, and the first whose loss exceeds the lowest by at most one
+standard error is chosen.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def chosen(
     reference: Sequence[Outcome],
     goal: Goal,
 ) -> str:
-    """Return the first that is within one standard error of the lowest loss.
+    """Return the first scheduler within one standard error of the lowest loss.
 
     Args:
-        preferred: schedulers, in the order in which they are wanted.
-        found: what each did on the windows of VAL.
-        reference: what limits are about, on the same windows.
-        goal: what decides.
+        preferred: schedulers, in order of preference.
+        found: the outcomes of each on the windows of VAL.
+        reference: outcomes that limits are relative to, on the same windows.
+        goal: the loss that decides.
     """
     losses = {name: goal.loss(found[name], reference) for name in preferred}
     best = min(preferred, key=losses.__getitem__)
@@ -42,7 +42,7 @@ def chosen(
     samples = random.integers(len(reference), size=(RESAMPLES, len(reference)))
 
     def error_of(name: str) -> float:
-        """Return the standard error of its distance to the best, over the same windows."""
+        """Return the standard error of its difference to the best, over the same windows."""
         gaps = []
         for sample in samples:
             theirs = [reference[i] for i in sample]
@@ -58,7 +58,7 @@ def chosen(
 
 
 def averaged(space: SearchSpace, schedulers: Sequence[str]) -> str:
-    """Return the scheduler in the middle of some of a space: the mean of each number."""
+    """Return the average of some schedulers of a space: the mean of each number."""
     points = [
         [p.share(numbers_of(space, scheduler)[p.name]) for p in space.parameters]
         for scheduler in schedulers
@@ -67,7 +67,7 @@ def averaged(space: SearchSpace, schedulers: Sequence[str]) -> str:
 
 
 def numbers_of(space: SearchSpace, scheduler: str) -> dict[str, float]:
-    """Return the numbers with which a scheduler of a space was written."""
+    """Return the numbers in the text of a scheduler of a space."""
     texts = re.split(r"([+-] )?\{(\w+)\}", space.text)
     signs, names = texts[1::3], texts[2::3]
     pattern = re.escape(texts[0])

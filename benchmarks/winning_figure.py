@@ -1,4 +1,4 @@
-"""The figure of docs/results/winning-policy.md: what slowdown is gained at which mean JCT."""
+"""The figure of docs/results/winning-policy.md: slowdown against mean JCT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging policies on REPORT: short windows in pairs, or one long run in blocks of jobs."""
+"""Evaluation of policies on REPORT: short windows in pairs, or one long run in blocks of jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 METRICS = ("mean_bounded_slowdown", "mean_jct", "p99_jct", "makespan")
 MIDDLE = (0.1, 0.9)
-"""Of one run, the share of jobs that count: the queue is neither filling nor draining."""
+"""The jobs of one run that count: the queue is neither filling nor draining."""
 
 
 def p99(values: np.ndarray) -> float:
@@ -36,7 +36,7 @@ class Judge:
 
     Args:
         setting: where.
-        report: the windows; of a long setting, the one run.
+        report: the windows; for a long setting, the one run.
     """
 
     def __init__(self, setting: Setting, report: Sequence[bl.Workload]) -> None:
@@ -46,7 +46,7 @@ class Judge:
         self._columns = functools.cache(self._run)
 
     def _run(self, scheduler: str) -> dict[str, np.ndarray]:
-        """Return each metric of all windows; of one run, values of all jobs that count."""
+        """Return each metric of all windows; for one run, the values of all jobs that count."""
         if not self._setting.long:
             found = self._place.run(scheduler, self._report)
             return {metric: np.array(column(found, metric)) for metric in METRICS}
@@ -65,7 +65,7 @@ class Judge:
         }
 
     def best(self, names: Sequence[str]) -> tuple[str, str]:
-        """Return who has the lowest slowdown and who the lowest mean JCT, in hindsight."""
+        """Return the schedulers with the lowest slowdown and mean JCT, in hindsight."""
         lowest = []
         for metric in ("mean_bounded_slowdown", "mean_jct"):
             mean: Callable[[np.ndarray], float] = (

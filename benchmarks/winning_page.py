@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SLOWDOWN, JCT, P99, MAKESPAN = "mean_bounded_slowdown", "mean_jct", "p99_jct", "makespan"
 GROUPS = ("exact", "exact, one run", "history", "estimates", "none")
-"""What is known, which the tables are about."""
+"""The knowledge levels that have a table."""
 
 
 def parts(rows: Sequence[Row], first: Sequence[Row] = ()) -> dict[str, list[str]]:
@@ -27,7 +27,7 @@ def parts(rows: Sequence[Row], first: Sequence[Row] = ()) -> dict[str, list[str]
 
     Args:
         rows: of the CSV file.
-        first: those of what was chosen when REPORT was first read.
+        first: the rows of the policies chosen when REPORT was first read.
     """
     found = {"goals": goals(rows), "losses": losses(rows), "again": again(rows, first)}
     for group in GROUPS:
@@ -38,7 +38,7 @@ def parts(rows: Sequence[Row], first: Sequence[Row] = ()) -> dict[str, list[str]
 
 
 def goals(rows: Sequence[Row]) -> list[str]:
-    """Return what was wanted, and what the chosen, all seeds and the shipped policy reached."""
+    """Return the goals, and what the chosen policy, all seeds and the shipped policy reached."""
     lines = [
         "| wanted | chosen on VAL | | the seeds' average | | mean of all seeds | "
         "| `holdback` as shipped | |",
@@ -203,7 +203,7 @@ def again(rows: Sequence[Row], first: Sequence[Row]) -> list[str]:
 
 
 def doubt(rows: Sequence[Row]) -> list[str]:
-    """Return what the seeds have made of the doubt of predictions."""
+    """Return how the seeds use the uncertainty of predictions."""
     lines = [
         "| log | order: `c` of the seeds | gate: `k` of the seeds |",
         "| --- |" + " ---: |" * 2,

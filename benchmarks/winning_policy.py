@@ -1,8 +1,8 @@
 """What tuned gates gain on real logs over the best heuristics in hindsight and the best lanes;
 `make results RESULTS=winning_policy` runs it.
 
-In each setting a gate is tuned with several seeds on the first half of a log. Their average is used
-unless VAL windows speak for a seed, the shipped policy as it is, a lane or a heuristic by more than
+In each setting a gate is tuned with several seeds on the first half of a log. Their average is
+used, unless a seed, the shipped policy, a lane or a heuristic is better on VAL windows by more than
 a standard error. REPORT windows are read once.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PAGE = "winning-policy"
 FIRST = "winning-policy-first"
-"""What was chosen, by another rule, when REPORT was first read: kept for comparison."""
+"""What another rule chose when REPORT was first read: kept for comparison."""
 SHIPPED = "holdback"
 SEEDS = (0, 1, 2, 3, 4)
 SETTINGS = (
@@ -54,15 +54,15 @@ SETTINGS = (
 
 TRAINING = Goal(jct_tolerance=0.005, p99_tolerance=0.05, makespan_tolerance=0.05)
 CHOICE = Goal(jct_tolerance=0.02, p99_tolerance=0.10, makespan_tolerance=0.05)
-"""VAL is short: what keeps strict limits on TRAIN may miss them there by chance."""
+"""VAL is short: a policy that meets strict limits on TRAIN may miss them there by chance."""
 ENDLESS = Goal(jct_tolerance=0.01, p99_tolerance=0.05, makespan_tolerance=0.05)
-"""Of one run, to train: on another period mean JCT is off by a percent."""
+"""The goal of training on one run: in another period mean JCT differs by a percent."""
 SHORT = SearchConfig(goal=TRAINING, evaluations=240, population=12, windows=16)
 HISTORY = SearchConfig(goal=TRAINING, evaluations=240, population=12, windows=24)
 LONG = SearchConfig(goal=ENDLESS, evaluations=60, population=10, windows=2)
 LANES_KEPT = 5
 BRIEF = {"none": 60, "estimates": 120}
-"""Candidates where there is less to tune, or to gain."""
+"""Numbers of candidates if there is less to tune or to gain."""
 
 
 def config_of(setting: Setting) -> SearchConfig:
@@ -73,7 +73,7 @@ def config_of(setting: Setting) -> SearchConfig:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Tune, judge, and write the CSV file, the figure and the page."""
+    """Tune, evaluate, and write the CSV file, the figure and the page."""
     parser = argparse.ArgumentParser(prog="winning_policy", description=__doc__)
     parser.add_argument("traces", type=Path, nargs="?", default=TRACES, help="where the logs are")
     parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
@@ -81,7 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--only", default="", help="run settings of this name (a pattern); keep others"
     )
     parser.add_argument(
-        "--judge-only", action="store_true", help="train and rank nothing that is there"
+        "--judge-only",
+        action="store_true",
+        help="reuse the tuned schedulers and rivals of the CSV file",
     )
     options = parser.parse_args(argv)
     table = RESULTS / f"{PAGE}.csv"
@@ -111,10 +113,10 @@ def measure(
     """Yield a row for each policy and each rival.
 
     Args:
-        setting: where.
+        setting: the setting.
         folder: where the logs are.
-        known: what some seeds have found, if that is known already.
-        rivals: likewise who the rivals are, by their roles.
+        known: schedulers that some seeds have found already, by policy.
+        rivals: the rivals, by their roles, if known already.
 
     Raises:
         BerthlineError: the log is not there, or something cannot be run.
@@ -132,12 +134,12 @@ def measure(
     policies = tuned | {"average": averaged(space, list(tuned.values()))}
     heuristics, val = place.named(), windows["val"]
     if setting.long:
-        # A few dozen of its jobs decide what slowdown VAL has in one run: TRAIN has more of them.
+        # In one run, a few dozen jobs decide the slowdown on VAL: TRAIN has more of them.
         heuristics, val = list(references_of(setting)), [*windows["apart"], *val]
     on_val = {name: place.run(name, val) for name in heuristics}
     reference = on_val[best_by(on_val, "mean_jct")]
     if setting.knowledge == "none":
-        # There is little to learn: who is not tuned has TRAIN as one more test.
+        # There is little to learn; schedulers that are not tuned are also tested on TRAIN.
         on_train = {
             name: place.run(name, [*windows["train"], *windows["apart"]]) for name in heuristics
         }
@@ -172,12 +174,12 @@ def measure(
                 "scheduler": scheduler,
             }
     seconds = f"{trained:.0f} s of CPU time to train, {time.process_time() - began - trained:.0f}"
-    print(f"{setting.name}: {seconds} to judge", flush=True)
+    print(f"{setting.name}: {seconds} to evaluate", flush=True)
 
 
 def references_of(setting: Setting) -> Sequence[str]:
-    """Return of whom one has the lowest mean JCT, or nearly: limits are about it."""
-    if setting.long:  # others are far off there, and slow
+    """Return schedulers, one with (nearly) the lowest mean JCT: limits are relative to it."""
+    if setting.long:  # others are much worse there, and slow
         return ("smallest-area+easy@best-fit", "sqrt-area+easy@best-fit")
     return usable_rivals(HEURISTICS, setting.knowledge, preemptive=False)
 
@@ -201,7 +203,7 @@ def train(
     parts = {
         "train": windows["train"],
         "val": windows["apart"],
-        "report": windows["apart"][:2],  # nothing that the search says of them is used
+        "report": windows["apart"][:2],  # the search's results on them are not used
     }
     search = SearchWindows(
         {part: len(found) for part, found in parts.items()},
@@ -234,7 +236,7 @@ def keep(rows: list[Row], table: Path) -> None:
 
 
 def tuned_by(rows: Sequence[Row], setting: Setting) -> dict[str, str]:
-    """Return the scheduler that each seed has found, as the CSV file has it."""
+    """Return the scheduler that each seed has found, from the CSV file."""
     return {
         row["policy"]: row["scheduler"]
         for row in rows
@@ -243,7 +245,7 @@ def tuned_by(rows: Sequence[Row], setting: Setting) -> dict[str, str]:
 
 
 def rivals_in(rows: Sequence[Row], setting: Setting) -> dict[str, str]:
-    """Return who the rivals are, by their roles, as the CSV file has it."""
+    """Return the rivals by their roles, from the CSV file."""
     return {row["role"]: row["rival"] for row in rows if row["setting"] == setting.name}
 
 

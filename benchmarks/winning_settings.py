@@ -1,5 +1,5 @@
-"""Where the winning policy is tuned and judged: real logs, split by time, with what is known of run
-times. Clusters and loads are those at which the logs queue at all in windows that start empty."""
+"""Where the winning policy is tuned and evaluated: real logs, split by time, with what is known of
+run times. Clusters and loads are chosen so that jobs queue even in windows that start empty."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LONG_LOADS = {
     "val": (0.96, 0.98, 1.0, 1.02, 1.04),
     "report": (1.0,),
 }
-"""Loads of the whole of a part in one run. Slowdown of one run hangs on a few jobs: a load that is
-one percent off gives another draw of the same period."""
+"""Loads of a whole part in one run. The slowdown of one run depends on a few jobs: a load that
+differs by one percent gives another sample of the same period."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ LOGS = {
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is known where; `long` = one run over the whole period instead of short windows."""
+    """A log and what is known of it; `long` = one run over the whole period, no short windows."""
 
     log: str
     known: str
@@ -83,7 +83,7 @@ class Setting:
 
     @property
     def knowledge(self) -> str:
-        """What the simulator lets schedulers know; predictions are estimates that we make."""
+        """The simulator's knowledge of schedulers; predictions are passed as estimates."""
         return {"history": "estimate", "estimates": "estimate", "none": "none"}.get(
             self.known, "exact"
         )
@@ -122,7 +122,7 @@ class Setting:
 
 @functools.lru_cache(maxsize=2)
 def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
-    """Return the parts of a log, scaled to its load, with the estimates that a setting has."""
+    """Return the parts of a log, scaled to its load, with the estimates of a setting."""
     log = LOGS[name]
     file = folder / log.file
     if not file.exists():
@@ -137,7 +137,7 @@ def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
         gpus=read.gpus[fits],
         user=read.user[fits],
         estimate=estimate[fits],
-        # No rival reads priorities: here they are how far off the prediction may be.
+        # No rival reads priorities: here they are the uncertainty of the prediction.
         priority=doubt[fits],
         name=name,
     )
@@ -147,9 +147,9 @@ def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
 
 
 def knowledge_of(log: bl.Workload, known: str) -> tuple[Column, Column]:
-    """Return the run times that schedulers may see, and how far off they may be.
+    """Return the run times that schedulers may see, and their uncertainty.
 
-    The latter is known of predictions only: in doublings; 0 = nothing is known of it.
+    The uncertainty is known only for predictions: in doublings; 0 = not known.
     """
     if known == "history":
         return predictions(log)
@@ -159,13 +159,13 @@ def knowledge_of(log: bl.Workload, known: str) -> tuple[Column, Column]:
     stated = log.estimate.astype(np.float64)
     if np.isnan(stated).mean() < 0.5:
         return np.where(np.isnan(stated), np.nanmedian(stated), stated), sure
-    # Logs of GPU clusters have none: unbiased in the logarithm, off by a factor e and more.
+    # Logs of GPU clusters have none, so we draw them: unbiased in the logarithm, sigma = 1.
     noise = np.random.Generator(np.random.Philox(key=[0, 17])).standard_normal(len(log))
     return np.maximum(log.run * np.exp(noise), 1.0), sure
 
 
 def predictions(log: bl.Workload) -> tuple[Column, Column]:
-    """Return predictions made at submission, from jobs that had finished by then, and their doubt.
+    """Return predictions made at submission from jobs finished by then, and their uncertainty.
 
     A job is taken to finish a run time after it started, as recorded; without a record, after it
     was submitted.
@@ -191,7 +191,7 @@ def _who(log: bl.Workload, job: int) -> dict:
 
 
 def _cut(jobs: bl.Workload, length: int, most: int) -> list[bl.Workload]:
-    """Return windows that share no job, spread over all of them."""
+    """Return disjoint windows, spread over all jobs."""
     count = min(len(jobs) // length, most)
     starts = np.linspace(0, len(jobs) - length, count).astype(int) if count > 1 else [0]
     return [jobs.window(int(first), int(first) + length) for first in starts]

@@ -1,4 +1,4 @@
-"""What is tuned for the winning policy in each setting, and from where on."""
+"""What is tuned for the winning policy in each setting, and the starting point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ BLIND = SearchSpace(
     "[{g} * log2(gpus + 1) + {w} * log2(wait + 60) + {u} * log2(user_jobs + 1)]+skip@best-fit",
     (
         Parameter("g", -1.0, 3.0, 0.5, meaning="weight of the size"),
-        Parameter("w", -2.0, 2.0, 1.0, meaning="weight of the wait: above 0 the last comes first"),
+        Parameter(
+            "w", -2.0, 2.0, 1.0, meaning="weight of the wait: above 0 means last come, first served"
+        ),
         Parameter("u", -1.0, 3.0, 0.0, meaning="weight of the user's jobs"),
     ),
     "an order without run times; it begins at last come, first served",
@@ -31,10 +33,10 @@ SURE = SearchSpace(
     ),
     (
         *_HOLD.parameters,
-        Parameter("c", -1.0, 1.0, 0.0, meaning="below 0: who may well be short comes earlier"),
-        Parameter("k", -1.0, 1.0, 0.0, meaning="above 0: jobs are held that are surely long"),
+        Parameter("c", -1.0, 1.0, 0.0, meaning="below 0: jobs that may be short come earlier"),
+        Parameter("k", -1.0, 1.0, 0.0, meaning="above 0: only jobs that are surely long are held"),
     ),
-    "the gate of `hold` with the doubt of a prediction, in doublings, which is in `priority`",
+    "the gate of `hold` with a prediction's uncertainty, in doublings, given as `priority`",
 )
 
 RUSH = SearchSpace(
@@ -46,19 +48,19 @@ RUSH = SearchSpace(
     (
         Parameter("g", 0.8, 1.4, 1.05, meaning="weight of the size: 0 is sjf, 1 smallest area"),
         Parameter("T", 5000.0, 50000.0, 16000.0, is_log=True, meaning="longer jobs are held"),
-        Parameter("q", 0.7, 5.0, 2.0, is_log=True, meaning="while more than so much is queued"),
+        Parameter("q", 0.7, 5.0, 2.0, is_log=True, meaning="while queued GPUs / GPUs exceed this"),
         Parameter("n", 2.0, 30.0, 8.0, is_log=True, meaning="and more are submitted an hour"),
-        Parameter("f", 0.0, 1.0, 0.35, meaning="by how much free GPUs count less on nodes in use"),
+        Parameter("f", 0.0, 1.0, 0.35, meaning="how much less free GPUs count on nodes in use"),
         Parameter("r", 0.0, 0.14, 0.065, meaning="share of the GPUs that they must leave free"),
         Parameter("l", -0.02, 0.02, 0.003, meaning="more of it for each doubling of the job"),
     ),
-    "an express lane while jobs queue and many are submitted: where they come without an end, GPUs"
-    " that are kept free while nobody comes are lost",
+    "an express lane while jobs queue and many are submitted: if arrivals never stop, GPUs"
+    " that are kept free while no jobs arrive are lost",
 )
 
 
 def space_of(setting: Setting) -> SearchSpace:
-    """Return what is tuned in a setting, and from where on."""
+    """Return what is tuned in a setting, and the starting point."""
     if setting.knowledge == "none":
         return BLIND
     if setting.long:

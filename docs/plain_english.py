@@ -2,6 +2,7 @@
 
 It reads Markdown pages, and the comments, docstrings and string literals of Python and C++. Code
 blocks of pages, and parts that a program writes, are skipped: their text is checked in the program.
+A string of Python without a blank is a name or a key, not prose, and is skipped too.
 
 `make lint` checks the whole tree; `python docs/plain_english.py PATH ...` checks these files and
 folders. Each finding is a line `file:line: phrase -> suggestion`; with findings the exit code is 1.
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-CHECKED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples")
+CHECKED = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs",
+    "examples",
+    "src",
+    "native/src",
+    "benchmarks",
+    "tests",
+)
 """The files and folders that `make lint` checks."""
 
 SKIPPED = ("docs/plain_english.py", "tests/docs/test_plain_english.py")
@@ -49,7 +61,8 @@ SUGGESTIONS = {
     r"longest ago": "longest-waiting, oldest",
     r"no matter how": "regardless of, however",
     r"not never": "instead of never ending",
-    r"(?<!/)judg(?:e|es|ed|ing)": "evaluate, assess, compare",
+    # Not in paths (compare/judge.py), modules (compare.judge) and arguments ("judged: windows").
+    r"(?<![/.])judg(?:e|es|ed|ing)(?!:)": "evaluate, assess, compare",
     r"(?<!chosen )anew": "again, from scratch",
     r"the very same": "the same",
     r"(?:has|have|had) chosen (?:nothing|anything)": "held-out; played no part in the selection",
@@ -118,11 +131,18 @@ def _python(text: str) -> str:
     """Return the comments and string literals of a Python file, with the code masked."""
     lines = [0, *itertools.accumulate(len(line) + 1 for line in text.split("\n"))]
     kept = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type != tokenize.NL
+    ]
+    for number, token in enumerate(tokens):
         begin = lines[token.start[0] - 1] + token.start[1]
         if token.type == tokenize.COMMENT:
             kept.append((begin + 1, begin + len(token.string)))
         elif token.type == tokenize.STRING and (match := _QUOTES.match(token.string)):
+            if _is_name(match["text"], tokens[max(number - 1, 0)], tokens[number + 1]):
+                continue
             part = begin + match.start("text")
             if "f" in match["prefix"].lower():  # one token up to Python 3.11
                 for value in re.finditer(r"\{[^{}]*\}", match["text"]):
@@ -132,6 +152,14 @@ def _python(text: str) -> str:
         elif tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
             kept.append((begin, lines[token.end[0] - 1] + token.end[1]))
     return _keep(text, kept)
+
+
+def _is_name(text: str, before: tokenize.TokenInfo, after: tokenize.TokenInfo) -> bool:
+    """Return whether a string is a name or a key: no blank, and not part of a longer string."""
+    parts = {tokenize.tok_name[before.type], tokenize.tok_name[after.type]}
+    return not re.search(r"\s", text) and parts.isdisjoint(
+        {"STRING", "FSTRING_START", "FSTRING_END"}
+    )
 
 
 _PROSE = {".md": _markdown, ".py": _python, ".cpp": _cxx, ".h": _cxx}

@@ -1,4 +1,4 @@
-"""What holds for all tests: none fails for being slow, because the machine may be busy."""
+"""Settings for all tests: none fails for being slow, because the machine may be busy."""
 
 from hypothesis import settings
 

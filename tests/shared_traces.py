@@ -1,4 +1,4 @@
-"""Where the real traces lie that some tests read; those tests are skipped where they are absent."""
+"""The folder of real traces that some tests read; without it, those tests are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CLUSTER and WORKLOAD arguments: every form means the same through every door."""
+"""CLUSTER and WORKLOAD arguments: every form means the same at every entry point."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _json(capsys: Any, *argv: str) -> Any:
 
 
 def _pairs(forms: Iterable[str], doors: Collection[str]) -> list[tuple[str, str]]:
-    """Return every form with every door; commands take texts only."""
+    """Return every form with every entry point; commands take texts only."""
     pairs = itertools.product(forms, doors)
     return [(form, door) for form, door in pairs if form != "object" or "berthline" not in door]
 
@@ -70,7 +70,7 @@ def _compared(cluster: Any, _: Any) -> str:
 def _generated(cluster: Any, _: Any) -> int:
     drawn = bl.generate("poisson", cluster=cluster, jobs=50, load=1.0, seed=3)
     unit = bl.generate("poisson", cluster="uniform:1x1", jobs=50, load=1.0, seed=3)
-    return round(float(unit.submit[-1] / drawn.submit[-1]))  # the GPUs that the load is of
+    return round(float(unit.submit[-1] / drawn.submit[-1]))  # the GPUs that the load refers to
 
 
 def _env(cluster: Any, _: Any) -> int:
@@ -103,7 +103,7 @@ CLUSTER_DOORS: dict[str, Callable[[Any, Any], int | str]] = {
     "berthline sim": _sim,
     "berthline compare": _compare,
 }
-"""What takes a CLUSTER argument, and tells its name or its GPUs."""
+"""Entry points that take a CLUSTER argument; each returns its name or its GPUs."""
 
 
 @pytest.mark.parametrize(("form", "door"), _pairs(CLUSTERS, CLUSTER_DOORS))
@@ -170,7 +170,7 @@ WORKLOAD_DOORS: dict[str, Callable[[Any, int], int]] = {
     "gym.make": _env_jobs,
     "gym.make_vec": _vec_jobs,
 }
-"""What takes a WORKLOAD argument, and tells its jobs."""
+"""Entry points that take a WORKLOAD argument; each returns its jobs."""
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ LAYERS = {
 }
 """Each package, and the packages that it may import: always earlier ones (`*` = all of them).
 
-`base` is every module directly in src/berthline, and the native core; `top` is the door: what
-runs when `berthline` is imported or started. A part of a package that others need without the rest
-has a line of its own: metrics, and the names of the files of a run directory.
+`base` is every module directly in src/berthline, and the native core; `top` is what runs when
+`berthline` is imported or started. A part of a package that others need without the rest has its
+own line: metrics, and the names of the files of a run directory.
 """
 
 TOP = {"berthline", "berthline.__main__", "berthline.when_imported"}
@@ -52,10 +52,11 @@ MOST_MODULES = 25
 
 
 class Import(NamedTuple):
-    """One module imports another one.
+    """An import of one module by another.
 
     Attributes:
-        is_lazy: not when the module itself is imported: in a function, for types, or as a text.
+        is_lazy: does not run when the module itself is imported: in a function, for types, or as a
+            text.
     """
 
     importer: str
@@ -158,7 +159,7 @@ def test_folders__have_few_modules() -> None:
 
 
 def test_file_names__are_used_once() -> None:
-    """A verb of cli/ has the same parts as another one; elsewhere a name says what is in a file."""
+    """The verbs of cli/ share file names; elsewhere a name says what is in a file."""
     names = Counter(
         path.name
         for name, path in modules().items()

@@ -37,7 +37,7 @@ def test_stream_key__differs_by_seed_and_name() -> None:
 
 
 def test_random_order__a_job_keeps_its_draw_when_others_come_and_go() -> None:
-    """The same seed orders the first jobs alike, whatever comes after them."""
+    """The same seed gives the first jobs the same order, whatever comes after them."""
     few = run(jobs(*[(0, 1, 1)] * 10), nodes(1), "random", seed=3)
     many = run(jobs(*[(0, 1, 1)] * 40), nodes(1), "random", seed=3)
     assert order(few) != sorted(order(few))

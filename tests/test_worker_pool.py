@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Be a worker that multiplies by its setup."""
+    """Run as a worker that multiplies by its setup."""
     serve(_multiplier)
 
 
@@ -45,7 +45,7 @@ def test_every_message_is_answered_by_one_worker() -> None:
     with WorkerPool(__name__, 10, 2) as pool:
         answers = [answer for _, answer in pool.answers(given([3, 1, 0, 2]))]
         assert sorted(answers) == [0, 0, 0, 10, 10, 20]
-        # The processes stay, with their setup.
+        # The processes keep running, with their setup.
         assert [answer for _, answer in pool.answers(given([2]))] == [0, 10]
         assert all(worker.process.poll() is None for worker in pool.workers)
     assert all(worker.process.poll() is not None for worker in pool.workers)

@@ -1,7 +1,7 @@
 """Berthline: simulate, learn and run GPU-cluster scheduling.
 
 The public names below load on first use, so that `import berthline` costs almost nothing and
-never pulls in a dependency the program does not touch.
+never imports a dependency the program does not use.
 
 Example:
     >>> import berthline as bl
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("berthline")
-    if name == "evaluate":  # a package that can be called, which says why
+    if name == "evaluate":  # a callable package; its docstring says why
         return importlib.import_module("berthline.evaluate")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)

@@ -1,7 +1,7 @@
-"""Writing files and directories so that one of that name is always complete.
+"""Atomic writes: a file or directory under its final name is always complete.
 
-The content is written under a temporary name in the same directory, which is then renamed. A
-process that is killed leaves the earlier content, or the new one.
+The content is written under a temporary name in the same directory and then renamed. If the process
+is killed, the old or the new content remains.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def complete_file(path: str | os.PathLike[str], *, what: str = "the file") -> It
 
     Args:
         path: the file, which is replaced if it exists.
-        what: the file in an error message.
+        what: how an error message names the file.
 
     Raises:
         OutputError: it cannot be written; what was there before is untouched.
@@ -73,7 +73,7 @@ def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     with complete_file(path) as partial, partial.open("wb") as plain:
         if Path(path).suffix == ".gz":
-            # Without a time in it, the same content makes the same file.
+            # Without a timestamp, equal content gives equal files.
             with gzip.GzipFile("", "wb", 5, plain, mtime=0) as packed:
                 yield packed  # type: ignore[misc]  # it writes bytes as a BinaryIO does
         else:
@@ -88,7 +88,7 @@ def complete_directory(
 
     Args:
         path: the directory, which is replaced if it exists; its parents need not exist.
-        what: the directory in an error message.
+        what: how an error message names the directory.
 
     Raises:
         OutputError: it cannot be written; what was there before is untouched.
@@ -110,13 +110,13 @@ def complete_directory(
 
 
 def _check_name(path: Path, what: str) -> None:
-    """Raise for a path that no file system takes; opening it would raise a ValueError."""
+    """Raise for a path that no file system accepts; opening it would raise a ValueError."""
     try:
         is_name = bool(path.name) and b"\0" not in os.fsencode(path)
     except UnicodeError:
         is_name = False
     if not is_name:
-        raise _unwritable("not a name", path, what)
+        raise _unwritable("not a valid name", path, what)
 
 
 def _unwritable(reason: object, path: Path, what: str) -> OutputError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BerthlineError(Exception):
-    """A problem with what the user gave, told so that it can be mended."""
+    """A problem with user input, described so that the user can fix it."""
 
     exit_code = 2
 
@@ -77,7 +77,7 @@ class SimulationError(BerthlineError):
 def unknown_name(
     kind: str, name: str, known: Iterable[str], *, list_command: str = ""
 ) -> tuple[str, str, str]:
-    """Return (what, expected, hint) for a name that is in no registry, with the nearest match."""
+    """Return (what, expected, hint) for an unknown name, with the nearest match."""
     names = sorted(known)
     near = max(names, key=lambda other: _likeness(name, other), default="")
     hint = f"did you mean {near!r}?" if near and _likeness(name, near) >= 0.5 else ""
@@ -87,7 +87,7 @@ def unknown_name(
 
 
 def _likeness(given: str, other: str) -> float:
-    """Return how alike two names are; letters in the wrong order are the likeliest slip."""
+    """Return the similarity of two names; swapped letters are the most likely typo."""
     given, other = given.lower(), other.lower()
     return difflib.SequenceMatcher(None, given, other).ratio() + 0.2 * (
         sorted(given) == sorted(other)
@@ -105,17 +105,17 @@ _KINDS = {
     "date": "a date",
     "time": "a time",
 }
-"""What msgspec calls the kinds of values, in words."""
+"""msgspec's names of types, in words."""
 
 
 def misfit(error: Exception, groups: Mapping[str, str], *, table: str = "") -> tuple[str, str, str]:
-    """Return (what, where, expected) for a file that is not laid out as it should be.
+    """Return (what, where, expected) for a file with the wrong layout.
 
     Args:
-        error: what msgspec, tomllib or the decoder of text raised.
-        groups: what the members of a list are called, for each list: `{"nodes": "node group"}`
+        error: the error that msgspec, tomllib or the text decoder raised.
+        groups: the name of one member of each list: `{"nodes": "node group"}`
             turns `$.nodes[0].gpus` into `node group 1, gpus`.
-        table: the part of the file that was looked at, such as `[pools.vc1]`; empty = all of it.
+        table: the part of the file that was checked, such as `[pools.vc1]`; empty = all of it.
     """
     if isinstance(error, UnicodeDecodeError):
         return "not a UTF-8 text file", f"byte {error.start + 1}", "text in UTF-8"

@@ -8,7 +8,7 @@ _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
+    """Return a duration in a suitable unit.
 
     Example:
         >>> duration(5400.0), duration(0.5), duration(200_000.0)
@@ -40,8 +40,8 @@ def signed_percent(change: float, digits: int | None = None) -> str:
     """Return a relative change in per cent, with its sign and without the unit.
 
     Args:
-        change: as a share: 0.1 = 10 %.
-        digits: after the point; None = one, or none from 10 % on.
+        change: as a fraction: 0.1 = 10 %.
+        digits: after the decimal point; None = 1, or 0 from 10 % on.
 
     Example:
         >>> signed_percent(-0.0321), signed_percent(0.5), signed_percent(0.5, 1)
@@ -54,7 +54,7 @@ def signed_percent(change: float, digits: int | None = None) -> str:
 
 
 def two_figures(value: float) -> str:
-    """Return a number with two figures, or whole when it has more.
+    """Return a number with two significant digits, or a whole number from 10 on.
 
     Example:
         >>> two_figures(0.1234), two_figures(123.4)
@@ -64,7 +64,7 @@ def two_figures(value: float) -> str:
 
 
 def signed_two_figures(value: float) -> str:
-    """Return the same with a sign, which 0 does not have.
+    """Return the same with a sign; 0 has none.
 
     Example:
         >>> signed_two_figures(5.0), signed_two_figures(-3.21), signed_two_figures(0.0)

@@ -1,4 +1,4 @@
-"""The version of the installed package, as results name it."""
+"""The version of the installed package, as recorded in results."""
 
 from __future__ import annotations
 

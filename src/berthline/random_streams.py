@@ -1,8 +1,8 @@
 """Counter-based random numbers: a draw depends on its key and counters, never on earlier draws.
 
-A key names a stream, (seed, stream name); a draw adds what it is for, such as the job. So the
-numbers a job meets do not change when other jobs, threads or batches do. The mixing function is
-SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014); `native/src/core/random.h` is its twin.
+A key names a stream, (seed, stream name); a draw adds counters, such as the job. So a job's numbers
+do not depend on other jobs, threads or batches. The mixing function is SplitMix64's finaliser
+(Steele, Lea and Flood, OOPSLA 2014); `native/src/core/random.h` does the same in C++.
 """
 
 from __future__ import annotations

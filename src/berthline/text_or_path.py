@@ -13,11 +13,11 @@ def text_of(name: str, given: TextOrPath) -> str:
     """Return the text of an argument.
 
     Args:
-        name: of the argument, for the error.
+        name: the argument's name, for the error.
         given: a text, or a path.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the argument is neither.
     """
     text: object = None
     if isinstance(given, str | os.PathLike):

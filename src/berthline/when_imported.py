@@ -1,7 +1,7 @@
-"""What `import berthline` connects, without importing it: environments and learned policies.
+"""What `import berthline` connects lazily: environments and learned policies.
 
-The environments are registered as soon as the program imports Gymnasium. `simulate` is told what
-runs learned policies, which stands above the simulators.
+The environments are registered as soon as the program imports Gymnasium. `simulate` gets the
+function that runs learned policies, which is in a layer above the simulators.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AWAITED = "gymnasium"
 
 
 class _Finder(MetaPathFinder):
-    """Stands before the usual finders until the awaited module is looked for, once."""
+    """Precedes the usual finders until the awaited module is first imported."""
 
     def find_spec(
         self,

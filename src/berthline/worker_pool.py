@@ -1,8 +1,8 @@
-"""Worker pool: processes that stay, each with a setup, and answer one message after another.
+"""Worker pool: long-lived processes that get a setup, then answer messages one by one.
 
-A worker is a program of its own, not a fork of this process, which may have threads and much
-memory. It reads messages from its standard input and writes answers to its standard output, each a
-pickle behind its length. The end of the input ends it.
+A worker is a separate program, not a fork: this process may have threads and use much memory. It
+reads messages from its standard input and writes answers to its standard output, each a pickle
+preceded by its length. It ends when its input ends.
 
     to the worker     the setup once; then message after message
     from the worker   any number of answers to a message, then Done
@@ -49,7 +49,7 @@ class ErrorText:
 
     Attributes:
         kind: its class.
-        what: what is wrong; of an unexpected error, its traceback.
+        what: what is wrong; for an unexpected error, its traceback.
         where: as in BerthlineError.
         expected: as in BerthlineError.
         hint: as in BerthlineError.
@@ -85,7 +85,7 @@ class ErrorText:
 
 def usable_cores() -> int:
     """Return how many cores this process may use."""
-    with contextlib.suppress(AttributeError):  # not every system can tell
+    with contextlib.suppress(AttributeError):  # not available on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -95,14 +95,14 @@ class Worker:
 
     Attributes:
         process: the process.
-        is_busy: whether it has not yet answered the last message completely.
+        is_busy: whether its answer to the last message is incomplete.
         has_ended: whether it is known to have ended.
     """
 
     def __init__(
         self, module: str, setup: Any, answers: queue.SimpleQueue[tuple[Worker, Any]]
     ) -> None:
-        # In a session of its own, Ctrl-C does not reach it: the parent process decides.
+        # In its own session it does not receive Ctrl-C: the parent process decides.
         self.process = subprocess.Popen(
             worker_command(module),
             stdin=subprocess.PIPE,
@@ -146,7 +146,7 @@ class WorkerPool:
 
     Args:
         module: the module whose `main` the workers run.
-        setup: what every worker is told first.
+        setup: the first message to every worker.
         count: how many workers.
 
     Attributes:
@@ -208,12 +208,12 @@ class WorkerPool:
 
 
 def serve(start: Callable[[Any], Callable[[Any], Iterable[Any]]]) -> None:
-    """Be a worker: answer messages until the input ends.
+    """Run as a worker: answer messages until the input ends.
 
     Args:
         start: gets the setup, and returns the function that yields the answers to a message.
     """
-    # What a library prints must not get in between the answers.
+    # Output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     messages = sys.stdin.buffer
@@ -224,7 +224,7 @@ def serve(start: Callable[[Any], Callable[[Any], Iterable[Any]]]) -> None:
                 _send(answers, one)
             _send(answers, Done())
     except (EOFError, BrokenPipeError):
-        os._exit(0)  # the parent is gone: there is nothing left to clean up for
+        os._exit(0)  # the parent has ended: there is nothing to clean up
 
 
 def worker_command(module: str) -> list[str]:
@@ -259,5 +259,5 @@ def _worker_ended(code: int) -> SimulationError:
     return SimulationError(
         f"a worker process ended before its work was done ({how})",
         expected="workers that run until they are told to stop",
-        hint="is there memory enough? fewer workers need less: --workers 1",
+        hint="check the free memory; fewer workers need less: --workers 1",
     )

@@ -254,7 +254,7 @@ def random_agent_run(number: int) -> AgentRun:
             ]
         if rng.random() < 0.3:
             options["running_order"] = random_formula(rng, WORDS, depth=int(rng.integers(0, 3)))
-    # Jobs that are preempted before they save anything would go on for ever.
+    # Jobs that are preempted before they save anything would run forever.
     endless = seat == "preempt" or cluster.conditions.mtbf < np.inf
     if endless or options["reward"] == "lookahead" or rng.random() < 0.2:
         options["horizon_factor"] = float(rng.choice([0, 0.1, 0.5, 1, 3]))

@@ -206,6 +206,6 @@ def random_model_run(number: int) -> Run:
     knowledge = str(rng.choice(["estimate", "predicted", "exact", "none"]))
     if knowledge == "none" and Scheduler.parse(scheduler).needs_run_times:
         knowledge = "exact"
-    # Jobs that are preempted before they save anything would go on for ever.
+    # Jobs that are preempted before they save anything would run forever.
     horizon = float(rng.integers(50, 400)) if rng.random() < 0.1 else 1500.0
     return Run(workload, cluster, scheduler, knowledge, int(rng.integers(1000)), horizon)

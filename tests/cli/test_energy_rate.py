@@ -93,6 +93,6 @@ def test_a_late_begin_hints_at_the_period(run, rate):
 
 def test_missing_file_and_lone_period(run):
     outcome = run(*SIM, "--energy-rate", "nowhere.csv")
-    assert (outcome.code, "is no file: nowhere.csv" in outcome.err) == (2, True)
+    assert (outcome.code, "is not a file: nowhere.csv" in outcome.err) == (2, True)
     outcome = run(*SIM, "--energy-period", "5")
     assert (outcome.code, "without --energy-rate" in outcome.err) == (2, True)

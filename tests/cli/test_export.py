@@ -144,10 +144,10 @@ class TestRunDirectories:
         out = ("--out", str(tmp_path / "x.swf"))
         outcome = run("export", "swf", str(directory), "--seed", "7", *out)
         assert outcome.code == 2
-        assert "--seed is given, but the run directory decides it" in outcome.err
+        assert "--seed is given, but the run directory determines it" in outcome.err
         outcome = run("export", "swf", str(directory), "--scheduler", "sjf", *out)
         assert outcome.code == 2
-        assert "but the run is of 'fcfs+strict@first-fit'" in outcome.err
+        assert "but the run used 'fcfs+strict@first-fit'" in outcome.err
         assert run("export", "swf", str(directory), "--scheduler", "fcfs", *out).code == 0
 
     def test_of_a_comparison_needs_a_scheduler(self, run, tmp_path):

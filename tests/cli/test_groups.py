@@ -47,7 +47,7 @@ def test_of_many_groups_the_largest_are_shown(run):
     shown = [line.split()[0] for line in out.splitlines() if line.startswith("user")][1:]
     largest = sorted(found, key=lambda user: -found[user]["gpu_seconds"])[:MOST_ROWS]
     assert shown == largest
-    assert f"of {len(found)}: --json has by_user with all" in out
+    assert f"of {len(found)}; --json has all in by_user" in out
 
 
 def test_compare_has_groups_of_every_scheduler(run):
@@ -57,7 +57,7 @@ def test_compare_has_groups_of_every_scheduler(run):
         assert each.keys() - without.keys() == {"by_size"}
         assert sum(row["jobs"] for row in each["by_size"].values()) == 300
     out = run(*COMPARE, "--windows", "3", "--by", "size").out
-    assert "means over the windows that have such jobs" in out
+    assert "means over windows with such jobs" in out
     assert out.count("1 GPU ") == 1
 
 

@@ -212,7 +212,7 @@ class TestDoctor:
         outcome = run("doctor")
         assert (outcome.code, outcome.err) == (0, "")
         assert "both simulators agree" in outcome.out
-        assert "all is well" in outcome.out
+        assert "everything works" in outcome.out
         assert max(map(len, outcome.out.splitlines())) <= 80
 
     def test_json(self, run):

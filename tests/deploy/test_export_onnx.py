@@ -1,4 +1,4 @@
-"""Exported policies: they answer as torch does, say what they are, and run without torch."""
+"""Exported policies: they give torch's scores, have a manifest, and run without torch."""
 
 import json
 import subprocess
@@ -68,7 +68,7 @@ def test_the_manifest_says_what_it_is_and_is_json(tmp_path, capsys):
     assert manifest["layout"]["columns"]["jobs"] == list(network.layout.columns["jobs"])
     assert manifest["policy_sha256"] == _policy(tmp_path / "run").sha256
     assert manifest["config"]["network"]["kind"] == "kernel"
-    # It exists now, and is replaced only when asked for.
+    # It exists now, and only --force replaces it.
     assert main(["export", "onnx", str(tmp_path / "run")]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["export", "onnx", str(tmp_path / "run"), "--force", "--json"]) == 0
@@ -77,7 +77,7 @@ def test_the_manifest_says_what_it_is_and_is_json(tmp_path, capsys):
 
 def test_what_is_no_policy_is_refused(tmp_path, capsys):
     assert main(["export", "onnx", str(tmp_path)]) == 2
-    assert "no learned policy" in capsys.readouterr().err
+    assert "not a learned policy" in capsys.readouterr().err
     assert main(["export", "swf", "synthetic"]) == 2
     assert "--out is missing" in capsys.readouterr().err
 
@@ -108,10 +108,10 @@ def test_a_file_of_another_manifest_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="fixed size"):
         bl.simulate(workload, "uniform:5x8:V100", str(out))
     out.write_bytes(out.read_bytes() + b" ")
-    with pytest.raises(PolicyError, match="about another file"):
+    with pytest.raises(PolicyError, match="describes another file"):
         bl.simulate(workload, CLUSTER, str(out))
     (tmp_path / "p.json").unlink()
-    with pytest.raises(PolicyError, match="not a policy that can be read"):
+    with pytest.raises(PolicyError, match="cannot read the policy"):
         bl.simulate(workload, CLUSTER, str(out))
 
 

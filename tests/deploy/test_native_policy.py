@@ -1,4 +1,4 @@
-"""Networks in the native core: scores as torch's, and runs without torch."""
+"""Networks in the native core: the same scores as torch, and runs without torch."""
 
 import subprocess
 import sys

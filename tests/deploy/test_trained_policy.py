@@ -1,4 +1,4 @@
-"""Learned policies as schedulers: the log they give, what fits, and what is refused."""
+"""Learned policies as schedulers: the log they produce, what fits, and what is refused."""
 
 import json
 import shutil
@@ -97,7 +97,7 @@ def test_no_other_simulator_horizon_or_order(tmp_path):
         bl.simulate(_workload(20), CLUSTER, run, simulator="reference")
     with pytest.raises(ConfigError, match="to the end of all jobs"):
         bl.simulate(_workload(20), CLUSTER, run, horizon=100.0)
-    with pytest.raises(PolicyError, match="beside a learned policy"):
+    with pytest.raises(PolicyError, match="with a learned policy"):
         Scheduler.parse(run, gate="free_gpus")
 
 
@@ -126,7 +126,7 @@ def test_a_checkpoint_is_a_scheduler_and_an_unfinished_or_broken_run_says_so(tmp
     one, other = (bl.simulate(_workload(20), CLUSTER, str(path)) for path in (run, inner))
     assert one.metrics() == other.metrics()
     (inner / "checkpoint.json").write_text("{}")
-    with pytest.raises(PolicyError, match="not a policy that can be read"):
+    with pytest.raises(PolicyError, match="cannot read the policy"):
         Scheduler.parse(str(run))
     shutil.rmtree(inner)
     with pytest.raises(PolicyError, match="no checkpoint yet"):

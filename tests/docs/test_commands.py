@@ -77,7 +77,7 @@ TO_RUN = {
 
 @pytest.mark.parametrize("command", TO_RUN.values(), ids=str)
 def test_command_runs(command, playground, capsys):
-    if "traces convert trace.parquet " in command.text:  # another command must write it anew
+    if "traces convert trace.parquet " in command.text:  # another command must write it again
         write_parquet(load_trace("trace.swf"), "trace.parquet")
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0

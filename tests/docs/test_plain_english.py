@@ -73,6 +73,17 @@ def test_reads_comments_and_strings_of_python_not_its_names():
     ]
 
 
+def test_skips_keys_names_arguments_and_paths_of_python():
+    program = (
+        'row["judged"] = run("--judge-only")\n'
+        'users = ("all", "nobody")\n'
+        'text = "evaluate/judge.py and import evaluate.judge"\n'
+        '"""Args:\\n    judged: number of windows."""\n'
+        'text = "It was " "judged."\n'
+    )
+    assert found(program, "a.py") == [(5, "judged")]
+
+
 def test_reads_comments_and_strings_of_cxx_not_its_names():
     program = '// It is\n// no text.\nint nobody = 0; /* likewise */\nthrow Error("for ever");\n'
     for name in ("a.h", "a.cpp"):

@@ -23,13 +23,13 @@ SMALL: dict[str, Any] = {
 
 
 def options_of(seat: str, **more: Any) -> dict[str, Any]:
-    """Return small options for a seat; preemption without end is cut off."""
+    """Return small options for a seat; endless preemption is cut off."""
     endless = {"max_restarts": 3} if seat == "preempt" else {}
     return {**SMALL, **endless, **more}
 
 
 def first_allowed(mask: npt.NDArray[np.bool_], seat: str) -> Any:
-    """Return the first action that is allowed; of PickPlace, the first row and node."""
+    """Return the first allowed action; for PickPlace, the first row and node."""
     if seat != "pickplace":
         return int(np.argmax(mask))
     window = SMALL["window"]
@@ -37,7 +37,7 @@ def first_allowed(mask: npt.NDArray[np.bool_], seat: str) -> Any:
 
 
 def random_action(rng: np.random.Generator, mask: npt.NDArray[np.bool_], seat: str) -> Any:
-    """Return an allowed action; of PickPlace, a node that some allowed job may take."""
+    """Return an allowed action; for PickPlace, with a node that some allowed job may take."""
     if seat != "pickplace":
         return int(rng.choice(np.flatnonzero(mask)))
     window = SMALL["window"]

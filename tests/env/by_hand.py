@@ -1,4 +1,4 @@
-"""Small episodes that are played action by action, so that what comes out can be worked out."""
+"""Small episodes played action by action, so that results can be computed by hand."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Action = int | tuple[int, int]
 
 @dataclasses.dataclass
 class Episode:
-    """What became of an episode.
+    """The results of an episode.
 
     Attributes:
         times: of the questions.
-        seen: the observations that came with them, and at last the final one.
+        seen: their observations, then the final one.
         rewards: one for each action.
-        terms: likewise, by the terms' names.
+        terms: the same, by the terms' names.
         terminated: how it ended.
         info: of the last step.
     """
@@ -46,7 +46,7 @@ class Episode:
 
 
 def make(seat: str, workload: Workload | None = None, **options: Any) -> SchedulingEnv:
-    """Return an environment; of a workload, its episodes are the whole of it."""
+    """Return an environment; each episode is the whole workload, if one is given."""
     if workload is not None:
         options = {"workload": workload, "episode_jobs": None, "load": None, "dials": {}} | options
     env: Any = gym.make(IDS[seat], **options).unwrapped
@@ -64,7 +64,7 @@ def play(env: SchedulingEnv, *actions: Action, seed: int = 0) -> Episode:
 def play_by(
     env: SchedulingEnv, choose: Callable[[dict[str, Any]], Action], *, seed: int = 0
 ) -> Episode:
-    """Play an episode; `choose` gets what is in the info."""
+    """Play an episode; `choose` gets the info."""
     seen, info = env.reset(seed=seed)
     episode = Episode([], [seen], [], [], terminated=False, info=info)
     truncated = False

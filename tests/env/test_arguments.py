@@ -1,4 +1,4 @@
-"""What environments are called with: seeds, actions and masks that make no sense are refused."""
+"""Arguments of environments: invalid seeds, actions and masks are refused."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_batch_step__integers_of_any_kind_are_the_same(seat: str, dtype: Any) ->
     plain, other = batch(seat), batch(seat)
     plain.reset(seed=1)
     other.reset(seed=1)
-    # Every other number of an array: it is not in one piece.
+    # Every other number of an array: not contiguous.
     actions = np.zeros((NUM, 4), np.int64)[:, ::2]
     actions = actions if seat == "pickplace" else actions[:, 0]
     given = dtype(actions.tolist()) if dtype in (list, tuple) else actions.astype(dtype)

@@ -1,4 +1,4 @@
-"""What a batch says about episodes that end: final observations, infos, masks."""
+"""What a batch returns for episodes that end: final observations, infos, masks."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def test_next_step__shows_the_last_then_ignores_an_action(seat: str) -> None:
 
 
 def test_next_step__an_environment_ahead_of_the_others_begins_its_episodes_in_a_step_too() -> None:
-    # The first starts jobs while the others wait: it ends two episodes before new ones are drawn.
+    # The first starts jobs while the others wait: it finishes two episodes before new ones are
+    # drawn.
     envs = SchedulingVectorEnv(16, "pick", episode_jobs=30, autoreset_mode="next_step")
     _, infos = envs.reset(seed=3)
     had_ended = np.zeros(16, np.bool_)
@@ -124,7 +125,7 @@ def test_next_step__an_environment_ahead_of_the_others_begins_its_episodes_in_a_
             np.where(waits, masks.shape[1] - 1, masks.argmax(axis=1))
         )
         if had_ended[0]:
-            assert len(envs.log(0).time) < len(before.time)  # of the next episode, and not before
+            assert len(envs.log(0).time) < len(before.time)  # the next episode's, and not before
         assert not rewards[had_ended].any()
         had_ended = terminated | truncated
         ends += had_ended

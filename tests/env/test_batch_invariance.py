@@ -1,4 +1,4 @@
-"""What an environment shows depends on its seed and its actions only."""
+"""What an environment shows depends only on its seed and its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of batches, in programs of their own: what goes wrong here ends or stops a process."""
+"""Threads of batches, in separate programs: an error here would end or block the process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="th
 
 
 def run(program: str) -> str:
-    """Return what a program prints; it must end by itself, and well."""
+    """Return what a program prints; it must end by itself, without an error."""
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BEGIN + program],
         capture_output=True,
@@ -90,7 +90,7 @@ print(count_threads() - before)
 
 @needs_proc
 def test_threads_that_cannot_be_started__are_an_error() -> None:
-    """Those that were started end; there is no memory for the stacks of all of them."""
+    """The threads that were started end; there is not enough memory for all their stacks."""
     found = run("""
 import resource
 make(8, 2).close()
@@ -102,12 +102,12 @@ try:
 except ConfigError as error:
     print(error.what, "/", error.hint, "/", count_threads() - before)
 """)
-    assert found == "the system starts no more threads / a smaller num_threads / 0"
+    assert found == "the system cannot start more threads / a smaller num_threads / 0"
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_two_threads_that_step_one_batch__one_of_them_is_refused(num_threads: int) -> None:
-    """Again and again, whatever they call; afterwards the batch is as good as before."""
+    """Every time, whatever they call; afterwards the batch still works."""
     found = run(f"""
 envs, refused, others = make(64, {num_threads}), [], []
 envs.reset(seed=1)

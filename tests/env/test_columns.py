@@ -1,4 +1,4 @@
-"""Columns: what an agent sees, worked out by hand, and every way to give columns."""
+"""Columns: what an agent sees, computed by hand, and every way to give columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLUSTER = "uniform:1x2:V100"
 class TestSets:
     @pytest.mark.parametrize("name", COLUMN_SETS)
     def test_formulas_can_be_read(self, name):
-        """Of each table; those of the LSF system's nodes too, where there is no job at hand."""
+        """Of each table, also the LSF system's columns of nodes without a job at hand."""
         tables = [COLUMN_SETS[name].formulas(table) for table in TABLES]
         assert sum(map(len, tables)) >= 4
 
@@ -160,7 +160,7 @@ class TestGiving:
 
 
 class TestLogarithms:
-    """The native core works out most of them in a quick way: the floats must be those of libm."""
+    """The native core computes most of them by a fast method: results must equal libm's."""
 
     FORMULAS: ClassVar = {
         "log10(1 + estimate) / 6": lambda x: math.log10(1 + x) / 6,
@@ -186,17 +186,17 @@ class TestLogarithms:
         assert (self.seen(estimates) == self.expected(estimates)).all()
 
     def test_halfway_between_two_floats(self):
-        """There the quick way cannot tell which is the nearer one."""
+        """There the fast method cannot tell which one is nearer."""
         low = np.random.default_rng(4).uniform(0.2, 0.9, 4096).astype(np.float32)
         halfway = (low.astype(np.float64) + np.nextafter(low, np.float32(1))) / 2
         estimates = 10 ** (6 * halfway) - 1
         expected = self.expected(estimates)
         goes_up = expected[:, 0] > low
-        assert 0.2 < goes_up.mean() < 0.8, "not near enough to tell ways apart"
+        assert 0.2 < goes_up.mean() < 0.8, "not near enough to distinguish the methods"
         assert (self.seen(estimates) == expected).all()
 
     def test_one_that_has_none_among_many(self):
-        """Estimates are positive, but what a formula makes of them need not be."""
+        """Estimates are positive, but the value of a formula need not be."""
         estimates = np.linspace(1, 200, 200)
         workload = jobs(*((0, 1, 1) for _ in estimates), estimate=estimates)
         features = Columns(jobs=("log2(estimate - 100) / 3",))

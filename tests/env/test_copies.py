@@ -1,4 +1,4 @@
-"""Environments hold native state: who copies or pickles them is told what to do instead."""
+"""Environments hold native state: copying or pickling raises an error that says what to do."""
 
 from __future__ import annotations
 

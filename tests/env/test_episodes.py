@@ -54,7 +54,7 @@ def test_reset__in_the_middle_goes_on_to_the_next_episode() -> None:
 
 
 def test_workload__is_that_of_the_log() -> None:
-    """Submissions of the log are those of the jobs, whichever episode it is."""
+    """The submissions in the log are those of the jobs, in every episode."""
     env = SchedulingEnv("pick", **options_of("pick"))
     _, info = env.reset(seed=8)
     for _ in range(40):
@@ -65,7 +65,7 @@ def test_workload__is_that_of_the_log() -> None:
 
 
 def test_vector_workload__is_that_of_the_log() -> None:
-    """Whichever episode an environment of the batch is in."""
+    """In every episode of every environment of the batch."""
     envs = SchedulingVectorEnv(3, "pick", **options_of("pick"))
     _, infos = envs.reset(seed=8)
     for _ in range(200):
@@ -142,7 +142,7 @@ def test_nothing_is_ever_asked__one_step_ends_the_episode(autoreset: str) -> Non
 
 @pytest.mark.parametrize("seat", SEATS)
 def test_nothing_is_asked_before_the_first_decision_but_it_counts(seat: str) -> None:
-    """One job alone on the cluster: its JCT is in the reward whether anybody was asked or not."""
+    """One job alone on the cluster: its JCT is in the reward whether the agent was asked or not."""
     workload = bl.Workload.from_columns(submit=[3.0], run=10.0, gpus=[2], rebase=False)
     env = SchedulingEnv(
         seat,
@@ -196,7 +196,8 @@ def test_illegal_actions__are_flagged_and_do_no_harm(
 
 
 def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
-    """An agent that always errs plays as one that never acts, or takes the first choice."""
+    """An agent with only illegal actions plays like one that never acts, or takes the first
+    choice."""
     for seat, right in (("pick", 5), ("backfill", 5), ("preempt", 4), ("gate", 0), ("meta", 0)):
         logs = []
         for wrong in (False, True):
@@ -277,7 +278,7 @@ def test_truncation__is_not_termination(seat: str) -> None:
 
 @pytest.mark.parametrize("num_envs", [1, 5, 40])
 def test_set_load__is_for_episodes_that_have_not_begun(num_envs: int) -> None:
-    """Whatever the batch has drawn ahead, an episode has the load of when it began."""
+    """Whatever the batch has drawn ahead, an episode has the load at its beginning."""
     envs = SchedulingVectorEnv(num_envs, "pick", **options_of("pick", load=0.5))
     reference = {
         load: SchedulingEnv("pick", **options_of("pick", load=load)) for load in (0.5, 2.0)
@@ -317,7 +318,7 @@ def test_split__without_episode_jobs_the_whole_part_is_the_episode(part: str) ->
 
 @pytest.mark.parametrize("num_envs", [1, 3, 8])
 def test_set_load__leaves_the_workload_of_episodes_that_have_begun(num_envs: int) -> None:
-    """Whenever the load changed since, and however often."""
+    """Even if the load has changed since, several times."""
     envs = SchedulingVectorEnv(num_envs, "pick", **options_of("pick", load=(0.4, 0.6)))
     _, infos = envs.reset(seed=4)
     jobs: dict[tuple[int, int], Any] = {}
@@ -369,7 +370,7 @@ def test_windows_without_estimates__have_the_largest_of_the_trace(seat: str) -> 
         begun.add(int(np.isnan(known).sum()))
         assert set(known[~np.isnan(known)]) == {60.0}
         to_the_end(env, info, np.random.default_rng(0))
-    assert begun == {0, 2}  # the first window has none of its own, the second one
+    assert begun == {0, 2}  # the first window has no estimates, the second has one
 
 
 def test_generators_without_estimates__are_refused_where_they_are_asked_for(tmp_path) -> None:

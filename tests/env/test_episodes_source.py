@@ -1,4 +1,4 @@
-"""What jobs the slots of a batch get: functions of (seed, slot, episode), and nothing else."""
+"""The jobs of a batch's slots: functions of (seed, slot, episode), and nothing else."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TestAnyGrouping:
         whole = source().draw(keys)
         for size in (1, 2, 7, ENOUGH, 50):
             assert_same(drawn_in_groups(source(), keys, size), whole)
-        few = source().draw(keys[5:8])  # by another source, in another company
+        few = source().draw(keys[5:8])  # from another source, in another group
         assert_same(few, {column: table[5:8] for column, table in whole.items()})
 
     def test_of_windows(self, trace):
@@ -201,7 +201,7 @@ class TestGenerated:
     def test_a_trace_is_no_generator(self, tmp_path):
         path = tmp_path / "jobs.swf"
         path.write_text("1 0 -1 100 4 -1 -1 4 200 -1 1 7 -1 -1 -1 -1 -1 -1\n")
-        with pytest.raises(ConfigError, match="a trace file, where jobs are to be generated"):
+        with pytest.raises(ConfigError, match="a trace file, but jobs must be generated"):
             GeneratedEpisodes(str(path), CLUSTER, jobs=10)
         with pytest.raises(ConfigError, match="load is"):
             GeneratedEpisodes("batch", CLUSTER, jobs=10).set_load(0.5)
@@ -226,7 +226,7 @@ class TestWindows:
         split = split_by_time(trace, (0.4, 0.3, 0.3), **gap)
         bounds = getattr(split, part).provenance["split"]
         first = source.first_jobs(shuffled_keys(100, 200))
-        # So many that every window is met.
+        # Enough to draw every window.
         assert first.min() == bounds["first"]
         assert first.max() + 40 - 1 == bounds["last"]
         drawn = source.draw(keys_of((0, 0)))

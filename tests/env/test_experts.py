@@ -15,7 +15,7 @@ SEED = 3
 
 
 def follow(env, expert):
-    """Do as the expert says for one episode; return the number of steps."""
+    """Follow the expert for one episode; return the number of steps."""
     env.reset(seed=SEED)
     for steps in range(1, 10_000):
         *_, terminated, truncated, info = env.step(expert_actions(env, expert))
@@ -86,7 +86,7 @@ def test_an_expert_gives_its_schedulers_log(name, expert, scheduler, options, lo
 
 @pytest.mark.parametrize("name", ["Pick", "PickPlace", "Place", "Backfill", "Gate"])
 def test_asking_changes_nothing(name):
-    """Steps are the same with and without experts who are asked and not obeyed."""
+    """Steps are the same with and without calls to experts whose answers are not used."""
     logs = []
     for experts in ([], ["sjf+easy@worst-fit?express-lane"]):
         env = gym.make(
@@ -126,7 +126,7 @@ def test_a_batch_is_asked_at_once():
 
 
 def test_a_window_without_the_wanted_job_gives_another():
-    """The shortest job may be beyond the window; then the shortest that is shown is taken."""
+    """The shortest job may be beyond the window; then the expert takes the shortest job shown."""
     env = gym.make(
         "berthline/Pick-v0", episode_jobs=64, window=2, load=4.0, experts=["sjf"]
     ).unwrapped
@@ -141,7 +141,7 @@ def test_a_window_without_the_wanted_job_gives_another():
         ("Pick", "fcfs+rounds", "without rounds"),
         ("Pick", "fcfs+skip!las", "without rounds and preemption"),
         ("Place", "fcfs@scatter", "'scatter'"),
-        ("Meta", "fcfs+skip", "not among those to choose from"),
+        ("Meta", "fcfs+skip", "not among the choices"),
         ("Pick", "nonsense", "nonsense"),
     ],
 )

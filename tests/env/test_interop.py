@@ -1,4 +1,4 @@
-"""Every environment is what Gymnasium says an environment is, alone and in a batch."""
+"""Every environment follows Gymnasium's interface, alone and in a batch."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_statistics_of_episodes_of_one_environment(name):
 
 @pytest.mark.parametrize("name", IDS)
 def test_ways_of_batching_agree(name):
-    """In NEXT_STEP mode, environments of their own and the native batch do the same."""
+    """In NEXT_STEP mode, separate environments and the native batch do the same."""
     native = gym.make_vec(name, num_envs=3, autoreset_mode="next_step", **SMALL)
     separate = gym.make_vec(name, num_envs=3, vectorization_mode="sync", **SMALL)
     rng = np.random.default_rng(2)

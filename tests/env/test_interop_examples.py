@@ -1,4 +1,4 @@
-"""The examples run, each with the library it is about; where that is absent, it is said."""
+"""The examples run, each with its library; if that is absent, the test is skipped and says so."""
 
 from __future__ import annotations
 

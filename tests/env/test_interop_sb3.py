@@ -34,7 +34,7 @@ def _one_thread():
 def test_its_checker_passes(name, observation):
     from stable_baselines3.common.env_checker import check_env
 
-    # Of tables in a dict it warns that it will flatten them; nothing else is worth a warning.
+    # It warns that it will flatten tables in a dict; there must be no other warning.
     check_env(
         gym.make(name, observation=observation, **SMALL).unwrapped, warn=observation == "flat"
     )
@@ -100,7 +100,7 @@ def test_what_environments_have_in_common_and_what_not():
     assert not envs.has_attr("no_such_thing")
     envs.set_attr("note", 1)
     assert envs.get_attr("note") == [1, 1]
-    with pytest.raises(ConfigError, match="all of them"):
+    with pytest.raises(ConfigError, match="all environments"):
         envs.set_attr("note", 2, indices=0)
     with pytest.warns(UserWarning, match="already wrapped"):
         assert VecMonitor(envs).reset()["jobs"].shape == (2, 8, 8)
@@ -143,7 +143,7 @@ def test_every_method_about_one_environment_can_be_called():
     for workload in (envs.env_method("workload", indices=1)[0], envs.get_attr("workload")[1]()):
         np.testing.assert_array_equal(workload.submit, expected)
     assert envs.env_method("set_load", 0.5, 0.7) == [None] * 3
-    with pytest.raises(ConfigError, match="all of them"):
+    with pytest.raises(ConfigError, match="all environments"):
         envs.env_method("set_load", 0.5, indices=[1])
 
 
@@ -166,7 +166,7 @@ def test_batches_that_its_algorithms_would_misread_are_refused(option):
 
 
 def all_at_once(jobs=8):
-    """A problem with a known optimum: one GPU, all jobs there from the start, shortest first."""
+    """A problem with a known optimum: one GPU, all jobs submitted at the start, shortest first."""
     run = np.round(10 ** np.random.default_rng(5).uniform(1, 4, 4096))
     workload = bl.Workload.from_columns(
         submit=np.zeros(4096), run=run, gpus=np.ones(4096, int), name="all at once"
@@ -189,7 +189,7 @@ def all_at_once(jobs=8):
 
 
 def mean_jct(envs, choose, episodes=4):
-    """Return the mean JCT over the first episodes of each environment, always the same ones."""
+    """Return the mean JCT over the first episodes of each environment, the same in every call."""
     envs.seed(10_000)
     observations = envs.reset()
     scores = [[] for _ in range(envs.num_envs)]
@@ -202,7 +202,7 @@ def mean_jct(envs, choose, episodes=4):
 
 
 def share_of_the_way(options, steps):
-    """Train; return how far the result is from random choices (0) to the optimum (1)."""
+    """Train; return where the result is between random choices (0) and the optimum (1)."""
     from sb3_contrib import MaskablePPO
 
     from berthline.compat import sb3

@@ -1,4 +1,4 @@
-"""Calls out of turn are refused with an error that says what to do: none ends the process."""
+"""Calls in the wrong order raise an error that says what to do; none ends the process."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_close__through_wrappers() -> None:
 
 
 def test_close__of_a_batch_that_could_not_be_made() -> None:
-    """Some versions of Gymnasium close what is collected."""
+    """Some versions of Gymnasium close objects when they are garbage-collected."""
     envs = SchedulingVectorEnv.__new__(SchedulingVectorEnv)
     envs.close()
 
@@ -156,7 +156,7 @@ def test_a_batch_in_use_by_another_thread__is_refused() -> None:
             except SimulationError as error:
                 found.append(error)
 
-    with envs._envs._batch:  # as when it is given new episodes
+    with envs._envs._batch:  # as while it gets new episodes
         thread = threading.Thread(target=use)
         thread.start()
         thread.join()

@@ -1,4 +1,4 @@
-"""Every option takes what it says, or says what it takes: nothing ends in a bare traceback."""
+"""Every option accepts its documented values and refuses others with an error, not a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that make no sense are refused, with what is meant instead."""
+"""Invalid options are refused, and the error says what is expected."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class TestRltune:
 
     def episode(self, **options):
         env = make("pick", self.WORKLOAD, preset="rltune", cluster="uniform:1x4", **options)
-        # A; then B is not chosen until C is there; C, which time runs for; B.
+        # A; then no-op until C arrives; C, for which time runs; B.
         return play(env, self.A, self.NO_OP, self.C, self.B_ALONE)
 
     def test_time_runs_until_the_chosen_job_starts(self):
@@ -33,7 +33,7 @@ class TestRltune:
         seen = [observation["jobs"] for observation in self.episode().seen]
         # An empty node: 4 of 4 GPUs in the one way there is.
         assert seen[0][0] == pytest.approx([0, 1, 4 / 4 / 4, (4 - 4 + 4) / 8, 0, 1 / 3, 1 / 2])
-        # Nothing is free: the third column is at its limit, the fourth too far below for one.
+        # Nothing is free: the third column is at its limit, the fourth is below its range.
         assert seen[2][0] == pytest.approx([10 / 43200, 1, 1, 0, 0, 0, 0])
         assert seen[2][1] == pytest.approx([0, 1 / 4, 1, 0, 0, 0, 0])
         # C has one of the GPUs: the node is partly in use, and B has no place.
@@ -62,7 +62,7 @@ class TestRltune:
         assert rewards == [0, 0, 0, pytest.approx((baseline - mine) / baseline)]
 
     def test_reward_of_utilization(self):
-        """Both end at 210; a baseline that back-fills ends at 200."""
+        """Both end at 210; a baseline that backfills ends at 200."""
         assert self.episode(reward="relative-utilization").rewards[-1] == 0
         workload = jobs((0, 100, 3), (10, 100, 4), (20, 10, 1))
         options = {"cluster": "uniform:1x4", "reward": "relative-utilization"}
@@ -167,7 +167,7 @@ class TestRltune:
         ("gpus", "where"), [(2, {0: 2}), (4, {16: 4}), (8, {16: 8}), (10, {0: 2, 16: 8})]
     )
     def test_kinds_of_nodes_on_philly(self, gpus, where):
-        """As is said of it: the fewest nodes, which need not be of one kind."""
+        """As documented: the fewest nodes, which need not be of one kind."""
         env = make("pick", jobs((0, 9, gpus)), preset="rltune")
         play(env, 0)
         assert allocations(env.log()) == {0: where}

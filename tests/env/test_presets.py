@@ -1,4 +1,4 @@
-"""Presets: each is an environment, shows and pays what its system does, and is corrected."""
+"""Presets: each is an environment with its system's observations and rewards, with corrections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAT_SIZES = {
     "lsf": 4 * 50 + 2,
     "lookahead": 4 * 50 + 8 + 2,
 }
-"""Numbers in an observation; but for rlmetadqn's, as many as the originals have."""
+"""Size of an observation; except for rlmetadqn, the same as in the originals."""
 
 
 class TestAll:
@@ -69,7 +69,7 @@ class TestAll:
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_what_is_shown_is_of_order_one(self, name):
-        """But for waits of clusters that are far too full, everything is within [-1, 2]."""
+        """Except for waits on heavily overloaded clusters, everything is within [-1, 2]."""
         env = make(PRESETS[name].seat, preset=name, episode_jobs=200, observation="flat")
         seen = np.stack(play_by(env, at_random(2)).seen)
         assert seen.min() >= -1
@@ -121,7 +121,7 @@ class TestDrlScheduler:
         assert episode.sum_of("waits") == pytest.approx(-0.05 * (90 * 90 / 2) / 1000)
         assert episode.sum_of("use") == pytest.approx(1.5 * (50 * 1 + 50 * 0.5 + 20 * 1))
         assert episode.sum_of("jobs") == pytest.approx(-0.3 * (100 + 50 + 110))
-        # B finishes before the third question, so the second decision is paid for it.
+        # B finishes before the third question, so the second decision gets the reward.
         assert episode.terms[1]["finished"] == pytest.approx(50 * (1 + 5))
 
     def test_jobs_without_a_place_are_masked_out(self):
@@ -173,7 +173,7 @@ class TestDrlScheduler:
         crowded.reset(seed=0)
         submitted = crowded.workload().submit
         assert 256 / submitted[-1] == pytest.approx(2.5, rel=0.3)
-        # A column of the window is of 16 jobs, however many wait.
+        # A column of the window has 16 jobs, however many wait.
         assert crowded.observation_space["jobs"].shape == (16, 4)
 
 
@@ -193,7 +193,7 @@ class TestRlmetadqn:
         times = self.episode(self.SJF).times
         assert times[0] == 0
         assert times[1:] == [10.0 + 5 * k for k in range(len(times) - 1)]
-        assert times[-1] == 110  # when B starts; nobody waits any more
+        assert times[-1] == 110  # when B starts; then no job waits
 
     @pytest.mark.parametrize(
         ("action", "second"), [(EQUAL, 1), (PRIORITY, 1), (EDF, 2), (SJF, 2), (DYNAMIC, 2)]
@@ -330,7 +330,7 @@ class TestLsf:
         assert allocations(env.log()) == {1: {1: 8}}
 
     def test_a_job_without_room_is_passed(self):
-        """As in the original, which defers it; it starts as soon as there is room."""
+        """As in the original, which defers the job; it starts as soon as there is room."""
         workload = jobs((0, 10, 8), (0, 10, 8), (0, 5, 4))
         env = make("place", workload, preset="lsf", cluster=self.CLUSTER)
         episode = play(env, 1, 0, 1)

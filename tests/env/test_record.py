@@ -1,4 +1,4 @@
-"""Recorded decisions give the same rewards and the same schedule when they are made again."""
+"""Recorded decisions give the same rewards and the same schedule when they are repeated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24
 
 
 def was_seen(dataset, episode, step, observation, info):
-    """Check what is recorded against what the environment shows."""
+    """Compare the record with what the environment shows."""
     np.testing.assert_array_equal(episode.action_masks[step], info["action_mask"])
     flat = observation
     if isinstance(observation, dict):
@@ -29,7 +29,7 @@ def was_seen(dataset, episode, step, observation, info):
 
 
 def replay(dataset, episode):
-    """Make the decisions of a recorded episode again; return the environment after it."""
+    """Repeat the decisions of a recorded episode; return the environment after it."""
     env = gym.make(gym.envs.registration.EnvSpec.from_json(dataset.metadata["env_spec"])).unwrapped
     observation, info = env.reset(seed=episode.seed)
     for _ in range(episode.number):
@@ -165,7 +165,7 @@ def test_a_dataset_is_whole_or_not_there(tmp_path):
     record("berthline/Pick-v0", "sjf", out, episodes=1, **SMALL)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set"]
     assert json.loads((out / "data/metadata.json").read_text())["total_episodes"] == 1
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         record("berthline/Pick-v0", "sjf", out, episodes=1, **SMALL)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write the dataset"):
@@ -194,7 +194,7 @@ def test_what_cannot_be_recorded(tmp_path):
 
 
 def test_minari(tmp_path, monkeypatch):
-    """With Minari installed, the dataset becomes one of its own; without, the error says how."""
+    """With Minari installed, it becomes a Minari dataset; without, the error says how."""
     options = {**SMALL, "load": (1.5, 2.0)}
     dataset = record(
         "berthline/Pick-v0", "sjf", tmp_path / "set", episodes=3, num_envs=2, **options

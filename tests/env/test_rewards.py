@@ -1,4 +1,4 @@
-"""Rewards: every named one, every occasion and every way to give one, worked out by hand."""
+"""Rewards: every named one, every occasion and every way to give one, computed by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_OP = 64
 
 
 def rewarded(reward, *actions, workload=THREE, **options):
-    """Return the episode of these actions, all three starts unless given."""
+    """Return the episode of these actions; the default is all three starts."""
     options = {"cluster": CLUSTER, "knowledge": "exact", "reward": reward} | options
     return play(make("pick", workload, **options), *(actions or (0, 0, 0)))
 
@@ -33,7 +33,8 @@ def rewarded(reward, *actions, workload=THREE, **options):
 class TestNamed:
     def test_jct(self):
         episode = rewarded("jct")
-        # The first decision is at the instant of the second; C's start ends a wait from 10 on.
+        # The first decision is at the instant of the second; C's start ends a wait that began at
+        # 10.
         assert episode.rewards == pytest.approx([0, -(100 + 50 + 90), -20])
         assert sum(episode.rewards) == pytest.approx(-(100 + 50 + 110))
 
@@ -76,7 +77,7 @@ class TestNamed:
         assert episode.rewards[-1] == pytest.approx((mine - theirs) / theirs)
 
     def test_relative_to_no_wait_at_all(self):
-        """Nobody waits under the baseline: what counts as 1 is a second then, not nothing."""
+        """No job waits under the baseline: the unit is then a second, not zero."""
         workload = jobs((0, 10, 1), (0.5, 10, 1))
         episode = rewarded("relative-wait", NO_OP, 0, 0, workload=workload, baseline="fcfs")
         assert episode.rewards[-1] == pytest.approx(-0.25)
@@ -94,7 +95,7 @@ class TestNamed:
         assert sum(episode.rewards) == pytest.approx(sum(map(episode.sum_of, episode.terms[0])))
 
     def test_multi_objective__jobs_left_over_have_missed_their_deadlines_too(self):
-        """Nobody gains by keeping a job that is late until the episode is cut off."""
+        """Keeping a late job until the episode is truncated gains nothing."""
         episode = rewarded("multi-objective", 0, max_steps=1)
         assert episode.sum_of("deadlines") == 0
         assert episode.sum_of("overdue") == 0
@@ -219,7 +220,7 @@ class TestOccasions:
         assert [step["busy"] for step in episode.terms] == [0, 1, 2, 2]
 
     def test_second(self):
-        """Sums of words are exact, also of those that change while time passes."""
+        """Sums of words are exact, also for words that change while time passes."""
         reward = {
             "one": ("second", "1"),
             "waits": ("second", "waiting_seconds"),
@@ -240,7 +241,7 @@ class TestOccasions:
         assert rewarded({"t": ("second", "1")}, 0, workload=workload).rewards == [13]
 
     def test_an_episode_without_a_question_has_one_step(self):
-        """Nobody can pass the second job, so there is nothing to decide."""
+        """No job can pass the second job, so there is nothing to decide."""
         workload = jobs((3, 10, 1), (5, 10, 2))
         options = {"cluster": CLUSTER, "knowledge": "exact", "reward": {"t": ("second", "1")}}
         episode = play_by(make("backfill", workload, **options), first_allowed)

@@ -1,4 +1,4 @@
-"""The native core's copies of rows, which steps of environments return."""
+"""The native core's row copies, which environments return from steps."""
 
 from __future__ import annotations
 

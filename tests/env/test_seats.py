@@ -116,9 +116,10 @@ def test_gate__without_holds_is_never_asked() -> None:
 def test_gate__a_held_job_is_left_alone_unless_the_cluster_is_idle() -> None:
     """Two GPUs. Job 0 takes one for 100 s; jobs 1 to 3 come at 10, 20 and 60 s, one GPU each.
 
-    Without `hold_seconds` job 1, held at 10 s, is asked about at 20 s again, and job 2 when it has
-    ended. With 45 s, job 2 is asked about at 20 s; at 60 s job 1 comes first again. Held once more,
-    until 105 s, it starts unasked at 100 s, when nothing runs any more.
+    Without `hold_seconds`, the agent is asked again about job 1, held at 10 s, at 20 s, and about
+    job 2 when job 1 has ended. With 45 s, it is asked about job 2 at 20 s; at 60 s job 1 comes
+    first again. Held again, until 105 s, it starts without a question at 100 s, when nothing is
+    running.
     """
     columns = {"submit": [0, 10, 20, 60], "run": [100, 5, 10, 40], "gpus": [1, 1, 1, 1]}
     workload = bl.Workload.from_columns(name="four", **columns)

@@ -1,4 +1,4 @@
-"""Columns of jobs that no formula asks for are not drawn, and nobody can tell."""
+"""Columns of jobs that no formula uses are not drawn, and results stay the same."""
 
 from __future__ import annotations
 

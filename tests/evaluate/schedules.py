@@ -1,4 +1,4 @@
-"""Schedules for tests: written out by hand, or drawn at random (valid, but by no real policy)."""
+"""Schedules for tests: written by hand, or drawn at random (valid, but of no real policy)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Running:
 
 
 class _RandomRun:
-    """Random decisions second by second, on GPUs that are booked one by one in thousandths."""
+    """Random decisions second by second, on GPUs that are allocated one by one in thousandths."""
 
     def __init__(
         self, workload: Workload, cluster: Cluster, rng: np.random.Generator, *, rough: bool

@@ -1,4 +1,4 @@
-"""No schedule of either simulator goes below the bound, and the bound is what it says it is."""
+"""No schedule of either simulator goes below the bound, and the bound matches its definition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EPS = np.finfo(float).eps
 
 
 def assert_bounded(run: Run, simulator: str) -> bool:
-    """Whether there was a run to check at all."""
+    """Return whether there was a run to check."""
     try:
         result = bl.simulate(
             run.workload,
@@ -54,7 +54,7 @@ def assert_bounded(run: Run, simulator: str) -> bool:
     clock = max(table.end, float(run.workload.submit[-1]))
     assert bound.total <= total * (1 + 1e-9) + 8 * EPS * clock * len(run.workload)
     for some in (table.counted & (np.arange(len(run.workload)) % 3 == k) for k in range(3)):
-        # The bound is as good for some of the jobs: a measurement window counts only some.
+        # The bound also holds for a subset of the jobs: a measurement window counts only some.
         part = jct_lower_bound(run.workload, run.cluster, counted=some, until=until)
         jct = np.fmin(table.finish, table.end)[some] - run.workload.submit[some]
         assert part.total <= jct.sum() * (1 + 1e-9) + 8 * EPS * clock * len(run.workload)
@@ -63,7 +63,7 @@ def assert_bounded(run: Run, simulator: str) -> bool:
 
 @pytest.mark.parametrize("block", range(4))
 def test_bound__pinned_native_runs__is_below_every_schedule(block: int) -> None:
-    """Names of all orders, disciplines, placements and preemption rules come up in these runs."""
+    """All orders, disciplines, placements and preemption rules occur in these runs."""
     runs = [
         draw(number)
         for number in range(block * 100, block * 100 + 100)
@@ -253,7 +253,7 @@ def test_busy_times__no_order_of_unit_pieces_has_smaller_means(jobs: list[tuple[
 
 
 def total_by_seconds(jobs: list[tuple[int, int]], until: int, index) -> float:
-    """Serve the job with the smallest index for a second, again and again."""
+    """Serve the job with the smallest index for one second, repeatedly."""
     left = [work for _, work in jobs]
     total = 0.0
     for second in range(until):

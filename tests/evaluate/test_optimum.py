@@ -31,7 +31,7 @@ def workload_of(jobs: list[Job]) -> bl.Workload:
 
 
 def is_feasible(jobs: list[Job], start: list[float], gpus: int) -> bool:
-    """No job starts before its submission, and at no start are more GPUs held than there are."""
+    """No job starts before its submission, and no start exceeds the GPUs there are."""
     rows = list(zip(jobs, start, strict=True))
     return all(begin >= job[0] for job, begin in rows) and all(
         sum(job[2] for job, begin in rows if begin <= now < begin + job[1]) <= gpus for now in start
@@ -41,7 +41,7 @@ def is_feasible(jobs: list[Job], start: list[float], gpus: int) -> bool:
 @settings(max_examples=40, deadline=None)
 @given(TINY)
 def test_optimum__is_that_of_all_whole_starts(jobs: list[Job]) -> None:
-    """All combinations of whole seconds; with whole submissions and runs none is better."""
+    """All combinations of whole seconds; none is better with whole submissions and run times."""
     jobs.sort()
     last = max(job[0] for job in jobs) + sum(job[1] for job in jobs)
     least = min(
@@ -65,7 +65,7 @@ def test_optimum__is_that_of_a_mixed_integer_program(jobs: list[Job]) -> None:
 
 
 def test_optimum__gpus_given_back_at_one_instant_count_together() -> None:
-    """Three small jobs at once; when two of them end at 1, the large one has its three GPUs."""
+    """Three small jobs at once; when two of them end at 1, the large one gets its three GPUs."""
     jobs = workload_of([(0, 1, 1), (0, 1, 1), (0, 1, 3), (0, 2, 1)])
     found = jct_optimum(jobs, bl.Cluster.parse("uniform:1x4"))
     assert (found.total, found.start) == (6, [0, 0, 1, 0])
@@ -84,7 +84,7 @@ def test_optimum__lies_between_the_bound_and_every_heuristic(
 
 
 def test_optimum__idling_can_pay() -> None:
-    """No scheduler that never holds GPUs back finds it: the long job must wait for the short."""
+    """No scheduler that never keeps GPUs idle finds it: the long job must wait for the short."""
     workload = bl.Workload.from_columns(submit=[0, 1], run=[100, 1], gpus=[2, 2])
     found = jct_optimum(workload, bl.Cluster.parse("uniform:1x2"))
     assert (found.start, found.total) == ([2.0, 1.0], 102 + 1)
@@ -135,11 +135,11 @@ def test_optimum__conditions_it_does_not_model__are_refused(condition: str, what
 
 
 def by_time_indexed_program(jobs: list[Job], gpus: int) -> float:
-    """A column for each job and start; as many GPUs as there are in every second."""
+    """Return the optimum of a program with a column per job and start, and a row per second."""
     from berthline.policies.milp import Program
 
     program = Program()
-    # No active schedule idles while a job is there, so nothing starts after this.
+    # No active schedule is idle while a job waits, so nothing starts after this.
     last = max(job[0] for job in jobs) + sum(job[1] for job in jobs)
     held: dict[int, list[tuple[int, int]]] = {}
     costs: list[float] = []

@@ -1,4 +1,4 @@
-"""Packing pods until the cluster is full: the draw, the counting, and what FGD is published for."""
+"""Packing pods until the cluster is full: the draw, the counts, and the published result of FGD."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestRun:
         for packed in found.placements:
             assert len(packed.curve) == len(LEVELS)
             assert packed.curve[-1] == packed.at_end <= packed.at_100 == packed.curve[100]
-            assert (np.diff(packed.curve) <= 1e-9).all()  # what is allocated stays so
+            assert (np.diff(packed.curve) <= 1e-9).all()  # what is allocated stays allocated
             assert packed.low <= packed.at_end * 1.001
             assert packed.high >= packed.at_end * 0.999
 

@@ -1,4 +1,4 @@
-"""Checkpoints of networks whose weights are set by hand, or drawn, for tests of policies in use."""
+"""Checkpoints of networks with random or hand-set weights, for tests of policies in use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def save_policy(
     path: Path, seat: str, options: dict[str, Any], config: NetworkConfig, *, seed: int = 0
 ) -> Network:
-    """Write a run with a checkpoint of a drawn network, and return the network."""
+    """Write a run with a checkpoint of a random network, and return the network."""
     envs = Environments(seat, num=1, seed=0, options=options)
     torch.manual_seed(seed)
     network = Network(envs.layout, config, gain=1.0)
@@ -44,8 +44,8 @@ def write(path: Path, network: Network, options: dict[str, Any], step: int = 1) 
 def save_shortest_first(path: Path, options: dict[str, Any]) -> None:
     """Write a run whose policy picks the job with the smallest first column.
 
-    A kernel network with one number for each row: the column x goes through as relu(x), and the
-    head makes -relu(x) of it. The no-op gets less than any job.
+    A kernel network with one number per row: the encoder computes relu(x) of the column x, and the
+    head -relu(x). The no-op scores less than any job.
     """
     envs = Environments("pick", num=1, seed=0, options=options)
     network = Network(envs.layout, NetworkConfig(kind="kernel", hidden=(1,)))
@@ -60,7 +60,7 @@ def save_shortest_first(path: Path, options: dict[str, Any]) -> None:
 
 
 def save_constant(path: Path, seat: str, options: dict[str, Any], action: int, kind: str) -> None:
-    """Write a run whose policy always prefers one action, of a seat whose actions are no rows."""
+    """Write a run whose policy always prefers one action, in a seat whose actions are not rows."""
     envs = Environments(seat, num=1, seed=0, options=options)
     network = Network(envs.layout, NetworkConfig(kind=kind, hidden=(8, 8)))
     with torch.no_grad():

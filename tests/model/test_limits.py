@@ -145,7 +145,7 @@ class TestPools:
     def test_no_pools_at_all(self, read):
         with pytest.raises(ConfigError, match="unknown pool 'a'") as caught:
             read("[pools.a]\nlend = true", nodes="[[nodes]]\ncount = 1\ngpus = 1\n")
-        assert "none has one" in caught.value.expected
+        assert "no node has a pool" in caught.value.expected
         assert "[pools.a]" in caught.value.where
 
     def test_nearest_name_is_offered(self, read):
@@ -250,7 +250,7 @@ class TestRandomFailures:
         return found.time, found.node, found.up
 
     def test_as_many_as_the_means_say(self):
-        """A node fails once in mtbf + mttr; of a Poisson-like count, 4 sigma are allowed."""
+        """A node fails once in mtbf + mttr; the test allows 4 sigma of a Poisson-like count."""
         cluster = self.cluster(mtbf=9000, mttr=1000)
         time, node, up = self.changes(cluster)
         expected = 40 * self.UNTIL / (9000 + 1000)
@@ -267,7 +267,7 @@ class TestRandomFailures:
             mine = np.flatnonzero(node == one)
             assert up[mine].tolist() == [DOWN, UP] * (len(mine) // 2)  # they alternate
             lengths += (time[mine][1::2] - time[mine][0::2]).tolist()
-        # Of n exponential times with mean 1000, the mean is off by 1000 / sqrt(n).
+        # The standard error of the mean of n exponential times with mean 1000 is 1000 / sqrt(n).
         assert abs(np.mean(lengths) - 1000) < 4 * 1000 / math.sqrt(len(lengths))
 
     def test_none_begins_after_the_end(self):
@@ -282,7 +282,7 @@ class TestRandomFailures:
         assert first != other
 
     def test_a_node_fails_when_it_would_alone(self):
-        """More nodes, or another node's mtbf, do not move a node's own failures."""
+        """More nodes, or another node's mtbf, do not change a node's own failures."""
         of_first = []
         for nodes in (4, 40):
             time, node, _ = self.changes(self.cluster(nodes, mtbf=90_000))
@@ -318,7 +318,7 @@ class TestRandomFailures:
         parts = [self.changes(cluster) for cluster in alone]
         begins = set(time[(node == 7) & (up == DOWN)].tolist())
         of_parts = [set(t[(n == 7) & (u == DOWN)].tolist()) for t, n, u in parts]
-        assert begins < of_parts[0] | of_parts[1]  # some were while it was down already
+        assert begins < of_parts[0] | of_parts[1]  # some began while it was already down
 
     def test_too_many(self):
         with pytest.raises(ConfigError, match="nodes would fail about") as caught:

@@ -161,7 +161,7 @@ def test_from_columns__one_estimate_may_be_missing() -> None:
         ("run", [1.0, -3.0, 2.0], "seconds, more than 0"),
         ("run", [1.0, np.inf, 2.0], "seconds, more than 0"),
         ("run", [1.0, np.nan, 2.0], "seconds, more than 0"),
-        ("gpus", [1, 0, 2], "a GPU, or CPUs or memory: a job needs something"),
+        ("gpus", [1, 0, 2], "at least one of GPUs, CPUs and memory"),
         ("gpus", [1, -4, 2], "0 GPUs (CPUs or memory only) or more"),
         ("estimate", [1.0, 0.0, 2.0], "seconds > 0"),
         ("estimate", [1.0, -1.0, 2.0], "seconds > 0"),

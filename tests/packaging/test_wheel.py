@@ -91,7 +91,7 @@ def test_wheel_works_in_an_empty_environment(version, wheels, tmp_path):
     bin_ = tmp_path / "venv" / "bin"
     pip = [bin_ / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
     run(*pip, "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
-    assert "all is well" in run(bin_ / "berthline", "doctor", cwd=tmp_path)
+    assert "everything works" in run(bin_ / "berthline", "doctor", cwd=tmp_path)
     said = run(
         *(bin_ / "berthline", "sim", "synthetic", "--jobs", "200", "--scheduler", "sjf+easy"),
         *("--cluster", "uniform:4x8:V100", "--json"),

@@ -1,4 +1,4 @@
-"""What a wrong formula is told: what, at which position, what was expected, what was meant."""
+"""Errors for wrong formulas: what, at which position, what was expected, what was meant."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_arguments__wrong_number(text: str, what: str, position: int, expected: 
 def test_arguments__too_many_names_the_most_there_may_be(name: str) -> None:
     error = refusal(f"{name}({', '.join(['1'] * 17)})")
     assert error.what == f"{name} got 17 arguments"
-    assert "16" in error.expected, "17 are refused, so '2 or more' is not what was expected"
+    assert "16" in error.expected, "17 are refused, so '2 or more' would be wrong"
 
 
 @pytest.mark.parametrize("text", ["(" * 200 + "1" + ")" * 200, "-" * 200 + "1"])
@@ -146,7 +146,7 @@ def test_too_deep__more_values_at_once_than_the_native_stack_has() -> None:
 @pytest.mark.parametrize("terms", [100, 500, 5000])
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/"])
 def test_long_chain__is_evaluated_or_refused(symbol: str, terms: int) -> None:
-    """A sum of many terms holds two values at once; whatever its length, Python's stack holds."""
+    """A sum of many terms holds two values at once; no length overflows Python's stack."""
     text = symbol.join(["1"] * terms)
     try:
         found = Formula.parse(text).evaluate({}.__getitem__)

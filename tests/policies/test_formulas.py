@@ -203,7 +203,7 @@ def test_functions__plain_values(text: str, expected: float) -> None:
         ("0.5 ** -1e999", INF),
         ("(-1e999) ** 3", -INF),
         ("(-1e999) ** -3", -0.0),
-        # min and max keep their first argument unless the second is truly smaller (larger).
+        # min and max keep their first argument unless the second is strictly smaller (larger).
         ("min(0 / 0, 1)", NAN),
         ("min(1, 0 / 0)", 1.0),
         ("max(0 / 0, 1)", NAN),
@@ -226,7 +226,7 @@ def test_ieee754__nothing_raises(text: str, expected: float) -> None:
 
 
 def test_evaluate__every_operation_has_a_test_of_its_result() -> None:
-    """The tables above reach every operation that a formula can be made of."""
+    """The tables above cover every operation of formulas."""
     used: set[str] = set()
     for case in (
         *test_functions__plain_values.pytestmark[0].args[1],

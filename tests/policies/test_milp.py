@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("highspy", reason="the extra milp is not installed")
 
-NO_LIMIT = 60.0  # seconds; a busy machine must not end a test's program
+NO_LIMIT = 60.0  # seconds; a busy machine must not cut off a test's program
 
 
 class Job:
@@ -120,7 +120,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Small clusters, with many nodes and jobs that are alike, and sometimes CPUs or memory."""
+    """Small clusters, with many equal nodes and jobs, and sometimes CPUs or memory."""
     limited = draw(st.booleans())
     sizes, free = [], []
     for _ in range(draw(st.integers(2, 4))):
@@ -145,7 +145,7 @@ def cases(draw: st.DrawFn) -> Case:
 @settings(max_examples=150)
 @given(cases())
 def test_plan__costs_as_little_as_the_best_of_all_plans(case: Case) -> None:
-    """Of all plans that start the first job if it fits."""
+    """Among all plans that start the first job if it fits."""
     found = plan(
         case.gangs(case.jobs),
         case.nodes(),
@@ -159,13 +159,13 @@ def test_plan__costs_as_little_as_the_best_of_all_plans(case: Case) -> None:
         if not head_fits or other[0] is not None
     ]
     assert not isinstance(found, int)
-    # Being among them, it breaks no limit.
+    # It is one of them, so it breaks no limit.
     left = next(left for other, left in allowed if other == found)
     assert case.cost(found, left) == pytest.approx(min(case.cost(*one) for one in allowed))
 
 
 def simple(gpus: list[int], free: list[int], total: int = 8) -> tuple[Gangs, FreeNodes]:
-    """Jobs that may use every one of some nodes of equal size."""
+    """Jobs that may use all of some nodes of equal size."""
     nodes_min = [math.ceil(one / total) for one in gpus]
     capacity = np.tile(free, (len(gpus), 1))
     return Gangs(gpus, nodes_min, capacity), FreeNodes(free, [total] * len(free))
@@ -247,7 +247,7 @@ def test_plan__parts_of_cpus_are_rounded_up_on_each_node() -> None:
 
 
 def test_plan__a_node_holds_one_share_of_a_gang() -> None:
-    """Two like gangs of two, of which a node may take one GPU each: no node gets both of one."""
+    """Two equal gangs of two; a node may take one GPU of each, never both of one."""
     jobs = Gangs([2, 2], [2, 2], [[1, 1], [1, 1]])
     found = plan(jobs, FreeNodes([2, 2], [2, 2]), time_limit=NO_LIMIT)
     assert found == [{0: 1, 1: 1}, {0: 1, 1: 1}]

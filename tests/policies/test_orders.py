@@ -11,7 +11,7 @@ from berthline.policies import orders
 from berthline.policies.orders import ORDERS, order_formula, register_order
 from berthline.policies.vocabulary import VOCABULARY
 
-# A waiting job and a cluster with round numbers, so that values can be worked out by hand.
+# A waiting job and a cluster with round numbers, so that values can be computed by hand.
 JOB = dict.fromkeys(VOCABULARY, 1.0) | {
     "submit": 100.0,
     "wait": 60.0,
@@ -61,7 +61,7 @@ BY_HAND = {
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, orders.Order]:
-    """The registry, put back as it was after the test."""
+    """The registry, restored after the test."""
     copy = dict(ORDERS)
     monkeypatch.setattr(orders, "ORDERS", copy)
     return copy
@@ -108,7 +108,7 @@ def test_register_order__the_same_again_is_no_error(registry: dict[str, orders.O
     register_order("twice", "gpus")
     with pytest.raises(PolicyError) as caught:
         register_order("twice", "-gpus")
-    assert caught.value.what == "the ordering 'twice' exists already"
+    assert caught.value.what == "the ordering 'twice' already exists"
     assert caught.value.where == "'gpus'"
     assert registry["twice"].formula == "gpus"
 

@@ -1,4 +1,4 @@
-"""The SCHEDULER argument: every form, its canonical text, and what a wrong one is told."""
+"""The SCHEDULER argument: every form, its canonical text, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_needs_run_times__by_any_seat(text: str, needs: bool) -> None:
         ("sjf!srtp", "unknown preemption rule 'srtp'", "srpt", "did you mean 'srpt'?"),
         ("sjf!srpt:q1=3", "unknown option 'q1=3' of preemption rule 'srpt'", "margin=NUMBER", ""),
         ("sjf!las:min_run=-2", "option min_run of preemption rule 'las' is -2", "-1 or more", ""),
-        ("sjf+rounds!srpt", "rounds decide themselves who runs", "no '!' part", ""),
+        ("sjf+rounds!srpt", "rounds decide which jobs run", "no '!' part", ""),
         ("sjf+rounds:T=0", "option T of discipline 'rounds' is 0", "1 or more", ""),
         ("sjf+easy:T=5", "unknown option 'T=5' of discipline 'easy'", "no options", ""),
         ("", "cannot read scheduler ''", FORM, ""),

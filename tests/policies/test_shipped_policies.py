@@ -1,4 +1,4 @@
-"""Shipped policies: their names are schedulers, and their cards say what is true of them."""
+"""Shipped policies: their names are schedulers, and their cards are correct."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_disciplines__equal_the_native_list() -> None:
 
 
 def test_placements__equal_the_native_list() -> None:
-    """The core's own rules are those that are neither another rule's name nor a formula."""
+    """The core's own rules are those that are neither an alias nor a formula."""
     own = [name for name in PLACEMENTS if name not in {**PLACEMENT_FORMULAS, **NATIVE_PLACEMENT}]
     assert _native.placements == [*own, "formula"]
     assert set(NATIVE_PLACEMENT.values()) <= set(own)

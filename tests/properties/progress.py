@@ -46,7 +46,7 @@ class Done:
         return sum(took for _, took in self.slices)
 
     def keep(self, seconds: float) -> None:
-        """Go through what was done from the beginning, and keep so much of it."""
+        """Keep the first `seconds` of what was done."""
         left, kept = seconds, []
         for done, took in self.slices:
             share = min(left / done, 1.0) if done > 0 else 1.0

@@ -1,8 +1,8 @@
-"""Replays a log and says, from the log alone, what was free when and who waited.
+"""Replays a log and derives from it what was free and which jobs waited at each time.
 
 Written from docs and the vocabulary, not from the simulators: gangs are split over nodes in
-proportion to GPUs, CPUs and memory are rounded up on every node, 0 is no limit. A part of a GPU
-and a job without GPUs are one piece. A shared GPU has a number while somebody uses it.
+proportion to GPUs, CPUs and memory are rounded up on every node, 0 = no limit. A part of a GPU
+and a job without GPUs are one piece. A shared GPU has a number while a job uses it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Running:
 
 
 class ReplayedLog:
-    """What is free on every node, who waits and who runs, after the rows seen so far."""
+    """What is free on every node, and which jobs wait and run, after the rows seen so far."""
 
     def __init__(self, log: Schedule, workload: Workload, cluster: Cluster) -> None:
         self.log, self.workload, self.cluster = log, workload, cluster

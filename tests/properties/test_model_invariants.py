@@ -200,7 +200,7 @@ def test_jobs__each_goes_from_submission_to_one_end(block: int) -> None:
         assert counts.unfinished == counts.submitted - counts.completed - counts.rejected
         ends.update("none" if kind is None else KINDS[kind] for kind in last.values())
     assert ends["finish"] > 200
-    assert ends["preempt"] > 0, "some are unfinished at the horizon, or for ever"
+    assert ends["preempt"] > 0, "some are unfinished at the horizon, or never finish"
 
 
 @blocks
@@ -311,7 +311,7 @@ def test_progress__drawn_runs(number: int) -> None:
 
 
 def test_progress__would_notice_a_second() -> None:
-    """The account of progress is no tautology: one finish a second late, and it fails."""
+    """The check of progress can fail: it does if one finish is a second late."""
     noticed = tried = 0
     for run, log in random_logs(0):
         rows = np.flatnonzero(log.kind == FINISH)

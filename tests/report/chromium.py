@@ -1,5 +1,5 @@
-"""A headless Chromium for tests, driven over a pipe with its DevTools protocol; nothing to install
-but the browser."""
+"""A headless Chromium for tests, driven over a pipe with its DevTools protocol; only the browser
+has to be installed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ FLAGS = (
 
 
 class Browser:
-    """One page of a browser of our own.
+    """One page of a separate browser.
 
-    `problems` gathers what the page complains about, `requests` what it asks for.
+    `problems` collects errors of the page, `requests` the URLs it requests.
     """
 
     def __init__(self, *, width=1280, height=900):
@@ -109,7 +109,7 @@ class Browser:
             self._receive()
 
     def run(self, script):
-        """Return what an expression gives, promises awaited."""
+        """Return the value of an expression, with promises awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -130,7 +130,7 @@ class Browser:
     def _receive(self):
         while b"\0" not in self._rest:
             part = os.read(self._read, 1 << 20)
-            assert part, "the browser has gone"
+            assert part, "the browser has exited"
             self._rest += part
         message, _, self._rest = self._rest.partition(b"\0")
         answer = json.loads(message)

@@ -32,7 +32,7 @@ def swept(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory):
-    """A workload whose name and users are markup, and a formula with a bracket of it."""
+    """A workload whose name and users are markup, and a formula that contains "<"."""
     folder = tmp_path_factory.mktemp("hostile")
     generator = np.random.default_rng(1)
     rows = ["submit,run,gpus,user"]
@@ -52,7 +52,7 @@ def hostile(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def reported(compared):
-    """The report about the five schedulers; drawn once, because drawing takes seconds."""
+    """The report on the five schedulers; drawn once, because drawing takes seconds."""
     mpl = pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
     pytest.importorskip("plotly", reason="the extra 'report' is not installed")
     from berthline.report.page.write_report import write_report

@@ -37,7 +37,7 @@ def test_failures__may_let_short_jobs_go_first() -> None:
     """Job 0 holds both GPUs until 10. If a node fails at 2, jobs 1 and 2 go before it.
 
     Job 1 takes the GPU that is left. At 3 the node is back, job 0 is reserved for 5, and job 2
-    ends by then. Job 0 begins anew at 5, after a restart of 2 s. Mean JCT 8.33 instead of 11, with
+    ends by then. Job 0 starts again at 5, after a restart of 2 s. Mean JCT 8.33 instead of 11, with
     a GPU less for a second and all work of job 0 lost.
     """
     workload = jobs((0, 10, 2), (0, 3, 1), (1, 1, 1))

@@ -28,7 +28,7 @@ def test_gates_read_what_they_are_called_after() -> None:
     words = {
         "queue": "queued_gpus",
         "submissions": "arrival_rate",
-        "mean work of who waits": "queued_work",
+        "mean work of waiting jobs": "queued_work",
         "time of day": "now",
     }
     for name, word in words.items():

@@ -17,7 +17,7 @@ def mixed() -> Cluster:
     return Cluster.from_groups(groups, name="P100 + V100 + H100")
 
 
-# The nodes of drl-scheduler come fastest first, so first-fit is no blind rule there.
+# drl-scheduler lists its fastest nodes first, so first-fit is not blind to types there.
 @pytest.mark.parametrize(
     ("cluster", "blind", "at_most"),
     [

@@ -42,7 +42,7 @@ def test_predictions_know_finished_jobs_only():
         submit=[0, 100, 200, 1000], run=[500, 500, 500, 7], gpus=[1, 1, 1, 1]
     )
     found, doubt = predictions(jobs)
-    assert found[0] == found[1] == found[2] == pytest.approx(3600)  # nobody has finished
+    assert found[0] == found[1] == found[2] == pytest.approx(3600)  # no job has finished
     assert 500 < found[3] < 3600
     assert doubt[0] == doubt[2] == pytest.approx(2 / np.log(2))
     assert doubt[3] < doubt[2]  # three jobs agree

@@ -1,4 +1,4 @@
-"""The command line in the test process, which writes the run directories."""
+"""The command line, run in the test process, which writes the run directories."""
 
 from tests.cli.conftest import run, trace
 

@@ -1,4 +1,4 @@
-"""An interrupted comparison goes on where it was, and only with the same command."""
+"""An interrupted comparison resumes where it stopped, and only with the same command."""
 
 import json
 import os
@@ -19,7 +19,7 @@ TABLES = ("jobs.parquet", "events.parquet", "workload.parquet", "cluster.toml")
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Let a comparison end after so many runs, as if by Ctrl-C; returns the runs made since."""
+    """Let a comparison end after N runs, as if by Ctrl-C; returns the runs made since."""
     made = []
     make = grid.make_run
 
@@ -53,7 +53,7 @@ def test_goes_on(run, stop_after, tmp_path):
     stop_after(7)
     outcome = run(*COMPARE, "--out", str(out))
     assert outcome.code == 130
-    assert "finished runs are kept: the same command with --resume goes on" in outcome.err
+    assert "finished runs are kept: to resume, run the same command with --resume" in outcome.err
     assert [path.name for path in out.iterdir()] == [UNFINISHED]
 
     made = stop_after(None)
@@ -74,7 +74,7 @@ def test_a_run_cut_short_is_made_again(run, stop_after, tmp_path):
     made = stop_after(10)
     assert run(*COMPARE, "--out", str(out), "--resume").code == 0
     assert len(made) == 12 - 8 + 4
-    assert run(*COMPARE, "--out", str(tmp_path / "whole")).code == 130  # the limit holds
+    assert run(*COMPARE, "--out", str(tmp_path / "whole")).code == 130  # the limit still applies
     stop_after(None)
     assert run(*COMPARE, "--out", str(tmp_path / "whole"), "--resume").code == 0
     assert results(out) == results(tmp_path / "whole")
@@ -127,7 +127,7 @@ def test_changed_jobs_are_run_anew(run, stop_after, trace, tmp_path):
     trace.write_text("\n".join([*text[:-1], " ".join(fields)]) + "\n")
     made = stop_after(None)
     assert run(*argv, "--out", str(out), "--resume").code == 0
-    assert len(made) == 8  # nothing of the window with another job was taken
+    assert len(made) == 8  # no run of the window with another job was reused
     assert run(*argv, "--out", str(tmp_path / "whole")).code == 0
     assert results(out) == results(tmp_path / "whole")
 
@@ -193,7 +193,7 @@ def test_killed_in_the_middle(run, tmp_path, how):
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert told.decode().splitlines() == [
-            "note: finished runs are kept: the same command with --resume goes on",
+            "note: finished runs are kept: to resume, run the same command with --resume",
             "interrupted",
         ]
     outcome = run(*argv, "--resume")

@@ -1,4 +1,4 @@
-"""Run directories: whole or not at all, and nothing of the user's is ever lost."""
+"""Run directories: complete or not written at all, and no file of the user is ever lost."""
 
 import json
 import math

@@ -1,6 +1,6 @@
-"""Small runs written out by hand, and how to look at what became of them.
+"""Small runs written out by hand, and functions to read their logs.
 
-Every scenario is simulated by both simulators; what a test then sees is their common log.
+Every scenario is simulated by both simulators; tests see their common log.
 """
 
 from __future__ import annotations

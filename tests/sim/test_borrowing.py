@@ -1,4 +1,4 @@
-"""Pools that borrow and lend: own nodes first, lent ones when idle, given back on demand."""
+"""Pools that borrow and lend: own nodes first, lent ones when idle, returned on demand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_borrow__nothing_is_given_back_without_a_rule() -> None:
 def test_reclaim__the_owner_takes_its_node_back() -> None:
     """Job 1 has borrowed blue's node for 10 s when job 2 of blue comes.
 
-    It goes on at 40, on blue's node again, with 5 s for the restart and 90 s to do.
+    It resumes at 40, on blue's node again, with 5 s for the restart and 90 s of work left.
     """
     workload = jobs((0, 100, 2), (0, 100, 2), (10, 30, 2), pool=[0, 0, 1], pool_names=POOLS)
     assert story(run(workload, pools("red", "blue"), "fcfs!reclaim")) == [
@@ -85,7 +85,7 @@ def test_reclaim__is_not_for_borrowers_and_not_from_owners() -> None:
 
 
 def test_reclaim__takes_a_gang_that_is_partly_at_home() -> None:
-    """Job 0 holds red's node and blue's: it stops as a whole, and cannot go on before 40."""
+    """Job 0 holds red's node and blue's: it stops as a whole, and cannot resume before 40."""
     workload = jobs((0, 100, 4), (10, 30, 1), pool=[0, 1], pool_names=POOLS)
     assert story(run(workload, pools("red", "blue"), "fcfs!reclaim"))[2:] == [
         "10 submit 1",

@@ -1,4 +1,4 @@
-"""Time: the order of events at one instant, ties, the horizon, and times that rounding swallows."""
+"""Time: the order of events at one instant, ties, the horizon, and times lost to rounding."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_rounding__finish_is_start_plus_run_as_floats_add() -> None:
 def test_rounding__a_run_time_that_vanishes_ends_at_its_own_start(discipline: str) -> None:
     """At 1e16 s neighbouring times are 2 s apart: jobs of 0.5 s end when they start.
 
-    Each finish is an instant of its own, with a decision point of its own.
+    Each finish is a separate instant, with its own decision point.
     """
     workload = jobs((1e16, 0.5, 1), (1e16, 0.5, 1), (1e16 + 2, 0.5, 1))
     log = run(workload, nodes(1), f"fcfs+{discipline}")
@@ -128,7 +128,7 @@ def test_rounding__a_run_time_that_vanishes_ends_at_its_own_start(discipline: st
 
 
 def test_rounding__tiny_run_times() -> None:
-    """Shortest positive run times; the clock does not move by them."""
+    """Shortest positive run times; they do not advance the clock."""
     tiny = 5e-324
     log = run(jobs((0, tiny, 1), (0, tiny, 1), (1, tiny, 1)), nodes(1), "fcfs")
     assert starts(log) == {0: 0, 1: tiny, 2: 1}

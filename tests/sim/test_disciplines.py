@@ -36,7 +36,7 @@ def test_skip__jobs_that_fit_pass_the_head() -> None:
 
 
 def test_skip__may_starve_the_head() -> None:
-    """One-GPU jobs arrive in time to keep job 1, which needs two, out again and again.
+    """One-GPU jobs arrive in time to block job 1, which needs two GPUs, again and again.
 
     GPU 0 |0000333355551111
     GPU 1 | 22224444   1111
@@ -138,7 +138,7 @@ def test_conservative__jobs_share_the_time_of_a_reservation() -> None:
 
 
 def test_easy__reservations_use_estimates_and_not_the_truth() -> None:
-    """Job 0 is to run 100 s, so job 2 (60 s) may pass at 2; but it ends at 10, too early for that.
+    """Job 0's estimate is 100 s, so job 2 (60 s) may pass at 2; but job 0 ends early, at 10.
 
     GPU 0 |0000000000                        1111111111
     GPU 1 |0000000000                        1111111111
@@ -151,7 +151,8 @@ def test_easy__reservations_use_estimates_and_not_the_truth() -> None:
 
 
 def test_easy__early_finish_moves_the_reservation_forward() -> None:
-    """Job 0 is to run 100 s, so job 2 (99 s) may not pass; when it ends at 10, the head starts.
+    """Job 0's estimate is 100 s, so job 2 (99 s) may not pass; when job 0 ends at 10, the head
+    starts.
 
     GPU 0 |0000000000111111111122222...
     GPU 1 |00000000001111111111
@@ -164,7 +165,7 @@ def test_easy__early_finish_moves_the_reservation_forward() -> None:
 
 @pytest.mark.parametrize("discipline", ["easy", "conservative"])
 def test_reservations__an_overdue_job_counts_as_ending_now(discipline: str) -> None:
-    """Job 0 should end at 10 but runs until 50. At 20 the head's time is therefore 20.
+    """Job 0 should end at 10 but runs until 50. At 20, the head's reservation is therefore at 20.
 
     GPU 0 |00000000000000000000000000000000000000000000000000111111111122222
     GPU 1 |000000000000000000000000000000000000000000000000001111111111

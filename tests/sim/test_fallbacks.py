@@ -1,4 +1,4 @@
-"""The placement `milp` says in the log when and why best-fit stood in for a plan."""
+"""The placement `milp` logs when and why best-fit replaced a plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_fallback__a_program_that_would_be_too_large(monkeypatch: pytest.MonkeyP
 
 
 def test_fallback__a_solver_without_time() -> None:
-    """With no time at all, every job that is planned falls back, and goes where best-fit says."""
+    """Without any time, every planned job falls back to best-fit."""
     scheduler = Scheduler.parse("fcfs+skip@milp:k=32")
     hasty = dataclasses.replace(scheduler, plan_seconds=0.0)
     rows = [(0.0, 50.0 + job, 1 + job % 5) for job in range(30)]

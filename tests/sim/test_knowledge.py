@@ -1,4 +1,4 @@
-"""What the scheduler knows of run times: none, estimate, predicted or exact."""
+"""What the scheduler knows about run times: none, estimate, predicted or exact."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_estimate__is_what_the_user_said_and_exact_is_the_truth() -> None:
 
 
 def test_estimate__a_missing_one_takes_the_largest() -> None:
-    """Job 2 stated none and counts as 40 s, like job 3, which it precedes by its id."""
+    """Job 2 has no estimate and counts as 40 s, like job 3, which it precedes by its id."""
     workload = jobs(
         (0, 5, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), estimate=[5, 41, np.nan, 40, 39]
     )
@@ -85,9 +85,9 @@ def test_predicted__last_two_of_the_user_then_anybodys_then_a_constant() -> None
     |0   |1         |3 |4 |6   |7 |8 |5 |2 |
     0    30         130 135 140 160 165 170 175
 
-    Job 3: a has finished one job (30). Job 4: c none, anybody one (30). Job 5 comes at the instant
-    job 1 ends, which counts: (30 + 100) / 2. Job 6: (100 + 5) / 2. Job 7: d none; anybody's last
-    two are jobs 3 and 4. Job 8: c has finished one.
+    Job 3: a has finished one job (30). Job 4: c none, all users one (30). Job 5 comes at the
+    instant job 1 ends, which counts: (30 + 100) / 2. Job 6: (100 + 5) / 2. Job 7: d none; the last
+    two of all users are jobs 3 and 4. Job 8: c has finished one.
     """
     workload = jobs(
         *((0, 30, 1), (1, 100, 1), (2, 10, 1), (40, 5, 1), (50, 5, 1)),
@@ -102,16 +102,16 @@ def test_predicted__last_two_of_the_user_then_anybodys_then_a_constant() -> None
 
 
 def test_predicted__the_constant_is_an_hour() -> None:
-    """A job that waits since before anything finished counts as 3600 s, whatever it says itself."""
+    """A job submitted before any job finished counts as 3600 s, whatever its own estimate."""
     assert FIRST_PREDICTION == 3600.0
     workload = jobs((0, 10, 1), (1, 5, 1), (11, 5, 1), estimate=[10, 5, 5], user=[0, 1, 0])
-    gate = "[where(estimate == 3600, -1, 1)]"  # shut for such jobs, save on an idle cluster
+    gate = "[where(estimate == 3600, -1, 1)]"  # closed for such jobs, except on an idle cluster
     log = run(workload, nodes(2), f"fcfs?{gate}", knowledge="predicted")
     assert starts(log) == {0: 0, 1: 10, 2: 11}
 
 
 def test_predicted__is_made_once_at_submission() -> None:
-    """Job 1 waits since 1 and stays at 3600 s, although two jobs of its user end meanwhile.
+    """Job 1 has waited since 1 and stays at 3600 s, although two jobs of its user end meanwhile.
 
     |0         |2    |3    |1
     0          10    15    20

@@ -23,7 +23,7 @@ def preemptions(log: Schedule) -> list[tuple[float, int]]:
 
 
 def test_las__a_job_that_has_had_its_share_goes_to_the_next_queue() -> None:
-    """Both are in the first queue, where nobody yields, until job 0 has had 100 GPU-seconds."""
+    """Both are in the first queue, where no job yields, until job 0 has had 100 GPU-seconds."""
     workload = jobs((0, 300, 1), (20, 50, 1))
     log = run(workload, gpus(1), "fcfs!las:q1=100:q2=1000:promote=0:every=10")
     assert story(log)[3:] == [
@@ -55,10 +55,10 @@ def test_las__has_three_queues() -> None:
 
 
 def test_las__promotion_of_a_job_that_has_waited_longer_than_it_ran() -> None:
-    """At 100 job 0 yields. It is promoted once it has waited more than the 100 s it ran: at 210.
+    """At 100 job 0 yields. It is promoted when it has waited more than the 100 s it ran: at 210.
 
-    Job 1 has waited 80 s before. While it runs, it keeps the first queue for these and for q1, so
-    it yields at 280. Job 0 has then waited 180 s, and keeps its GPU for 180 s beyond q1.
+    Job 1 has waited 80 s before. While it runs, it stays in the first queue for these and for q1,
+    so it yields at 280. Job 0 has then waited 180 s, and keeps its GPU for 180 s beyond q1.
     """
     workload = jobs((0, 300, 1), (20, 500, 1))
     log = run(workload, gpus(1), "fcfs!las:q1=100:q2=1000:promote=1:every=10")
@@ -66,7 +66,7 @@ def test_las__promotion_of_a_job_that_has_waited_longer_than_it_ran() -> None:
 
 
 def test_las__a_promoted_job_has_a_turn_of_q1_not_of_one_decision() -> None:
-    """Promotion asks for a wait of 4 times the run, so what was waited adds only a fourth.
+    """Promotion needs a wait of 4 times the run, so a wait adds only a quarter of itself.
 
     Job 0 runs 100 s, job 1 then runs on. At 510 job 0 has waited 410 s > 4 * 100 and takes the GPU:
     job 1 has run 410 s by then. It keeps it for q1 and 410 / 4 - 100 s, and ends its 200 s.
@@ -85,12 +85,12 @@ def test_las__order_and_rule_agree_by_default() -> None:
 
 
 def finished_jobs(*runs: float) -> list[tuple[float, float, int]]:
-    """Return jobs of one GPU that follow each other; the table of gittins knows them when over."""
+    """Return jobs of one GPU that follow each other; gittins knows them when they have ended."""
     return [(0, run, 1) for run in runs]
 
 
 def test_gittins__a_job_that_outlives_all_others_yields() -> None:
-    """Three jobs of 10 s are over by 30. Job 3 has had 70 s at 100: nobody has ever had more."""
+    """Three jobs of 10 s are over by 30. Job 3 has had 70 s at 100: no job has had more."""
     workload = jobs(*finished_jobs(10, 10, 10), (30, 500, 1), (100, 10, 1))
     log = run(workload, gpus(1), "fcfs!gittins")
     assert preemptions(log) == [(100, 3)]
@@ -125,7 +125,7 @@ def test_fair_share__takes_from_the_user_who_would_still_hold_more() -> None:
     """user0 holds eight GPUs when user1 asks for eight.
 
     Each takes one: 7 to 1, 6 to 2, 5 to 3. Another would make it 4 to 4, where user0 holds no more
-    than user1: it stays. Nobody takes back.
+    than user1: it stays. No user takes GPUs back.
     """
     workload = jobs(*[(0, 100, 1)] * 8, *[(10, 100, 1)] * 8, user=[0] * 8 + [1] * 8)
     log = run(workload, gpus(8), "fcfs!fair-share", horizon=60)
@@ -140,9 +140,9 @@ def test_fair_share__nobody_yields_to_oneself() -> None:
 
 
 def test_las__a_job_first_saves_something() -> None:
-    """Unless min_run says otherwise: 10 s for the restart and a checkpoint of 30 s, whoever waits.
+    """Without min_run it runs 10 s for the restart and 30 s for a checkpoint, whichever job waits.
 
-    At 10 job 0 has left the first queue; it yields at 40, with 30 s saved, and goes on at 90.
+    At 10 job 0 has left the first queue; it yields at 40, with 30 s saved, and resumes at 90.
     """
     cluster = nodes(1).with_conditions({"checkpoint": 30, "restart": 10})
     workload = jobs((0, 300, 1), (5, 50, 1))
@@ -153,7 +153,7 @@ def test_las__a_job_first_saves_something() -> None:
 
 
 def test_las__every_zero_means_at_events_only() -> None:
-    """Nothing happens between 20 and the end of job 0, so nobody sees it leave the first queue."""
+    """No event from 20 to the end of job 0, so no decision sees it leave the first queue."""
     workload = jobs((0, 300, 1), (20, 50, 1))
     log = run(workload, gpus(1), "fcfs!las:q1=100:q2=1000:every=0")
     assert np.flatnonzero(log.kind == PREEMPT).size == 0

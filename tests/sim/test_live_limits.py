@@ -22,7 +22,7 @@ def test_tick__decisions_are_made_at_its_multiples_only() -> None:
 
 
 def test_tick__one_decision_for_all_that_happened_since() -> None:
-    """The job of 7 came after the job of 3, but is shorter."""
+    """The job submitted at 7 came after the one at 3, but is shorter."""
     cluster = nodes(1).with_conditions({"tick": 10})
     assert starts(run(jobs((3, 5, 1), (7, 2, 1)), cluster, "sjf")) == {0: 20, 1: 10}
 
@@ -31,7 +31,7 @@ def test_tick__nobody_yields_between_ticks() -> None:
     cluster = nodes(1).with_conditions({"tick": 10, "checkpoint": 0, "restart": 0})
     log = run(jobs((0, 100, 1), (42, 5, 1)), cluster, "srpt!srpt")
     assert starts(log) == {0: 0, 1: 50}
-    assert finishes(log) == {0: 110, 1: 55}, "55 to 60 nobody runs"
+    assert finishes(log) == {0: 110, 1: 55}, "55 to 60 no job runs"
 
 
 def test_start_delay__comes_before_every_first_progress() -> None:
@@ -69,14 +69,14 @@ def test_requeue_delay__a_stopped_job_stays_out_of_the_queue() -> None:
 
 
 def test_requeue_delay__not_for_a_job_that_is_moved() -> None:
-    """A move is one step: the job goes on at once where it was sent."""
+    """A move is one step: the job resumes at once in its new place."""
     cluster = nodes(2, 2).with_conditions({"requeue_delay": 20, "checkpoint": 0, "restart": 60})
     workload = jobs((0, 1000, 1), (0, 10, 1), (0, 1000, 1), (20, 50, 2))
     assert "20 resume 0 on 1:1" in story(run(workload, cluster, "fcfs!defrag"))
 
 
 def first_accepted(seed: int, job: int, rate: float) -> int:
-    """Return how many starts of a job are refused before one is not."""
+    """Return how many starts of a job are refused before one is accepted."""
     attempt = 0
     while uniform(stream_key(seed, "refusal"), job, attempt) < rate:
         attempt += 1
@@ -93,7 +93,7 @@ def test_refusal__the_job_comes_back_and_the_seed_decides_how_often(seed: int) -
 
 
 def test_refusal__others_go_first_meanwhile() -> None:
-    """A seed by which job 0 is refused once and job 1 is not."""
+    """A seed with which job 0 is refused once and job 1 is not."""
     seed = next(
         seed
         for seed in range(100)
@@ -111,7 +111,7 @@ def test_refusal__others_go_first_meanwhile() -> None:
 
 
 def test_refusal__its_share_is_the_rate() -> None:
-    """1,000 jobs with room for all; a refusal in four tries or so."""
+    """1,000 jobs with room for all; about one refusal in four tries."""
     cluster = nodes(1000).with_conditions({"refusal_rate": 0.25, "retry_delay": 1})
     log = run(jobs(*[(0, 10, 1)] * 1000), cluster, "fcfs")
     refused = int((log.kind == REFUSE).sum())

@@ -23,7 +23,7 @@ def two_nodes(**conditions: float) -> Cluster:
 def test_defrag__a_move_that_pays() -> None:
     """Job 3 needs a whole node. Without a move it waits from 20 to 1000: 980 s on two GPUs.
 
-    Either node costs one restart of 60 GPU-seconds; node 0 comes first. Job 0 has 980 s to do.
+    Either node costs one restart of 60 GPU-seconds; node 0 comes first. Job 0 has 980 s left.
     """
     assert story(run(jobs(*SPLIT, (20, 50, 2)), two_nodes(), "fcfs!defrag"))[7:] == [
         "20 submit 3",

@@ -1,4 +1,4 @@
-"""The native core refuses inputs that name what is not there, before it looks it up."""
+"""The native core refuses inputs with unknown indices before it uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from berthline.sim.inputs import Inputs, TypicalJob, prepare
 
 @pytest.fixture
 def inputs() -> Inputs:
-    """A run with one class of nodes, under a placement that asks about typical jobs."""
+    """A run with one class of nodes, under a placement that uses typical jobs."""
     return prepare(
         jobs((0, 10, 1), (0, 10, 2)),
         nodes(4, 4),

@@ -1,4 +1,4 @@
-"""Failures and outages: what stops, what is lost, when it goes on, and when nodes fail."""
+"""Failures and outages: what stops, what is lost, when it resumes, and when nodes fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def with_outages(cluster: Cluster, *rows: tuple[float, float, tuple[int, ...]]) 
 
 
 def test_outage__stops_the_whole_gang_and_costs_what_was_not_saved() -> None:
-    """30 of 100 s are done, 20 are saved; it goes on at 50, makes progress from 55, for 80 s."""
+    """30 of 100 s are done, 20 are saved; it resumes at 50, makes progress from 55, for 80 s."""
     cluster = with_outages(nodes(2, 2), (30, 50, (1,)))
     assert story(run(jobs((0, 100, 4)), cluster, "fcfs")) == [
         "0 submit 0",
@@ -37,7 +37,7 @@ def test_outage__stops_the_whole_gang_and_costs_what_was_not_saved() -> None:
 
 
 def test_outage__its_jobs_go_on_where_there_is_room_next() -> None:
-    """Two jobs stop, by id; they wait as they did at first, before whoever came later."""
+    """Two jobs stop, by id; they wait again, before jobs that were submitted later."""
     cluster = with_outages(nodes(2, 2, 1), (30, np.inf, (0,)))
     workload = jobs((0, 100, 1), (0, 40, 1), (0, 50, 1), (0, 100, 1), (0, 100, 1))
     assert story(run(workload, cluster, "fcfs"))[10:18] == [
@@ -110,7 +110,7 @@ def test_outage__jobs_wait_for_nodes_that_are_down_and_are_not_rejected() -> Non
 
 
 def test_outage__easy_reserves_nothing_for_a_head_that_fits_on_no_node_that_is_up() -> None:
-    """Nobody knows when node 1 comes back: job 1 passes, however long it runs."""
+    """It is not known when node 1 comes back: job 1 passes, however long it runs."""
     cluster = with_outages(nodes(2, 4), (0, 60, (1,)))
     for discipline in ("easy", "conservative"):
         log = run(jobs((5, 10, 4), (6, 500, 1)), cluster, f"fcfs+{discipline}")
@@ -164,7 +164,7 @@ def test_failures__the_seed_decides() -> None:
 
 
 def test_failures__no_job_is_lost_and_the_run_ends() -> None:
-    """Nodes fail a hundred times as often as jobs end; they are saved all the time."""
+    """Nodes fail a hundred times as often as jobs end; progress is always saved."""
     cluster = nodes(2, 2).with_conditions({"mtbf": 40, "mttr": 10, "checkpoint": 0, "restart": 1})
     log = run(jobs(*[(float(i), 90, 1 + i % 4) for i in range(12)]), cluster, "fcfs+easy")
     assert sorted(finishes(log)) == list(range(12))

@@ -1,4 +1,4 @@
-"""Paths are taken wherever a text may name a file, and mean the same."""
+"""Paths are accepted wherever a text may name a file, and mean the same."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_first_available__is_first_fit() -> None:
 
 
 def test_least_loaded__by_the_share_that_is_free() -> None:
-    """Four of eight GPUs are less than two of two; worst-fit counts GPUs and thinks otherwise."""
+    """Four of eight GPUs are a smaller share than two of two; worst-fit counts GPUs instead."""
     workload = jobs((0, LONG, 4), (1, 5, 1))
     assert last_place(run(workload, nodes(8, 2), "fcfs@least-loaded")) == {1: 1}
     assert last_place(run(workload, nodes(8, 2), "fcfs@worst-fit")) == {0: 1}
@@ -95,7 +95,7 @@ def test_defrag__few_partly_used_nodes() -> None:
 
 
 def test_balance__even_use() -> None:
-    """3 + 3 is more even than 2 + 4; and the next job goes to the node that nobody uses."""
+    """3 + 3 is more even than 2 + 4; and the next job goes to the unused node."""
     log = run(jobs((0, LONG, 6), (1, 5, 2)), nodes(4, 4, 4), "fcfs@balance")
     assert allocations(log) == {0: {0: 3, 1: 3}, 1: {2: 2}}
 
@@ -124,7 +124,7 @@ def test_tier_2__one_node_more_than_needed_if_that_fills_nodes(placement: str, s
 
 @pytest.mark.parametrize("placement", ["defrag", "balance", "milp-candidates"])
 def test_tier_2__not_if_it_leaves_more_nodes_partly_used(placement: str) -> None:
-    """4, 2 and 2 GPUs are free on nodes that nobody uses. A gang of seven would leave one over.
+    """4, 2 and 2 GPUs are free on unused nodes. A gang of seven would leave one GPU over.
 
     A gang of eight leaves none. Both need two nodes of four on the empty cluster.
     """
@@ -140,7 +140,7 @@ def test_milp_candidates__the_next_job_decides() -> None:
 
     On node 0: one node is partly used, the range of free GPUs is 2 (6 and 8), a gang of seven fits
     on one node: 10 + 6 - 5 = 11. On node 1: two partly used, range 0, seven fit on both:
-    20 - 10 = 10, the better one if job 2 needs seven. With nobody waiting every node counts as
+    20 - 10 = 10, the better one if job 2 needs seven. If no job waits, every node counts as
     fitting: 10 + 6 - 10 = 6 against 10.
     """
     alone = jobs((0, LONG, 1), (1, 5, 1))
@@ -153,9 +153,9 @@ def test_fgd__leaves_what_typical_jobs_can_use() -> None:
     """Two GPUs: 350 of one are left (job 0 has 650), 600 of the other (job 1 has 400).
 
     Typical jobs are twenty of 300, one of 650, one of 400. Job 2 needs 300. On the first GPU 50
-    would be left, of no use to any of 22 jobs, where 350 were no use to two: 1,100 - 700 more. On
-    the second, 300 instead of 600: no use to two (600) where 600 were no use to one: none more.
-    Best-fit takes the first.
+    would be left, which none of the 22 jobs can use; two could not use the 350: 1,100 - 700 more.
+    On the second, 300 would be left, which two cannot use (600); one could not use the 600: no
+    increase. Best-fit takes the first.
     """
     later = [(LONG + i, 1, 1) for i in range(19)]
     workload = jobs(
@@ -171,7 +171,7 @@ def test_fgd__leaves_what_typical_jobs_can_use() -> None:
 def test_fgd__keeps_gpus_whole_for_those_who_need_them() -> None:
     """Node 1 has a GPU in parts already. With gangs of two to come, another part goes there.
 
-    Worst-fit takes the node with most free and breaks up its pair.
+    Worst-fit takes the node with the most free GPUs and breaks up its pair.
     """
     later = [(LONG + i, 1, 2) for i in range(5)]
     workload = jobs(

@@ -141,7 +141,7 @@ def test_gang__never_takes_more_nodes_than_it_needs() -> None:
 def test_gang__on_nodes_of_different_sizes(
     gpus: int, placement: str, expected: dict[int, int], more: int
 ) -> None:
-    """Nodes of 2, 8, 4 and 4 GPUs (and of one GPU, of no use to these gangs)."""
+    """Nodes of 2, 8, 4 and 4 GPUs (and of one GPU, which these gangs cannot use)."""
     if more and placement == "best-fit" and gpus == 13:
         expected = {4: 1, 2: 4, 1: 8}  # here one of the small nodes can be the third
     log = run(jobs((0, 1, gpus)), nodes(2, 8, 4, 4, *[1] * more), f"fcfs@{placement}")

@@ -1,4 +1,4 @@
-"""Preemption: who yields to whom, what is lost, and what holds it back."""
+"""Preemption: which job yields to which, what is lost, and what limits it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_gpu(**conditions: float) -> Cluster:
 def test_srpt__loss_and_restart_by_hand() -> None:
     """Job 0 has done 50 of 100 s when job 1 (20 s) comes; 30 s are saved, a restart costs 10 s.
 
-    It goes on at 70, makes progress from 80, and has 70 s to do.
+    It resumes at 70, makes progress from 80, and has 70 s left.
     """
     log = run(jobs((0, 100, 1), (50, 20, 1)), one_gpu(checkpoint=30, restart=10), "srpt!srpt")
     assert story(log) == [
@@ -42,7 +42,7 @@ def test_srpt__loss_and_restart_by_hand() -> None:
     ("checkpoint", "end"), [(0, 130), (50, 130), (49, 131), (60, 180), (math.inf, 180)]
 )
 def test_checkpoint__decides_how_much_is_lost(checkpoint: float, end: float) -> None:
-    """50 of 100 s are done at 50; the job goes on at 70 + 10. A checkpoint at 50 still counts."""
+    """50 of 100 s are done at 50; the job continues at 70 + 10. A checkpoint at 50 still counts."""
     cluster = one_gpu(checkpoint=checkpoint, restart=10)
     assert finishes(run(jobs((0, 100, 1), (50, 20, 1)), cluster, "srpt!srpt"))[0] == end
 
@@ -63,7 +63,7 @@ def test_restart__a_job_stopped_before_it_made_progress_keeps_what_it_had() -> N
 
 
 def test_srpt__gangs_of_one_size_may_need_different_numbers_of_nodes() -> None:
-    """Two GPUs of each node could be had from jobs 1 and 3.
+    """Jobs 1 and 3 could yield two GPUs of each node.
 
     Job 4 needs four on one node; job 5, of the same size, has CPU cores for two nodes, and starts.
     """
@@ -83,7 +83,7 @@ def test_srpt__equal_remaining_times_do_not_preempt() -> None:
 
 
 def test_srpt__what_was_lost_is_still_to_be_done() -> None:
-    """Nothing is saved: after its preemption job 0 has 100 s to do again, more than job 2's 70."""
+    """Nothing is saved: after its preemption job 0 has 100 s left again, more than job 2's 70."""
     workload = jobs((0, 100, 1), (60, 20, 1), (65, 70, 1))
     log = run(workload, one_gpu(checkpoint=math.inf), "srpt!srpt")
     assert finishes(log) == {1: 80, 2: 150, 0: 250}
@@ -91,7 +91,7 @@ def test_srpt__what_was_lost_is_still_to_be_done() -> None:
 
 @pytest.mark.parametrize(("options", "start"), [("", 100), (":every=20", 60), (":every=7", 63)])
 def test_min_run__a_job_runs_so_long_before_it_yields(options: str, start: float) -> None:
-    """Job 1 comes at 50; job 0 may yield from 60 on, when somebody decides again."""
+    """Job 1 comes at 50; job 0 may yield from 60 on, at the next decision."""
     workload = jobs((0, 100, 1), (50, 20, 1))
     assert starts(run(workload, one_gpu(), f"srpt!srpt:min_run=60{options}"))[1] == start
 
@@ -124,7 +124,7 @@ def test_victims__largest_index_first_and_nobody_in_vain() -> None:
 
 
 def test_victims__several_yield_when_one_is_not_enough() -> None:
-    """Jobs 0 to 3 hold a GPU each; the two with most to do yield, by id."""
+    """Jobs 0 to 3 hold a GPU each; the two with the most work left yield, by id."""
     cluster = nodes(4).with_conditions(SAVES_ALL)
     workload = jobs((0, 70, 1), (0, 90, 1), (0, 60, 1), (0, 80, 1), (1, 10, 2))
     log = run(workload, cluster, "srpt!srpt")
@@ -132,7 +132,7 @@ def test_victims__several_yield_when_one_is_not_enough() -> None:
 
 
 def test_victims__must_be_on_nodes_the_job_may_use() -> None:
-    """Job 1 of blue has most to do, but job 2 of red has no use for blue's node."""
+    """Job 1 of blue has the most work left, but job 2 of red cannot use blue's node."""
     cluster = nodes(1, 1, pool=["red", "blue"]).with_conditions(SAVES_ALL)
     workload = jobs(
         *((0, 100, 1), (0, 900, 1), (1, 10, 1)), pool=[0, 1, 0], pool_names=("red", "blue")
@@ -150,7 +150,7 @@ def test_victims__not_who_started_at_this_instant() -> None:
 def test_victims__the_next_waiting_job_is_tried_when_the_first_gets_too_little() -> None:
     """Jobs 0 and 1 have 99 s and 5 s left. With a margin of 10 only job 0 yields to job 2 (1 s).
 
-    Job 2 needs both GPUs, so nobody yields to it; but job 3 (20 s) gets job 0's. At 6 job 1 is over
+    Job 2 needs both GPUs, so no job yields to it; but job 3 (20 s) gets job 0's. At 6 job 1 is over
     and job 0 goes on; at 21 it yields to job 2, as job 3 is over.
     """
     cluster = nodes(2).with_conditions(SAVES_ALL)
@@ -168,7 +168,7 @@ def test_priority__the_higher_takes_from_the_lower() -> None:
 
 
 def test_formula__its_own_index_and_options() -> None:
-    """Who has held more yields: by over 40 GPU-seconds, which is looked at every 10 s."""
+    """A job that has held over 40 GPU-seconds more yields; this is checked every 10 s."""
     workload = jobs((0, 100, 1), (5, 50, 1))
     log = run(workload, one_gpu(), "fcfs![attained]:margin=40:every=10")
     assert story(log)[3:7] == [
@@ -183,7 +183,7 @@ def test_formula__its_own_index_and_options() -> None:
 def test_index__who_has_attained_three_times_c_yields_at_a_margin_of_2(
     options: str, start: float
 ) -> None:
-    """log2(attained + c) is then larger than log2(c) by 2, which is looked at every 10 s."""
+    """log2(attained + c) is then larger than log2(c) by 2; this is checked every 10 s."""
     workload = jobs((0, 1000, 1), (100, 50, 1))
     log = run(workload, one_gpu(), f"fcfs!index:w=0:margin=2:every=10:min_run=0{options}")
     assert starts(log)[1] == start
@@ -206,7 +206,7 @@ def test_index__a_job_that_fits_behind_a_blocked_head_starts_and_nobody_yields()
 
 
 def test_index__jobs_of_one_size_need_unequal_numbers_of_nodes_in_unequal_pools() -> None:
-    """In pool blue nobody can yield to job 3. In pool red job 4 takes both nodes of one GPU."""
+    """In pool blue no job can yield to job 3. In pool red job 4 takes both nodes of one GPU."""
     cluster = nodes(2, 1, 1, pool=["blue", "red", "red"]).with_conditions(SAVES_ALL)
     workload = jobs(
         (0, 100, 1),
@@ -243,7 +243,7 @@ def test_index__room_in_another_pool_is_none() -> None:
 
 
 def test_index__who_could_yield_in_another_pool_helps_nobody() -> None:
-    """Job 3 fits behind the blocked job 2, but nobody of its own pool could yield to it."""
+    """Job 3 fits behind the blocked job 2, but no job of its own pool could yield to it."""
     workload = jobs(
         (0, 100, 1),
         (0, 100, 2),

@@ -1,4 +1,4 @@
-"""Quotas: whose GPUs are counted, and what becomes of jobs that would hold too many."""
+"""Quotas: which GPUs are counted, and what happens to jobs that would hold too many."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_over_quota__steps_aside_and_blocks_nobody(discipline: str) -> None:
     ],
 )
 def test_quota__whose_jobs_count(quota: dict[str, str], started: list[int]) -> None:
-    """One GPU, for different jobs; the users 0, 0, 1, 1 ask in the pools red, blue, red, red."""
+    """A quota of one GPU, for different jobs; users 0, 0, 1, 1 in pools red, blue, red, red."""
     cluster = with_quotas(nodes(8, 8, pool=["red", "blue"]), {"gpus": 1, **quota})
     workload = jobs(
         *[(0, 10, 1)] * 4, user=[0, 0, 1, 1], pool=[0, 1, 0, 0], pool_names=("red", "blue")
@@ -133,7 +133,7 @@ def test_quota__is_given_back_by_a_preempted_job() -> None:
 def test_quota__a_type_that_is_closed_for_ever_is_as_if_it_were_not_there() -> None:
     """No gang of four may have a V100 here, so it takes the two nodes of P100, though one would do.
 
-    Otherwise it would wait for ever for the one node that it may not use.
+    Otherwise it would wait forever for the one node that it may not use.
     """
     cluster = with_quotas(
         nodes(4, 2, 2, gpu_type=["V100", "P100", "P100"]), {"gpus": 1, "gpu_type": "V100-32"}

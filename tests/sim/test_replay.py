@@ -50,11 +50,11 @@ def snapshot(state: State) -> dict[str, str]:
 
 
 class Watched(Simulation):
-    """The reference simulator, with its state noted at the end of every instant."""
+    """The reference simulator, with its state recorded at the end of every instant."""
 
     def __init__(self, inputs: Inputs) -> None:
         super().__init__(inputs)
-        # Late clocks cannot tell some instants apart: the last of them counts.
+        # At large times, some instants are not distinguishable: the last of them counts.
         self.seen: dict[float, dict[str, str]] = {}
 
     def settle(self) -> None:
@@ -91,7 +91,7 @@ def check(run: Run) -> int:
 
 
 def check_skipping(run: Run, log: Schedule, seen: dict[float, dict[str, str]]) -> None:
-    """Compare what later instants have in common whether or not the past is gone through."""
+    """Compare later instants with and without a replay of the past."""
     since = [*seen][len(seen) // 2]
     whole, skipping = Replay(inputs_of(run), log), Replay(inputs_of(run), log, since=since)
     words = [word for word in WORDS if inputs_of(run).uses(word)]

@@ -1,4 +1,4 @@
-"""CPUs, memory, GPU types and pools; and the reasons, quotas apart, for which jobs are rejected."""
+"""CPUs, memory, GPU types and pools; and the reasons, except quotas, for rejecting jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_limits__block_although_gpus_are_free(column: str) -> None:
 
 @pytest.mark.parametrize("column", ["cpus", "memory_mib"])
 def test_limits__zero_means_no_limit(column: str) -> None:
-    """Neither a node without a limit nor a job without a demand is ever short."""
+    """A node without a limit or a job without a demand is never short."""
     workload = jobs((0, 9, 1), (1, 9, 1), (2, 9, 1), **{column: [100, 100, 0]})
     assert starts(run(workload, nodes(3, **{column: [0]}), "fcfs")) == {0: 0, 1: 1, 2: 2}
     log = run(workload, nodes(1, 3, **{column: [8, 0]}), "fcfs")
@@ -143,7 +143,7 @@ def test_pools__can_start_looks_at_the_nodes_the_job_may_use(count: int, placeme
     """Red nodes of two GPUs, one busy on each (under scatter: with all cores); an empty blue one.
 
     The red job of two GPUs cannot start, so the blue job is first in this order. If the blue node
-    counted for the red job, that would be first and block it.
+    counted for the red job, the red job would be first and block it.
     """
     cores = 4 if placement == "scatter" else 0
     cluster = nodes(*[2] * count, 8, pool=["red"] * count + ["blue"], cpus=[cores] * count + [0])
@@ -208,7 +208,8 @@ def test_rejected__a_gang_that_no_split_can_hold() -> None:
 
 @pytest.mark.parametrize("discipline", ["strict", "skip", "easy", "conservative"])
 def test_rejected__never_blocks_and_is_over_at_once(discipline: str) -> None:
-    """The too large job 0 is submitted and rejected at 0; job 1 starts at the same instant."""
+    """Job 0, which is too large, is submitted and rejected at 0; job 1 starts at the same
+    instant."""
     log = run(jobs((0, 9, 5), (0, 9, 4)), nodes(4), f"fcfs+{discipline}")
     assert [(row["time"], row["kind"], row["job"]) for row in log.frame().to_dicts()] == [
         (0.0, "submit", 0),

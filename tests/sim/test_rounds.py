@@ -1,4 +1,4 @@
-"""Rounds: the GPUs are given out anew every T seconds, and at no other time."""
+"""Rounds: GPUs are reassigned every T seconds, and at no other time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def one_gpu(restart: float = 0) -> Cluster:
 
 
 def test_rounds__two_jobs_take_turns() -> None:
-    """Who has had least comes next. Job 0 ends at 160; nobody starts before the round at 180."""
+    """The job that has had least is next. Job 0 ends at 160; the next round is at 180."""
     log = run(jobs((0, 100, 1), (0, 100, 1)), one_gpu(), "[attained]+rounds:T=60")
     assert story(log) == [
         "0 submit 0",
@@ -63,7 +63,7 @@ def test_rounds__jobs_that_do_not_fit_beside_the_first_are_passed() -> None:
 
 
 def test_rounds__jobs_save_their_state_before_a_round_ends() -> None:
-    """With checkpoints every 50 s, 60 s of work are kept all the same; the end is known."""
+    """With checkpoints every 50 s, all 60 s of work are kept; the end is known."""
     cluster = nodes(1).with_conditions({"checkpoint": 50, "restart": 0})
     log = run(jobs((0, 100, 1), (0, 100, 1)), cluster, "[attained]+rounds:T=60")
     assert finishes(log) == {0: 160, 1: 220}

@@ -12,7 +12,7 @@ def test_interference__a_neighbour_comes_and_goes() -> None:
     """Both run at 1 / 1.5 while they share the GPU.
 
     Job 0 (100 s) is alone until 40. Job 1 (30 s) takes 45 s and ends at 85; by then job 0 has done
-    40 + 30. The last 30 s it is alone again.
+    40 + 30. For the last 30 s it is alone again.
     """
     cluster = nodes(1).with_conditions({"interference": 0.5})
     assert story(run(jobs((0, 100, 1), (40, 30, 1), **HALF), cluster, "fcfs")) == [
@@ -28,9 +28,9 @@ def test_interference__a_neighbour_comes_and_goes() -> None:
 def test_interference__grows_with_the_number_of_neighbours() -> None:
     """One, then two, then three jobs on a GPU, at 1, 1/2 and 1/3 of the speed.
 
-    Job 0 has done 10 by 10, 15 by 20, and goes on at a third: its last 5 s take 15 s, until 35.
-    Jobs 1 and 2 go on at a half: job 1 has done 5 + 5 and job 2 has done 5, of 20 each. Job 1 needs
-    20 s more, until 55; then job 2, which has done 15, is alone for 5 s.
+    Job 0 has done 10 by 10, 15 by 20, and continues at a third: its last 5 s take 15 s, until 35.
+    Jobs 1 and 2 continue at a half: job 1 has done 5 + 5 and job 2 has done 5, of 20 each. Job 1
+    needs 20 s more, until 55; then job 2, which has done 15, is alone for 5 s.
     """
     cluster = nodes(1).with_conditions({"interference": 1})
     workload = jobs((0, 20, 1), (10, 20, 1), (20, 20, 1), gpu_milli=300)
@@ -104,7 +104,8 @@ def test_estimates__reservations_assume_that_neighbours_stay() -> None:
 
 
 def test_formulas__over_nodes_count_the_jobs_on_shared_gpus() -> None:
-    """Two parts go to different nodes, the third to the first again; nothing slows them down."""
+    """Two parts go to different nodes, the third to the first node again; nothing slows them
+    down."""
     log = run(jobs(*[(0, 10, 1)] * 3, gpu_milli=100), nodes(1, 1), "fcfs@[node_running]")
     assert [line for line in story(log) if "start" in line] == [
         "0 start 0 on 0#0",

@@ -58,8 +58,8 @@ def test_sleep__a_repaired_node_comes_back_awake() -> None:
 def test_sleep__easy_counts_the_delay_against_the_reservation() -> None:
     """Job 0 holds node 0 until 40; job 1 needs both nodes then. Job 2 would run on sleeping node 1.
 
-    At 20, with 14 s to do it would be over at 41; with 13 s, at 40. If it has to wait, job 1 wakes
-    node 1 and is over at 57.
+    At 20, with a run time of 14 s it would end at 41; with 13 s, at 40. If it has to wait, job 1
+    wakes node 1 and ends at 57.
     """
     cluster = sleepy(1, 1)
     for run_time, end in ((13, 40), (14, 57 + 14)):

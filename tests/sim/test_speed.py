@@ -8,7 +8,7 @@ import pytest
 from tests.sim.scenarios import allocations, finishes, jobs, nodes, run, starts
 
 P100_SPEED = math.sqrt(21.2 / 125 * (10.6 / 15.7))
-"""From the datasheets' TFLOPS in half and single precision, relative to those of a V100."""
+"""From the datasheets' TFLOPS in half and single precision, relative to a V100."""
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,8 @@ def test_reference_type__is_what_the_run_times_were_measured_on() -> None:
 
 
 def test_reference_type__a_job_that_asks_for_one_type_ran_on_it() -> None:
-    """Job 0 asks for a P100: its run time is on one. Job 1 takes either: its own is on a V100."""
+    """Job 0 asks for a P100: its run time is for a P100. Job 1 takes either: its run time is for a
+    V100."""
     workload = jobs((0, 100, 1), (0, 100, 1), gpu_types=[0, 1], gpu_type_sets=("P100", "P100|T4"))
     found = finishes(run(workload, nodes(2, gpu_type=["P100"]), "fcfs"))
     assert found[0] == 100
@@ -74,7 +75,7 @@ def test_span__counts_nodes_really_used_not_those_needed() -> None:
 def test_easy__reservations_know_how_fast_jobs_run(run_time: float, start: float) -> None:
     """Two GPUs at half the speed. Job 0 ends at 200, when job 1 has both.
 
-    Job 2 comes at 5. With 97.5 s of run time it is over just then, and may go first.
+    Job 2 comes at 5. With 97.5 s of run time it ends exactly then, and may go first.
     """
     workload = jobs((0, 100, 1), (0, 10, 2), (5, run_time, 1))
     log = run(workload, nodes(2, gpu_type=["SLOW"]), "fcfs+easy")

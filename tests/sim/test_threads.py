@@ -17,8 +17,8 @@ from berthline.policies.scheduler import Scheduler
 from berthline.sim import native
 from berthline.sim.inputs import prepare
 
-# Twice as much work as GPUs, so that the queue, and every decision, grows without end: left alone
-# this takes far longer than any test may.
+# Twice as much work as the GPUs can do, so that the queue, and every decision, grows without end:
+# uninterrupted, this takes far longer than any test may.
 ENDLESS = """
     import signal
 
@@ -94,10 +94,10 @@ def test_progress__an_error_in_it_ends_the_run(simulator: str) -> None:
 
 
 def test_progress__also_when_few_decisions_take_long() -> None:
-    """Ctrl-C is seen where progress is told. Whoever runs this may press it: it takes seconds.
+    """Ctrl-C is checked when progress is reported, and users may press it in a run of seconds.
 
-    Under conservative backfilling with a long queue one decision takes milliseconds, so it is not
-    enough to look up every few thousand decisions.
+    Under conservative backfilling with a long queue one decision takes milliseconds, so a check
+    every few thousand decisions is not enough.
     """
     rng = np.random.default_rng(0)
     num_jobs = 1_000
@@ -112,9 +112,9 @@ def test_progress__also_when_few_decisions_take_long() -> None:
 
 
 def test_threads__work_while_a_native_run_does() -> None:
-    """A thread counts while the run goes on; it cannot, unless the run lets go of the lock.
+    """A thread counts during the run; it cannot, unless the run releases the lock.
 
-    With so long a switch interval, Python code gives the lock away only where it waits.
+    With such a long switch interval, Python code releases the lock only where it waits.
     """
     inputs = prepare(
         workload(300_000),
@@ -150,7 +150,7 @@ def test_threads__work_while_a_native_run_does() -> None:
         stop.set()
         thread.join()
     assert total > 0
-    assert before_native == before_python, "this test sees only what the run lets happen"
+    assert before_native == before_python, "the thread runs only when the run allows it"
     assert after_native > before_native
     assert len(log) == 900_000
 

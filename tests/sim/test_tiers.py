@@ -1,4 +1,4 @@
-"""Placements by tier and score, against all placements, written down one by one."""
+"""Placements by tier and score, against all placements, enumerated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(*free: int, total: int = 8) -> list[TierNode]:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[TierNode]:
-    """Nodes of few sizes, so that many are alike; some cannot take all that is free."""
+    """Nodes of few sizes, so that many are equal; on some, not all free GPUs can be used."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
     nodes: list[TierNode] = []
     for _ in range(draw(st.integers(0, 5))):
@@ -141,7 +141,7 @@ def test_tier_1__splits_that_do_not_fill_the_first_node_count() -> None:
 def test_tier_2__holds_a_gang_that_has_no_place_in_tier_1() -> None:
     """Free (3, 3), a gang of 4: on one node it has no place; 1+3 and 3+1 fill a node, 2+2 none.
 
-    2+2 leaves both nodes fragmented as they were, so it belongs to tier 2 as well, and is the most
+    2+2 leaves both nodes fragmented as they were, so it also belongs to tier 2, and is the most
     balanced.
     """
     nodes = cluster(3, 3)
@@ -155,7 +155,7 @@ def test_tier_2__holds_a_gang_that_has_no_place_in_tier_1() -> None:
 def test_tier_2__balance_gives_way_to_the_limit_on_fragmentation() -> None:
     """Two whole nodes and two in use: two GPUs on each whole node balance best but fragment both.
 
-    Of what is left, one GPU more on a whole node is paid for by using up the node with one free.
+    Of the rest, one more GPU on a whole node is offset by filling the node with one free.
     """
     nodes = cluster(4, 4, 1, 2, total=4)
     without_limit = best(nodes, 3, 2, 1, "balance")

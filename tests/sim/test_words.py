@@ -1,4 +1,4 @@
-"""What each word of the vocabulary means, worked out by hand at two decision points.
+"""What each word of the vocabulary means, computed by hand at two decision points.
 
 That the native core means the same is checked on random runs (tests/agreement).
 """
@@ -28,7 +28,7 @@ Moment = tuple[float, int]  # (time, waiting job)
 
 
 def probe(workload: Workload, cluster: Cluster) -> dict[Moment, dict[str, float]]:
-    """Return the words' values at the last decision of each instant; first come, those that fit."""
+    """Return the words' values at the last decision of each instant, under fcfs with skip."""
     scheduler = Scheduler.parse("[submit + 0 * random + 0 * predicted]+skip")
     inputs = prepare(workload, cluster, scheduler, knowledge="estimate", seed=0, horizon=None)
     seen: dict[Moment, dict[str, float]] = {}
@@ -95,7 +95,7 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "remaining": 40,
         "restarts": 0,
         "running": 0,
-        "predicted": 3600,  # nobody had finished when it was submitted
+        "predicted": 3600,  # no job had finished when it was submitted
         "gittins": 0,
         "nodes_min": 1,
         "user_usage": 3 * 20,  # job 0
@@ -155,7 +155,7 @@ def test_words__later(seen: dict[Moment, dict[str, float]]) -> None:
 
 
 def test_words__can_start_is_one_before_the_start(seen: dict[Moment, dict[str, float]]) -> None:
-    """At 5000 job 0 ends; job 2 is placed, and what is noted last is from before its start."""
+    """At 5000 job 0 ends; job 2 is placed, and the last record is from before its start."""
     assert seen[5000.0, 2]["can_start"] == 1
     assert seen[5000.0, 2]["running_jobs"] == 0
     assert seen[5000.0, 2]["utilization"] == 0

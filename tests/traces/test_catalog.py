@@ -233,7 +233,7 @@ class TestFetch:
         base, _ = publisher
         (tmp_path / "jobs.swf").write_text("mine")
         trace = trace_of(base, TraceFile(address="jobs.swf", sha256=sha256(CONTENT)))
-        with pytest.raises(FetchError, match="another one"):
+        with pytest.raises(FetchError, match="a different one"):
             fetch_trace(trace, tmp_path)
         assert (tmp_path / "jobs.swf").read_text() == "mine"
 

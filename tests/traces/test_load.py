@@ -88,8 +88,8 @@ def test_a_wrong_format_on_a_fine_file_says_what_it_looks_like(tmp_path, name):
     path = tmp_path / "jobs"
     path.write_bytes(ROW * 3)
     error = refused(path, name)
-    assert error.what == f"the file looks like swf, and cannot be read as {name}"
-    assert error.hint == "leave --format out, or say --format swf"
+    assert error.what == f"the file looks like swf and cannot be read as {name}"
+    assert error.hint == "omit --format, or use --format swf"
 
 
 def test_the_right_format_on_a_damaged_file_says_which_line(tmp_path):

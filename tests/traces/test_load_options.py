@@ -57,7 +57,7 @@ def test_a_misspelt_option_gets_the_nearest(table):
 
 
 def test_options_that_no_format_has_together_are_refused(table):
-    with pytest.raises(ConfigError, match="together: mapping, run_times"):
+    with pytest.raises(ConfigError, match="all these options: mapping, run_times"):
         load_trace(table, mapping="submit=submit_time", run_times="x.csv")
 
 

@@ -105,7 +105,7 @@ def test_a_load_cannot_be_set_without_a_span(tmp_path):
 
 def test_options_that_do_not_fit_a_file_are_refused(trace):
     error = refused(trace, jobs=4)
-    assert error.what == "`jobs=4` is more than there are"
+    assert error.what == "`jobs=4` is more than the trace has"
     assert "up to 3" in error.expected
     assert refused(trace, jobs=0).what == "jobs is 0"
     assert refused(trace, load=0).what == "load is 0"

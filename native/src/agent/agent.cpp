@@ -6,14 +6,14 @@
 namespace berthline {
 namespace {
 
-// Adds to a run's inputs what an agent in this seat, with these rewards, needs to be kept up.
+// Adds to a run's inputs what the run must keep for an agent in this seat with these rewards.
 Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards) {
   inputs.has_agent = true;
   inputs.agent_preempts = rules.seat == Seat::kPreempt;
   inputs.agent_picks = rules.seat == Seat::kPick || rules.seat == Seat::kPickPlace;
   for (const RewardTerm& term : rewards.terms) {
     inputs.watched.push_back(term.formula);
-    // Of a job that has run, these are known only where stretches are kept.
+    // For jobs that have run, these words are known only if stretches are kept.
     for (const Word word : {Word::kBacklogWork, Word::kWait, Word::kAttained, Word::kRemaining}) {
       inputs.lists_running |= term.formula.uses(word);
     }
@@ -188,13 +188,13 @@ void Agent::answer(int64_t action, int64_t node) {
 
 void Agent::limit_steps() {
   if (end_ != End::kNot || rules_.max_steps == 0 || steps_ < rules_.max_steps) return;
-  // What would be asked next is the last thing to be seen.
+  // The next question is the last observation.
   end_ = End::kTruncated;
   rewards_.finish_episode(false);
 }
 
-// Whether an answer can be carried out. The mask says so too, but it may be in memory that others
-// can write to.
+// Whether an action can be carried out. The mask says so too, but other code may be able to write
+// to its memory.
 bool Agent::is_possible(int64_t action) const {
   if (action == no_op_) return true;
   switch (rules_.seat) {
@@ -215,18 +215,18 @@ bool Agent::is_possible(int64_t action) const {
   return true;
 }
 
-// What is done when an illegal action was chosen: the no-op, or the first that is allowed.
+// The action taken in place of an illegal one: the no-op, or else the first allowed action.
 int64_t Agent::instead_of_illegal(int64_t choices) const {
   if (no_op_ >= 0 && mask_[no_op_]) return no_op_;
   for (int64_t action = 0; action < choices; ++action) {
     if (mask_[action] && is_possible(action)) return action;
   }
-  int64_t action = 0;  // somebody has written to the mask
+  int64_t action = 0;  // other code has overwritten the mask
   while (!is_possible(action)) ++action;
   return action;
 }
 
-// True work of the jobs that the decision may start.
+// True work of the jobs that this decision can start.
 double Agent::startable_work() const {
   const auto work = [&](int32_t job) { return port_.jobs().run[job] * port_.gpu_amount(job); };
   switch (rules_.seat) {
@@ -246,7 +246,7 @@ double Agent::startable_work() const {
   return sum;
 }
 
-// Runs until the agent is asked or the episode is over.
+// Runs until there is a question for the agent or the episode is over.
 template <bool kPlain>
 void Agent::go_on() {
   for (;;) {
@@ -263,7 +263,7 @@ void Agent::go_on() {
   }
 }
 
-// Moves on to the next event; false = there is none, or not before the horizon.
+// Advances to the next event; false = there is none, or none before the horizon.
 template <bool kPlain>
 bool Agent::pass_time() {
   const double next = port_.next_event<kPlain>();
@@ -286,7 +286,7 @@ bool Agent::pass_time() {
   return true;
 }
 
-// Where the log ends: an episode that is cut off, or still going on, ends now.
+// Where the log ends: now, if the episode was truncated or is still running.
 double Agent::log_horizon() const {
   const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
   return is_done ? port_.horizon() : port_.now();

@@ -1,8 +1,8 @@
 // One run in which an agent fills one seat of the scheduler.
 //
-// The run goes on by itself until there is something to decide; then `rows`, `mask` and the job at
-// hand say what, `act` carries the answer out, and it goes on. What each seat asks is defined by
-// sim/reference_agent.py.
+// The run advances until there is something to decide. `rows`, `mask` and the job at hand then
+// describe the question, `act` carries out the answer, and the run continues.
+// sim/reference_agent.py defines what each seat asks.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace berthline {
 enum class Seat { kPick, kPlace, kPickPlace, kMeta, kBackfill, kGate, kPreempt };
 inline constexpr const char* kSeatNames[] = {"pick",     "place", "pickplace", "meta",
                                              "backfill", "gate",  "preempt"};
-// Which waiting jobs are shown when they are more than the window holds.
+// Which waiting jobs are shown if the window cannot hold all of them.
 enum class Window { kHead, kHeadTail, kTop };
 inline constexpr const char* kWindowNames[] = {"head", "head+tail", "top"};
 
@@ -30,17 +30,17 @@ struct SeatRules {
   int32_t running_window = 0;        // running jobs shown
   int64_t max_steps = 0;             // 0 = no limit
   bool waits = false;                // pick: time runs until the chosen job starts
-  bool protects_head = true;         // backfill: nobody may delay the head
+  bool protects_head = true;         // backfill: no job may delay the head
   int32_t every_events = 1;          // meta: decisions between two choices
-  double every_seconds = 0;          // meta: seconds between two choices, at least
-  int32_t max_holds = 0;             // gate: how often one job may be held
-  double hold_seconds = 0;           // gate: how long a held job is not asked about again
-  double recheck = 0;                // gate: seconds until a held job is looked at again; 0 = never
+  double every_seconds = 0;          // meta: minimum seconds between two choices
+  int32_t max_holds = 0;             // gate: maximum number of times a job may be held
+  double hold_seconds = 0;           // gate: seconds before a held job is asked about again
+  double recheck = 0;                // gate: seconds until a held job is checked again; 0 = never
   double horizon_factor = -1;        // below 0 = no horizon
   std::vector<Formula> tops;         // of the window policy kTop
   Formula running_order;             // smallest first; empty = none are shown
-  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, where not empty
-  std::vector<SchedulerParts> experts;  // whom `advise` asks
+  std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, if not empty
+  std::vector<SchedulerParts> experts;  // that `advise` can ask
 };
 
 class Agent {
@@ -51,10 +51,11 @@ class Agent {
   // `like` has the same rules and is stepped by the same thread, so formulas can be shared.
   Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like);
 
-  // Begins an episode and goes on to its first question.
+  // Begins an episode and advances to its first question.
   void begin(const Episode& episode);
-  // Answers the question and goes on to the next. A choice that the mask forbids is taken as the
-  // no-op, or as the first that is allowed where there is none. `node` is for the seat kPickPlace.
+  // Answers the question and advances to the next. An action that the mask forbids is replaced by
+  // the no-op, or by the first allowed action if there is no no-op. `node` is for the seat
+  // kPickPlace.
   void act(int64_t action, int64_t node);
 
   struct Advice {
@@ -63,7 +64,7 @@ class Agent {
   // What an expert would answer (expert.cpp).
   Advice advise(size_t expert);
 
-  // Tells the memory that a step comes soon: first about the agent, then about what it points to.
+  // Prefetches for the next step: first the agent, then what it points to.
   void prefetch() const {
     berthline::prefetch(this, &rules_.waits);
     port_.prefetch();
@@ -74,7 +75,7 @@ class Agent {
     berthline::prefetch(mask_.data());
     port_.prefetch_more();
   }
-  // The last of them, once the rest has come: about the job that the action is to start.
+  // Prefetches, once the rest has arrived, the job that the action will start.
   void prefetch_action(int64_t action) const {
     const bool is_row = action >= 0 && action < static_cast<int64_t>(rows_.size());
     port_.prefetch_start(is_row ? rows_[action] : at_hand_);
@@ -94,12 +95,12 @@ class Agent {
   const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
   std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
-  // Lets the mask be in the caller's memory, which is as large and zero.
+  // Puts the mask into the caller's memory, which has the same size and is zero.
   void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
-  // pickplace: for each row, then each node, whether the job may go there first.
+  // pickplace: for each row and node, whether the job's first GPUs may be there.
   const std::vector<uint8_t>& pair_mask() const { return pair_mask_; }
   int32_t job_at_hand() const { return at_hand_; }
-  // Whether the job of each row could be placed now, where that was looked up; else empty.
+  // Whether the job of each row could be placed now; empty if that was not computed.
   std::span<const uint8_t> fits() const { return fits_; }
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
@@ -118,7 +119,7 @@ class Agent {
   void limit_steps();
   double startable_work() const;
 
-  // Seats (seats.cpp): each looks for something to ask, and carries out the answer.
+  // Seats (seats.cpp): `ask` looks for a question, `answer` carries out the answer.
   bool ask_pick();
   bool ask_pick_waiting();
   bool ask_place();
@@ -147,7 +148,7 @@ class Agent {
   int64_t first_allowed(Formula& order);
   int64_t first_node(SchedulerParts& parts, int32_t job, Nodes& state, const uint8_t* allowed);
 
-  // What is shown (shown_jobs.cpp).
+  // Shown jobs (shown_jobs.cpp).
   void show(int32_t first);
   void show_top(int32_t first);
   void show_running();
@@ -167,21 +168,21 @@ class Agent {
   int64_t least_room() const;
   void take_room(int32_t node);
 
-  // What every step touches comes first; see `prefetch`.
+  // The members that every step uses come first; see `prefetch`.
   int64_t no_op_ = 0;  // -1 = the seat has none
   int64_t steps_ = 0;
-  int64_t left_ = 0;  // place: what is left to place of the job at hand
+  int64_t left_ = 0;  // place: pieces of the job at hand still to place
   int32_t at_hand_ = kNoJob;
   End end_ = End::kTerminated;
-  End unasked_end_ = End::kNot;  // of an episode in which there is nothing to decide
+  End unasked_end_ = End::kNot;  // if the episode has nothing to decide
   bool was_legal_ = true;
-  bool is_deciding_ = false;    // a decision point is going on
-  bool has_concluded_ = false;  // nothing more is to be decided at it
+  bool is_deciding_ = false;    // a decision point is in progress
+  bool has_concluded_ = false;  // nothing more to decide at it
   bool is_plain_ = false;       // see plain_seats.cpp
-  bool may_wait_ = false;       // what the mask says of the no-op, likewise
+  bool may_wait_ = false;       // the mask's value for the no-op (plain_seats.cpp)
   ShortList<int32_t> rows_;
   std::span<uint8_t> mask_;
-  std::span<const uint8_t> fits_;  // in found_fits_, or in the mask where that says the same
+  std::span<const uint8_t> fits_;  // in found_fits_, or in the mask if both are the same
   SeatRules rules_;
   SeatPort port_;
   Rewards rewards_;
@@ -190,28 +191,28 @@ class Agent {
 
   std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;
-  std::vector<uint8_t> open_;   // of each job, where there are gates or quotas
+  std::vector<uint8_t> open_;   // for each job, if there are gates or quotas
   std::vector<int32_t> queue_;  // scratch
   std::vector<uint8_t> taken_;  // scratch: positions in the queue, or in the list of running jobs
-  std::vector<Keyed> running_;  // in order; the note is where in the list of running jobs
+  std::vector<Keyed> running_;  // in order; the note is the position in the list of running jobs
   std::vector<Keyed> keyed_;    // scratch
   std::vector<double> values_;  // scratch
 
-  int32_t committed_ = kNoJob;  // pick, waits: the job that is to start next
+  int32_t committed_ = kNoJob;  // pick, waits: the job that will start next
   // place: where the job at hand has been placed so far.
   Gang gang_{};
-  bool on_spare_ = false;  // in the state that leaves the head's reservation alone
+  bool on_spare_ = false;  // in the state that keeps the head's reservation
   int32_t nodes_left_ = 0;
   std::vector<Share> placing_;
-  std::vector<int32_t> room_;    // of each node; -1 = not for this gang
+  std::vector<int32_t> room_;    // for each node; -1 = the gang may not use it
   std::vector<int32_t> sorted_;  // the same, largest first, for gangs on several nodes
   // meta
-  int64_t current_ = -1;  // of the menu, swapped into the simulation
+  int64_t current_ = -1;  // index in the menu, swapped into the simulation
   int64_t decisions_left_ = 0;
   double ask_again_ = 0;
   // gate
   std::vector<int32_t> holds_;  // of each job
-  std::vector<double> again_;   // when it is looked at again, where there is a recheck
+  std::vector<double> again_;   // when each job is checked again, if there is a recheck
 };
 
 }  // namespace berthline

@@ -18,11 +18,11 @@ namespace {
 
 using WallClock = std::chrono::steady_clock;
 
-// To wake a thread that sleeps takes nearly as long as a step, so threads look for so long first.
+// Waking a sleeping thread takes nearly as long as a step, so threads poll for this long first.
 constexpr WallClock::duration kPatience = std::chrono::microseconds(150);
 
-// Looks until something is done, for a limited time; returns whether it is. It does not look all
-// the time, because the thread that it waits for may be on the other half of the same core.
+// Polls for a limited time until something is done; returns whether it is. It pauses between polls,
+// because the thread it waits for may share its core.
 template <typename IsDone>
 bool look_until(WallClock::duration patience, IsDone is_done) {
   for (const WallClock::time_point end = WallClock::now() + patience;;) {
@@ -34,7 +34,7 @@ bool look_until(WallClock::duration patience, IsDone is_done) {
   }
 }
 
-// How many forks there are between the first process and this one.
+// Number of forks between the first process and this one.
 uint64_t count_forks() {
   static uint64_t count = 0;
 #if __has_include(<pthread.h>)
@@ -56,7 +56,7 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
       states_(num_envs, State::kFresh),
       num_fresh_(num_envs),
       num_lacking_(num_envs) {
-  // Several parts for each thread, so that the caller can take those of one that has no core.
+  // Several parts per thread, so that the caller can take over parts of a thread that has no core.
   constexpr size_t kPartsEach = 4;
   num_threads = std::max<size_t>(std::min(num_threads, num_envs), 1);
   num_parts_ = num_threads == 1 ? 1 : std::min(kPartsEach * num_threads, num_envs);
@@ -88,12 +88,12 @@ Batch::Batch(const Inputs& inputs, const SeatRules& seat, const ObservationRules
 
 Batch::~Batch() { end_threads(); }
 
-// A fork takes along the caller's thread only.
+// A fork copies only the calling thread.
 bool Batch::has_threads() const { return !threads_.empty() && forks_ == count_forks(); }
 
 void Batch::end_threads() {
   if (!has_threads()) {
-    // Those of another process cannot be joined, and must not be destroyed.
+    // Threads of another process cannot be joined, and must not be destroyed.
     if (!threads_.empty()) new std::vector<std::thread>(std::move(threads_));
     return;
   }
@@ -167,7 +167,7 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   buffers_.reward[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   if (states_[i] == State::kOver) {
-    // The step after the last of an episode begins the next, and its action is ignored.
+    // The step after an episode's last step begins the next episode; its action is ignored.
     std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
     if (!has_next_[i]) return;
     begin(i);
@@ -177,7 +177,7 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   env.agent.act(action[0], stride > 1 ? action[1] : 0);
   const double* const terms = env.agent.reward_terms().data();
   if (num_terms_ == 1) {
-    buffers_.terms[i] = terms[0];  // without a call
+    buffers_.terms[i] = terms[0];  // avoids a call
   } else {
     std::copy_n(terms, num_terms_, buffers_.terms + i * num_terms_);
   }
@@ -202,8 +202,9 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   write_question(i);
 }
 
-// Many environments do not fit into a cache. So those that come last in one step come first in the
-// next, when they are still there, and while one is stepped, what the next ones need is on its way.
+// Many environments do not fit into a cache. So each step reverses the order: it begins with the
+// environments stepped last, which are still cached. While one is stepped, the next ones are
+// prefetched.
 void Batch::step_range(size_t first, size_t last, const int64_t* actions, size_t stride) {
   const size_t count = last - first;
   prefetch_to_read(actions + first * stride, actions + last * stride);
@@ -224,8 +225,8 @@ void Batch::prefetch(size_t i) const {
 void Batch::prefetch_more(size_t i) const {
   envs_[i]->agent.prefetch_more();
   envs_[i]->observer.prefetch_more();
-  berthline::prefetch(buffers_.observation + i * observation_size_);  // queues are mostly short
-  // The caller has read these since they were last written.
+  berthline::prefetch(buffers_.observation + i * observation_size_);  // most queues are short
+  // The caller has read these since the last write.
   berthline::prefetch(buffers_.reward + i);
   berthline::prefetch(buffers_.terms + i * num_terms_);
   berthline::prefetch(buffers_.terminated + i);
@@ -243,19 +244,19 @@ Batch::Outcome Batch::step(const int64_t* actions, size_t stride) {
   } else {
     step_range(0, num_envs(), actions, stride);
   }
-  bool has_changed = !ended_.empty();  // an episode begins one step after the end of another
+  bool has_changed = !ended_.empty();  // an episode begins one step after another has ended
   find_ended();
   has_changed |= !ended_.empty();
   if (has_changed) count_lacking();
-  // Many episodes are drawn at once, so it waits until many are lacking or one is missed.
+  // Episodes are drawn in large groups, so wait until many are missing or an environment needs one.
   constexpr size_t kWaits = 5;
   const bool lacks_many = num_lacking_ >= std::max<size_t>(num_envs() / kWaits, 1);
   return {!ended_.empty(), any(buffers_.illegal, num_envs()), lacks_many || num_stuck_ > 0};
 }
 
-// What an environment needs is in the cache of the thread that steps it, and another's step takes
-// several times as long. So the caller leaves the others their parts until it has waited for them
-// half as long as it took for its own.
+// Each environment is in the cache of the thread that steps it; on another thread the step takes
+// several times as long. So the caller takes over parts of other threads only after it has waited
+// for half the time that its own parts took.
 void Batch::step_shares() {
   for (Share& share : shares_) {
     share.undone.store(share.end - share.begin, std::memory_order_relaxed);
@@ -276,7 +277,7 @@ void Batch::step_shares() {
   }
 }
 
-// Steps parts that nobody has taken yet. A thread that is late may find those of the next round.
+// Steps parts that no thread has taken yet. A late thread may take parts of the next round.
 void Batch::step_parts(Share& share) {
   for (;;) {
     const size_t part = share.next.fetch_add(1, std::memory_order_acq_rel);
@@ -287,7 +288,7 @@ void Batch::step_parts(Share& share) {
   }
 }
 
-// By the first step everything that lasts has its place in memory.
+// By the first step, all long-lived memory has been allocated.
 void Batch::settle() {
   constexpr size_t kMany = 32;
   has_settled_ = true;
@@ -312,7 +313,7 @@ void Batch::work(size_t thread) {
 
 void Batch::begin_stuck() {
   for (size_t i = 0; i < num_envs(); ++i) {
-    // Where the next step begins an episode, it will.
+    // Unless `same_step_`, the next step begins the episode.
     if (!same_step_ || states_[i] != State::kOver || !has_next_[i]) continue;
     begin(i);
     write_question(i);
@@ -328,11 +329,11 @@ void Batch::count_lacking() {
   }
 }
 
-// Notes whose episodes ended, and forgets those of the step before.
+// Lists the environments whose episodes ended, and clears those of the previous step.
 void Batch::find_ended() {
   for (const size_t i : ended_) {
     buffers_.ended[i] = 0;
-    if (buffers_.terminated[i] || buffers_.truncated[i]) continue;  // once more
+    if (buffers_.terminated[i] || buffers_.truncated[i]) continue;  // ended again
     for (size_t k = 0; k < kNumScores; ++k) buffers_.final_scores[k * num_envs() + i] = 0;
   }
   ended_.clear();

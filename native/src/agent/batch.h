@@ -1,4 +1,4 @@
-// Many environments stepped at once, writing into arrays of the caller.
+// Many environments stepped at once; results go into the caller's arrays.
 #pragma once
 
 #include <atomic>
@@ -12,21 +12,21 @@
 
 namespace berthline {
 
-// Arrays of the caller, one row for each environment.
+// The caller's arrays, one row per environment.
 struct Buffers {
   float* observation = nullptr;        // (num_envs, size of an observation)
   uint8_t* mask = nullptr;             // (num_envs, num_actions)
-  uint8_t* pair_mask = nullptr;        // (num_envs, window, num_nodes), of the seat kPickPlace
+  uint8_t* pair_mask = nullptr;        // (num_envs, window, num_nodes), for the seat kPickPlace
   double* reward = nullptr;            // (num_envs,)
   double* terms = nullptr;             // (num_envs, num_terms)
   uint8_t* terminated = nullptr;       // (num_envs,)
   uint8_t* truncated = nullptr;        // (num_envs,)
   uint8_t* ended = nullptr;            // (num_envs,), terminated or truncated
   uint8_t* illegal = nullptr;          // (num_envs,)
-  float* final_observation = nullptr;  // of those that ended in this step
+  float* final_observation = nullptr;  // for episodes that ended in this step
   uint8_t* final_mask = nullptr;
   uint8_t* final_pair_mask = nullptr;
-  double* final_scores = nullptr;  // (kNumScores, num_envs), 0 of the others
+  double* final_scores = nullptr;  // (kNumScores, num_envs), 0 for the others
 };
 
 class Batch {
@@ -57,36 +57,36 @@ class Batch {
   size_t num_actions() const { return num_actions_; }
   size_t num_terms() const { return num_terms_; }
   const Buffers& buffers() const { return buffers_; }
-  // They are zero, and stay as large and where they are. Agents keep their masks in them.
+  // They are zero, and keep their size and address. Agents keep their masks in them.
   void set_buffers(const Buffers& buffers);
 
-  // The episode that an environment is to begin next; it is exchanged for one that is over.
+  // The episode that an environment begins next; a finished one is handed back.
   Episode& next_episode(size_t env) { return *envs_[env]->next; }
   void set_supplied(size_t env) {
     num_lacking_ -= has_next_[env] == 0;
     has_next_[env] = 1;
   }
   bool has_next(size_t env) const { return has_next_[env] != 0; }
-  // Whether an environment has begun its first episode: until then there is nothing to ask it.
+  // Whether an environment has begun its first episode: before that there is no question.
   bool has_begun(size_t env) const { return states_[env] != State::kFresh; }
   bool all_have_begun() const { return num_fresh_ == 0; }
-  // Environments that wait for an episode.
+  // Environments that need an episode.
   size_t num_stuck() const { return num_stuck_; }
 
-  // Drops what is going on and begins the next episode of an environment, which has one.
+  // Drops the current episode of an environment and begins the next, which must be there.
   void reset(size_t env);
-  // What became of a step, so that nobody has to look at every environment for it.
+  // The outcome of a step, so that callers need not look at every environment.
   struct Outcome {
     bool has_ended = false;    // an episode
     bool has_illegal = false;  // an action
     bool needs_episodes = false;
   };
-  // Answers every environment's question. `actions` has one or two numbers for each. All have
-  // begun.
+  // Answers every environment's question. `actions` has one or two numbers for each. All
+  // environments have begun.
   Outcome step(const int64_t* actions, size_t stride);
-  // Begins the episodes of those that waited for them.
+  // Begins the episodes of environments that needed one.
   void begin_stuck();
-  // Whose episodes ended in the last step.
+  // Environments whose episodes ended in the last step.
   const std::vector<size_t>& ended() const { return ended_; }
   Agent& agent(size_t env) { return envs_[env]->agent; }
 
@@ -134,19 +134,19 @@ class Batch {
   size_t num_lacking_ = 0;
   size_t num_stuck_ = 0;
 
-  // A thread's parts of the environments, in a line of the cache of its own.
+  // A thread's parts of the environments, in its own cache line.
   struct alignas(kCacheLine) Share {
-    std::atomic<size_t> next = 0;    // part that nobody has taken
+    std::atomic<size_t> next = 0;    // first part not taken yet
     std::atomic<size_t> undone = 0;  // parts
     size_t begin = 0, end = 0;
   };
 
   // Each thread steps its own share; the first is the caller's.
   std::vector<std::thread> threads_;
-  uint64_t forks_ = 0;  // before they were made
+  uint64_t forks_ = 0;  // when they were created
   size_t num_parts_ = 1;
   std::vector<Share> shares_;
-  alignas(kCacheLine) std::atomic<uint64_t> round_ = 0;  // workers look at it all the time
+  alignas(kCacheLine) std::atomic<uint64_t> round_ = 0;  // polled by workers
   std::atomic<bool> is_closing_ = false;
   const int64_t* actions_ = nullptr;
   size_t stride_ = 1;

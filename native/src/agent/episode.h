@@ -11,8 +11,8 @@
 
 namespace berthline {
 
-// One value per job. Columns that are the same in many episodes share their memory: what few lines
-// of the cache hold is read and written faster than what all episodes have for themselves.
+// One value per job. Columns that are equal in many episodes share their memory: a few cache lines
+// are faster to read and write than a copy per episode.
 template <typename T>
 class EpisodeColumn {
  public:
@@ -24,7 +24,7 @@ class EpisodeColumn {
     shared_ = std::make_shared<const std::vector<T>>(values, values + size);
   }
   void share(const EpisodeColumn& other) {
-    if (shared_ == other.shared_ && own_.empty()) return;  // mostly: owners are dear to count
+    if (shared_ == other.shared_ && own_.empty()) return;  // usual; counting owners is slow
     own_.clear();
     shared_ = other.shared_;
   }
@@ -42,10 +42,10 @@ class EpisodeColumn {
 
  private:
   std::vector<T> own_;
-  std::shared_ptr<const std::vector<T>> shared_;  // null = it has its own
+  std::shared_ptr<const std::vector<T>> shared_;  // null = `own_` has the values
 };
 
-// See Jobs for what the columns are. Without estimates of their own, they are the run times.
+// See Jobs for the columns. Without estimates, the run times are the estimates.
 struct Episode {
   EpisodeColumn<double> submit, run, estimate, priority, deadline, reference_speed, random;
   EpisodeColumn<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;

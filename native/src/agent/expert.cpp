@@ -1,4 +1,4 @@
-// What a scheduler would do in the agent's place: targets for imitation. Asking changes nothing.
+// What a scheduler would do in the agent's place: targets for imitation. Asking has no effect.
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ Agent::Advice Agent::advise(size_t expert) {
   return {std::max<int64_t>(no_op_, 0), 0};
 }
 
-// The allowed row that comes first in an order, or the no-op if there is none.
+// The first allowed row in an order, or the no-op if no row is allowed.
 int64_t Agent::first_allowed(Formula& order) {
   values_.resize(rows_.size());
   order.evaluate(port_.words(), rows_.data(), static_cast<int>(rows_.size()), values_.data());
@@ -47,8 +47,8 @@ int64_t Agent::first_allowed(Formula& order) {
   return best;
 }
 
-// The job that the scheduler would start now, of all that wait; where the window or the mask leaves
-// it out, the first allowed one in its order.
+// The job that the scheduler would start now, of all waiting jobs. If the window or the mask
+// excludes it: the first allowed job in the scheduler's order.
 Agent::Advice Agent::advise_pick(SchedulerParts& parts) {
   if (rules_.waits || end_ != End::kNot) return {first_allowed(parts.order), 0};
   const bool places = rules_.seat == Seat::kPickPlace;
@@ -74,7 +74,7 @@ Agent::Advice Agent::advise_pick(SchedulerParts& parts) {
   return {row, first_node(parts, rows_[row], port_.nodes(), pairs)};
 }
 
-// The first allowed node of those where the scheduler would place a job.
+// The first allowed node among those where the scheduler would place a job.
 int64_t Agent::first_node(SchedulerParts& parts, int32_t job, Nodes& state,
                           const uint8_t* allowed) {
   port_.swap_placement(parts);

@@ -18,7 +18,7 @@ void use_large_pages(std::vector<const void*> addresses) {
   std::sort(addresses.begin(), addresses.end());
   for (const void* address : addresses) {
     const uintptr_t page = reinterpret_cast<uintptr_t>(address) / kLargePage * kLargePage;
-    // A page that is not wholly ours is refused, and stays as it is.
+    // A page that is only partly ours is refused and stays as it is.
     if (page != last) madvise(reinterpret_cast<void*>(page), kLargePage, kCollapse);
     last = page;
   }

@@ -1,14 +1,14 @@
-// Large pages of memory, where the system has them.
+// Large pages of memory, if the system has them.
 //
-// A processor knows where some two thousand pages are. A few hundred environments that take turns
-// use more pages of 4 KiB than that, and then looking pages up takes as long as stepping.
+// A processor caches the addresses of about two thousand pages. A few hundred environments in turn
+// use more pages of 4 KiB than that; then address lookups take as long as the steps.
 #pragma once
 
 #include <vector>
 
 namespace berthline {
 
-// Puts the memory around these addresses into large pages, if the system can; nothing else changes.
+// Moves the memory around these addresses into large pages, if the system can. No other effect.
 void use_large_pages(std::vector<const void*> addresses);
 
 }  // namespace berthline

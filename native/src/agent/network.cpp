@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kVector = 8;
 
 #if defined(__GNUC__)
-#define BERTHLINE_UNROLL _Pragma("GCC unroll 8")  // else sums would be kept in memory
+#define BERTHLINE_UNROLL _Pragma("GCC unroll 8")  // otherwise sums are kept in memory
 using Vector = float __attribute__((vector_size(kVector * sizeof(float))));
-// One that lies anywhere among floats.
+// A vector at any float's address.
 using InMemory =
     float __attribute__((vector_size(kVector * sizeof(float)), aligned(alignof(float)), may_alias));
 
@@ -46,9 +46,9 @@ BERTHLINE_INLINE const InMemory& at(const float* from) {
 }
 BERTHLINE_INLINE InMemory& at(float* from) { return *reinterpret_cast<InMemory*>(from); }
 
-// R rows and V vectors of outputs, whose sums stay in registers: several, since each addition waits
-// for the one before. Every output is summed up in the order of its inputs, so that all machines
-// give the same bits.
+// R rows and V vectors of outputs, whose sums stay in registers: several, because each addition
+// waits for the previous one. Every output is summed in the order of its inputs, so that all
+// machines give the same bits.
 template <size_t R, size_t V>
 BERTHLINE_INLINE void block(const Linear& layer, const float* bias, const float* input,
                             size_t stride, size_t column, bool hides, float* output) {
@@ -143,7 +143,8 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
     check_chain(table.encoder, table.columns + table.is_sequence);
     width_ = table.encoder.back().outputs;
     seen += width_;
-    check(table.begin + table.rows * table.columns <= parts_.size, "a table is not in sight");
+    check(table.begin + table.rows * table.columns <= parts_.size,
+          "a table is outside the observation");
   }
   const auto num_tables = static_cast<int>(parts_.tables.size());
   check(parts_.main < num_tables && parts_.at_hand < num_tables, "there is no such table");
@@ -153,13 +154,15 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
   joined_.resize(seen);
   if (parts_.main < 0) {
     check_chain(parts_.head, summary);
-    check(parts_.head.back().outputs == parts_.actions, "scores are not as many as actions");
+    check(parts_.head.back().outputs == parts_.actions,
+          "the number of scores is not the number of actions");
   } else {
-    check(parts_.head.back().outputs == 1, "a row has one score");
+    check(parts_.head.back().outputs == 1, "a row must have one score");
     const size_t rows = parts_.tables[parts_.main].rows;
-    check(parts_.actions == rows + !parts_.no_op.empty(), "scores are not as many as actions");
+    check(parts_.actions == rows + !parts_.no_op.empty(),
+          "the number of scores is not the number of actions");
     check_chain(parts_.no_op, summary);
-    // The summary is the same for all rows: its part of the first layer is worked out once.
+    // The summary is the same for all rows: its part of the first layer is computed once.
     Linear& first = parts_.head.front();
     check(first.inputs == width_ + summary, "layers do not fit each other");
     Linear about_summary = first;
@@ -174,7 +177,7 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
   scores_.resize(parts_.actions);
 }
 
-// Returns the last layer's outputs, which stay where they are until the next call.
+// Returns the last layer's outputs, valid until the next call.
 const float* Network::run(const Layers& layers, const float* input, size_t rows, bool hides_last,
                           const float* first_bias) {
   size_t stride = layers.front().inputs;
@@ -191,7 +194,7 @@ const float* Network::run(const Layers& layers, const float* input, size_t rows,
   return input;
 }
 
-// Writes the mean of the rows that are there, and what the first row has become.
+// Writes the mean of the encoded rows that are present, and the encoded first row.
 void Network::encode(const NetworkTable& table, const float* observation, float* mean,
                      float* first) {
   const float* begin = observation + table.begin;

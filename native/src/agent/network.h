@@ -1,8 +1,8 @@
-// Small neural networks in float32: the scores of actions for one observation, without waiting.
+// Small neural networks in float32: the scores of actions for one observation, with low latency.
 //
 // The shapes are those of learn/networks/networks.py: `mlp`, where one perceptron sees all numbers,
-// and `kernel`, where the rows of each table go through a perceptron one by one, their means are
-// summed up, and each row of the main table is scored beside the summary.
+// and `kernel`, where a perceptron encodes each row of each table, a body summarises the means, and
+// each row of the main table is scored together with the summary.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace berthline {
 
-// A linear layer. Weights stand input by input, so that a loop over outputs is one over neighbours;
-// outputs are padded with zeros to whole vectors.
+// A linear layer. Weights are stored input by input, so that a loop over outputs reads adjacent
+// memory; outputs are padded with zeros to whole vectors.
 struct Linear {
   size_t inputs = 0;
   size_t outputs = 0;
@@ -20,32 +20,32 @@ struct Linear {
   std::vector<float> weight;
   std::vector<float> bias;
 
-  // From (outputs, inputs), as torch has it.
+  // From (outputs, inputs), the layout of torch.
   Linear(const float* weight, const float* bias, size_t outputs, size_t inputs);
 };
 
-// Linear layers with ReLU between them, and after the last one if it is a hidden one.
+// Linear layers with ReLU between them, and after the last one if it is hidden.
 using Layers = std::vector<Linear>;
 
-// A part of the observation. Rows of zeros are not there.
+// A part of the observation. Rows of zeros count as absent.
 struct NetworkTable {
   size_t begin = 0;
   size_t rows = 0;
   size_t columns = 0;
-  bool is_sequence = false;  // a column of numbers; where each stands is its second one
-  bool is_single = false;    // one row, there even if all of it is 0
+  bool is_sequence = false;  // a column of numbers; the position is added as a second column
+  bool is_single = false;    // one row, present even if all of it is 0
   Layers encoder;
 };
 
 struct NetworkParts {
   size_t size = 0;                   // of an observation
-  size_t actions = 0;                // scores
+  size_t actions = 0;                // number of scores
   std::vector<NetworkTable> tables;  // empty = the body sees the observation as it is
-  int main = -1;     // the table whose rows are scored; -1 = the summary makes all scores
-  int at_hand = -1;  // the table whose first row the body sees too; -1 = none
+  int main = -1;     // the table whose rows are scored; -1 = the summary gives all scores
+  int at_hand = -1;  // the table whose first row the body also sees; -1 = none
   Layers body;
-  Layers head;   // of a row, and of the summary beside it; or of the summary
-  Layers no_op;  // of the summary; empty = every action is a row
+  Layers head;   // input: a row and the summary, or the summary only
+  Layers no_op;  // input: the summary; empty = every action is a row
 };
 
 class Network {
@@ -53,9 +53,9 @@ class Network {
   explicit Network(NetworkParts parts);
   size_t size() const { return parts_.size; }
   size_t actions() const { return parts_.actions; }
-  // Writes the score of every action; rows that are not there get 0.
+  // Writes the score of every action; absent rows get 0.
   void score(const float* observation, float* scores);
-  // The best-scored action of those allowed, the first of equals; 0 if none is.
+  // The allowed action with the highest score, the first of equals; 0 if none is allowed.
   int64_t choose(const float* observation, const uint8_t* mask);
 
  private:
@@ -65,7 +65,7 @@ class Network {
                    const float* first_bias = nullptr);
 
   NetworkParts parts_;
-  std::vector<Linear> beside_;  // the part of the head's first layer that is about the summary
+  std::vector<Linear> beside_;  // the summary's part of the head's first layer
   size_t width_ = 0;            // of an encoded row
   std::vector<float> gathered_, main_rows_, joined_, summary_, scores_;
   std::vector<int32_t> present_, main_present_;

@@ -9,7 +9,7 @@
 namespace berthline {
 namespace {
 
-// The words of the rows of waiting jobs: who fits is known already where it was asked for the mask.
+// The words of the rows of waiting jobs. If the mask needed to know which jobs fit, reuses that.
 class RowWords final : public WordSource {
  public:
   RowWords(Agent& agent, RunReader& run) : agent_(agent), run_(run) {}
@@ -31,7 +31,7 @@ class RowWords final : public WordSource {
   RunReader& run_;
 };
 
-// The words of nodes, as if each had so many free GPUs.
+// The words of nodes, as if each node had a given number of free GPUs.
 class FreeGpusWords final : public WordSource {
  public:
   FreeGpusWords(const NodeWords& words, double free) : words_(words), free_(free) {}
@@ -48,7 +48,7 @@ class FreeGpusWords final : public WordSource {
   double free_;
 };
 
-// Words that stay the same while a job waits, but not when it has run in between.
+// Words that stay the same while a job waits, but change when it runs.
 constexpr Word kChangedByRunning[] = {Word::kAttained, Word::kRemaining, Word::kRestarts,
                                       Word::kRunning, Word::kBorrowedGpus};
 
@@ -122,7 +122,7 @@ void Observer::make_programs(const ObservationRules& rules) {
   if (made.is_by_free) find_rows_by_free();
 }
 
-// Works out the row of every node for every number of free GPUs, where that is not too much.
+// Computes the row of every node for every number of free GPUs, unless that is too much.
 void Observer::find_rows_by_free() {
   constexpr size_t kMostNumbers = size_t{1} << 20;
   ObservationPrograms& made = *programs_;
@@ -145,7 +145,7 @@ bool Observer::is_fixed_for_nodes(const Formula& formula) {
   return formula.changes() == Changes::kNever;
 }
 
-// Whether its value for a node changes only with the node's free GPUs.
+// Whether the formula's value for a node depends only on the node's free GPUs.
 bool Observer::is_by_free(const Formula& formula) const {
   if (!run_.fits_by_size()) return false;
   WordSet others = formula.words();
@@ -158,7 +158,7 @@ bool Observer::is_by_free(const Formula& formula) const {
   return others.none();
 }
 
-// Whether its value for a job stays the same during an episode.
+// Whether the formula's value for a job stays the same during an episode.
 bool Observer::is_fixed_for_jobs(const Formula& formula, bool may_run) const {
   if (formula.changes() != Changes::kNever) return false;
   // Predictions are made when a job is submitted.
@@ -171,7 +171,7 @@ bool Observer::is_fixed_for_jobs(const Formula& formula, bool may_run) const {
                                   [&](Word word) { return formula.uses(word); });
 }
 
-// Those of the commonest words that stay the same while a job waits.
+// The most common words that stay the same while a job waits.
 WordSet Observer::fixed_words() const {
   WordSet words;
   for (const Word word : {Word::kSubmit, Word::kGpus, Word::kPriority, Word::kDeadline}) {
@@ -243,13 +243,13 @@ void Observer::write_jobs(float* out, bool is_same) {
   }
   RowWords words(agent_, run_);
   programs.jobs.run(words, rows);
-  // Queues are mostly short: rows that were empty before are so already.
+  // Queues are usually short: rows that were empty before are zero already.
   const size_t end = is_same ? rows_written_ : static_cast<size_t>(agent_.rules().window);
   if (count < end) std::fill(out + count * width, out + end * width, 0.0F);
   if (is_same) rows_written_ = count;
 }
 
-// Whether the job of each row could be placed now, where nobody has asked for the mask.
+// Whether the job of each row could be placed now, if the mask did not need it.
 const uint8_t* Observer::find_fits() {
   fits_.clear();
   for (const int32_t job : agent_.rows()) fits_.push_back(run_.fits(job));
@@ -288,15 +288,15 @@ void Observer::write_running(float* out) {
   std::memset(out + used, 0, (all - used) * sizeof(float));
 }
 
-// Which GPU of a node is the shared one of a number.
+// Which GPU of a node is the shared GPU with this number.
 int32_t Observer::shared_gpu(const Share& share) const {
   int32_t gpu = gpu_begin_[share.node];
   while (gpu_job_[gpu] != kFirstSlot - share.slot) ++gpu;
   return gpu;
 }
 
-// Reads in the log who holds which GPU. Those of a node are numbered as they are taken: a job gets
-// the lowest that are free, and a shared one is free when the last job has left it.
+// Reads from the log which job holds which GPU. GPUs of a node are assigned in order: a job gets
+// the lowest free ones, and a shared GPU is free again when its last job has left it.
 void Observer::follow_gpus() {
   const Log& log = run_.log();
   const Jobs& jobs = run_.jobs();
@@ -332,7 +332,7 @@ void Observer::follow_gpus() {
   }
 }
 
-// Seconds until a running job is expected to end, as a part of what counts as 1.
+// Seconds until a running job is expected to end, divided by look_ahead_seconds.
 void Observer::write_look_ahead(float* out) {
   const auto size = static_cast<size_t>(look_ahead_size_);
   std::fill_n(out, size, 0.0F);
@@ -373,7 +373,7 @@ void Observer::write_look_ahead(float* out) {
   for (const Busy& busy : busy_) held += busy.milli;
   double before = total - held;  // free, or free sooner
   if (look_ahead_ == LookAhead::kSorted) {
-    // The value of the GPU in the middle of each of `size` equal parts.
+    // The value of the GPU at the middle of each of `size` equal parts.
     size_t j = 0;
     const auto middle = [&](size_t i) {
       return (static_cast<double>(i) + 0.5) * total / static_cast<double>(size);

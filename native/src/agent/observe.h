@@ -1,7 +1,7 @@
 // What an agent sees: tables of numbers, each column a formula.
 //
-// An observation is one row of floats: the table of waiting jobs, then of nodes, of running jobs,
-// what concerns the whole cluster, and the look-ahead. Rows without a job are zero.
+// An observation is one row of floats: the tables of waiting jobs, nodes and running jobs, then the
+// words about the whole cluster, then the look-ahead. Rows without a job are zero.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace berthline {
 
-// When the GPUs will be free, as far as is known.
+// When GPUs will be free, as far as known.
 enum class LookAhead { kNone, kOff, kPerGpu, kSorted, kCdf };
 inline constexpr const char* kLookAheadNames[] = {"none", "off", "per_gpu", "sorted", "cdf"};
 
@@ -26,11 +26,11 @@ struct ObservationRules {
   std::vector<Formula> globals;
   LookAhead look_ahead = LookAhead::kNone;
   int32_t look_ahead_size = 0;
-  double look_ahead_seconds = 1;  // what counts as 1
+  double look_ahead_seconds = 1;  // that the value 1 stands for
 };
 
-// The formulas of an observation, ready to run, and what they give for every environment alike.
-// Environments that are stepped by one thread share them, so that they stay in its cache.
+// The compiled formulas of an observation, and their results that are the same in every
+// environment. Environments stepped by one thread share them, so that they stay in its cache.
 struct ObservationPrograms {
   // `kept` are words that stay the same while jobs wait.
   ObservationPrograms(const WordSet& kept, bool wait_is_age)
@@ -43,30 +43,30 @@ struct ObservationPrograms {
   ColumnProgram nodes{ColumnProgram::Rows::kNodes};
   ColumnProgram running{ColumnProgram::Rows::kJobs}, fixed_running{ColumnProgram::Rows::kJobs};
   ColumnProgram globals{ColumnProgram::Rows::kJobs};
-  std::vector<size_t> about_job;  // columns of nodes that ask about the job at hand
+  std::vector<size_t> about_job;  // node columns that use the job at hand
   std::optional<size_t>
       can_start;                 // the column of jobs that is this word alone, where masks know it
-  std::vector<float> node_rows;  // [node][column], of the columns that stay the same
-  bool is_by_free = false;       // a node's row changes only with its free GPUs, and then
-  std::vector<float> rows_by_free;  //   [free GPUs][node][column] has them all
+  std::vector<float> node_rows;  // [node][column], for the columns that stay the same
+  bool is_by_free = false;       // a node's row depends only on its free GPUs, and then
+  std::vector<float> rows_by_free;  //   [free GPUs][node][column] has all rows
   std::vector<int32_t> ids;         // of nodes: 0, 1, 2, ...
 };
 
 class alignas(kCacheLine) Observer {
  public:
-  // `like` is an observer by the same rules whose programs it shares; null = it has its own.
+  // `like` is an observer with the same rules, which shares its programs; null = make new ones.
   Observer(const ObservationRules& rules, Agent& agent, const Observer* like);
 
   size_t size() const { return size_; }
-  // Tells the memory that an observation is to be written soon.
+  // Prefetches for the next observation.
   void prefetch() const { berthline::prefetch(this); }
-  // The same about what it keeps of the job that comes next, once the rest has come.
+  // Prefetches, once the rest has arrived, the record of the next job.
   void prefetch_more() const;
-  // Where it keeps what it knows of jobs.
+  // The memory of what it keeps about jobs.
   const void* records() const { return waiting_records_.memory.data(); }
-  // Works out what stays the same during an episode.
+  // Computes what stays the same during an episode.
   void begin();
-  // `is_same` says that `out` still holds what was last written to it in this way.
+  // `is_same`: `out` still holds what the last such call wrote.
   void write(float* out, bool is_same);
 
  private:
@@ -82,7 +82,7 @@ class alignas(kCacheLine) Observer {
   bool is_by_free(const Formula& formula) const;
   void find_rows_by_free();
 
-  // Of each job, as one that waits and as one that runs.
+  // For each job, as a waiting job and as a running job.
   struct JobRecords {
     RowRecords rows;
     struct alignas(64) Line {  // of the cache
@@ -93,11 +93,11 @@ class alignas(kCacheLine) Observer {
   static void begin_records(RunReader& run, size_t count, size_t width, ColumnProgram& fixed,
                             ColumnProgram& others, JobRecords& records);
 
-  // What every step touches comes first, in one line of the cache.
+  // The members that every step uses come first, in one cache line.
   Agent& agent_;
   RunReader& run_;
   std::shared_ptr<ObservationPrograms> programs_;
-  size_t rows_written_ = 0;  // where it goes to the same place every time
+  size_t rows_written_ = 0;  // by calls with `is_same`
   JobRecords waiting_records_;
   size_t size_ = 0;
   size_t node_width_, running_width_, global_width_;
@@ -107,16 +107,16 @@ class alignas(kCacheLine) Observer {
   JobRecords running_records_;
   std::vector<uint8_t> fits_;  // scratch
   struct Busy {
-    double left;   // part of look_ahead_seconds
+    double left;   // as a fraction of look_ahead_seconds
     double milli;  // GPUs, in thousandths
   };
   std::vector<Busy> busy_;
   // per_gpu: which job holds each GPU, from the log.
-  static constexpr int32_t kFirstSlot = -2;  // less the number of a shared GPU: jobs hold parts
+  static constexpr int32_t kFirstSlot = -2;  // kFirstSlot - slot stands for a shared GPU
   int32_t shared_gpu(const Share& share) const;
   void follow_gpus();
   std::vector<int32_t> gpu_begin_, gpu_job_, gpu_users_;
-  std::vector<int32_t> first_share_;  // of each job's last start, in the log
+  std::vector<int32_t> first_share_;  // in the log, of each job's last start
   size_t read_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// The seats Pick and Place in plain runs (core/events.h), where most agents learn: from an answer
-// to the next question in one piece, for jobs that need one node. The effects are those of the
-// functions in agent.cpp and seats.cpp, which do everything else. A batch makes 1.19 to
+// The seats Pick and Place in plain runs (core/events.h), where most agents learn: one piece of
+// code from an answer to the next question, for jobs that need one node. The effects are those of
+// the functions in agent.cpp and seats.cpp, which handle all other cases. A batch makes 1.19 to
 // 1.34 times as many steps per CPU-second as with those (`berthline bench env --quick`, best of
 // three rounds); a single environment gains nothing.
 
@@ -17,7 +17,7 @@ namespace {
 void write_bytes(const uint64_t* bits, size_t count, uint8_t* out) {
   size_t i = 0;
   if constexpr (std::endian::native == std::endian::little) {
-    // Eight at once: every byte gets a copy of the eight bits and keeps its own.
+    // Eight at once: every byte gets a copy of the eight bits and keeps one of them.
     constexpr uint64_t kCopies = 0x0101010101010101, kOwn = 0x8040201008040201;
     for (; i + 8 <= count; i += 8) {
       const uint64_t own = (bits[i / 64] >> (i % 64) & 0xff) * kCopies & kOwn;
@@ -45,13 +45,13 @@ void Agent::answer_plainly(int64_t action) {
     has_concluded_ = true;
     return;
   }
-  if (left_ > 0) return answer_place(action);  // it was not asked by show_nodes_for_head
+  if (left_ > 0) return answer_place(action);  // show_nodes_for_head did not ask this question
   const bool picks = rules_.seat == Seat::kPick;
   const size_t row = picks ? action : 0;
   const auto gpus = static_cast<int32_t>(port_.queue()[row].note());
   if (!port_.layout().is_for_one_node(gpus)) return answer_pick(action, 0);
   const int32_t node = picks ? port_.nodes().place_on_one(gpus) : static_cast<int32_t>(action);
-  if (node < 0) return;  // somebody has written to the mask
+  if (node < 0) return;  // other code has overwritten the mask
   port_.start_plain(row, node);
 }
 
@@ -91,13 +91,13 @@ bool Agent::show_startable() {
     mask[i] = static_cast<uint8_t>(fit);
     any |= fit;
   }
-  // Rows beyond were not allowed before either, but for those that were shown.
+  // Later rows were already forbidden, except those that were shown before.
   for (size_t i = count; i < before; ++i) mask[i] = 0;
   fits_ = mask_.first(count);
   return any != 0;
 }
 
-// Shows the first waiting jobs, and the nodes that the first of them can go to; false = it needs
+// Shows the first waiting jobs, and the nodes where the first of them can start; false = it needs
 // several nodes, or cannot start.
 bool Agent::show_nodes_for_head() {
   const SortedList& queue = port_.queue();

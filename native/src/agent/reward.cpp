@@ -10,7 +10,7 @@ namespace berthline {
 namespace {
 
 constexpr double kNotStarted = -1;
-// Words that change with the clock alone.
+// Words that change with time even if nothing happens.
 constexpr Word kMoving[] = {Word::kNow,        Word::kArrivalRate,    Word::kTimeLeft,
                             Word::kQueuedWork, Word::kWaitingSeconds, Word::kBacklogWork};
 
@@ -71,7 +71,7 @@ void Rewards::begin(double horizon) {
 void Rewards::decide(bool is_no_op, bool has_started) {
   is_no_op_ = is_no_op;
   has_started_ = has_started;
-  // What came before the first decision is added to it, so that the sum over an episode is whole.
+  // Rewards before the first decision are added to it, so that the episode's sum is complete.
   if (has_decided_) {
     before_ += total_;
     total_ = 0;
@@ -96,8 +96,8 @@ void Rewards::pass_time_in_full(double until) {
   RunReader::OtherTime clock(run_);
   double from = now;
   if (sees_sleep_ || asks(Word::kBacklogWork)) {
-    // That a node falls asleep, or that a job begins to make progress after its start, is no event
-    // of the simulation, so the time is cut there.
+    // The simulation has no event for a node that falls asleep, or for a job that begins to make
+    // progress after its start, so the interval is split there.
     cuts_.clear();
     const auto cut_at = [&](double time) {
       if (now < time && time < until) cuts_.push_back(time);
@@ -119,7 +119,7 @@ void Rewards::pass_time_in_full(double until) {
   integrate(clock, from, until);
 }
 
-// Values change in a straight line between events, or not at all: the mean of both ends is exact.
+// Between events, values are linear in time or constant: the mean of both ends is exact.
 void Rewards::integrate(RunReader::OtherTime& clock, double from, double until) {
   asleep_at_ = from;
   for (size_t i = 0; i < terms_->size(); ++i) {
@@ -146,7 +146,7 @@ double Rewards::value_now(Term& term) {
   return value;
 }
 
-// The value of a term that follows from the number of jobs in the system.
+// The value of a term that depends on the number of jobs in the system.
 double Rewards::count_value(Term& term) {
   const int32_t in_system = run_.num_in_system();
   if (term.num_jobs == run_.jobs().count && !std::isnan(term.by_count[in_system])) {
@@ -182,7 +182,7 @@ void Rewards::finish_episode(bool is_done) {
   if (!has_[static_cast<size_t>(Occasion::kEnd)]) return;
   const Jobs& jobs = run_.jobs();
   const auto gpus = static_cast<double>(run_.layout().total_gpus);
-  // Both are cut off at the same time.
+  // Both runs are cut off at the same time.
   const double end = is_done ? horizon_ : run_.now();
   scores_ = Scores::of(run_.log(), jobs, gpus, end);
   if (baseline_) {
@@ -240,7 +240,7 @@ double Rewards::backlog() const {
   return sum;
 }
 
-// Jobs in the system whose deadline is over.
+// Jobs in the system whose deadline has passed.
 int64_t Rewards::overdue() const {
   const Jobs& jobs = run_.jobs();
   std::vector<uint8_t> has_left(jobs.count, 0);

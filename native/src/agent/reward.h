@@ -1,4 +1,4 @@
-// What an agent gets for its decisions: terms that are formulas, each with its own occasion.
+// The agent's rewards: terms that are formulas, each evaluated on its own occasion.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace berthline {
 
-// On which occasion a term is evaluated and added.
+// When a term is evaluated and added.
 enum class Occasion {
   kDecision,  // each decision
   kSecond,    // integrated over time
@@ -31,23 +31,23 @@ struct RewardTerm {
 
 struct RewardRules {
   std::vector<RewardTerm> terms;
-  std::unique_ptr<Inputs> baseline;  // runs on the same jobs, where a term asks about it
-  std::vector<double> idle_w;        // of a GPU of each node
+  std::unique_ptr<Inputs> baseline;  // runs on the same jobs, if a term uses it
+  std::vector<double> idle_w;        // watts of an idle GPU of each node
   std::vector<double> peak_w;
-  double sleep_w = 0;  // of a node that sleeps
+  double sleep_w = 0;  // watts of a node that sleeps
 };
 
 class alignas(kCacheLine) Rewards : public WordSource {
  public:
-  // `like` has the same rules, and formulas that can be shared; null = it has its own.
+  // `like` has the same rules, and formulas that can be shared; null = make new ones.
   Rewards(const RewardRules& rules, RunReader& run, const Rewards* like);
 
   void begin(double horizon);
-  // A decision was made; what follows until the next adds to its reward.
+  // A decision was made; rewards until the next one belong to it.
   void decide(bool is_no_op, bool has_started);
-  // What could have started when it was made; for those who ask.
+  // The true work that it could have started, if a term uses it.
   void set_startable_work(double work) { startable_work_ = work; }
-  // The clock is about to move on, with everything as it is until then.
+  // The clock is about to advance; until then nothing changes.
   void pass_time(double until);
   // Reads what is new in the log.
   void read_log() {
@@ -55,7 +55,7 @@ class alignas(kCacheLine) Rewards : public WordSource {
   }
   void finish_episode(bool is_done);
 
-  // Tells the memory that a decision comes soon.
+  // Prefetches for the next decision.
   void prefetch() const { berthline::prefetch(this); }
   double total() const { return total_; }
   double sum() const { return before_ + total_; }  // over the episode
@@ -66,7 +66,7 @@ class alignas(kCacheLine) Rewards : public WordSource {
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
 
  private:
-  void evaluate(Occasion occasion, int32_t job);  // terms not about a job get any
+  void evaluate(Occasion occasion, int32_t job);  // `job` is ignored by terms not about a job
   void read_new_rows();
   void pass_time_in_full(double until);
   void integrate(RunReader::OtherTime& clock, double from, double until);
@@ -76,10 +76,10 @@ class alignas(kCacheLine) Rewards : public WordSource {
   int64_t overdue() const;
 
   struct Term : RewardTerm {
-    bool moves;        // whether its value changes while nothing happens
-    bool is_by_count;  // nothing but the number of jobs in the system changes it in an episode,
-    std::vector<double> by_count;  //   so that its values can be kept; NaN = not known yet
-    int32_t num_jobs = -1;         //   for episodes of so many jobs
+    bool moves;        // the value changes while nothing happens
+    bool is_by_count;  // in an episode, it depends only on the number of jobs in the system,
+    std::vector<double> by_count;  //   so its values can be kept; NaN = not known yet
+    int32_t num_jobs = -1;         //   for episodes with this number of jobs
   };
   void add(size_t term, double value) {
     total_ += value;
@@ -88,25 +88,25 @@ class alignas(kCacheLine) Rewards : public WordSource {
   double value_now(Term& term);
   double count_value(Term& term);
   double find_count_value(Term& term, int32_t in_system);
-  // What every step touches comes first, in one line of the cache.
+  // The members that every step uses come first, in one cache line.
   std::shared_ptr<std::vector<Term>> terms_;
   RunReader& run_;
   double total_ = 0;
-  double before_ = 0;         // in this episode
-  bool has_several_ = false;  // terms
-  bool has_[4] = {};          // of an occasion
-  bool reads_log_ = false;    // a term follows from what jobs do
-  bool is_count_ = false;     // there is one term, by count, integrated over time
-  bool sees_sleep_ = false;   // a term asks for power, and nodes may sleep
+  double before_ = 0;         // sum before the current decision, in this episode
+  bool has_several_ = false;  // there are several terms
+  bool has_[4] = {};          // there are terms of this occasion
+  bool reads_log_ = false;    // a term depends on what jobs do
+  bool is_count_ = false;     // the only term is by count and integrated over time
+  bool sees_sleep_ = false;   // a term uses power, and nodes may sleep
   bool has_decided_ = false;
   bool is_no_op_ = false, has_started_ = false, is_done_ = false;
   double startable_work_ = 0;
-  std::vector<double> sums_;  // of each term, where there are several
-  size_t read_ = 0;           // rows of the log
+  std::vector<double> sums_;  // for each term, if there are several
+  size_t read_ = 0;           // rows of the log that were read
   WordSet words_;
   std::vector<double> idle_w_, peak_w_;
   double sleep_w_;
-  double asleep_at_ = 0;      // whether nodes sleep is told for this time
+  double asleep_at_ = 0;      // time for which node sleep is evaluated
   std::vector<double> cuts_;  // scratch
   std::unique_ptr<Simulation> baseline_;
   std::vector<double> start_;

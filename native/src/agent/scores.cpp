@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kBoundSeconds = 10;  // BOUND_SECONDS of evaluate/metrics/job_table.py
 
-// What the log says of a job: when it started first, when its last row is apart from that one, and
-// of which kind the last row of all is.
+// What the log says about a job: when it first started, the time of its last other row, and the
+// kind of its last row.
 struct Life {
   static constexpr double kNotStarted = -1;
   static constexpr int32_t kNoRow = -1;
@@ -23,7 +23,7 @@ struct Life {
   double last() const { return std::max(times[0], times[1]); }
 };
 
-// A stretch for which a job ran, up to its end in the log.
+// A stretch of running, up to its end in the log.
 struct RanStretch {
   double seconds;
   int32_t job;
@@ -34,7 +34,7 @@ struct User {
   int64_t jobs = 0;
 };
 
-// Of one thread: an episode ends every few microseconds.
+// One per thread: an episode ends every few microseconds.
 struct Scratch {
   std::vector<Life> lives;
   std::vector<RanStretch> stretches;
@@ -43,8 +43,8 @@ struct Scratch {
   std::vector<double> longest;
 };
 
-// Between the two values next to it; evaluate/metrics/distribution.py. Few values are as large, so
-// that these alone are sorted.
+// Interpolated between the two neighbouring values, as in evaluate/metrics/distribution.py. Only
+// the values that are this large are sorted.
 double percentile_99(const std::vector<double>& values, std::vector<double>& largest) {
   const double place = 0.99 * static_cast<double>(values.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -69,8 +69,8 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
   const auto gpus = [&](int32_t job) {
     return static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]) / 1000;
   };
-  // Kinds of rows come in no order that a processor could foresee, so they are read without
-  // branches: a stretch that has not ended is overwritten. Rows without a job go before the first.
+  // Processors cannot predict the order of the kinds of rows, so the loop has no branches: a
+  // stretch that has not ended is overwritten. Rows without a job go before the first.
   constexpr unsigned kEnds = 1U << Log::kFinish | 1U << Log::kPreempt;
   scratch.lives.assign(count + 1, {});
   scratch.stretches.resize(rows.size() + 1);

@@ -8,8 +8,8 @@
 
 namespace berthline {
 
-// Means over the jobs that were submitted and not rejected; unfinished ones count as they stand
-// at the end. See evaluate/metrics/job_table.py.
+// Means over jobs that were submitted and not rejected; unfinished jobs count as they are at the
+// end. See evaluate/metrics/job_table.py.
 struct Scores {
   double jct = 0, wait = 0, slowdown = 0, bounded_slowdown = 0;
   double p99_jct = 0;      // not a mean
@@ -19,7 +19,7 @@ struct Scores {
   int64_t completed = 0, rejected = 0, unfinished = 0;
 
   static Scores of(const Log& log, const Jobs& jobs, double total_gpus, double horizon);
-  // At least 1, and short jobs count as if they ran for ten seconds.
+  // At least 1; jobs shorter than ten seconds count as ten seconds.
   static double bounded(double jct, double run);
 };
 

@@ -1,5 +1,5 @@
-// What an agent is asked in each seat, and what becomes of its answer. `ask_...` returns whether
-// there is a question; if not, nothing more is decided at this instant.
+// What each seat asks the agent, and what the answer does. `ask_...` returns whether there is a
+// question; if not, nothing more is decided at this instant.
 
 #include <algorithm>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace berthline {
 
-// Notes which waiting jobs have an open gate and room in their quotas.
+// Finds the waiting jobs with an open gate and room in their quotas.
 void Agent::find_open() {
   port_.find_candidates();
   if (!port_.is_filtered()) return;
@@ -18,7 +18,7 @@ void Agent::find_open() {
 
 // Allows the rows whose jobs can start now; false = there are none.
 bool Agent::allow_startable() {
-  const bool by_size = port_.fits_by_size();  // nothing but its GPUs decides whether a job fits
+  const bool by_size = port_.fits_by_size();  // only its number of GPUs decides whether a job fits
   const size_t count = rows_.size();
   const int32_t* const gpus = port_.jobs().gpus;
   const int32_t* const rows = rows_.data();
@@ -46,7 +46,7 @@ bool Agent::allow_startable() {
   return std::find(mask_.begin(), end, 1) != end;
 }
 
-// Starts a job where it was placed. `row` is where it may be in the queue.
+// Starts a job where it was placed. `row` is its likely position in the queue.
 void Agent::start(int32_t job, size_t row) { port_.start(job, row); }
 
 bool Agent::place_and_start(int32_t job, size_t row) {
@@ -70,7 +70,7 @@ bool Agent::ask_pick() {
   return true;
 }
 
-// Which nodes each startable job may go to first, and whether any may go to a node.
+// Finds the nodes each startable job may use first, and the nodes that any of them may use.
 void Agent::allow_pairs() {
   const int32_t nodes = port_.layout().num_nodes;
   std::fill(pair_mask_.begin(), pair_mask_.end(), 0);
@@ -109,7 +109,7 @@ bool Agent::ask_pick_waiting() {
   }
 }
 
-// Starts the first job that may pass a head which cannot start; false = none may.
+// Starts the first job that may pass the blocked head; false = none may.
 bool Agent::let_pass(int32_t head) {
   if (port_.discipline() == Discipline::kStrict) return false;
   if (port_.layout().only_whole && port_.nodes().free_gpus() == 0) return false;
@@ -152,7 +152,7 @@ void Agent::answer_pick(int64_t action, int64_t node) {
     place_and_start(job);
     return;
   }
-  // The chosen node takes what it can; the base rule places what is left.
+  // The chosen node takes as much as it can; the base rule places the rest.
   find_rooms(job, port_.nodes());
   placing_.clear();
   take_room(static_cast<int32_t>(node));
@@ -178,7 +178,7 @@ void Agent::answer_pick(int64_t action, int64_t node) {
 
 // --- place --------------------------------------------------------------------------------------
 
-// Notes how many pieces of the job each node can take, in the job's own pool or with what it may
+// Finds how many pieces of the job each node can take, in the job's own pool or with nodes it may
 // borrow.
 void Agent::find_rooms(int32_t job, const Nodes& state) {
   gang_ = port_.gang(job);
@@ -264,7 +264,7 @@ void Agent::answer_place(int64_t action) {
     return;
   }
   take_room(static_cast<int32_t>(action));
-  if (left_ > 0) return;  // the next node is asked for
+  if (left_ > 0) return;  // ask for the next node
   port_.placed() = placing_;
   start(job);
 }
@@ -362,7 +362,7 @@ bool Agent::ask_gate() {
   }
 }
 
-// The next time at which a job that is held is looked at again.
+// Plans the next time at which a held job is checked again.
 void Agent::plan_recheck() {
   double next = kNever;
   for (size_t i = 0; i < port_.queue().size(); ++i) {
@@ -420,12 +420,12 @@ bool Agent::ask_preempt() {
 
 void Agent::answer_preempt(int64_t action) {
   if (action != no_op_) {
-    // What victims have left is for the job they yielded to.
+    // GPUs that victims give up are for the job they yielded to.
     port_.preempt(shown_[action]);
     if (place_and_start(at_hand_)) at_hand_ = kNoJob;
     return;
   }
-  // Victims that did not make enough room may go on, like anybody else.
+  // Victims that did not make enough room may start again, like any other job.
   has_concluded_ = true;
   for (;;) {
     port_.sort_if_needed();

@@ -1,4 +1,4 @@
-// A list that has its room from the beginning, so that making it longer or shorter is one store.
+// A list whose memory is allocated once, so that changing its size is one store.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ class ShortList {
  public:
   void make_room(size_t most) { values_ = std::make_unique<T[]>(most); }
   void clear() { size_ = 0; }
-  // Values beyond the old size are left over from before.
+  // Values beyond the old size are whatever was there before.
   void resize(size_t size) { size_ = size; }
   void push_back(T value) { values_[size_++] = value; }
 

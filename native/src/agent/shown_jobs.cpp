@@ -1,4 +1,4 @@
-// Which jobs an agent is shown, in which order: the rows of its tables.
+// Which jobs an agent sees, and in which order: the rows of its tables.
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ void Agent::show(int32_t first) {
     size_t tail = count - (window - head);
     for (size_t i = tail; i < count; ++i) {
       if (port_.queue()[i].job() != first) continue;
-      --tail;  // it is shown already, so there is room for one more
+      --tail;  // the first job is shown already, so there is room for one more
       break;
     }
     for (size_t i = tail; i < count; ++i) add(i);
@@ -39,7 +39,7 @@ void Agent::show(int32_t first) {
   }
 }
 
-// An equal part of the window for each of several formulas, the rest by the order.
+// Each formula fills an equal part of the window, and the order fills the rest.
 void Agent::show_top(int32_t first) {
   const auto window = static_cast<size_t>(rules_.window);
   const size_t count = port_.queue().size();
@@ -86,9 +86,8 @@ void Agent::show_running() {
   for (size_t i = 0; i < count; ++i) shown_.push_back(running_[i].job());
 }
 
-// Puts the running jobs in order. It changes little from one question to the next, so it goes on
-// from the last one: jobs that have ended go, new ones come at the end, and each moves forward
-// until it is in its place.
+// Sorts the running jobs. The order changes little between questions, so this starts from the last
+// one: ended jobs are dropped, new ones are appended, and each moves forward to its place.
 void Agent::sort_running() {
   const std::vector<int32_t>& list = port_.running().list;
   const size_t count = list.size();

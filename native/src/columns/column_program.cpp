@@ -54,7 +54,7 @@ int32_t ColumnProgram::new_value(double number, bool differs) {
   return static_cast<int32_t>(number_.size()) - 1;
 }
 
-// The value that an instruction gives, which may be there already.
+// The value of an instruction's result, which may exist already.
 int32_t ColumnProgram::value_of(const Instruction& instruction, std::vector<int32_t>& stack) {
   if (instruction.operation == Operation::kNumber) return new_value(instruction.number, false);
   if (instruction.operation == Operation::kWord) return value_of(instruction.word);
@@ -94,7 +94,7 @@ int32_t ColumnProgram::value_of(Step step, int arity) {
     const Step sum = steps.back();
     if (sum.operation == Operation::kAdd && sum.value == step.argument[1] &&
         sum.argument[0] == step.argument[0]) {
-      steps.pop_back();  // nobody else uses it
+      steps.pop_back();  // no other step uses it
       step.argument[1] = sum.argument[1];
       step.is_share = true;
     }
@@ -127,7 +127,8 @@ void ColumnProgram::add(const Formula& formula, size_t position) {
   outputs_.push_back({stack.back(), position});
 }
 
-// Whether the steps of a formula end in a logarithm over a number; then they are left out.
+// If a formula's steps end in a logarithm divided by a number, removes these two and adds a
+// logarithm column.
 bool ColumnProgram::add_logarithm(size_t steps_before, size_t position) {
   if (steps_.size() < steps_before + 2) return false;
   const Step& over = steps_.back();
@@ -142,7 +143,7 @@ bool ColumnProgram::add_logarithm(size_t steps_before, size_t position) {
   return true;
 }
 
-// Whether a value is known without computing it row by row.
+// Whether a value is known without a computation for each row.
 bool ColumnProgram::is_operand(int32_t value) const {
   return !is_column(value) || value == age_ ||
          std::any_of(kept_.begin(), kept_.end(),
@@ -155,7 +156,7 @@ void ColumnProgram::add_quotient(const Step& step, size_t position) {
   set_operand(step.argument[1], a + kLanes);
 }
 
-// Sees to it that an operand of a quotient becomes a value.
+// Sets an operand of a quotient so that it becomes a value.
 void ColumnProgram::set_operand(int32_t value, size_t operand) {
   if (value == age_) {
     step_operands_.push_back({now_, operand});
@@ -172,7 +173,7 @@ void ColumnProgram::set_operand(int32_t value, size_t operand) {
   }
 }
 
-// Lets an operand be less a kept word, or its negative, which rows' records have once.
+// Subtracts a kept word, or its negative, from an operand; a record has each once.
 void ColumnProgram::keep_operand(Word word, double sign, size_t operand) {
   auto found = std::find_if(kept_operands_.begin(), kept_operands_.end(), [=](const auto& kept) {
     return kept.word == word && kept.sign == sign;
@@ -195,7 +196,7 @@ void ColumnProgram::make_ready(size_t rows) {
   scratch_.resize(2 * room_);
 }
 
-// Those that other columns than quotients need.
+// The kept words that columns other than quotients need.
 double* ColumnProgram::kept_words(const RowRecords& records, int32_t id) const {
   return records.kept(id) + quotients_.num_kept();
 }
@@ -214,9 +215,9 @@ void ColumnProgram::keep_words(WordSource& source, int count, const RowRecords& 
   }
 }
 
-// The columns that are more than a quotient.
+// Computes the columns that are not a single quotient.
 void ColumnProgram::run_others(WordSource& source, const TableRows& rows) {
-  constexpr size_t kFew = 4;  // loops over fewer rows cost more than what they do
+  constexpr size_t kFew = 4;  // with fewer rows, the overhead of loops dominates
   const auto count = static_cast<int>(rows.count);
   if (room_ < rows.count) make_ready(rows.count);
   for (const auto& [word, value] : by_row_) source.fill(word, rows.ids, count, column(value));
@@ -279,8 +280,8 @@ void ColumnProgram::run_columns(const TableRows& rows) {
   }
 }
 
-// The operations that columns are mostly made of without copying numbers into columns first; the
-// rest as formulas do it, and all with the same bits.
+// Computes the most common operations without copying numbers into columns first, and the others as
+// formulas do; all results have the same bits.
 BERTHLINE_CLONES
 void ColumnProgram::compute(const Step& step, int count) {
   const auto argument = [&](int i) {

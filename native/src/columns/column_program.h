@@ -1,7 +1,7 @@
 // Several formulas evaluated together over the same rows: the columns of a table.
 //
-// Observations are written at every step, often for a handful of rows, so a word that several
-// columns share is looked up once, and what is the same for all rows is worked out once.
+// Observations are written at every step, often with only a few rows. So a word that several
+// columns share is looked up once, and a value that is the same for all rows is computed once.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,24 @@ namespace berthline {
 
 class ColumnProgram {
  public:
-  // What the values of a word belong to, and so whether they differ between rows.
+  // What a word's values belong to; this decides whether they differ between rows.
   enum class Rows { kJobs, kNodes };
 
-  // `kept` are words about a row that stay as they are: they are looked up once, by keep_words.
-  // `wait_is_age` says that nobody who waits has run, so that wait is the time since submission.
+  // `kept` are words that never change for a row: keep_words looks them up once. `wait_is_age`: no
+  // waiting job has run, so wait is the time since submission.
   explicit ColumnProgram(Rows rows, const WordSet& kept = {}, bool wait_is_age = false)
       : rows_(rows), kept_words_(kept), wait_is_age_(wait_is_age) {}
 
   // Makes a formula the column at this position of the table's rows.
   void add(const Formula& formula, size_t position);
   bool empty() const { return !has_others() && quotients_.empty(); }
-  // How many numbers a row's record has for it.
+  // How many numbers of a row's record it uses.
   size_t num_kept() const { return quotients_.num_kept() + (needs_kept_ ? kept_.size() : 0); }
-  // Looks up the kept words of the jobs from the first on.
+  // Looks up the kept words of the first `count` jobs.
   void keep_words(WordSource& source, int count, const RowRecords& records);
-  // Writes these columns of some rows, of whose records keep_words has written its part. Columns
-  // that stay the same, and flags, are written on the way.
-  template <typename Source>  // a WordSource; its own type, so that looking words up needs no call
+  // Writes these columns of some rows, after keep_words has written its part of their records. It
+  // also writes the columns that stay the same, and the flags.
+  template <typename Source>  // a WordSource; as a template, looking up words needs no call
   void run(Source& source, const TableRows& rows) {
     if (rows.count == 0) return;
     for (const auto& [word, value] : scalars_) source.fill(word, rows.ids, 1, &number_[value]);
@@ -58,7 +58,7 @@ class ColumnProgram {
     Operation operation;
     int32_t value;
     int32_t argument[3];
-    bool is_share = false;  // a / (a + b) at once: most columns are shares of something
+    bool is_share = false;  // a / (a + b) in one step: most columns are shares of something
   };
   struct Output {
     int32_t value;
@@ -66,11 +66,11 @@ class ColumnProgram {
   };
   struct LogarithmOutput {
     Operation which;
-    int32_t value;  // of what
+    int32_t value;  // the logarithm's argument
     double divisor;
     size_t position;
   };
-  // Where a number goes at every step, and a kept word, or its negative, at the beginning.
+  // Operands to which a number is written at every step, and a kept word, or its negative, once.
   struct StepOperand {
     int32_t value;
     size_t operand;
@@ -110,15 +110,15 @@ class ColumnProgram {
   bool wait_is_age_;
   std::vector<double> number_;                   // of each value; constants stay as they are
   std::vector<int32_t> column_;                  // of each value, or kScalar
-  std::vector<Lookup> scalars_, by_row_, kept_;  // words, each once
-  std::vector<Step> scalar_steps_, steps_;       // each after those it needs
+  std::vector<Lookup> scalars_, by_row_, kept_;  // words, each one once
+  std::vector<Step> scalar_steps_, steps_;       // each after the steps it needs
   std::vector<Output> outputs_;
-  std::vector<LogarithmOutput> logarithms_;  // columns that are one over a number
-  Quotients quotients_;  // the columns that are one quotient of kept words, ages and numbers
+  std::vector<LogarithmOutput> logarithms_;  // columns that are a logarithm divided by a number
+  Quotients quotients_;  // columns that are one quotient of kept words, ages and numbers
   std::vector<StepOperand> step_operands_;
   std::vector<KeptOperand> kept_operands_;
   int32_t num_columns_ = 0;
-  int32_t age_ = -1, now_ = -1, submit_ = -1;    // of wait, where it is the time since submission
+  int32_t age_ = -1, now_ = -1, submit_ = -1;    // of wait, if it is the time since submission
   bool needs_age_ = false, needs_kept_ = false;  // for other columns
   size_t room_ = 0;                              // rows that columns_ has room for
   std::vector<double> columns_;

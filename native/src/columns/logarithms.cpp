@@ -19,15 +19,15 @@ using Bits = int64_t __attribute__((vector_size(kLanes * sizeof(int64_t))));
 using FloatBits = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 using Unsigned = uint64_t __attribute__((vector_size(kLanes * sizeof(uint64_t))));
 
-// Natural logarithms in units of `unit`, of positive normal numbers. A value is 2^exponent times
-// something near 1, whose logarithm is an even series in s = (value - 1) / (value + 1), |s| <
+// Natural logarithms in units of `unit`, of positive normal numbers. A value is 2^exponent times a
+// number near 1, whose logarithm is s times an even series in s = (value - 1) / (value + 1), |s| <
 // 0.172.
 BERTHLINE_INLINE void logarithms(const LanesInMemory& values, double unit, Lanes& result) {
   constexpr uint64_t kOne = 0x3ff0000000000000, kRootOfHalf = 0x3fe6a09e667f3bcd;
   constexpr uint64_t kFraction = 0x000fffffffffffff, kTwoTo52 = 0x4330000000000000;
   const Lanes in_memory = values;
   const Unsigned shifted = (Unsigned)in_memory + (kOne - kRootOfHalf);
-  // An integer in the last bits of 2^52 is a double that is so much larger.
+  // An integer n in the last bits of 2^52 gives the double 2^52 + n.
   const Lanes exponent = (Lanes)((shifted >> 52) | kTwoTo52) - (0x1p52 + 1023);
   const Lanes near_one = (Lanes)((shifted & kFraction) + kRootOfHalf);
   const Lanes s = (near_one - 1.0) / (near_one + 1.0), z = s * s;
@@ -42,9 +42,9 @@ BERTHLINE_INLINE void logarithms(const LanesInMemory& values, double unit, Lanes
 
 }  // namespace
 
-// A float has 24 bits and the quick way gets 48 right: where both ends of what the logarithm can be
-// become the same float, it is the float of the exact way. Nearly all do; blocks in which one does
-// not, or has no such logarithm, go that way.
+// A float has 24 bits, and the quick method gets 48 right. If both ends of the error interval round
+// to the same float, the exact method gives this float too. Nearly always they do; a block in which
+// they do not, or in which a value is not positive and normal, uses the exact method.
 BERTHLINE_CLONES
 void write_logarithms(Operation which, double divisor, const double* values, size_t count,
                       float* out, size_t width) {

@@ -1,4 +1,4 @@
-// Columns that are a logarithm over a number, such as log10(1 + estimate) / 6.
+// Columns that are a logarithm divided by a number, such as log10(1 + estimate) / 6.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ inline bool is_logarithm(Operation operation) {
          operation == Operation::kLn;
 }
 
-// Writes the logarithms of some values over `divisor`, `width` apart: the same floats as one by
-// one, in a fraction of the time.
+// Writes the logarithms of some values divided by `divisor`, `width` apart: the same floats as one
+// by one, in a fraction of the time.
 void write_logarithms(Operation which, double divisor, const double* values, size_t count,
                       float* out, size_t width);
 

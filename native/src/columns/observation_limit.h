@@ -1,4 +1,4 @@
-// What an observation has in place of a value.
+// The range of values in observations.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace berthline {
 
-// Larger values, and infinity, are cut off here; what is not a number becomes 0.
+// Larger values, and infinity, are cut off here; NaN becomes 0.
 inline constexpr double kObservationLimit = 1e6;
 
 inline float cut(double value) {
@@ -19,10 +19,10 @@ inline float cut(double value) {
 inline constexpr size_t kLanes = 4;
 
 #if defined(__GNUC__)
-// The same for several values at once, which compilers do not find out by themselves.
+// The same for several values at once; compilers do not find this by themselves.
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
 using FloatLanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-// Some that lie anywhere among doubles.
+// Lanes at any double's address.
 using LanesInMemory =
     double __attribute__((vector_size(kLanes * sizeof(double)), aligned(alignof(double))));
 

@@ -70,7 +70,7 @@ BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* st
       result[lane] = cut(a / (group.is_share[lane] != 0 ? a + b : b));
     }
 #endif
-    // Lanes that nobody uses write where the first does, before it.
+    // Unused lanes write to the first lane's position; the first lane is written last.
     for (size_t lane = kLanes; lane-- > 0;) out[group.position[lane]] = result[lane];
   }
 }
@@ -100,7 +100,7 @@ void TableRows::copy_fixed() const {
       std::memcpy(to, records->of(ids[row]), size * sizeof(float));
     }
   };
-  // Copies of known size need no call.
+  // Copies of a known size need no call.
   switch (records->fixed_width) {
     case 1:
       return copy_each(std::integral_constant<size_t, 1>());

@@ -1,5 +1,5 @@
-// Columns that are one quotient each, a / b or a / (a + b): most are. They are worked out several
-// at once, row by row, with what is known of the rows from the beginning.
+// Columns that are one quotient each, a / b or a / (a + b), as most are. Several are computed at
+// once, row by row, from records that are made once.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace berthline {
 
 // What is known of every row, by its id: the columns that stay the same, then what is kept for the
-// others. Together they are few lines of the cache.
+// others. A record takes few cache lines.
 struct RowRecords {
   double* values = nullptr;
   size_t stride = 0;       // in doubles
@@ -23,14 +23,14 @@ struct RowRecords {
   double* kept(int32_t id) const { return of(id) + doubles_of(fixed_width); }
 };
 
-// Rows of a table that are to be written, one after the other.
+// Consecutive rows of a table that are to be written.
 struct TableRows {
-  const int32_t* ids;  // null = from the first on, where there are no records
+  const int32_t* ids;  // null = 0, 1, 2, ...; only without records
   size_t count;
   float* out;
   size_t width;
   const RowRecords* records = nullptr;  // null = nothing is known of them
-  const uint8_t* flags = nullptr;       // a column of 0 and 1 that goes in as it is; null = none
+  const uint8_t* flags = nullptr;       // a column of 0 and 1 that is copied; null = none
   size_t flag_position = 0;
 
   // Write the columns that stay the same, and the flags.
@@ -38,28 +38,27 @@ struct TableRows {
   void write_flags() const;
 };
 
-// An operand is what the step gives less a number that the row's record has. So one subtraction
-// makes
-//   an age: now, less the time of submission;
-//   a number that all rows share: less 0, which every record has;
-//   a word that was kept: -0.0, less the word's negative, which is the word itself in every bit.
+// An operand is a number of the step minus a number of the row's record. So one subtraction gives
+//   an age: now - time of submission;
+//   a number that all rows share: number - 0, and every record has a 0;
+//   a kept word: -0.0 - (-word), which is the word itself, bit for bit.
 class Quotients {
  public:
-  // The usual table has so many columns, a flag among them, and few quotients of few numbers: each
-  // of its rows is written at once, from a record that is one line of the cache.
+  // The usual table has this number of columns, including a flag, and few quotients of few numbers:
+  // each row is written at once, from a record of one cache line.
   static constexpr size_t kUsualWidth = 8;
 
   bool empty() const { return groups_.empty(); }
-  // Adds a column; returns the number of its operand a. That of b is kLanes higher.
+  // Adds a column; returns the index of its operand a. Operand b is at this index + kLanes.
   size_t add(bool is_share, size_t position);
   double& step(size_t operand) { return steps_[operand]; }
-  // How many numbers a row's record has for them. The first is 0.
+  // How many numbers of a row's record they use. The first is 0.
   size_t num_kept() const { return empty() ? 0 : std::max(num_kept_, kLanes); }
-  // Makes room for one more of them; returns where it is.
+  // Adds one of these numbers; returns its index.
   size_t add_kept() { return num_kept_++; }
-  // Lets an operand be less one of them.
+  // Subtracts one of these numbers from an operand.
   void set_kept(size_t operand, size_t kept);
-  // Writes these columns, and with them those that stay the same, and the flags.
+  // Writes these columns, the columns that stay the same, and the flags.
   void write(const TableRows& rows) const {
     const bool is_usual = rows.records->fixed_width == kUsualWidth && rows.flags != nullptr;
     if (is_usual && groups_.size() == 1 && num_kept_ <= kLanes) {
@@ -70,12 +69,12 @@ class Quotients {
   }
 
  private:
-  // As many columns as are worked out at once.
+  // The columns that are computed at once.
   struct Group {
     double is_share[kLanes];  // 1 = a / (a + b), 0 = a / b
     size_t position[kLanes];
-    // Where in a record an operand's number is: the a's of all lanes, then the b's. In halves of
-    // doubles, both of them, because that is how processors move numbers between lanes.
+    // The index of an operand's number in a record: the a's of all lanes, then the b's. Each double
+    // has two indices, one for each half, because processors move numbers between lanes that way.
     int32_t kept[2][2 * kLanes];
   };
   template <bool kIsUsual>
@@ -85,7 +84,7 @@ class Quotients {
   void write_all(const TableRows& rows) const;
 
   std::vector<Group> groups_;
-  std::vector<double> steps_;  // what the step gives for each operand, group by group
+  std::vector<double> steps_;  // the step's number for each operand, group by group
   size_t count_ = 0;
   size_t num_kept_ = 1;
 };

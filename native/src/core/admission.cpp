@@ -12,7 +12,7 @@ constexpr int32_t kNoRoomInQuota = 6;  // REJECT_REASONS of model/schedule.py
 
 }  // namespace
 
-// The fewest nodes of a job are worked out here where they depend on more than its GPUs and class.
+// A job's minimum number of nodes is computed here if it depends on more than its GPUs and class.
 void begin_admission(Run& run) {
   const Jobs& jobs = run.inputs.jobs;
   const std::vector<int32_t>& types = run.inputs.quotas.gpu_type;

@@ -1,4 +1,4 @@
-// Whether something holds for any of many values, where it mostly holds for none.
+// Whether a condition holds for any of many values, if it usually holds for none.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace berthline {
 
-// Looks at all of them, because compilers make vectors of loops without an early end.
+// Checks all values, because compilers vectorise only loops without an early exit.
 template <typename T, typename Holds>
 bool any_value(const T* values, size_t count, Holds holds) {
   static_assert(std::is_integral_v<T>);

@@ -79,18 +79,18 @@ int choose_easy(Run& run) {
 }
 
 int choose_conservative(Run& run) {
-  // Before any reservation, what is free only grows: if the first job fits now, it fits for good.
+  // Before any reservation, free GPUs only increase: a first job that fits now keeps fitting.
   if (run.layout.monotone && !run.layout.parts && try_place(run, run.nodes, candidate(run, 0))) {
     follow_plan(run, 0, run.nodes);
     return 0;
   }
-  // Only a job that fits now can start now; reservations after the last such job change nothing.
+  // Only a job that fits now can start now; reservations after the last such job have no effect.
   size_t count = num_candidates(run);
   while (run.layout.monotone && count > 0 && !fits(run, run.nodes, candidate(run, count - 1)))
     --count;
   if (count == 0) return kNothing;
 
-  // Step i of the profile says what is free from its time until the next step's.
+  // Step i of the profile is what is free from its time until the time of the next step.
   std::vector<Reservations::Step>& profile = run.reservations.profile;
   std::vector<Nodes>& states = run.reservations.profile_states;
   Releases& releases = run.reservations.releases;
@@ -119,7 +119,7 @@ int choose_conservative(Run& run) {
     double end = 0;
     while (first < profile.size()) {
       end = profile[first].time + lasts;
-      // A step that cannot hold the gang by itself rules out every start up to it.
+      // A step that cannot hold the gang by itself rules out every start up to that step.
       size_t blocked = profile.size();
       size_t last = first;
       for (size_t i = first; i < profile.size() && (i == first || profile[i].time < end); ++i) {

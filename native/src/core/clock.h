@@ -1,4 +1,4 @@
-// The time of a run, and the events that are still to come.
+// The time of a run, and its future events.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 namespace berthline {
 
 struct Clock {
-  // What every event touches comes first, in one line of the cache.
+  // The members that every event uses come first, in one cache line.
   double now = 0;
-  double wake = kNever;     // when the agent asks for a decision
-  Heap finishes;            // planned ends; where jobs may stop, some are out of date
-  int32_t arrived = 0;      // jobs are submitted in the order of their ids: these have been
+  double wake = kNever;     // when the agent wants a decision
+  Heap finishes;            // planned ends; if jobs may stop, some are out of date
+  int32_t arrived = 0;      // number of jobs submitted so far, which are the first by id
   bool may_decide = false;  // at this instant
-  double timer = kNever;    // a decision at which nothing else happens
+  double timer = kNever;    // a decision without any other event
   size_t next_outage = 0;
-  Heap returns;  // jobs that stay out of the queue for a while
+  Heap returns;  // of jobs that stay out of the queue for a while
 
   int32_t num_away() const { return static_cast<int32_t>(returns.size()); }
   void begin() {

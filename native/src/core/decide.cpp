@@ -149,8 +149,8 @@ void decide_from_heap(Run& run) {
   }
 }
 
-// A job that was passed over cannot start later in the same instant, because GPUs only get fewer:
-// one walk through the queue does what starting again from the top would.
+// A job that was passed over cannot start later in the same instant, because the number of free
+// GPUs only decreases: one pass over the queue has the same result as starting again from the top.
 void decide_skip_once(Run& run) {
   for (size_t i = 0; i < run.queue.sorted.size() && run.nodes.free_gpus() > 0;) {
     const int32_t job = run.queue.sorted[i].job();
@@ -163,9 +163,9 @@ void decide_skip_once(Run& run) {
   }
 }
 
-// Nothing was freed since the last decision left nothing to start, so older jobs still do not fit,
-// and while the head's reservation stands none of them may pass it: only jobs that came now can
-// start. Returns whether none of those can either; false = decide in full.
+// No GPU was freed since the last decision that left nothing to start, so older jobs still do not
+// fit, and while the head's reservation is valid none of them may pass it: only jobs that arrived
+// now can start. Returns whether none of these can either; false = decide in full.
 bool nothing_can_start(Run& run) {
   Queue& queue = run.queue;
   if (queue.sorted.empty()) return true;

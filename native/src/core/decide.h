@@ -12,20 +12,20 @@ namespace berthline {
 struct Run;
 
 struct Decisions {
-  bool freed = true;  // GPUs, since the last decision that left nothing to start
+  bool freed = true;  // GPUs were freed since the last decision that left nothing to start
   bool is_filtered =
-      false;  // some waiting jobs may not start though they fit: gates, quotas, holds
-  std::vector<size_t> open;  // positions in the sorted queue of those that may
+      false;  // some waiting jobs may not start even if they fit: gates, quotas, holds
+  std::vector<size_t> open;  // positions in the sorted queue of jobs that may
   // The decision at which the agent last held each job; empty = it holds none.
   std::vector<int64_t> held_at;
-  std::vector<double> held_until;  // unless the pool is idle; empty = no longer
+  std::vector<double> held_until;  // unless the pool is idle; empty = holds have no time
 };
 
 void decide(Run& run);
 void decide_in_full(Run& run);
 
-// Candidates are the waiting jobs, in order, whose gate is open. A choice is the number of one; its
-// allocation is in Run::placed.
+// Candidates are the waiting jobs, in order, whose gate is open. A choice is a candidate's index;
+// its allocation is in Run::placed.
 inline constexpr int kNothing = -1;
 void find_filtered(Run& run);
 void find_candidates(Run& run);
@@ -41,8 +41,8 @@ bool is_idle(const Run& run, int32_t job_class);
 bool try_place(Run& run, Nodes& nodes, int32_t job);
 bool try_place_own(Run& run, Nodes& nodes, int32_t job);  // in the job's own pool
 bool fits(Run& run, const Nodes& nodes, int32_t job);
-// Replaces the allocation of a chosen job by what a plan for it and those after it says; `choice`
-// is the number of a candidate.
+// Replaces the allocation of a chosen job by the one in a plan for it and the jobs after it;
+// `choice` is a candidate's index.
 void follow_plan(Run& run, int choice, const Nodes& state);
 void follow_plan(Run& run, const std::vector<int32_t>& jobs, size_t chosen, const Nodes& state);
 

@@ -10,7 +10,7 @@
 namespace berthline {
 namespace {
 
-// The first multiple of an interval after now, or with `at_least` from now on.
+// The first multiple of an interval after now; with `at_least`, now also counts.
 double next_multiple(double interval, double now, bool at_least) {
   double count = std::floor(now / interval);
   while (count * interval < now || (count * interval == now && !at_least)) {
@@ -25,7 +25,7 @@ double decision_interval(const Run& run) {
   return is_round ? run.inputs.round_seconds : run.inputs.conditions.tick;
 }
 
-// Plans the next instant at which there is a decision though nothing may happen.
+// Plans the next instant that has a decision even if nothing else happens.
 void set_timer(Run& run) {
   Clock& clock = run.clock;
   const Preemption& rule = run.inputs.preemption;
@@ -93,7 +93,7 @@ void preempt(Run& run, int32_t job, Log::PreemptReason reason) {
   Stretch& stretch = run.running.stretch[job];
   run.log.append(run.clock.now, Log::kPreempt, job, reason);
   ++run.log.preemptions;
-  // A job knows when its round ends, and saves its state before.
+  // A job knows when its round ends, and saves its state in time.
   const double done = stretch.progress_at(run.clock.now);
   stretch.progress = reason == Log::kEndOfRound ? done : saved(run, done);
   release(run, job);
@@ -107,7 +107,7 @@ void preempt(Run& run, int32_t job, Log::PreemptReason reason) {
 
 // --- runs that are not plain ---------------------------------------------------------------------
 
-// Takes away planned ends of jobs that were preempted, or whose rate has changed.
+// Drops planned ends of jobs that were preempted, or whose rate has changed.
 void drop_old_finishes(Run& run) {
   Heap& finishes = run.clock.finishes;
   while (!finishes.empty() &&

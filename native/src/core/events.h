@@ -1,10 +1,10 @@
 // Events: what happens to jobs and nodes, and when.
 //
 // Most runs are plain: whole GPUs that every job may use, jobs that run to their end at the same
-// speed, nothing kept about them, and so three rows in the log for each job at most. What happens
-// at every event is compiled twice from the templates below: with kPlain without asking what else a
-// run may have, in a header, so that an agent's step is compiled in one piece with it. Runs of FIFO
-// or EASY on a plain workload take 0.55 of the time that kPlain = false takes.
+// speed, no records about them, and so at most three rows in the log for each job. The templates
+// below are compiled twice. With kPlain, they skip the checks for everything else; being in a
+// header, they are compiled in one piece with an agent's step. Runs of FIFO or EASY on a plain
+// workload take 0.55 of the time that kPlain = false takes.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace berthline {
 
-// When something happens next; kNever = not again.
+// The time of the next event; kNever = there is none.
 double next_event(Run& run);
-// Moves the clock there and does what is due.
+// Advances the clock and handles the events that are due.
 void enter_instant(Run& run, double time);
-// What follows the decisions of an instant; false = the run is over.
+// Ends the instant, after its decisions; false = the run is over.
 bool end_instant(Run& run);
 // Whether anything will happen if nothing is decided.
 inline bool time_can_pass(const Run& run) {
@@ -28,7 +28,7 @@ inline bool time_can_pass(const Run& run) {
          run.clock.num_away() > 0 || run.clock.next_outage < run.inputs.outages.size();
 }
 
-// The caller has put the allocation into Run::placed and takes the job out of the queue. False =
+// The caller has put the allocation into Run::placed and removes the job from the queue. False =
 // the system refused.
 bool start(Run& run, int32_t job);
 void preempt(Run& run, int32_t job, Log::PreemptReason reason);
@@ -40,14 +40,14 @@ double next_other_event(const Run& run);
 void change_nodes(Run& run);
 void return_jobs(Run& run);
 bool is_decision_time(const Run& run);
-// Whether a job that has arrived may ever run; false = it was rejected.
+// Whether an arrived job can ever run; false = it was rejected.
 bool admit(Run& run, int32_t job);
 // Whether the system lets a job start; false = it was refused and stays away for a while.
 bool accept_start(Run& run, int32_t job);
 void start_at_own_speed(Run& run, int32_t job, std::span<const Share> shares);
 void keep_books_of_start(Run& run, int32_t job, std::span<const Share> shares);
 void keep_books_of_finish(Run& run, int32_t job);
-// A running job gives back what it holds.
+// A running job releases what it holds.
 void release(Run& run, int32_t job);
 
 // --- events --------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ inline double next_event(Run& run) {
   if (!kPlain && (run.features.dynamic || run.features.is_timed)) {
     next = std::min(next, next_other_event(run));
   }
-  // Where nothing else is to come, waking up changes nothing.
+  // If nothing else is to come, waking up has no effect.
   return clock.wake > clock.now && next < kNever ? std::min(next, clock.wake) : next;
 }
 
@@ -89,9 +89,9 @@ inline void arrive(Run& run, int32_t job) {
   }
 }
 
-// Where a job of a plain run is goes with its planned end, so that nothing has to be looked up
-// then: its node times the factor, plus its GPUs, where these are fewer than the factor and on one
-// node.
+// In plain runs, a planned end has a note of where the job is, so that no lookup is needed: node *
+// kNodeFactor + GPUs, or kSeveralNodes if the job is on several nodes or has kNodeFactor GPUs or
+// more.
 inline constexpr uint32_t kNodeFactor = 128, kSeveralNodes = 0;
 
 // `where` is that note.
@@ -181,7 +181,7 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   return true;
 }
 
-// Whether the run goes on after this instant.
+// Whether the run continues after this instant.
 template <bool kPlain>
 inline bool goes_on(const Run& run) {
   return run.clock.arrived < run.inputs.jobs.count || run.running.count > 0 ||

@@ -9,7 +9,7 @@
 namespace berthline {
 namespace {
 
-// Speeds are positive, so that equal ones have the same bits, and these are compared many at once.
+// Speeds are positive, so equal speeds have the same bits, and many are compared at once.
 bool differs(const double* speeds, int32_t count, double from) {
   uint64_t different = 0;
   for (int32_t i = 0; i < count; ++i) {
@@ -80,7 +80,7 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
-  // That no books are kept rules out stretches, refusals and quotas.
+  // If no books are kept, there are no stretches, refusals or quotas.
   uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
                   !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&
                   inputs.outages.empty() && !inputs.plan;

@@ -1,4 +1,4 @@
-// What a run uses: everything else is neither kept up nor asked for.
+// What a run uses: nothing else is maintained or evaluated.
 #pragma once
 
 #include "core/formula.h"
@@ -10,35 +10,35 @@ namespace berthline {
 struct Features {
   // These follow from the inputs and the layout.
   bool dynamic = false;          // jobs may stop, slow down or be refused: stretches are kept
-  bool shortcuts = true;         // decisions may use what they know from earlier ones
+  bool shortcuts = true;         // decisions may reuse what earlier ones found
   bool interferes = false;       // jobs on the same GPU slow each other down
   bool lists_node_jobs = false;  // the jobs of each node are kept
-  bool lists_running = false;    // the list of running jobs is kept
-  bool keeps_books = false;      // anything else is kept about running jobs
+  bool lists_running = false;    // a list of running jobs is kept
+  bool keeps_books = false;      // anything else about running jobs is kept
   bool keeps_totals = false;     // see totals.h
   bool reserves = false;         // the discipline makes reservations
-  bool is_timed = false;         // there are decisions at which nothing happens
+  bool is_timed = false;         // some decisions have no other event
   bool uses_gittins = false;
   bool index_is_order = false;   // the preemption rule and the order are the same formula
-  bool index_is_steady = false;  // indices of running jobs stay the same for a time that is known
-  // The queue is a heap (strict, fixed order, no gate) or a sorted list. Where keys change, or a
-  // sum over the queue must follow job ids, the ids are kept too.
+  bool index_is_steady = false;  // an index of a running job stays the same for a known time
+  // The queue is a heap (strict, fixed order, no gate) or a sorted list. If keys change, or a sum
+  // over the queue must follow job ids, the ids are also kept.
   bool uses_heap = false;
   bool keeps_ids = false;
-  bool order_is_steady = false;  // keys of waiting jobs stay the same for a time that is known
+  bool order_is_steady = false;  // a key of a waiting job stays the same for a known time
   bool lists_arrivals = true;    // of this instant
   bool counts_sizes = true;      // of waiting jobs
-  // These follow from the jobs of a run, too.
+  // These also depend on the jobs of a run.
   bool unit_rate = true;  // every job runs at rate 1 and makes progress at once
   bool is_plain = false;  // see events.h
-  WordSet words;          // in its formulas
+  WordSet words;          // in the run's formulas
 
   bool uses(Word word) const { return words[static_cast<size_t>(word)]; }
 };
 
 // Those that follow from the inputs and the layout.
 Features find_features(const Inputs& inputs, const Layout& layout);
-// Sets the others, which the jobs of a run decide.
+// Sets the others, which depend on the jobs of a run.
 void find_run_features(const Inputs& inputs, const Layout& layout, Features& features);
 
 }  // namespace berthline

@@ -1,7 +1,7 @@
 // Formulas as postfix bytecode, evaluated over columns of jobs.
 //
-// Every operation is one loop over a block of values and calls the C library's functions, so that
-// the result is the same, bit for bit, as the reference simulator's walk over the same tree.
+// Every operation is one loop over a block of values and calls the functions of the C library, so
+// that the result is the same, bit for bit, as when the reference simulator evaluates the tree.
 #pragma once
 
 #include <bitset>
@@ -11,7 +11,7 @@
 
 namespace berthline {
 
-// The names, in this order, are given to Python by the binding layer (see kOperationNames).
+// The binding layer gives Python the names, in this order (see kOperationNames).
 enum class Operation : uint8_t {
   kNumber,
   kWord,
@@ -230,9 +230,9 @@ inline constexpr const char* kWordNames[] = {
     "baseline_utilization",
 };
 using WordSet = std::bitset<std::size(kWordNames)>;
-// Words from here on are about a node, and only in formulas of placements and observations,
+// Words from here on are about a node, and occur only in formulas of placements and observations,
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
-// and words from here on are for rewards only.
+// and words from here on are only for rewards.
 inline constexpr Word kFirstRewardWord = Word::kJct;
 
 // When a formula's value may change while a job waits.
@@ -246,11 +246,11 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
-// How many values an operation takes.
+// How many arguments an operation takes.
 int arity(Operation operation);
 // Writes the results for n values over the first of up to three columns.
 void apply(Operation operation, double* a, const double* b, const double* c, int n);
-// The same for one value of each; the commonest operations without a call.
+// The same for one value of each; the most common operations without a call.
 inline double apply_to_one(Operation operation, double a, double b, double c) {
   switch (operation) {
     case Operation::kAdd:
@@ -277,13 +277,13 @@ inline double apply_to_one(Operation operation, double a, double b, double c) {
   }
 }
 
-// Gives the values of a word for a block of jobs; where those are words of jobs, null stands for
-// the jobs from the first on.
+// Gives the values of a word for a block of jobs; for words of jobs, null stands for the jobs 0, 1,
+// 2, ...
 class WordSource {
  public:
   virtual ~WordSource() = default;
   virtual void fill(Word word, const int32_t* jobs, int count, double* out) = 0;
-  // The same for the jobs from number `first` of a list on. Formulas ask so for two or more jobs.
+  // The same for `count` jobs of a list, from index `first`. Formulas use it for two or more jobs.
   virtual void fill_from(Word word, const int32_t* list, int first, int count, double* out) {
     fill(word, list + first, count, out);
   }

@@ -1,4 +1,4 @@
-// Gittins indices from the GPU-seconds of finished jobs; the twin of src/berthline/sim/gittins.py.
+// Gittins indices from the GPU-seconds of finished jobs; the same as src/berthline/sim/gittins.py.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a run is given. Columns belong to the caller and outlive the run.
+// The inputs of a run. Columns belong to the caller and outlive the run.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();  // a 
 // A part of an allocation: GPUs on one node, or a part of its shared GPU `slot`.
 struct Share {
   static constexpr int32_t kWhole = -1;
-  static constexpr int32_t kNewSlot = -2;  // a GPU that nobody uses; it gets a number at the start
+  static constexpr int32_t kNewSlot = -2;  // an unused GPU; it gets a number at the start
   int32_t node;
   int32_t gpus;
   int32_t slot = kWhole;
@@ -60,8 +60,8 @@ struct Cluster {
   std::vector<int32_t> rack;
   std::vector<int32_t> gpu_type;
   std::vector<std::vector<uint8_t>> may_use;  // [class][node]
-  std::vector<int32_t> class_reason;          // why a class may use no node; -1 = it may
-  std::vector<int32_t> borrow_class;          // what a class falls back on; -1 = nothing
+  std::vector<int32_t> class_reason;          // why a class may use no node; -1 = it may use some
+  std::vector<int32_t> borrow_class;          // the class with nodes to borrow; -1 = none
 };
 
 // See model/conditions.py.
@@ -117,7 +117,7 @@ struct TypicalJob {
 };
 
 class Nodes;
-// Places a job together with those after it; returns kPlanned, or why there is no plan.
+// Places a job together with the jobs after it; returns kPlanned, or why there is no plan.
 constexpr int32_t kPlanned = -1;
 using Plan = std::function<int32_t(const std::vector<int32_t>& jobs, const Nodes& free,
                                    std::vector<Share>& out)>;
@@ -150,24 +150,23 @@ struct Inputs {
   bool predicted = false;
   double first_prediction = 0;
   double max_priority = 1;
-  int64_t max_preemptions = 0;  // with more, the run goes round in circles and is given up
+  int64_t max_preemptions = 0;  // with more, the run is cycling and is ended
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;
 
-  // What an agent in a seat needs beyond that (agent/agent.h); a run that decides for itself has
-  // none.
+  // What an agent in a seat also needs (agent/agent.h); unset in a run that decides for itself.
   bool has_agent = false;
   std::vector<Formula> watched;  // of observations and rewards
-  bool lists_running = false;    // running jobs are asked about
+  bool lists_running = false;    // the list of running jobs is needed
   bool agent_preempts = false;
-  bool agent_picks = false;           // nobody else chooses who starts
-  bool may_fail = false;              // there may be outages in later runs
-  bool may_reserve = false;           // the discipline may become one that makes reservations
+  bool agent_picks = false;           // only the agent chooses which job starts
+  bool may_fail = false;              // later runs may have outages
+  bool may_reserve = false;           // the discipline may change to one with reservations
   bool may_reorder = false;           // the order may change
   std::vector<Placement> placements;  // that may replace the one above
 };
 
-// What is different in each of several runs, besides the jobs.
+// What differs between several runs, besides the jobs.
 struct RunSetting {
   double horizon;
   const std::vector<Outage>& outages;

@@ -1,5 +1,5 @@
-// Jobs with the number they are ordered by, and lists and heaps of them: smallest number first,
-// then lowest job id.
+// Jobs with the number they are sorted by, and lists and heaps of them: smallest number first, then
+// lowest job id.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace berthline {
 
-// A job with the number it is ordered by: an ordering's value, or the time of an event. The number
-// is kept as an integer of the same order, because comparing those needs no care for NaN and, in a
-// heap, where every outcome is a coin toss, no branch.
+// A job with the number it is sorted by: an ordering's value, or the time of an event. The number
+// is stored as an integer with the same order: comparing integers needs no check for NaN and, in a
+// heap, where outcomes are unpredictable, no branch.
 class Keyed {
  public:
   Keyed() = default;
-  // `note` is anything that goes with the job; it does not count in the order, as no list has the
-  // same job twice.
+  // `note` is any data that belongs to the job; it does not affect the order, because no list has
+  // the same job twice.
   Keyed(double key, int32_t job, uint32_t note = 0)
       : rank_(rank(key)), job_(static_cast<uint64_t>(job) << 32 | note) {}
 
@@ -50,14 +50,14 @@ class Heap {
   bool empty() const { return count_ == 0; }
   const Keyed& top() const { return *entries(); }
   size_t size() const { return count_; }
-  // Tells the memory that an entry will be pushed or popped soon.
+  // Prefetches for the next push or pop.
   void prefetch() const {
     prefetch_element(lines_.data(), 0);
     prefetch_element(lines_.data(), 1);
     prefetch_element(lines_.data(), line_of(count_));
     if (count_ > 0) prefetch_element(lines_.data(), line_of((count_ - 1) / 4));
   }
-  // The same, once those have come: about the next that popping will look at.
+  // Prefetches, once that has arrived, what the next pop will read.
   void prefetch_more() const {
     if (count_ <= 4) return;
     const Keyed* const entry = entries();
@@ -72,8 +72,8 @@ class Heap {
   }
 
   void pop() {
-    // The hole left by the top sinks to a leaf along the smallest children; then the last entry,
-    // which nearly always belongs near a leaf, is put there and rises if it must.
+    // The hole left by the top sinks to a leaf along the smallest children. Then the last entry,
+    // which nearly always belongs near a leaf, is put there and rises if needed.
     Keyed* const entry = entries();
     const Keyed last = entry[--count_];
     if (count_ == 0) return;
@@ -109,7 +109,7 @@ class Heap {
     entries[at] = entry;
   }
 
-  // Children of the same entry share a line of the cache, so the top is the last in its line.
+  // Children of an entry share a cache line, so the top is the last in its line.
   static constexpr size_t kBrothers = 4, kBefore = 3;
   static size_t line_of(size_t entry) { return (entry + kBefore) / kBrothers; }
   struct alignas(kBrothers * sizeof(Keyed)) Line {
@@ -122,7 +122,7 @@ class Heap {
   size_t count_ = 0;
 };
 
-// How many waiting jobs have which number of GPUs.
+// How many waiting jobs have each number of GPUs.
 class Sizes {
  public:
   void clear() { *this = {}; }
@@ -132,7 +132,7 @@ class Sizes {
   void remove(int32_t gpus) {
     if (--count_[slot(gpus)] == 0) present_ &= ~(uint64_t{1} << slot(gpus));
   }
-  // One bit for each number; the highest is for kMany and more.
+  // One bit for each number; the highest bit is for kMany and more.
   static constexpr int32_t kMany = 63;
   uint64_t present() const { return present_; }
   static bool has(uint64_t sizes, int32_t gpus) { return (sizes >> slot(gpus) & 1) != 0; }
@@ -144,8 +144,8 @@ class Sizes {
   uint64_t present_ = 0;
 };
 
-// A sorted array, for orders that must be walked. Kept descending, so that taking the first job,
-// or an event soon due, moves little.
+// A sorted array, for orders that are read in full. It is descending, so that removing the first
+// job, or an event that is soon due, moves little.
 class SortedList {
  public:
   void reserve(size_t count) { entries_.reserve(count); }
@@ -171,9 +171,9 @@ class SortedList {
   void erase_if(Predicate predicate) {
     std::erase_if(entries_, predicate);
   }
-  // All of them, the largest first.
+  // All entries, the largest first.
   std::span<const Keyed> descending() const { return entries_; }
-  // Those with a larger key, the largest first.
+  // Entries with a larger key, the largest first.
   std::span<const Keyed> larger(double than) const {
     const auto end = std::partition_point(entries_.begin(), entries_.end(),
                                           [=](const Keyed& entry) { return entry.key() > than; });

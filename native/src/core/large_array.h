@@ -1,6 +1,6 @@
-// A fixed-size array of plain values, not initialised, for what is written once per job.
+// A fixed-size array of plain values, not initialised, for data written once per job.
 //
-// Fresh memory costs a page fault every 4 KiB, a sixth of a whole run; large pages make that
+// New memory costs a page fault every 4 KiB, a sixth of the time of a run; with large pages it is
 // one fault every 2 MiB.
 #pragma once
 

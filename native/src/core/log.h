@@ -29,7 +29,7 @@ class Log {
   enum PreemptReason { kForAnother, kNodeWentDown, kEndOfRound, kToMove };
   static constexpr int32_t kNoJob = -1;
 
-  // Together, not in columns: a row is written at once, and read at once.
+  // Stored by row, not in columns, because whole rows are written and read.
   struct Row {
     double time;
     int32_t job;
@@ -37,7 +37,7 @@ class Log {
     Kind kind;
   };
 
-  // Empties the log and makes room for so many rows and shares.
+  // Empties the log and reserves memory for these numbers of rows and shares.
   void begin(size_t rows, size_t num_shares) {
     count_ = 0;
     decisions = preemptions = 0;
@@ -50,7 +50,7 @@ class Log {
     if (count_ == capacity_) resize(2 * capacity_ + 16);
     append_known(time, kind, job, detail);
   }
-  // The same where `begin` has made room for all rows that can come.
+  // The same, if `begin` has reserved memory for all rows that can come.
   void append_known(double time, Kind kind, int32_t job, int32_t detail) {
     rows_[count_++] = {time, job, detail, kind};
   }
@@ -59,7 +59,7 @@ class Log {
   const Row& operator[](size_t i) const { return rows_[i]; }
   std::span<const Row> rows() const { return {rows_.data(), count_}; }
 
-  // Tells the memory that a row will be appended soon.
+  // Prefetches for the next row.
   void prefetch() const {
     prefetch_element(rows_.data(), count_);
     prefetch_element(shares.data(), shares.size());

@@ -1,5 +1,5 @@
-// Run times predicted from those of the jobs that have finished: the mean of the user's last two,
-// or else of everybody's.
+// Run times predicted from finished jobs: the mean of the user's last two, or else of the last two
+// of all users.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Predictions {
     predicted_.resize(num_users > 0 ? num_jobs : 0);
   }
   bool empty() const { return num_runs_.empty(); }
-  // Of each job that has been submitted.
+  // For each job that has been submitted.
   const double* values() const { return predicted_.data(); }
 
   void submit(int32_t job, int32_t user) {
@@ -42,8 +42,8 @@ class Predictions {
 
  private:
   double first_ = 0;
-  std::vector<double> last_runs_;  // the last two of each user, then of all
-  std::vector<int32_t> num_runs_;  // of these, known
+  std::vector<double> last_runs_;  // the last two of each user, then of all users
+  std::vector<int32_t> num_runs_;  // how many of these are known
   std::vector<double> predicted_;
 };
 

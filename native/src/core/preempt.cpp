@@ -45,7 +45,7 @@ void for_each_share(const Run& run, int32_t job, Visit visit) {
   for_each_share(run, run.running.stretch[job].position, job, visit);
 }
 
-// Takes note of a running job whose index has changed.
+// Updates the tables for a running job whose index has changed.
 void count_yielding(Run& run, int32_t job, double before, double after) {
   for (Yielding::Table& table : run.preemption.yielding.tables()) {
     const int32_t sign = (after > table.than) - (before > table.than);
@@ -100,8 +100,8 @@ Keyed challenger(const Run& run, size_t i) {
                                      : run.preemption.challengers[i];
 }
 
-// Evaluates the index of the waiting jobs and returns the smallest. Where the order is by the same
-// formula, the queue has the values already.
+// Evaluates the index of the waiting jobs and returns the smallest. If the queue's order has the
+// same formula, the queue already has the values.
 double evaluate_challengers(Run& run) {
   PreemptionState& state = run.preemption;
   if (run.features.index_is_order) return challenger(run, 0).key();
@@ -121,7 +121,7 @@ double evaluate_challengers(Run& run) {
 std::span<const int32_t> yielding(Run& run, double than) {
   PreemptionState& state = run.preemption;
   Yielding::Table& table = state.yielding.find(than);
-  if (table.than != than) {  // those in between are counted
+  if (table.than != than) {  // count the jobs between both indices
     const std::span<const Keyed> all = state.by_index.descending();
     const size_t before = state.by_index.larger(table.than).size();
     const size_t after = state.by_index.larger(than).size();
@@ -143,7 +143,7 @@ void find_larger_steady(Run& run, double than) {
   state.room.add(yielding(run, than));
 }
 
-// Brings the running jobs that may yield up to date, which are kept sorted where values are steady.
+// Updates the sorted list of running jobs that may yield, which is kept if indices are steady.
 void update_by_index(Run& run) {
   PreemptionState& state = run.preemption;
   for (; !state.not_ranked.empty(); state.not_ranked.pop_front()) {
@@ -151,7 +151,7 @@ void update_by_index(Run& run) {
     if (!run.running.stretch[job].is_running() || run.running.stretch[job].start != start)
       continue;  // it has stopped since
     if (run.running.rows.is_ranked[run.running.stretch[job].position]) continue;
-    if (!may_yield(run, job)) break;  // nor may those that started later
+    if (!may_yield(run, job)) break;  // then those that started later may not either
     rank(run, job);
   }
   state.running_order.update(state.steady_index, run.words, run.clock.now, state.by_index,
@@ -160,8 +160,8 @@ void update_by_index(Run& run) {
                              });
 }
 
-// Finds the running jobs that may yield and whose index is larger, and puts into `room` what is
-// free if all of them do.
+// Finds the running jobs that may yield and have a larger index. Sets `room` to what is free if all
+// of them yield.
 void find_larger(Run& run, double than) {
   PreemptionState& state = run.preemption;
   RunningJobs& running = run.running;
@@ -177,7 +177,7 @@ void find_larger(Run& run, double than) {
                                        static_cast<int>(running.list.size()), rows.index.data());
   state.room.begin(run.nodes, run.layout.num_nodes);
   state.found_larger.clear();
-  int any = 0;  // mostly none is; without a branch, several are looked at at once
+  int any = 0;  // usually none is; without a branch, several are compared at once
   for (size_t i = 0; i < rows.size(); ++i) {
     rows.index[i] = or_infinity(rows.index[i]);
     any |= rows.index[i] > than;
@@ -192,7 +192,7 @@ void find_larger(Run& run, double than) {
   state.num_sorted = 0;
 }
 
-// Drops those of `larger` whose index is not larger after all.
+// Drops the jobs of `larger` whose index is not larger than this value.
 void drop_smaller(Run& run, double than) {
   PreemptionState& state = run.preemption;
   if (than == state.larger_than) return;
@@ -214,7 +214,7 @@ void drop_smaller(Run& run, double than) {
   state.larger = state.found_larger;
 }
 
-// The i-th of `larger`. Few are asked for, so they are sorted bit by bit.
+// The i-th of `larger`. Usually only a few are needed, so they are sorted in small groups.
 const Keyed& next_larger(Run& run, size_t i) {
   PreemptionState& state = run.preemption;
   constexpr size_t kAtOnce = 16;
@@ -228,8 +228,8 @@ const Keyed& next_larger(Run& run, size_t i) {
   return state.larger[i];
 }
 
-// Puts into `victims` those of `larger` that make place for a gang on its own nodes if they go,
-// the largest first, and into `trial` the nodes without them.
+// Collects jobs of `larger`, the largest index first, until the gang fits on nodes of its own pool
+// without them. Writes them to `victims`, and the nodes without them to `trial`.
 bool collect_by_trial(Run& run, const Gang& who) {
   PreemptionState& state = run.preemption;
   const std::vector<uint8_t>& own = run.inputs.cluster.may_use[who.job_class];
@@ -249,8 +249,8 @@ bool collect_by_trial(Run& run, const Gang& who) {
   return false;
 }
 
-// The same where the gang fits if one of its own nodes has enough free GPUs. Jobs on nodes that
-// have too few even without them are left out: they would be spared anyway.
+// The same if the gang fits on any one of its own nodes with enough free GPUs. Jobs on nodes that
+// have too few even without them are left out: spare_victims would spare them anyway.
 bool collect_by_room(Run& run, const Gang& who) {
   PreemptionState& state = run.preemption;
   const std::vector<uint8_t>& own = run.inputs.cluster.may_use[who.job_class];
@@ -283,7 +283,7 @@ bool collect_by_room(Run& run, const Gang& who) {
   return true;
 }
 
-// Lets victims go on without whom the job finds a place on nodes of its own pool, the last first.
+// Spares each victim, the last first, without which the job still fits on nodes of its own pool.
 void spare_victims(Run& run, int32_t job) {
   PreemptionState& state = run.preemption;
   for (size_t i = state.victims.size(); i-- > 0;) {
@@ -297,8 +297,8 @@ void spare_victims(Run& run, int32_t job) {
   }
 }
 
-// Finds who of `larger` must yield so that the job fits on nodes of its own pool, and puts its
-// allocation into `run.placed`.
+// Finds which jobs of `larger` must yield so that the job fits on nodes of its own pool, and writes
+// its allocation to `run.placed`.
 bool find_victims(Run& run, int32_t job) {
   PreemptionState& state = run.preemption;
   const Gang who = gang_of(run, job);
@@ -320,8 +320,8 @@ bool preempt_by_index(Run& run) {
   if (state.larger.empty()) return false;
   if (!run.features.index_is_order) std::sort(state.challengers.begin(), state.challengers.end());
 
-  // Whom all of them together cannot help need not be looked at more closely.
-  const bool by_size = fits_by_size(run) && is_on_fewest_nodes(run);  // equal sizes, equal answers
+  // Skips jobs that would not fit even if all of them yielded.
+  const bool by_size = fits_by_size(run) && is_on_fewest_nodes(run);  // only the size matters
   uint64_t sizes =
       by_size ? state.room.may_hold(run.queue.sizes.present(), run.layout.max_node_gpus) : 0;
   const auto has_room = [&](int32_t job) {

@@ -32,7 +32,7 @@ void enqueue(Run& run, int32_t job, double key) {
   if (features.counts_sizes) queue.sizes.add(gpus);
   if (features.keeps_ids) {
     queue.ids.insert(std::lower_bound(queue.ids.begin(), queue.ids.end(), job), job);
-    // Until the clock moves on, keys that depend on time alone stay as they are.
+    // Until the clock advances, keys that depend only on time stay the same.
     if (features.order_is_steady) {
       queue.steady.insert(queue.steady_order, run.words, job, run.clock.now, queue.sorted);
     } else if (queue.sorted_at == run.clock.now && run.inputs.order.changes() != Changes::kState) {
@@ -46,8 +46,8 @@ void enqueue(Run& run, int32_t job, double key) {
   }
 }
 
-// Estimates are known beforehand unless they are predicted, and then a block of coming jobs is
-// evaluated at once.
+// Unless run times are predicted, estimates are known beforehand: then keys are evaluated for a
+// block of coming jobs at once.
 double find_key(Run& run, int32_t job) {
   Queue& queue = run.queue;
   constexpr int32_t kBlock = 256;
@@ -116,7 +116,7 @@ void leave_queue_by_id(Run& run, int32_t job) {
     queue.steady.erase(job, queue.sorted);
     return;
   }
-  // A job that came back at this instant may not have been sorted in yet.
+  // A job that came back at this instant may not be in the sorted list yet.
   for (size_t position = 0; position < queue.sorted.size(); ++position) {
     if (queue.sorted[position].job() != job) continue;
     queue.sorted.erase_at(position);

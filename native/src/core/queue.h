@@ -1,4 +1,4 @@
-// The jobs that wait, in the order of the scheduler.
+// The waiting jobs, in the scheduler's order.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace berthline {
 struct Run;
 
 struct Queue {
-  // What every event touches comes first, in one line of the cache.
-  SortedList sorted;              // in plain runs, GPUs are noted with the jobs
-  std::vector<double> keys;       // of a block of coming jobs, where the order never changes
-  int32_t first_key = 0;          // of which this is the first
-  int32_t count = 0;              // of waiting jobs
+  // The members that every event uses come first, in one cache line.
+  SortedList sorted;              // in plain runs, the notes are the jobs' GPUs
+  std::vector<double> keys;       // for a block of coming jobs, if the order never changes
+  int32_t first_key = 0;          // id of the first of them
+  int32_t count = 0;              // number of waiting jobs
   bool must_sort = true;          // `ids` has changed since the queue was sorted,
   double sorted_at = -1;          //   at this time
   std::vector<int32_t> arrivals;  // jobs that began to wait at this instant
@@ -28,7 +28,7 @@ struct Queue {
   Sizes sizes;                    // Features::counts_sizes
 
   void begin();
-  // The order changes from now on, or time has passed.
+  // The order changes, or time has passed.
   void forget_order() {
     must_sort = true;
     sorted_at = -1;
@@ -36,16 +36,16 @@ struct Queue {
 };
 
 void enqueue(Run& run, int32_t job, double key);
-// The same where the queue is a sorted list of fixed keys.
+// The same if the queue is a sorted list with fixed keys.
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus);
-// The key of a job that arrives, where the order never changes.
+// The key of an arriving job, if the order never changes.
 double find_key(Run& run, int32_t job);
 inline double fixed_key(Run& run, int32_t job);
-// The same for one that comes back.
+// The same for a job that comes back.
 double single_key(Run& run, int32_t job);
-// Brings the order of the waiting jobs up to date.
+// Updates the order of the waiting jobs.
 void sort_queue(Run& run);
-// The same where it may have changed.
+// The same, only if it may have changed.
 void sort_if_needed(Run& run);
 void sort_by_order(Run& run, const std::vector<int32_t>& jobs, SortedList& out);
 void leave_queue(Run& run, size_t position);

@@ -1,4 +1,4 @@
-// Counter-based random numbers; the twin of src/berthline/random_streams.py.
+// Counter-based random numbers; the same as src/berthline/random_streams.py.
 #pragma once
 
 #include <cstdint>

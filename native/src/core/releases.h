@@ -1,7 +1,7 @@
-// When running jobs are expected to end, in order, for the disciplines that make reservations.
+// The expected ends of running jobs, in order, for the disciplines that make reservations.
 //
-// Most decisions need no reservation, so the order is only brought up to date when somebody asks:
-// starts wait in a list of their own, and jobs that have finished stay until they are in the way.
+// Most decisions need no reservation, so the order is updated only on demand: started jobs are
+// collected in a separate list, and finished jobs are removed later.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Releases {
 
   void add(double time, int32_t job) {
     time_[job] = time;
-    // Where nobody asks, this keeps the list as short as the number of running jobs.
+    // Without updates, this keeps the list as short as the number of running jobs.
     if (fresh_.size() >= 64 && fresh_.size() > 2 * fresh_kept_) {
       std::erase_if(fresh_, [this](int32_t old) { return has_finished(old); });
       fresh_kept_ = fresh_.size();
@@ -39,17 +39,17 @@ class Releases {
     ++finished_;
   }
 
-  // Forgets a job that goes on, which may be added again.
+  // Removes a job that has not finished and may be added again.
   void withdraw(int32_t job) {
     sorted_.erase({time_[job], job});
     std::erase(fresh_, job);
     time_[job] = kFinished;
   }
 
-  // Brings the order up to date. Until the next add or remove, entries 0 to size() - 1 are the
-  // running jobs, soonest end first.
+  // Updates the order. Until the next add or remove, entries 0 to size() - 1 are the running jobs,
+  // soonest end first.
   void update() {
-    // Jobs that ended when expected are at the front, so this is nearly always all of it.
+    // Jobs that ended when expected are at the front, so this usually removes all of them.
     while (!sorted_.empty() && has_finished(sorted_[0].job())) {
       sorted_.erase_at(0);
       --finished_;
@@ -74,8 +74,8 @@ class Releases {
 
   LargeArray<double> time_;     // of each started job
   std::vector<int32_t> fresh_;  // started since the last update
-  size_t fresh_kept_ = 0;       // how many of them still ran when last looked at
-  int64_t finished_ = 0;        // jobs that ended since the last update, counting fresh ones
+  size_t fresh_kept_ = 0;       // how many of them still ran at the last check
+  int64_t finished_ = 0;        // jobs that ended since the last update, including fresh ones
   SortedList sorted_;
 };
 

@@ -1,4 +1,4 @@
-// How a run begins: everything as it is before the first event.
+// How a run begins: its state before the first event.
 
 #include "core/run.h"
 
@@ -38,7 +38,7 @@ void Run::begin_again(const Jobs& jobs, const RunSetting& setting) {
   begin();
 }
 
-// Works out what a run with these formulas, rules and conditions has to keep up.
+// Finds what a run with these formulas, rules and conditions must maintain.
 void Run::find_needs() {
   features = find_features(inputs, layout);
   queue.steady_order = SteadyFormula(inputs.order);
@@ -104,7 +104,7 @@ void Run::begin_users() {
     num_users = 1 + static_cast<size_t>(*std::max_element(jobs.user, jobs.user + jobs.count));
   }
   if (features.keeps_totals) totals.begin(num_users, inputs.cluster.may_use.size());
-  // What a run needs may be less than what an earlier one did.
+  // A run may need less than an earlier one did.
   predictions.begin(predicts ? num_users : 0, static_cast<size_t>(jobs.count),
                     inputs.first_prediction);
   estimate = inputs.predicted ? predictions.values() : jobs.estimate;

@@ -1,6 +1,6 @@
-// The state of one run, in its parts. The functions that change it are beside their parts:
-// events.h, queue.h, decide.h, preempt.h, admission.h, speed.h. What others may do with a run is
-// said by simulation.h and seat_port.h.
+// The state of one run, in its parts. The functions that change it are next to their parts:
+// events.h, queue.h, decide.h, preempt.h, admission.h, speed.h. simulation.h and seat_port.h define
+// what other code may do with a run.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +31,28 @@ struct Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Begins another run with other jobs, in the memory of the last one.
+  // Begins another run with other jobs, reusing the memory of the last one.
   void begin_again(const Jobs& jobs, const RunSetting& setting);
 
   Inputs inputs;
   Layout layout;
-  // What every event touches comes first in each part, and the parts that all events touch are side
-  // by side: many runs that take turns are slow because of the cache lines that they read, not
-  // because of what they do with them (see `prefetch` in seat_port.h).
+  // In each part, the members that every event uses come first, and the parts that all events use
+  // are adjacent: the time of many runs in turn is dominated by the number of cache lines read (see
+  // `prefetch` in seat_port.h).
   alignas(kCacheLine) Clock clock;
   Features features;
   alignas(kCacheLine) Queue queue;
   alignas(kCacheLine) RunningJobs running;
   alignas(kCacheLine) Log log;
   Nodes nodes;
-  const double* estimate = nullptr;  // of each job; may be predicted
-  std::vector<Share> placed;         // the allocation that was found last
+  const double* estimate = nullptr;  // for each job; may be predicted
+  std::vector<Share> placed;         // the last allocation found
   Decisions decisions;
   Reservations reservations;
   PreemptionState preemption;
   Admission admission;
   Totals totals;            // Features::keeps_totals
-  Predictions predictions;  // where the inputs or a formula ask for them
+  Predictions predictions;  // if the inputs or a formula need them
   GittinsTable gittins;     // Features::uses_gittins
   RunWords words{*this};    // of its formulas
   struct {
@@ -68,7 +68,7 @@ struct Run {
   void begin_users();
 
   Nodes idle_;           // before anything starts
-  size_t room_for_ = 0;  // jobs
+  size_t room_for_ = 0;  // number of jobs
 };
 
 // --- what jobs are ---------------------------------------------------------------------------
@@ -85,12 +85,12 @@ inline double gpu_amount(const Run& run, int32_t job) {
 inline double free_gpus(const Run& run) {
   return static_cast<double>(run.nodes.free_milli()) / 1000;
 }
-// Whether jobs with as many GPUs fit alike.
+// Whether all jobs with the same number of GPUs fit or do not fit.
 inline bool fits_by_size(const Run& run) {
   return run.layout.one_class && run.layout.only_whole && !run.layout.limits &&
          !run.admission.has_quotas();
 }
-// Where a job runs, or ran last.
+// Where a job runs, or last ran.
 inline std::span<const Share> allocation(const Run& run, int32_t job) {
   const size_t first = run.running.first_share[job];
   const int32_t wanted = run.inputs.jobs.gpus[job];
@@ -99,7 +99,7 @@ inline std::span<const Share> allocation(const Run& run, int32_t job) {
   return {run.log.shares.data() + first, last - first};
 }
 
-// What a job asks for, whatever else is going on.
+// What a job requests, regardless of the state.
 inline Gang demand(const Run& run, int32_t job) {
   const Jobs& jobs = run.inputs.jobs;
   Gang gang{job, jobs.gpus[job]};
@@ -111,7 +111,7 @@ inline Gang demand(const Run& run, int32_t job) {
   }
   return gang;
 }
-// The job on the nodes of its own pool.
+// The job's request on the nodes of its own pool.
 inline Gang gang_of(Run& run, int32_t job) {
   if (run.features.is_plain && run.layout.is_for_one_node(run.inputs.jobs.gpus[job])) {
     Gang gang{job, run.inputs.jobs.gpus[job]};
@@ -127,7 +127,7 @@ inline Gang gang_of(Run& run, int32_t job) {
   }
   return gang;
 }
-// The same on the nodes it may borrow as well; nodes_min < 0 = there are none.
+// The same, including nodes it may borrow; nodes_min < 0 = there are none.
 inline Gang borrowing(Run& run, Gang gang) {
   const std::vector<int32_t>& known = run.admission.borrow_nodes_min;
   gang.job_class = run.inputs.cluster.borrow_class[gang.job_class];

@@ -1,4 +1,4 @@
-// What others may read of a run: the port for observers and rewards.
+// What other code may read of a run: the port for observers and rewards.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class RunReader {
   RunReader(const RunReader&) = delete;
   RunReader& operator=(const RunReader&) = delete;
 
-  // What it was given.
+  // Its inputs.
   const Jobs& jobs() const { return run_.inputs.jobs; }
   const Cluster& cluster() const { return run_.inputs.cluster; }
   const Conditions& conditions() const { return run_.inputs.conditions; }
@@ -28,7 +28,7 @@ class RunReader {
   double gpu_amount(int32_t job) const { return berthline::gpu_amount(run_, job); }
   int64_t milli(int32_t job) const { return berthline::milli(run_, job); }
 
-  // How it stands.
+  // Its state.
   double now() const { return run_.clock.now; }
   double horizon() const { return run_.inputs.horizon; }
   const Log& log() const { return run_.log; }
@@ -39,9 +39,9 @@ class RunReader {
   int32_t num_in_system() const {
     return run_.queue.count + run_.running.count + run_.clock.num_away();
   }
-  // Waiting jobs in order, as they were last sorted.
+  // Waiting jobs in order, as last sorted.
   const SortedList& queue() const { return run_.queue.sorted; }
-  // What is kept about running jobs; see Features for what is.
+  // What is kept about running jobs, depending on Features.
   const RunningJobs& running() const { return run_.running; }
   double estimate(int32_t job) const { return run_.estimate[job]; }
   double ran(int32_t job) const { return berthline::ran(run_, job); }
@@ -49,7 +49,7 @@ class RunReader {
   bool fits_by_size() const { return berthline::fits_by_size(run_); }
   // Whether a job could be placed now.
   bool fits(int32_t job) { return berthline::fits(run_, run_.nodes, job); }
-  // Calls visit(job) for the waiting jobs: by id where ids are kept, else in order.
+  // Calls visit(job) for the waiting jobs: by id if ids are kept, else in order.
   template <typename Visit>
   void for_each_waiting(Visit visit) const {
     if (run_.features.keeps_ids) {
@@ -58,7 +58,7 @@ class RunReader {
       for (size_t i = 0; i < run_.queue.sorted.size(); ++i) visit(run_.queue.sorted[i].job());
     }
   }
-  // Where numbers of free GPUs have changed since this was last asked (Nodes::take_changed).
+  // Where the number of free GPUs has changed since the last call (Nodes::take_changed).
   uint64_t take_changed_nodes() { return run_.nodes.take_changed(); }
 
   // The words of formulas.
@@ -66,7 +66,7 @@ class RunReader {
   RunningWords running_words() { return RunningWords(run_); }
   NodeWords node_words(int32_t job) { return {run_, run_.nodes, job}; }
 
-  // Lets words be asked at other times, with everything else as it is now.
+  // Evaluates words at other times, with everything else as it is now.
   class OtherTime {
    public:
     explicit OtherTime(RunReader& reader) : now_(reader.run_.clock.now), is_(now_) {}

@@ -1,4 +1,4 @@
-// What preemption rules ask about running jobs, as columns: they ask at every decision.
+// What preemption rules need to know about running jobs at every decision, as columns.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ struct RunRow {
   static constexpr int32_t kSeveralNodes = -1;
   double submit, start, ran, attained, gpus, progress, since, rate, estimate;
   int32_t restarts;
-  int32_t node;  // that holds all of it
+  int32_t node;  // that holds the whole job
 };
 
-// In the order of the list of running jobs, which is none. Columns are longer than the list, so
-// that adding and removing jobs changes no lengths.
+// Rows have the order of the list of running jobs, which is arbitrary. Columns are longer than the
+// list, so that adding and removing jobs does not resize them.
 class RunRows {
  public:
   size_t size() const { return size_; }
@@ -40,7 +40,7 @@ class RunRows {
     ++size_;
   }
 
-  // The last row takes the place of the one that goes.
+  // The last row moves to the place of the removed one.
   void remove(size_t position) {
     --size_;
     for_each_column([&](auto& column) { column[position] = column[size_]; });
@@ -54,8 +54,8 @@ class RunRows {
 
   std::vector<double> submit, start, ran, attained, gpus, progress, since, rate, estimate;
   std::vector<int32_t> restarts, node;
-  std::vector<double> index;       // the preemption rule's value, when it was last evaluated
-  std::vector<uint8_t> is_ranked;  // where values are steady: the job has been sorted in
+  std::vector<double> index;       // the preemption rule's value at its last evaluation
+  std::vector<uint8_t> is_ranked;  // if values are steady: the job is in the sorted list
 
  private:
   template <typename Visit>

@@ -1,4 +1,4 @@
-// The jobs that run.
+// The running jobs.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace berthline {
 
-// A job's history and present stretch, kept where jobs may stop, slow down or be refused.
+// A job's history and current stretch, kept if jobs may stop, slow down or be refused.
 struct Stretch {
-  double progress = 0;  // seconds of run time done; since `since` at `rate`
+  double progress = 0;  // seconds of run time done; grows by `rate` from `since` on
   double since = 0;
   double rate = 1;
   double start = 0;
-  double finish = -1;   // as planned; -1 = it is not running
+  double finish = -1;   // planned; -1 = not running
   double ran = 0;       // seconds, in stretches that have ended
   double attained = 0;  // GPU-seconds, in the same stretches
   int32_t restarts = 0;
@@ -32,14 +32,14 @@ struct Stretch {
 
 struct RunningJobs {
   int32_t count = 0;
-  // Of each started job, in the log's shares; in plain runs only where it will be asked for.
+  // For each started job, in the log's shares; in plain runs only if it will be needed.
   LargeArray<int32_t> first_share;
   std::vector<Stretch> stretch;                 // of each job: Features::dynamic
-  std::vector<int32_t> list;                    // in no order: Features::lists_running
+  std::vector<int32_t> list;                    // unordered: Features::lists_running
   RunRows rows;                                 // of the same jobs
-  std::vector<std::vector<int32_t>> node_jobs;  // in no order: Features::lists_node_jobs
-  std::vector<double> idle_since;               // of each node, likewise
-  std::vector<int32_t> touched;  // jobs whose neighbours have changed at this instant
+  std::vector<std::vector<int32_t>> node_jobs;  // unordered: Features::lists_node_jobs
+  std::vector<double> idle_since;               // of each node: Features::lists_node_jobs
+  std::vector<int32_t> touched;                 // jobs whose neighbours changed at this instant
 };
 
 }  // namespace berthline

@@ -1,4 +1,4 @@
-// What an agent in a seat of the scheduler may do with a run: the port for agents. The run goes on
+// What an agent in a seat of the scheduler may do with a run: the port for agents. The run advances
 // instant by instant, and the agent decides.
 #pragma once
 
@@ -22,7 +22,7 @@ class SeatPort : public RunReader {
 
   void begin_again(const Jobs& jobs, const RunSetting& setting) { run_.begin_again(jobs, setting); }
 
-  // Time. With kPlain, which is only for plain runs (events.h), it is compiled into the caller.
+  // Time. kPlain is only for plain runs (events.h); then the code is compiled into the caller.
   template <bool kPlain>
   double next_event() {
     if constexpr (kPlain) return berthline::next_event<true>(run_);
@@ -41,17 +41,17 @@ class SeatPort : public RunReader {
   }
   bool may_decide() const { return run_.clock.may_decide; }
   bool time_can_pass() const { return berthline::time_can_pass(run_); }
-  // Whether the run goes round in circles.
+  // Whether the run is cycling.
   bool gives_up() const { return run_.log.preemptions > run_.inputs.max_preemptions; }
-  // Ends the run at the horizon, though nothing happens then.
+  // Ends the run at the horizon, where no event happens.
   void stop_at_horizon() {
     run_.clock.now = run_.inputs.horizon;
     run_.queue.must_sort = true;
   }
-  // Asks for a decision at a time at which nothing else may happen; kNever = no longer.
+  // Requests a decision at a time that may have no other event; kNever = cancel.
   void wake_at(double time) { run_.clock.wake = time; }
 
-  // The queue, and whom the scheduler would start: see decide.h.
+  // The queue, and which job the scheduler would start: see decide.h.
   void sort_if_needed() { berthline::sort_if_needed(run_); }
   void sort_queue() { berthline::sort_queue(run_); }
   bool is_filtered() const { return run_.decisions.is_filtered; }
@@ -60,12 +60,12 @@ class SeatPort : public RunReader {
   size_t num_candidates() const { return berthline::num_candidates(run_); }
   int32_t candidate(size_t i) const { return berthline::candidate(run_, i); }
   int choose() { return berthline::choose(run_); }
-  // Whether no GPU of the pool of a job is in use.
+  // Whether no GPU of a job's pool is in use.
   bool is_pool_idle(int32_t job) const { return is_idle(run_, class_of(run_, job)); }
-  // Decides for itself, with the scheduler in charge.
+  // Makes the scheduler's own decisions.
   void decide() { decide_in_full(run_); }
 
-  // Placement. Allocations that were found are in placed().
+  // Placement. The allocations found are in placed().
   Nodes& nodes() { return run_.nodes; }
   const Nodes& nodes() const { return run_.nodes; }
   Nodes& spare() { return run_.reservations.spare; }
@@ -75,11 +75,11 @@ class SeatPort : public RunReader {
   bool place_in(Nodes& state, int32_t job) { return try_place(run_, state, job); }
   Gang gang(int32_t job) { return gang_of(run_, job); }
   Gang borrowing(const Gang& gang) { return berthline::borrowing(run_, gang); }
-  // Reserves the nodes of a head that cannot start now; then only jobs that do not delay it pass.
+  // Reserves nodes for a head that cannot start now; then only jobs that do not delay it pass.
   void protect_head(int32_t head) { berthline::protect_head(run_, head); }
   bool pass_head(int32_t job) { return try_to_pass_head(run_, job); }
 
-  // Acts. A job starts where placed() says; `row` is where it may be in the queue.
+  // Actions. A job starts where placed() says; `row` is its likely position in the queue.
   void start(int32_t job, size_t row) {
     berthline::start(run_, job);
     if (row < run_.queue.sorted.size() && run_.queue.sorted[row].job() == job) {
@@ -88,7 +88,7 @@ class SeatPort : public RunReader {
       leave_queue_by_id(run_, job);
     }
   }
-  // The same for a job on one node in a plain run, at this place of the queue.
+  // The same for a job on one node in a plain run, at this position in the queue.
   void start_plain(size_t row, int32_t node) {
     const Keyed chosen = run_.queue.sorted[row];
     const auto gpus = static_cast<int32_t>(chosen.note());
@@ -98,23 +98,23 @@ class SeatPort : public RunReader {
   }
   bool may_yield(int32_t job) const { return berthline::may_yield(run_, job); }
   void preempt(int32_t job) { berthline::preempt(run_, job, Log::kForAnother); }
-  // Lets jobs be held from now on; `timed` = also until a time.
+  // Allows jobs to be held from now on; `timed` = also until a time.
   void allow_holds(bool timed) {
     const auto count = static_cast<size_t>(run_.inputs.jobs.count);
     run_.decisions.held_at.assign(count, -1);
     if (timed) run_.decisions.held_until.assign(count, 0.0);
     find_filtered(run_);
   }
-  // Holds a job at this decision, and where that is allowed until a time.
+  // Holds a job at this decision and, if holds are timed, until a time.
   void hold(int32_t job, double until) {
     run_.decisions.held_at[job] = run_.log.decisions;
     if (!run_.decisions.held_until.empty()) run_.decisions.held_until[job] = until;
   }
 
-  // The scheduler in charge.
+  // The current scheduler.
   Discipline discipline() const { return run_.inputs.discipline; }
   bool has_shortcuts() const { return run_.features.shortcuts; }
-  // Exchange what orders and picks jobs, or what places them, for other rules.
+  // Swap the rules that order and pick jobs, or those that place them.
   void swap_order(SchedulerParts& parts) {
     std::swap(parts.order, run_.inputs.order);
     std::swap(parts.gate, run_.inputs.gate);
@@ -129,8 +129,8 @@ class SeatPort : public RunReader {
     run_.layout.placement = run_.inputs.placement;
   }
 
-  // Tells the memory what the next event will touch: first the run itself, then, when that has
-  // come, what it points to.
+  // Prefetches for the next event: first the run itself, then, once that has arrived, what it
+  // points to.
   void prefetch() const {
     berthline::prefetch(&run_.inputs.horizon);  // and the columns of jobs that every step reads
     berthline::prefetch(&run_.layout.placement);

@@ -31,7 +31,8 @@ void Simulation::run(const std::function<void(int32_t)>& pause,
     }
     if (!end_instant(run_)) return;
     if (decisions % kDecisionsBetweenLooks == 0) {
-      // One decision takes from a fraction of a microsecond to milliseconds, so both are counted.
+      // A decision takes from a fraction of a microsecond to milliseconds, so both parts of the
+      // time count.
       const auto time = SteadyClock::now();
       if (decisions % kDecisionsBetweenPauses == 0 || time - last_pause >= kLongestWait) {
         pause(run_.clock.arrived);

@@ -1,5 +1,5 @@
-// A run that decides for itself. The semantics are those of sim/reference.py; the core adds only
-// remembering what did not change.
+// A run that decides for itself. The semantics are those of sim/reference.py; the core only adds
+// reuse of results that did not change.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ class Simulation : public RunReader {
  public:
   explicit Simulation(Inputs inputs) : RunReader(std::move(inputs)) {}
 
-  // Begins another run with other jobs, in the memory of the last one.
+  // Begins another run with other jobs, reusing the memory of the last one.
   void begin_again(const Jobs& jobs, const RunSetting& setting) { run_.begin_again(jobs, setting); }
-  // Runs to the end. Calls `pause` now and then, with the number of jobs that have arrived; it may
-  // throw to abandon the run. The seconds that each decision takes are appended to
-  // `decision_seconds`, if there is one.
+  // Runs to the end. Regularly calls `pause` with the number of jobs that have arrived; it may
+  // throw to abandon the run. The seconds of each decision are appended to `decision_seconds`, if
+  // it is not null.
   void run(const std::function<void(int32_t)>& pause,
            std::vector<double>* decision_seconds = nullptr);
   Log take_log() { return std::move(run_.log); }

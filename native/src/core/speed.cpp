@@ -12,7 +12,7 @@ double progress(const Run& run, int32_t job) {
   return run.features.dynamic ? run.running.stretch[job].progress : 0.0;
 }
 
-// Seconds of run time that the scheduler expects to be left.
+// Seconds of run time that the scheduler expects to remain.
 double expected_left(const Run& run, int32_t job) {
   return std::max(run.estimate[job] - progress(run, job), 0.0);
 }

@@ -8,7 +8,7 @@
 namespace berthline {
 namespace {
 
-// How a word or a part of a formula changes with the clock.
+// How a word or a part of a formula changes with time.
 enum class Motion { kSteady, kLine, kOther };
 
 Motion motion(Word word, bool running) {
@@ -93,7 +93,7 @@ void scale(Line& line, double by) {
 Line combine(Operation operation, int count, const Line& a, const Line& b, const Line& c,
              double now) {
   if (operation == Operation::kWhere) {
-    // Where both branches come to the same, the condition may change.
+    // If both branches have the same value, the condition may change.
     const bool same = b.is_steady && c.is_steady &&
                       std::bit_cast<uint64_t>(b.value) == std::bit_cast<uint64_t>(c.value);
     const double until = same ? std::min(b.until, c.until) : a.is_steady ? a.until : now;
@@ -146,8 +146,8 @@ Line combine(Operation operation, int count, const Line& a, const Line& b, const
 
 }  // namespace
 
-// Values are worked out with rounding errors
-// of some 1e-16 of the numbers in them; a million times as much is allowed for.
+// Evaluated values have rounding errors of about 1e-16 of the numbers in them; the tolerance is a
+// million times larger.
 double until_they_meet(const Line& a, const Line& b, double now) {
   constexpr double kRounding = 1e-10;
   const double apart = a.value - b.value;
@@ -168,7 +168,7 @@ SteadyFormula::SteadyFormula(const Formula& formula) {
   steady_running_ = find_steady(formula, true);
 }
 
-// The value that an instruction gives, which may be there already.
+// The value of an instruction's result, which may exist already.
 int32_t SteadyFormula::value_of(const Instruction& instruction, std::vector<int32_t>& stack) {
   const Word word = instruction.word;
   if (instruction.operation == Operation::kWord) {
@@ -266,12 +266,12 @@ void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job
   if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
 }
 
-// Takes those out of the list whose values may have changed.
+// Removes the jobs from the list whose values may have changed.
 void SteadyOrder::take_due(double now, SortedList& sorted) {
   taken_.clear();
   for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
     const int32_t job = due_.top().job();
-    if (known_[job].until != due_.top().key()) continue;  // it has gone, or is up to date
+    if (known_[job].until != due_.top().key()) continue;  // it was removed, or is up to date
     taken_.push_back({known_[job].value, job});
     erase(job, sorted);
   }

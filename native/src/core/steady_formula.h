@@ -1,6 +1,6 @@
-// Until when the value of a formula stays as it is, bit for bit, while nothing but time happens to
-// the job. Queues of least attained service, for one, change a few times in a job's life and are
-// asked for at every decision.
+// Until when a formula's value stays the same, bit for bit, if nothing happens to the job but time
+// passes. For example, queues of least attained service change a few times in a job's life and are
+// evaluated at every decision.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 
 namespace berthline {
 
-// A quantity that grows evenly with the clock: value + slope * (time - now).
+// A quantity that is linear in time: value + slope * (time - now).
 struct Line {
   double value = 0;
   double slope = 0;
-  // How large the numbers are that it is worked out from, and how fast they grow. Their rounding
-  // is what the evaluated value may be off the line.
+  // The size of the numbers it is computed from, and how fast they grow. Their rounding bounds the
+  // distance between the evaluated value and the line.
   double size = 0;
   double growth = 0;
-  double until = std::numeric_limits<double>::infinity();  // it goes on like this
-  bool is_steady = false;                                  // the value stays, bit for bit
+  double until = std::numeric_limits<double>::infinity();  // the end of the linear part
+  bool is_steady = false;                                  // the value stays the same, bit for bit
 };
 
 // Until when it is certain which of two lines is larger.
 double until_they_meet(const Line& a, const Line& b, double now);
 
-// Gives words that change evenly with the clock as lines.
+// Gives words that are linear in time as lines.
 class LineSource : public WordSource {
  public:
   virtual bool is_running(int32_t job) const = 0;
@@ -44,7 +44,7 @@ class SteadyFormula {
   SteadyFormula() = default;
   explicit SteadyFormula(const Formula& formula);
 
-  // Whether values can be steady at all, of waiting or of running jobs.
+  // Whether values can be steady at all, for waiting or for running jobs.
   bool is_steady_waiting() const { return steady_waiting_; }
   bool is_steady_running() const { return steady_running_; }
   SteadyValue evaluate(LineSource& source, int32_t job, double now);
@@ -56,12 +56,12 @@ class SteadyFormula {
   };
   struct Step {
     Operation operation;
-    int count;  // of arguments
+    int count;  // number of arguments
     int32_t argument[3];
     int32_t value;
   };
-  // What is done for a job that waits, or for one that runs: first what stays as it is whatever
-  // the time, as plain numbers, then what moves or comes from what moves, as lines.
+  // The steps for a waiting job, or for a running one: first those that do not depend on time, as
+  // plain numbers, then those that do, as lines.
   struct Program {
     std::vector<Lookup> still_lookups, moving_lookups;
     std::vector<Step> still_steps, moving_steps;
@@ -76,7 +76,7 @@ class SteadyFormula {
   bool steady_waiting_ = false;
   bool steady_running_ = false;
   Program waiting_, running_;
-  std::vector<double> numbers_;  // by value; the last is the formula's
+  std::vector<double> numbers_;  // by value; the last is the formula's value
   std::vector<Line> lines_;
 };
 
@@ -94,7 +94,7 @@ class SteadyOrder {
     known_[job].until = kGone;
   }
   double value(int32_t job) const { return known_[job].value; }
-  // Brings the list up to date. Calls changed(job, value before) for each that was evaluated.
+  // Updates the list. Calls changed(job, old value) for each job that was evaluated.
   template <typename Changed>
   void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
               Changed changed) {
@@ -111,7 +111,7 @@ class SteadyOrder {
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
   std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN
-  Heap due_;                        // times after which values must be looked at again
+  Heap due_;                        // times after which values must be evaluated again
   std::vector<Keyed> taken_;        // scratch
 };
 

@@ -1,4 +1,4 @@
-// Sums over the queue and over users' jobs, kept where a formula asks for them.
+// Sums over the queue and over users' jobs, kept if a formula uses them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Totals {
   }
   void admit(int32_t user) { ++user_jobs_[user]; }
   void finish(int32_t user) { --user_jobs_[user]; }
-  // A job of so many thousandths of GPUs enters the queue, or leaves it (negative).
+  // A job of `milli` thousandths of GPUs enters the queue, or leaves it (negative).
   void queue(int32_t job_class, int64_t milli) {
     queued_milli_ += milli;
     class_queued_milli_[job_class] += milli;

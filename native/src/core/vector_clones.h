@@ -1,5 +1,5 @@
-// Loops compiled once more for wider vectors; the loader picks what the machine has. Contraction is
-// off (CMakeLists.txt), so all clones give the same bits.
+// Loops that are also compiled for wider vectors; the loader picks the version for the machine.
+// Contraction is off (CMakeLists.txt), so all versions give the same bits.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
@@ -9,7 +9,7 @@
 #define BERTHLINE_CLONES
 #endif
 
-// Functions that clones call must be inlined, or they would not be cloned.
+// Functions that clones call must be inlined; otherwise they would not be cloned.
 #if defined(__GNUC__)
 #define BERTHLINE_INLINE [[gnu::always_inline]] inline
 #else

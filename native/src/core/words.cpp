@@ -64,7 +64,8 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
       for (int i = 0; i < count; ++i) out[i] = static_cast<double>(value(jobs[i]));
     }
   };
-  // For values that cost a walk over the nodes: worked out once for the first few kinds of jobs.
+  // For values that need a loop over the nodes: computed once for each of the first few kinds of
+  // jobs.
   const auto each_kind = [&](auto alike, auto value) {
     int32_t known[8];  // positions of one job of each kind
     int kinds = 0;
@@ -259,7 +260,7 @@ bool RunWords::is_running(int32_t job) const {
   return run_.features.dynamic && run_.running.stretch[job].is_running();
 }
 
-// Words that change evenly with the clock; see steady_formula.cpp for which.
+// Words that are linear in time; see steady_formula.cpp for which.
 Line RunWords::line(Word word, int32_t job) {
   const Run& run = run_;
   const bool running = is_running(job);
@@ -268,7 +269,7 @@ Line RunWords::line(Word word, int32_t job) {
   fill(word, &job, 1, &line.value);
   switch (word) {
     case Word::kWait: {
-      // While a job runs, its wait is the same but for rounding.
+      // While a job runs, its wait stays the same except for rounding.
       const double ran = run.features.dynamic ? run.running.stretch[job].ran : 0;
       line.slope = running ? 0 : 1;
       line.size = 3 * run.clock.now + std::abs(submit) + ran;

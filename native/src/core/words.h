@@ -1,4 +1,4 @@
-// The words of formulas, as a run has them; see policies/vocabulary.py for what they mean.
+// The words of formulas, evaluated in a run; see policies/vocabulary.py for their meaning.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Run;
 class RunWords : public LineSource {
  public:
   explicit RunWords(Run& run) : run_(run) {}
-  // `jobs` null = those with the ids 0, 1, 2, ...
+  // `jobs` null = the ids 0, 1, 2, ...
   void fill(Word word, const int32_t* jobs, int count, double* out) override;
   bool is_running(int32_t job) const override;
   Line line(Word word, int32_t job) override;
@@ -25,15 +25,15 @@ class RunWords : public LineSource {
 };
 
 // The same for a formula that is evaluated for the whole list of running jobs, RunningJobs::list:
-// their columns have some of the answers side by side.
+// their columns store some of the answers.
 class RunningWords final : public RunWords {
  public:
   explicit RunningWords(Run& run) : RunWords(run) {}
   void fill_from(Word word, const int32_t* list, int first, int count, double* out) override;
 };
 
-// Words about nodes, for a job that is to be placed in a state of them. All other words belong to
-// the job.
+// Words about nodes, for a job to be placed in a state of the nodes. All other words are about the
+// job.
 class NodeWords : public WordSource {
  public:
   NodeWords(Run& run, const Nodes& state, int32_t job) : run_(run), state_(state), job_(job) {}

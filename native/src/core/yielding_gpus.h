@@ -1,6 +1,6 @@
-// GPUs of each node that could be had from running jobs whose index is larger than a challenger's.
-// Queues of least attained service have a few indices only: what was counted for one is kept up to
-// date until it is asked for again.
+// GPUs of each node that running jobs with a larger index than a challenger's hold. Queues of least
+// attained service have only a few indices: the counts for an index are kept up to date until they
+// are needed again.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Yielding {
     }
   }
   std::array<Table, 4>& tables() { return tables_; }
-  // The one for this index, or else the one that nobody has asked for for longest.
+  // The table for this index, or else the least recently used one.
   Table& find(double than) {
     auto found = std::find_if(tables_.begin(), tables_.end(),
                               [=](const Table& table) { return table.than == than; });

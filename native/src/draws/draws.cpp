@@ -14,19 +14,19 @@
 namespace berthline {
 namespace {
 
-constexpr size_t kChunk = 2048;  // numbers; they stay in the innermost cache
-// Numbers worked on side by side: most steps of a series wait for the one before.
+constexpr size_t kChunk = 2048;  // numbers; they stay in the first-level cache
+// Numbers computed in parallel, because most steps of a series wait for the previous one.
 constexpr size_t kBlock = 16;
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
-// The bits of 2**52 and of 2**84: a whole number in the low bits of one is added to it exactly.
+// The bits of 2**52 and 2**84: an integer in the low bits of one is added to it exactly.
 constexpr uint64_t kBits52 = 0x4330000000000000ULL, kBits84 = 0x4530000000000000ULL;
 
-// By value: references, as of std::min and std::max, keep loops from becoming vectors.
+// By value: references, as in std::min and std::max, prevent vectorisation.
 inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 
-// (bits >> 11) * 2**-53 by operations that vectors have; all of them are exact.
+// (bits >> 11) * 2**-53, by operations that vector units have; all of them are exact.
 inline double unit(uint64_t bits) {
   const double high = std::bit_cast<double>((bits >> 43) | kBits84) - (0x1.0p84 + 0x1.0p52);
   const double low = std::bit_cast<double>(((bits >> 11) & 0xFFFFFFFFULL) | kBits52);
@@ -63,7 +63,7 @@ inline double log_of(double x) {
 
 // e**x for x from -700 to 700.
 inline double exp_of(double x) {
-  // x = n log(2) + r. Added to 1.5 * 2**52, n is rounded, and stands in the lowest bits.
+  // x = n log(2) + r. Added to 1.5 * 2**52, n is rounded and is in the lowest bits.
   constexpr double kRounder = 0x1.8p52, kLog2E = 0x1.71547652b82fep0;
   const double rounded = x * kLog2E + kRounder;
   const double n = rounded - kRounder;
@@ -123,7 +123,7 @@ inline double tail(double probability) {
   return std::copysign(over / (under + 1.0), probability - 0.5);
 }
 
-// Writes down which of up to kChunk probabilities are in the tails, and returns how many.
+// Finds which of up to kChunk probabilities are in the tails, and returns how many.
 BERTHLINE_INLINE size_t find_far(const double* probability, size_t size, uint32_t* place) {
   constexpr double kEdge = (0.5 - kTailBegins) * (0.5 - kTailBegins);
   constexpr size_t kWord = sizeof(uint64_t);
@@ -137,7 +137,7 @@ BERTHLINE_INLINE size_t find_far(const double* probability, size_t size, uint32_
   for (size_t i = 0; i < size; i += kWord) {
     uint64_t word;
     std::memcpy(&word, is_far + i, kWord);
-    if (word == 0) continue;  // mostly
+    if (word == 0) continue;  // the usual case
     for (size_t k = i; k < i + kWord; ++k) {
       place[found] = static_cast<uint32_t>(k);
       found += is_far[k];
@@ -162,7 +162,7 @@ BERTHLINE_INLINE void map(const double* given, size_t count, double* out, Functi
 template <typename T, typename Height>
 BERTHLINE_INLINE void climb(const double* values, size_t count, const double* limits,
                             size_t num_limits, Height height, T* out) {
-  constexpr size_t kMostCompared = 48;  // up to so many, comparing with all beats a search
+  constexpr size_t kMostCompared = 48;  // up to this number, comparing with all beats a search
   if (num_limits > kMostCompared) {
     const PointList list(std::vector<double>(limits, limits + num_limits));
     for (size_t i = 0; i < count; ++i) out[i] = height(list.reached(values[i]));
@@ -252,7 +252,7 @@ void choose(const double* values, size_t count, const double* limits, size_t num
 
 BERTHLINE_CLONES
 void round_within(double* table, size_t count, double low, double high) {
-  // Added to 1.5 * 2**52 a number is rounded, half to even.
+  // Adding 1.5 * 2**52 rounds a number, half to even.
   constexpr double kRounder = 0x1.8p52;
   for (size_t i = 0; i < count; ++i) {
     table[i] = (smaller(larger(table[i], low), high) + kRounder) - kRounder;
@@ -260,7 +260,7 @@ void round_within(double* table, size_t count, double low, double high) {
 }
 
 void running_sums(double* table, size_t rows, size_t columns, const double* factors) {
-  constexpr size_t kTogether = 4;  // a sum waits for the one before; other rows need not
+  constexpr size_t kTogether = 4;  // a sum waits for the previous one; other rows need not
   size_t row = 0;
   for (; row + kTogether <= rows; row += kTogether) {
     double sums[kTogether] = {};

@@ -12,7 +12,7 @@ constexpr double kHour = 3600.0;
 constexpr int64_t kHoursOfDay = 24, kHoursOfWeek = 168;
 constexpr double kWeek = kHoursOfWeek * kHour;
 
-// One row's even time by the end of each hour, and where it is bent to.
+// One row's even time at the end of each hour, and the bent times.
 class Bend {
  public:
   Bend(const Levels& levels, size_t row, double length)
@@ -26,7 +26,7 @@ class Bend {
     const int64_t used = std::min(static_cast<int64_t>(std::nearbyint(length / kHour)), hours_);
     is_long_ = static_cast<double>(used) * kHour >= levels.long_episode;
     if (is_long_) {
-      // Levels move jobs about, but all of them take as long to come as without.
+      // Levels move jobs, but the whole row takes as long as without them.
       double even = 0.0, bent = 0.0;
       for (int64_t hour = 0; hour < used; ++hour) {
         even += profile(hour);
@@ -41,11 +41,11 @@ class Bend {
 
   bool is_long() const { return is_long_; }
 
-  // Times come in ascending order.
+  // `time` must not decrease between calls.
   double at(double time) {
     while (hour_ < hours_ && passed_[hour_ + 1] <= time) ++hour_;
     const double begin = static_cast<double>(hour_) * kHour;
-    if (hour_ == hours_) {  // a slow time that outlasts the table: at its mean rate
+    if (hour_ == hours_) {  // beyond the end of the table: at its mean rate
       return begin + (time - passed_[hour_]) * (begin / passed_[hour_]);
     }
     const double end = static_cast<double>(hour_ + 1) * kHour;

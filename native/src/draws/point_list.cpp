@@ -25,9 +25,9 @@ PointList::PointList(std::vector<double> points, std::vector<double> heights)
     while (number < count && cell_of(points_[number]) == cell) ++number;
   }
   first_.push_back(static_cast<uint32_t>(count));
-  points_.push_back(std::numeric_limits<double>::quiet_NaN());  // reached by nothing
+  points_.push_back(std::numeric_limits<double>::quiet_NaN());  // no value reaches it
   if (heights.empty()) return;
-  // A slope of 0 where a line is flat for good: before the first point and after the last.
+  // The slope is 0 before the first point and after the last.
   lines_.push_back({low_, heights.front(), 0.0});
   for (size_t i = 0; i + 1 < count; ++i) {
     const double slope = (heights[i + 1] - heights[i]) / (points_[i + 1] - points_[i]);

@@ -1,4 +1,4 @@
-// PointList: an ascending list of points, in which places are found without a search.
+// PointList: an ascending list of points, with lookup without a search.
 #pragma once
 
 #include <cstddef>
@@ -7,23 +7,24 @@
 
 namespace berthline {
 
-// The range of the points is cut into cells of equal width, and a value's cell leaves few points to
-// compare it with. With heights, the list also is the lines between (point, height).
+// The range of the points is divided into cells of equal width, so that a value is compared with
+// the few points of its cell. With heights, the list also defines the lines between (point,
+// height).
 class PointList {
  public:
   explicit PointList(std::vector<double> points, std::vector<double> heights = {});
 
-  // How many points are no larger than the value.
+  // The number of points that are not larger than the value.
   size_t reached(double value) const {
     const size_t cell = cell_of(value);
     size_t number = first_[cell];
     const size_t end = first_[cell + 1];
-    number += value >= points_[number] ? 1 : 0;  // most cells have one point at most: no branch
+    number += value >= points_[number] ? 1 : 0;  // most cells have at most one point: no branch
     while (number < end && value >= points_[number]) ++number;
     return number;
   }
 
-  // The height on the lines, and beyond the ends those of the ends.
+  // The height on the lines; beyond the ends, the height of the end.
   double at(double x) const {
     const Line& line = lines_[reached(x)];
     return line.slope * (x - line.left) + line.height;
@@ -40,8 +41,8 @@ class PointList {
     return place < last_cell_ ? static_cast<size_t>(place) : static_cast<size_t>(last_cell_);
   }
 
-  std::vector<double> points_;  // and one that nothing reaches
-  std::vector<Line> lines_;     // by how many points have been reached
+  std::vector<double> points_;  // and one more that no value reaches
+  std::vector<Line> lines_;     // by the number of points reached
   std::vector<uint32_t> first_;
   double low_ = 0.0, scale_ = 0.0, last_cell_ = 0.0;
 };

@@ -7,7 +7,7 @@
 namespace berthline {
 namespace {
 
-constexpr int32_t kMaxKinds = 1024;  // of jobs, whose growth is remembered for every node
+constexpr int32_t kMaxKinds = 1024;  // of jobs whose growth is remembered for every node
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void Nodes::forget_growth(int32_t node) {
   }
 }
 
-// Thousandths of free GPUs that typical jobs cannot use, times their numbers.
+// Thousandths of free GPUs that typical jobs cannot use, weighted by the counts of these jobs.
 int64_t Nodes::fragments(int32_t node, int64_t whole, const std::vector<int32_t>& slots,
                          int64_t cpus, int64_t memory_mib) const {
   const Cluster& cluster = *layout_->cluster;
@@ -40,7 +40,7 @@ int64_t Nodes::fragments(int32_t node, int64_t whole, const std::vector<int32_t>
   if (all == 0) return 0;
   int64_t result = 0;
   for (const TypicalJob& job : *layout_->typical) {
-    // Of a gang that is larger than the node, the part that a full node would take.
+    // If the gang is larger than the node, the part that a full node would take.
     const int32_t gpus = std::min(job.gpus, cluster.gpus[node]);
     const bool is_part = job.gpu_milli < kWholeGpu;
     bool fits = cluster.may_use[job.job_class][node] &&
@@ -67,7 +67,7 @@ int64_t Nodes::fragments(int32_t node, int64_t whole, const std::vector<int32_t>
 }
 
 Nodes::Growth Nodes::growth(const Gang& gang, int32_t node, int32_t pieces) const {
-  // Only a whole gang on one node is remembered; parts of gangs differ in size.
+  // Only the growth of a whole gang on one node is remembered; parts of gangs differ in size.
   if (growth_.empty() || pieces != gang.units()) return find_growth(gang, node, pieces);
   Growth& known =
       growth_[static_cast<size_t>(layout_->job_kind[gang.job]) * layout_->num_nodes + node];
@@ -75,8 +75,8 @@ Nodes::Growth Nodes::growth(const Gang& gang, int32_t node, int32_t pieces) cons
   return known;
 }
 
-// Places a gang that one node holds, where growths are remembered. What is known of a node says
-// whether it holds the gang, too.
+// Places a gang that one node holds, if growths are remembered. A remembered growth also says
+// whether the node holds the gang.
 bool Nodes::place_by_growth(const Gang& gang, std::vector<Share>& out) const {
   const bool all_open = layout_->one_class && gang.closed == 0 &&
                         std::find(layout_->up.begin(), layout_->up.end(), 0) == layout_->up.end();

@@ -10,8 +10,8 @@
 namespace berthline {
 namespace {
 
-// Below this a scan of all nodes is faster than keeping bitmaps; with more GPUs a node than
-// a word has bits, updating one bitmap per GPU is slower than scanning.
+// With fewer nodes, scanning all nodes is faster than maintaining bitmaps; with more GPUs per node
+// than a word has bits, updating one bitmap per GPU is slower than scanning.
 constexpr int32_t kMinIndexedNodes = 4;
 constexpr int32_t kMaxIndexedGpus = 63;
 
@@ -29,7 +29,7 @@ struct Demands {
   }
   bool limits;     // CPUs or memory matter
   bool parts;      // some jobs need part of a GPU
-  bool only_gpus;  // no job goes without
+  bool only_gpus;  // every job needs a GPU
 };
 
 }  // namespace
@@ -154,7 +154,7 @@ int32_t Layout::count_nodes(const Gang& gang) {
             [](const Share& a, const Share& b) { return a.gpus > b.gpus; });
   int64_t left = units;
   int64_t nodes = 0;
-  for (const Share& shape : scratch_) {  // here `node` counts the nodes of that shape
+  for (const Share& shape : scratch_) {  // here `node` is the number of nodes of that shape
     const int64_t used = std::min<int64_t>(shape.node, (left + shape.gpus - 1) / shape.gpus);
     nodes += used;
     left -= used * shape.gpus;

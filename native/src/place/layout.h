@@ -1,4 +1,4 @@
-// What never changes during a run about nodes, and what is shared by all states of them.
+// What never changes about nodes during a run, and what all states of them share.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace berthline {
 
-// A job that asks for a place.
+// A job to be placed.
 struct Gang {
   int32_t job;
-  int32_t gpus;  // 0 = it needs CPUs or memory only
+  int32_t gpus;  // 0 = it only needs CPUs or memory
   int32_t gpu_milli = kWholeGpu;
   int32_t cpus = 0;
   int64_t memory_mib = 0;
@@ -22,14 +22,14 @@ struct Gang {
   int32_t nodes_min = 0;  // fewest nodes that hold it on an empty cluster
   uint64_t closed = 0;    // GPU types whose quota has no room for it
   bool blocked = false;   // a quota over all types has no room for it
-  int32_t rest_of = 0;    // pieces of the gang that this is the rest of; 0 = it is whole
+  int32_t rest_of = 0;    // pieces of the whole gang, if this is its rest; 0 = it is whole
 
   bool is_whole() const { return gpus > 0 && gpu_milli == kWholeGpu; }
-  // In how many pieces it is placed: GPUs; 1 for a part of a GPU or no GPU.
+  // The number of pieces to place: GPUs, or 1 for a part of a GPU or no GPU.
   int32_t units() const { return std::max(gpus, 1); }
-  // Those that its CPUs and memory are for.
+  // The number of pieces that share its CPUs and memory.
   int32_t all_units() const { return rest_of > 0 ? rest_of : units(); }
-  // Pieces that CPUs and memory are enough for, up to `most`; a total of 0 is no limit.
+  // Number of pieces for which CPUs and memory are enough, up to `most`; a total of 0 = no limit.
   int64_t pieces_within(int64_t most, int64_t free_cpus, int64_t total_cpus,
                         int64_t free_memory_mib, int64_t total_memory_mib) const {
     if (cpus > 0 && total_cpus > 0) most = std::min(most, free_cpus * all_units() / cpus);
@@ -38,7 +38,7 @@ struct Gang {
     }
     return most;
   }
-  // What so many pieces take of the gang's CPUs or memory: in proportion, rounded up.
+  // What a number of pieces take of the gang's CPUs or memory: in proportion, rounded up.
   int64_t part_of(int64_t amount, int32_t pieces) const {
     return (amount * pieces + all_units() - 1) / all_units();
   }
@@ -49,12 +49,12 @@ class Nodes;
 struct Layout {
   explicit Layout(const Inputs& inputs);
 
-  // Whether a gang of whole GPUs needs no more than one node, where nothing else counts.
+  // Whether a gang of whole GPUs needs only one node, if nothing else matters.
   bool is_for_one_node(int32_t gpus) const { return gpus > 0 && gpus <= max_node_gpus; }
   int32_t words() const { return (num_nodes + 63) / 64; }
-  // Whether it is right for other jobs too; a layout that reckons with more than they need is.
+  // Whether it also works for other jobs; it does if it assumes more than they need.
   bool suits(const Inputs& inputs) const;
-  // Makes it as it is before a run.
+  // Resets it to the state before a run.
   void begin_again(const Inputs& inputs);
 
   const Cluster* cluster;
@@ -68,28 +68,28 @@ struct Layout {
   bool only_whole;                           // all jobs need whole GPUs, and no type has a quota
   bool monotone;                             // what does not fit cannot fit with less free
   bool indexed;                              // states keep bitmaps
-  bool is_pool;                              // one node, and nothing but whole GPUs counts
+  bool is_pool;                              // one node, and only whole GPUs matter
   bool one_class;                            // every job may use every node
   std::vector<uint64_t> class_mask;          // [class][word]
   std::vector<int64_t> class_gpus;           // all GPUs of a class
-  std::vector<double> class_speed;           // of its slowest node, borrowed ones included
-  std::vector<int32_t> class_of_node;        // classes that hold node n, from
+  std::vector<double> class_speed;           // of its slowest node, including borrowed nodes
+  std::vector<int32_t> class_of_node;        // classes that contain node n, from
   std::vector<int32_t> class_of_node_begin;  //   [begin[n], begin[n + 1])
 
-  // What goes with the run, whatever the state.
+  // Belongs to the run, not to a state.
   std::vector<uint8_t> up;
   int64_t down_gpus = 0;
   std::vector<int64_t> class_down_gpus;  // GPUs of a class on nodes that are down
   void set_up(int32_t node, bool is_up);
-  // Values of the placement's formula for nodes in a state, and GPUs of the next job to wait.
+  // Values of the placement's formula for nodes in a state, and GPUs of the next waiting job.
   std::function<void(const Nodes&, int32_t job, const std::vector<int32_t>& nodes, double* out)>
       node_values;
   std::function<int32_t(int32_t job)> next_gpus;
   const std::vector<TypicalJob>* typical;
-  std::vector<int32_t> job_kind;  // jobs with equal demands, for placements that weigh growth
+  std::vector<int32_t> job_kind;  // the same for jobs with equal requests, for kLeastGrowth
   int32_t num_kinds = 0;
 
-  // Scratch of the states' scans, here so that copying a state does not copy it.
+  // Scratch memory for scans, kept here so that copying a state does not copy it.
   std::vector<int32_t> capacities;
   std::vector<int32_t> sorted;
   std::vector<int32_t> ids;
@@ -97,8 +97,8 @@ struct Layout {
   std::vector<TierNode> tier_nodes;
   Tiers tiers;
 
-  // Fewest nodes that hold the gang on an empty cluster; -1 - reason if none do, or if it may not
-  // have as many. Reasons are indices into REJECT_REASONS of model/schedule.py.
+  // Minimum number of nodes for the gang on an empty cluster; -1 - reason if no nodes hold it,
+  // or if it may not use that many. Reasons are indices into REJECT_REASONS of model/schedule.py.
   int32_t nodes_min(const Gang& gang) {
     if (!limits && gang.gpus > 0) {
       const std::vector<int32_t>& known = known_nodes_min_[gang.job_class];
@@ -107,7 +107,7 @@ struct Layout {
     }
     return find_nodes_min(gang);
   }
-  // The same on the nodes of the class that its quotas leave open to the gang; -1 = none hold it.
+  // The same on nodes of the class that the gang's quotas leave open; -1 = they cannot hold it.
   int32_t nodes_min_of_open(const Gang& gang) const;
 
  private:
@@ -121,9 +121,9 @@ struct Layout {
   int32_t count_nodes(const Gang& gang);
   void find_kinds(const Jobs& jobs);
 
-  double max_nodes_;                                   // that a gang may need
+  double max_nodes_;                                   // maximum number of nodes for a gang
   std::vector<std::vector<Shape>> shapes_;             // [class]
-  std::vector<std::vector<int32_t>> known_nodes_min_;  // [class][gpus], when there are no limits
+  std::vector<std::vector<int32_t>> known_nodes_min_;  // [class][gpus], if there are no limits
   std::vector<Share> scratch_;
 };
 

@@ -48,7 +48,7 @@ void Nodes::change_slot(int32_t node, int32_t slot, int32_t milli) {
   if (slot == Share::kNewSlot) slot = unused_slot(node);
   std::vector<int32_t>& slots = slots_[node];
   if (slot >= static_cast<int32_t>(slots.size())) slots.resize(slot + 1, kUnusedSlot);
-  if (slots[slot] == kUnusedSlot) {  // a GPU that nobody uses becomes a shared one
+  if (slots[slot] == kUnusedSlot) {  // an unused GPU becomes a shared one
     set_gpus(node, gpus_[node] - 1);
     slots[slot] = kWholeGpu;
     shared_milli_[node] += kWholeGpu;
@@ -153,7 +153,7 @@ double Nodes::fragmentation(int32_t job_class) const {
   int64_t partly = 0;
   if (job_class < 0 && layout_->only_whole) {
     const int32_t* const total = layout_->cluster->gpus.data();
-    int32_t some = 0, all = 0;  // short loops are vectors only without a branch, and in one type
+    int32_t some = 0, all = 0;  // short loops become vectors only without branches, in one type
     for (int32_t node = 0; node < layout_->num_nodes; ++node) {
       some += gpus_[node] > 0;
       all += (gpus_[node] > 0) & (gpus_[node] == total[node]);
@@ -200,7 +200,7 @@ bool Nodes::fits(const Gang& gang) const {
 
 bool Nodes::place(const Gang& gang, std::vector<Share>& out) {
   if (gang.is_whole() && class_free_gpus(gang.job_class) < gang.gpus) return false;
-  // What is known of a size is about whole gangs: the rest of one may need more nodes.
+  // Known sizes are sizes of whole gangs: the rest of a gang may need more nodes.
   if (gang.rest_of > 0) return find_place(gang, out);
   if (known_unfit(gang)) return false;
   if (find_place(gang, out)) return true;
@@ -293,7 +293,7 @@ bool Nodes::place_indexed(const Gang& gang, std::vector<Share>& out) {
     out.push_back({node, gpus});
     left -= gpus;
     set_gpus(node,
-             gpus_[node] - gpus);  // a node is taken once: it has none left, or it is the last
+             gpus_[node] - gpus);  // no node is taken twice: it has none left, or it is the last
   }
   for (size_t i = before; i < out.size(); ++i) {
     set_gpus(out[i].node, gpus_[out[i].node] + out[i].gpus);

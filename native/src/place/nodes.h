@@ -1,7 +1,7 @@
-// One state of what is free on every node, and where a gang can go in it.
+// One state of what is free on every node, and where a gang fits in it.
 //
-// States are cheap to copy, because reservations are worked out on copies. When only whole GPUs
-// count (no CPU or memory limits) and nodes are many, a state keeps bitmaps of the nodes with at
+// States are cheap to copy, because reservations are computed on copies. If only whole GPUs matter
+// (no CPU or memory limits) and there are many nodes, a state keeps bitmaps of the nodes with at
 // least f free GPUs; otherwise it scans (scan_nodes.cpp).
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace berthline {
 
-// What one state remembers for itself: copies of the state begin without it.
+// What a state remembers for itself: copies of the state begin without it.
 template <typename T>
 struct OwnMemory : std::vector<T> {
   OwnMemory() = default;
@@ -30,13 +30,13 @@ class Nodes {
  public:
   explicit Nodes(Layout* layout);
 
-  // GPUs that nobody uses.
+  // Unused GPUs.
   int64_t free_gpus() const { return free_total_; }
   int32_t free_gpus(int32_t node) const { return gpus_[node]; }
   int64_t class_free_gpus(int32_t job_class) const {
     return layout_->one_class ? free_total_ : class_free_[job_class];
   }
-  // Thousandths of GPUs that are free, parts of shared ones included.
+  // Free thousandths of GPUs, including free parts of shared GPUs.
   int64_t free_milli(int32_t node) const {
     return int64_t{kWholeGpu} * gpus_[node] + (layout_->parts ? shared_milli_[node] : 0);
   }
@@ -49,26 +49,26 @@ class Nodes {
   int64_t class_free_milli(int32_t job_class) const;
   int64_t free_cpus(int32_t node) const;
   int64_t free_memory_mib(int32_t node) const;
-  // Pieces of the gang that a node can take; -1 = the gang may not use it.
+  // Number of pieces of the gang that a node can take; -1 = the gang may not use it.
   int32_t room(const Gang& gang, int32_t node) const {
     return is_open(gang, node) ? capacity(gang, node) : kNotForThisGang;
   }
-  // What the gang holds on a node; for a part of a GPU also on which GPU.
+  // What the gang holds on a node; for a part of a GPU, also the shared GPU.
   Share share(const Gang& gang, int32_t node, int32_t pieces) const;
 
-  // Nodes partly in use / nodes with a free GPU; 0 when no GPU is free. -1 = of all classes.
+  // Nodes partly in use / nodes with a free GPU; 0 if no GPU is free. -1 = all classes.
   double fragmentation(int32_t job_class) const;
-  // The most that is free in one rack on nodes of a class.
+  // Free thousandths on nodes of a class in the rack where there are most.
   int64_t rack_free_milli(int32_t job_class) const;
   int ways(const Gang& gang, int tier) const;
 
-  // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place.
+  // Which of these numbers of GPUs (bits, as in Sizes) may fit, as far as known.
   uint64_t may_fit(uint64_t sizes) const {
     if (free_total_ < Sizes::kMany) sizes &= (uint64_t{2} << free_total_) - 1;
     return layout_->one_class ? sizes & ~unfit_ : sizes;
   }
-  // Which numbers of GPUs are known to find a place, and of which it is known whether they do,
-  // where nothing but the number decides it.
+  // For which numbers of GPUs it is known whether they fit, and which of them do, if only the
+  // number decides.
   struct KnownSizes {
     uint64_t known, fitting;
   };
@@ -76,39 +76,39 @@ class Nodes {
     KnownSizes sizes{fit_ | unfit_, fit_};
     const int32_t most = layout_->max_node_gpus;
     if (layout_->indexed && layout_->placement.takes_fewest_nodes() && most < Sizes::kMany) {
-      // Gangs for one node fit where the most is free.
+      // Gangs for one node fit if the node with the most free GPUs can hold them.
       sizes.known |= (uint64_t{2} << most) - 2;
       sizes.fitting |= (uint64_t{2} << most_free()) - 2;
     }
     return sizes;
   }
   const int32_t* free_by_node() const { return gpus_.data(); }
-  // Where numbers of free GPUs have changed since this was last asked: bit b is for the nodes b,
-  // b + 64, and so on. After a copy it is what the other state says.
+  // Nodes whose number of free GPUs has changed since the last call: bit b is for the nodes b, b +
+  // 64, and so on. A copy takes over the bits of the other state.
   uint64_t take_changed() { return std::exchange(changed_, 0); }
-  // Tells the memory that a gang will be placed in this state soon.
+  // Prefetches for the next placement.
   void prefetch() const {
     prefetch_element(by_level_.data(), 0);
     prefetch_element(by_level_.data(), kCacheLine / sizeof(uint64_t));
     berthline::prefetch(gpus_.data());
   }
-  // The most that is free on one node, in an indexed state.
+  // Maximum number of free GPUs on a node, in an indexed state.
   int32_t most_free() const { return static_cast<int32_t>(std::bit_width(levels_)) - 1; }
   // The same as `place` for a gang that needs one node, in an indexed state that every job may use,
-  // by rules that look at free GPUs alone: the node, or -1.
+  // for rules that only depend on free GPUs: the node, or -1.
   int32_t place_on_one(int32_t gpus) const {
     return gpus <= most_free() ? pick_by_level(gpus, nullptr) : -1;
   }
-  // Which nodes have at least so many free GPUs, in an indexed state, 64 to a word.
+  // Which nodes have at least this number of free GPUs, in an indexed state, 64 nodes per word.
   const uint64_t* at_least(int32_t gpus) const { return &by_level_[gpus * level_stride()]; }
   const void* end_of_often_used() const { return &other_unfit_; }
   // Whether the gang can be placed in this state.
   bool fits(const Gang& gang) const;
-  // Appends the gang's allocation to `out`; false = it does not fit, and `out` is as before.
+  // Appends the gang's allocation to `out`; false = it does not fit, and `out` is unchanged.
   bool place(const Gang& gang, std::vector<Share>& out);
   void take(const Gang& gang, std::span<const Share> shares) { change(gang, shares, -1); }
   void give_back(const Gang& gang, std::span<const Share> shares) { change(gang, shares, +1); }
-  // The same for whole GPUs of one node, where nothing else counts and every job may use it.
+  // The same for whole GPUs of one node, if nothing else matters and every job may use it.
   void change_whole(int32_t node, int32_t by) {
     const int32_t before = gpus_[node];
     const int32_t after = before + by;
@@ -130,13 +130,13 @@ class Nodes {
     for (int32_t f = before + 1; f <= after; ++f) word[f * stride] |= bit;
     for (int32_t f = after + 1; f <= before; ++f) word[f * stride] &= ~bit;
   }
-  // Keeps, node by node, what is free in both.
+  // Keeps, for each node, what is free in both states.
   void shrink_to(const Nodes& other);
   // Lowest number that no shared GPU of the node has.
   int32_t unused_slot(int32_t node) const;
-  // A node that is down has no free GPUs; it has no jobs when it changes.
+  // A node that is down has no free GPUs; no job is on it when it goes down or comes back.
   void set_node_up(int32_t node, bool up) { set_gpus(node, up ? layout_->cluster->gpus[node] : 0); }
-  // Remembers, from now on, by how much fragments grow (fgd.cpp): for the state that lives on.
+  // Remembers from now on how much fragments grow (fgd.cpp), for the state of the run itself.
   void remember_growth();
 
  private:
@@ -150,8 +150,8 @@ class Nodes {
     bool known = false;
   };
 
-  // Sizes known not to fit, one bit each; what does not fit cannot fit before something is freed,
-  // and what fits does so until something is taken.
+  // Sizes known not to fit, one bit each. A size that does not fit cannot fit before something is
+  // freed; a size that fits does so until something is taken.
   uint64_t& unfit(int32_t job_class) const {
     return job_class == 0 ? unfit_ : other_unfit_[job_class - 1];
   }
@@ -172,20 +172,21 @@ class Nodes {
   size_t level_stride() const { return static_cast<size_t>(layout_->words()) + 1; }
   uint64_t& exactly(int32_t gpus) { return by_level_[(gpus + 1) * level_stride() - 1]; }
   uint64_t exactly(int32_t gpus) const { return by_level_[(gpus + 1) * level_stride() - 1]; }
-  // The first node with at least so many free GPUs, for rules by level (Placement::is_by_level);
-  // -1 = there is none. `allowed` are the nodes that count; null = all of them.
+  // The first node with at least this number of free GPUs, for rules by level
+  // (Placement::is_by_level); -1 = there is none. `allowed` are the nodes that count; null = all of
+  // them.
   int32_t pick_by_level(int32_t gpus, const uint64_t* allowed) const;
   int32_t lowest(const uint64_t* bits, const uint64_t* except, const uint64_t* allowed) const;
   const uint64_t* mask(int32_t job_class) const {
     return &layout_->class_mask[job_class * layout_->words()];
   }
   int64_t count_at_least(int32_t gpus, int32_t job_class) const;
-  // GPUs on the `count` nodes with the most free ones.
+  // Number of GPUs on the `count` nodes with the most free GPUs.
   int64_t largest(int32_t count, int32_t job_class) const;
   int32_t pick_indexed(const Gang& gang, int32_t at_least, int32_t step) const;
   bool place_indexed(const Gang& gang, std::vector<Share>& out);
 
-  // Scans. They work on Layout::capacities, one value per node, and Layout::sorted, largest first.
+  // Scans. They use Layout::capacities, one value per node, and Layout::sorted, largest first.
   bool is_open(const Gang& gang, int32_t node) const {
     return layout_->cluster->may_use[gang.job_class][node] && layout_->up[node] &&
            (gang.closed == 0 || (gang.closed >> layout_->cluster->gpu_type[node] & 1) == 0);
@@ -215,11 +216,11 @@ class Nodes {
   Layout* layout_;
   int64_t free_total_ = 0;
   uint64_t changed_ = ~uint64_t{0};  // see take_changed
-  // When indexed: the numbers of free GPUs that some node has. Then, for each number, the nodes
-  // with at least so many free, as a bitmap, and how many have exactly so many.
+  // If indexed: the numbers of free GPUs that some node has. by_level_ has, for each number f, a
+  // bitmap of the nodes with at least f free, and how many have exactly f.
   uint64_t levels_ = 0;
-  // Sizes known to fit, only where there is one class, and not to: of the first class, and of the
-  // others. Only where Layout::monotone and only_whole.
+  // Sizes known to fit (only with one class), and known not to fit: for the first class, and for
+  // the others. Only if Layout::monotone and only_whole.
   mutable uint64_t fit_ = 0;
   mutable uint64_t unfit_ = 0;
   std::vector<uint64_t> by_level_;
@@ -230,8 +231,8 @@ class Nodes {
   std::vector<int64_t> class_free_;
   std::vector<std::vector<int32_t>> slots_;  // [node][slot]: thousandths left, or kUnusedSlot
   std::vector<int32_t> shared_milli_;        // [node]: sum over its shared GPUs
-  mutable OwnMemory<Growth> growth_;         // [kind][node], of the state that remembers
-  mutable OwnMemory<int64_t> fragments_;     // [node], likewise
+  mutable OwnMemory<Growth> growth_;         // [kind][node], only in a state that remembers
+  mutable OwnMemory<int64_t> fragments_;     // [node], only in a state that remembers
 };
 
 inline int32_t Nodes::lowest(const uint64_t* bits, const uint64_t* except,
@@ -248,7 +249,7 @@ inline int32_t Nodes::lowest(const uint64_t* bits, const uint64_t* except,
 inline int32_t Nodes::pick_by_level(int32_t gpus, const uint64_t* allowed) const {
   const NodeChoice choice = layout_->placement.choice;
   if (choice == NodeChoice::kLowestId) return lowest(at_least(gpus), nullptr, allowed);
-  // From the level that the rule likes best to the one it likes least.
+  // From the level that the rule prefers most to the one it prefers least.
   for (uint64_t levels = levels_ >> gpus << gpus; levels != 0;) {
     const bool fewest_first = choice == NodeChoice::kFewestFree;
     const int32_t level = fewest_first ? std::countr_zero(levels) : std::bit_width(levels) - 1;

@@ -1,5 +1,5 @@
-// The placement rules: every name with its traits. No other file knows a rule by its name; they all
-// ask for traits. CONTRIBUTING.md shows how to add a rule.
+// The placement rules: every name with its traits. No other file refers to a rule by its name;
+// other files use traits. CONTRIBUTING.md shows how to add a rule.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ namespace berthline {
 // Which of the nodes that qualify takes the next part of a gang. Ties go to the lowest id.
 enum class NodeChoice : uint8_t {
   kLowestId,
-  kFewestFree,   // GPUs, parts of shared ones included
+  kFewestFree,   // free GPUs, including free parts of shared GPUs
   kMostFree,     // the same
   kRandom,       // fixed by the seed
-  kLeastGrowth,  // of what typical jobs cannot use (fgd.cpp)
+  kLeastGrowth,  // of the GPUs that typical jobs cannot use (fgd.cpp)
   kFormula,      // smallest value of Inputs::node_order
 };
 
-// Which nodes qualify, and how many of them a gang gets.
+// Which nodes qualify, and how many of them a gang uses.
 enum class NodeSpan : uint8_t {
   kFewest,        // exactly as many as the gang needs on an empty cluster
-  kFewestInRack,  // the same, in one rack if one has room
-  kAny,           // as many as it takes, by id
+  kFewestInRack,  // the same, in one rack if a rack has room
+  kAny,           // as many as needed, by id
   kTiers,         // the fewest or one more (tiers.h); gangs without a whole GPU: kFewest
 };
 
@@ -31,7 +31,7 @@ struct Placement {
   const char* name;  // as in policies/rules.py
   NodeChoice choice;
   NodeSpan span = NodeSpan::kFewest;
-  // Nothing but the numbers of free GPUs decides, so bitmaps of nodes by free GPUs can answer.
+  // Only the numbers of free GPUs decide, so bitmaps of nodes by free GPUs give the answer.
   bool has_bitmaps = false;
   TierRule tier_rule = TierRule::kDefrag;  // of kTiers
 
@@ -39,11 +39,11 @@ struct Placement {
     return span == NodeSpan::kFewest || span == NodeSpan::kFewestInRack;
   }
   bool places_in_tiers() const { return span == NodeSpan::kTiers; }
-  // A gang for one node goes to the first node of the first level of free GPUs that the rule likes.
+  // A gang for one node goes to the first node of the level of free GPUs that the rule prefers.
   bool is_by_level() const {
     return has_bitmaps && takes_fewest_nodes() && choice != NodeChoice::kRandom;
   }
-  // The rule looks at the job that waits next, too.
+  // The rule also uses the next waiting job.
   bool sees_queue() const { return places_in_tiers() && tier_rule == TierRule::kBestCandidate; }
 };
 

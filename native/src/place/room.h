@@ -1,5 +1,5 @@
-// GPUs of each node that are free, or would be if some running jobs yielded: a quick look at
-// whether a gang of whole GPUs can find a place, before places are tried.
+// GPUs of each node that are free, or would be if some running jobs yielded: a quick check whether
+// a gang of whole GPUs can fit, before placements are tried.
 #pragma once
 
 #include <algorithm>
@@ -23,21 +23,21 @@ class Room {
     gpus_[node] += gpus;
     most_ = kUnknown;
   }
-  // As many more on each node.
+  // Adds the given number on each node.
   void add(std::span<const int32_t> gpus) {
     for (size_t node = 0; node < gpus_.size(); ++node) gpus_[node] += gpus[node];
     most_ = kUnknown;
   }
   int32_t operator[](int32_t node) const { return gpus_[node]; }
 
-  // Which of these numbers of GPUs (bits, as in Sizes) are not known to find no place. Gangs that
-  // fit on a node are on one.
+  // Which of these numbers of GPUs (bits, as in Sizes) may fit, as far as known. Gangs that fit on
+  // one node use one.
   uint64_t may_hold(uint64_t sizes, int32_t max_node_gpus) {
     if (max_node_gpus >= Sizes::kMany) return sizes;
     const uint64_t on_one_node = (uint64_t{2} << max_node_gpus) - 1;
     return sizes & (~on_one_node | ((uint64_t{2} << most()) - 1));
   }
-  // Whether that many GPUs are on that many nodes. Limits, classes and quotas are not looked at.
+  // Whether that many nodes can have that many GPUs. Ignores limits, classes and quotas.
   bool holds(int32_t gpus, int32_t nodes) {
     if (nodes == 1) return most() >= gpus;
     largest_ = gpus_;

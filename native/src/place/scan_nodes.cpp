@@ -1,5 +1,5 @@
-// Placement by looking at every node: for limits other than GPUs, parts of GPUs, and the rules that
-// weigh nodes by more than their free GPUs. See sim/reference_place.py for the definition.
+// Placement by scanning every node: for limits other than GPUs, parts of GPUs, and rules that rank
+// nodes by more than their free GPUs. See sim/reference_place.py for the definition.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ int32_t Nodes::capacity(const Gang& gang, int32_t node) const {
   return static_cast<int32_t>(most);
 }
 
-// Whether the node's capacity is at least the whole gang, without dividing.
+// Whether the node has capacity for the whole gang, without a division.
 bool Nodes::holds_all(const Gang& gang, int32_t node) const {
   if (gang.is_whole() ? gpus_[node] < gang.gpus : gang.gpus > 0 && !has_gpu_for(gang, node)) {
     return false;
@@ -161,7 +161,7 @@ bool Nodes::place_scanning(const Gang& gang, std::vector<Share>& out) {
   return true;
 }
 
-// As above where one node holds the gang: capacities need not be counted.
+// The same if one node holds the gang: no capacities are needed.
 bool Nodes::place_on_one(const Gang& gang, std::vector<Share>& out) {
   const int32_t units = gang.units();
   if (!growth_.empty()) return place_by_growth(gang, out);
@@ -198,7 +198,7 @@ bool Nodes::place_scatter(const Gang& gang, std::vector<Share>& out) {
   return left == 0;
 }
 
-// Leaves only the nodes of the rack with the fewest free GPUs that holds the gang, if any does.
+// Keeps only the nodes of the rack with the fewest free GPUs that holds the gang, if there is one.
 void Nodes::keep_best_rack(const Gang& gang) const {
   const std::vector<int32_t>& rack = layout_->cluster->rack;
   std::vector<int32_t>& capacities = layout_->capacities;

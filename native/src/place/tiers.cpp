@@ -62,10 +62,11 @@ void Tiers::grow_slots() {
 
 // Keeps the nodes that can matter for `count` nodes; false = no such placement exists.
 //
-// Of nodes of one kind the first `count` suffice: whatever uses a later one leaves an earlier one
-// unused, and moving the share there changes no score and makes the list of shares smaller. A kind
-// of small capacity is cut further, to as many nodes as leave enough for the largest others.
-// `spare` adds nodes that no placement needs, so that exchangeable nodes are seen to be so.
+// Of nodes of one kind, the first `count` suffice: a placement that uses a later node leaves an
+// earlier one unused, and moving the share there changes no score and makes the list of shares
+// smaller. Kinds of small capacity are reduced further, to the number of nodes with which the
+// largest other nodes can still hold the gang. `spare` adds nodes that no placement needs, so that
+// placements on exchangeable nodes count as several.
 bool Tiers::thin(std::span<const TierNode> nodes, int32_t gpus, int32_t count, int32_t spare) {
   if (count < 1 || count > gpus) return false;
   const int32_t most = gpus - (count - 1);  // every other node takes at least one
@@ -107,18 +108,19 @@ void Tiers::lay_out_states(int32_t gpus, int32_t count, bool budgeted) {
   for (int32_t n = 0; n <= count; ++n) {
     low_[n] = static_cast<int32_t>(std::max<int64_t>(n, gpus - largest_[count - n]));
     high_[n] = static_cast<int32_t>(std::min<int64_t>(largest_[n], gpus - (count - n)));
-    // n nodes change it by n at most: a larger budget is none, a smaller one cannot be met.
+    // n nodes change fragmentation by at most n: larger budgets have no effect, smaller ones cannot
+    // be met.
     budget_[n] = budgeted ? std::min(n, count - n) : 0;
     offset_[n + 1] = offset_[n] + int64_t{high_[n] - low_[n] + 1} * (2 * budget_[n] + 1);
   }
 }
 
-// Finds the best way to go on from every state at every node, from the last node to the first.
+// Finds the best continuation from every state at every node, from the last node to the first.
 //
-// The value of a state is the score of the best shares on the nodes from here on that use up the
-// state's nodes and GPUs and, if `budgeted`, change fragmentation by its budget at most. At equal
-// score the node at hand is used rather than not, and with as few GPUs as possible, which gives the
-// smallest list of shares. False = nothing leads from the first state to the end.
+// The value of a state is the score of the best shares on the remaining nodes that use exactly the
+// state's nodes and GPUs and, if `budgeted`, change fragmentation by at most its budget. Of equal
+// scores, the one that uses the current node wins, with as few GPUs as possible; this gives the
+// smallest list of shares. False = no path leads from the first state to the end.
 bool Tiers::solve(int32_t gpus, int32_t count, TierOrder order, bool budgeted) {
   lay_out_states(gpus, count, budgeted);
   const int64_t num_states = offset_[count + 1];
@@ -139,7 +141,7 @@ bool Tiers::solve(int32_t gpus, int32_t count, TierOrder order, bool budgeted) {
         if (budgeted) fragmentations_[share] = fragmentation(kind, share);
       }
     }
-    // From many nodes to few: the states with one node fewer are still those of the node after.
+    // From many nodes to few: the states with one node fewer still belong to the next node.
     for (int32_t n = std::min(count, num_nodes - i); n >= std::max(1, count - i); --n) {
       for (int32_t left = low_[n]; left <= high_[n]; ++left) {
         const int32_t from = std::max(1, left - high_[n - 1]);
@@ -189,9 +191,9 @@ void Tiers::walk(int32_t gpus, int32_t count, bool budgeted) {
 
 // The best placement on the nodes that thin() kept, in placement_.
 //
-// A limit on fragmentation does not go with an order that ranks it second: the best way to go on
-// then depends on the fragmentation so far. There the states carry what is left of the limit; an
-// order that ranks it first meets the limit if anything does.
+// With a limit on fragmentation and an order that ranks it second, the best continuation depends on
+// the fragmentation so far. So the states then include what is left of the limit. An order that
+// ranks it first meets the limit if any placement does.
 bool Tiers::best_kept(TierGang gang, int tier, TierOrder order) {
   const int32_t count = gang.nodes_min + tier - 1;
   const bool budgeted = tier == 2 && order == TierOrder::kBalance;
@@ -244,7 +246,7 @@ bool Tiers::best_candidate(std::span<const TierNode> nodes, TierGang gang, int32
   for (const int tier : kTiers) {
     if (!thin(nodes, gang.gpus, gang.nodes_min + tier - 1, 0)) continue;
     for (const TierOrder order : {TierOrder::kDefrag, TierOrder::kBalance}) {
-      if (!best_kept(gang, tier, order)) break;  // the tier is empty, by whatever order
+      if (!best_kept(gang, tier, order)) break;  // the tier is empty, for every order
       const int64_t value = objective(nodes, next_gpus);
       if (value < smallest) {
         smallest = value;
@@ -257,13 +259,13 @@ bool Tiers::best_candidate(std::span<const TierNode> nodes, TierGang gang, int32
   return true;
 }
 
-// RLTune's objective of placement_, ten times over so that it is whole.
+// RLTune's objective of placement_, times ten so that it is an integer.
 int64_t Tiers::objective(std::span<const TierNode> nodes, int32_t next_gpus) const {
   int64_t fragmented = 0;
   int64_t fitting = 0;
   int32_t min_free = nodes[0].free;
   int32_t max_free = 0;
-  size_t next = 0;  // of the shares, which are by node as the nodes are
+  size_t next = 0;  // index of the next share; shares and nodes are both sorted by node
   for (const TierNode& node : nodes) {
     int32_t free = node.free;
     if (next < placement_.size() && placement_[next].node == node.id) {

@@ -1,7 +1,7 @@
-// Placements by tier and score; src/berthline/sim/reference_tiers.py defines them.
+// Placements by tier and score; defined by src/berthline/sim/reference_tiers.py.
 //
-// Tier 1: exactly `nodes_min` nodes. Tier 2: one node more, and no more fragmented nodes than
-// before. Nodes are given by ascending id, with at least `capacity` free GPUs each.
+// Tier 1: exactly `nodes_min` nodes. Tier 2: one node more, and no increase in fragmented nodes.
+// Nodes are given by ascending id, each with at least `capacity` free GPUs.
 #pragma once
 
 #include <compare>
@@ -13,10 +13,10 @@ namespace berthline {
 
 struct Share;  // core/inputs.h
 
-// A node the gang may use.
+// A node that the gang may use.
 struct TierNode {
   int32_t id;
-  int32_t capacity;  // GPUs of this gang it can take now; none if not positive
+  int32_t capacity;  // GPUs of this gang that it can take now; not usable if not positive
   int32_t free;      // whole GPUs
   int32_t total;
 };
@@ -29,19 +29,19 @@ enum class TierOrder {
   kBalance,  // balance, fragmentation, waste
 };
 
-// A gang that asks for a place in a tier.
+// A gang to be placed in a tier.
 struct TierGang {
   int32_t gpus;
-  int32_t nodes_min;  // fewest nodes that hold it on an empty cluster
+  int32_t nodes_min;  // minimum number of nodes on an empty cluster
 };
 
-// The functions, with memory that they reuse from call to call; one object per thread.
+// The functions, with memory that they reuse between calls; one object per thread.
 class Tiers {
  public:
   // Appends the best placement of the tier, by node, to `out`; false = the tier is empty.
   bool best(std::span<const TierNode> nodes, TierGang gang, int tier, TierOrder order,
             std::vector<Share>& out);
-  // How many placements the tier holds: 0, 1, or 2 for several.
+  // The number of placements in the tier: 0, 1, or 2 for several.
   int ways(std::span<const TierNode> nodes, TierGang gang, int tier);
   // Appends the best of up to four candidates by RLTune's objective; false = there are none.
   // `next_gpus`: size of the next gang, 0 = there is none.
@@ -49,7 +49,7 @@ class Tiers {
                       std::vector<Share>& out);
 
  private:
-  // What a share changes, the score that counts most first.
+  // What a share changes, the most important score first.
   struct Score {
     int64_t first, second, third;
     auto operator<=>(const Score&) const = default;
@@ -57,10 +57,10 @@ class Tiers {
   // Nodes that differ only in their ids.
   struct Kind {
     int32_t capacity, free, total;
-    int32_t seen;   // nodes so far, up to what can matter
-    int32_t limit;  // nodes that can be used at once
+    int32_t seen;   // nodes so far, up to the number that can matter
+    int32_t limit;  // maximum number of nodes used at once
   };
-  // As Share, which is not known here.
+  // The same as Share, which is not defined here.
   struct Part {
     int32_t node, gpus;
   };
@@ -86,19 +86,19 @@ class Tiers {
 
   std::vector<Kind> kinds_;
   std::vector<int32_t> slots_;    // hash table: index into kinds_, -1 = empty
-  std::vector<KindNode> nodes_;   // that can matter, by id
-  std::vector<int64_t> largest_;  // [n]: GPUs that n nodes can take at most
+  std::vector<KindNode> nodes_;   // nodes that can matter, by id
+  std::vector<int64_t> largest_;  // [n]: maximum number of GPUs on n nodes
   std::vector<int32_t> by_capacity_;
 
-  // States with n nodes to go: GPUs to go from low_[n] to high_[n], and what fragmentation may
-  // still change by, from -budget_[n] to budget_[n].
+  // States with n nodes left: from low_[n] to high_[n] GPUs left, and a remaining fragmentation
+  // budget from -budget_[n] to budget_[n].
   std::vector<int32_t> low_, high_, budget_;
-  std::vector<int64_t> offset_;  // of the states with n nodes to go
-  std::vector<Score> scores_;    // [share] of the node at hand
+  std::vector<int64_t> offset_;  // of the states with n nodes left
+  std::vector<Score> scores_;    // [share] of the current node
   std::vector<int32_t> fragmentations_;
   std::vector<Score> values_;     // [state]
   std::vector<int32_t> choices_;  // [node][state]: the share, 0 = the node is not used
-  std::vector<uint8_t> counts_;   // [state], of ways
+  std::vector<uint8_t> counts_;   // [state], number of ways
   std::vector<Part> placement_, chosen_;
 };
 

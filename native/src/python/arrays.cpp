@@ -6,8 +6,8 @@
 namespace berthline {
 namespace {
 
-// What NumPy promises of its arrays in memory, as far as it is used here, and of the table of its
-// functions (docs/decisions/0013-numpy-without-its-headers.md).
+// The parts used here of the memory layout that NumPy guarantees for arrays and for its function
+// table (docs/decisions/0013-numpy-without-its-headers.md).
 struct NumpyArray {
   PyObject head;
   char* data;
@@ -46,7 +46,7 @@ struct Numpy {
     void** table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
     if (table == nullptr) throw nb::python_error();
     if (reinterpret_cast<unsigned (*)()>(table[kVersion])() != kVersion2) {
-      throw std::runtime_error("NumPy's arrays are not laid out as in NumPy 2");
+      throw std::runtime_error("the memory layout of arrays is not that of NumPy 2");
     }
     type = static_cast<PyTypeObject*>(table[kArrayType]);
     make = reinterpret_cast<NewFromDtype>(table[kNewFromDtype]);
@@ -87,7 +87,8 @@ RowCopies::RowCopies(nb::dict tables) : tables_(tables) {
       source.bytes *= static_cast<size_t>(array->shape[i]);
     }
     if (rows != num_rows_ || (source.bytes > 0 && !is_whole)) {
-      throw std::invalid_argument("rows must lie in one piece, as many in each table");
+      throw std::invalid_argument(
+          "rows must be contiguous, and their number the same in each table");
     }
     source.shape.assign(array->shape + 1, array->shape + array->num_dimensions);
     sources_.push_back(std::move(source));
@@ -96,7 +97,7 @@ RowCopies::RowCopies(nb::dict tables) : tables_(tables) {
 
 nb::object RowCopies::copy(const Source& source, size_t number) const {
   const Numpy& numpy = Numpy::get();
-  Py_INCREF(source.dtype.ptr());  // NumPy takes it
+  Py_INCREF(source.dtype.ptr());  // NumPy steals the reference
   PyObject* made = numpy.make(numpy.type, source.dtype.ptr(), static_cast<int>(source.shape.size()),
                               source.shape.data(), nullptr, nullptr, 0, nullptr);
   if (made == nullptr) throw nb::python_error();
@@ -120,7 +121,7 @@ nb::tuple RowCopies::values(size_t number) const {
   check(number);
   nb::object copies = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(sources_.size())));
   for (size_t i = 0; i < sources_.size(); ++i) {
-    // The function, not the macro: the stable ABI has no macros that look into a tuple.
+    // The function, not the macro: the stable ABI has no macros that access a tuple.
     PyTuple_SetItem(copies.ptr(), static_cast<Py_ssize_t>(i),
                     copy(sources_[i], number).release().ptr());
   }

@@ -1,5 +1,5 @@
-// NumPy's arrays, read and made without a call into Python: through one, an array takes as long as
-// a step of an environment.
+// NumPy arrays, read and made without calling Python: with such a call, an array takes as long as a
+// step of an environment.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace berthline {
 
-// The numbers of an array of int64 in one piece; null if it is something else.
+// The numbers of a contiguous int64 array; null if it is something else.
 struct Int64Array {
   const int64_t* data = nullptr;
   size_t size = 0;
@@ -17,10 +17,10 @@ struct Int64Array {
 };
 Int64Array int64_array(nb::handle given);
 
-// Copies of rows: of each of several tables the one with the same number, in an array of its own.
+// Copies of rows: for a row number, the row of each of several tables, each in a new array.
 class RowCopies {
  public:
-  // By name. Their rows must lie in one piece each.
+  // By name. Each row must be contiguous.
   explicit RowCopies(nb::dict tables);
   nb::dict row(size_t number) const;
   nb::tuple values(size_t number) const;
@@ -29,7 +29,7 @@ class RowCopies {
   struct Source {
     nb::object name, dtype;
     const char* data;
-    intptr_t stride;  // bytes from a row to the next
+    intptr_t stride;  // bytes from one row to the next
     size_t bytes;     // of a row
     std::vector<intptr_t> shape;
   };

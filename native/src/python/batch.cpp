@@ -1,4 +1,4 @@
-// The Python face of a batch of environments; env/native_envs.py is its only user.
+// The Python interface of a batch of environments; only env/native_envs.py uses it.
 
 #include "agent/batch.h"
 
@@ -21,8 +21,8 @@ namespace {
 template <typename T, size_t N>
 using Buffer = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 
-// Copies rows of a table, from `first` on, into a column of episodes. What is the same in all rows
-// is mostly that of earlier episodes as well, and they share it.
+// Copies rows of a table, from `first` on, into a column of episodes. A table with equal rows
+// usually also equals that of earlier episodes; then they share the memory.
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, size_t first,
                std::span<Episode* const> episodes, EpisodeColumn<T> Episode::* column,
@@ -33,7 +33,7 @@ void copy_rows(const nb::dict& columns, const char* name, size_t first,
   const bool is_same = table.shape(0) == 1 || table.stride(0) == 0;
   const bool has_rows = is_same || first + episodes.size() <= table.shape(0);
   if (!has_rows || (size > 1 && table.stride(1) != 1)) {
-    throw std::invalid_argument("episodes need a row each, in one piece");
+    throw std::invalid_argument("each episode needs one contiguous row");
   }
   if (is_same) {
     if (!(shared.*column).equals(table.data(), size)) {
@@ -81,12 +81,12 @@ class PyBatch {
       batch_ =
           std::make_unique<Batch>(run, rules, observed, paid, num_envs, num_threads, same_step);
     } catch (const std::system_error&) {
-      raise("ConfigError", "the system starts no more threads", "", "a smaller num_threads");
+      raise("ConfigError", "the system cannot start more threads", "", "a smaller num_threads");
     }
   }
 
-  // The arrays are Python's, and so is the duty to keep them as large as the batch needs. They are
-  // zero now, and nobody else writes to them.
+  // The arrays belong to Python, which must keep them as large as the batch needs. They are zero
+  // now, and no other code writes to them.
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
                    Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
@@ -102,7 +102,7 @@ class PyBatch {
                          final_pair_mask.data(), final_scores.data()});
   }
 
-  // Gives environments the episodes in the rows of tables from `first` on.
+  // Gives environments the episodes in the rows of tables, from row `first` on.
   void supply(Column<int64_t> envs, nb::dict columns, size_t first, Table<uint64_t> keys,
               nb::object outages) {
     Batch& batch = this->batch();
@@ -113,7 +113,7 @@ class PyBatch {
     const auto copy = [&](const char* name, auto column) {
       copy_rows(columns, name, first, episodes, column, shared_);
     };
-    // Column by column: to look a table up takes as long as to copy a row of it.
+    // Column by column, because looking up a table takes as long as copying a row of it.
     copy("submit", &Episode::submit);
     copy("run", &Episode::run);
     if (columns.contains("estimate")) {
@@ -147,7 +147,7 @@ class PyBatch {
     }
   }
 
-  // All in one call, so that whoever is refused has begun none.
+  // All in one call, so that a refused call begins no episode.
   void reset(Column<int64_t> envs) {
     Batch& batch = this->batch();
     for (size_t i = 0; i < envs.size(); ++i) {
@@ -168,7 +168,7 @@ class PyBatch {
     }
     Batch& batch = asking_batch();
     if (actions.data == nullptr || actions.size != batch.num_envs() * actions.width) {
-      throw std::invalid_argument("there must be one action, of int64, for each environment");
+      throw std::invalid_argument("expected one int64 action for each environment");
     }
     const Stepping stepping(use_);
     nb::gil_scoped_release unlocked;
@@ -176,8 +176,9 @@ class PyBatch {
     return {outcome.has_ended, outcome.has_illegal, outcome.needs_episodes};
   }
 
-  // One environment: no array of actions, and nothing is worth releasing the lock for. Returns the
-  // reward and whether the episode terminated, was truncated, and the action was illegal.
+  // One environment: without an array of actions, and without releasing the lock, which would not
+  // pay off. Returns the reward and whether the episode terminated, was truncated, and the action
+  // was illegal.
   nb::tuple step_single(int64_t action, int64_t node) {
     const int64_t actions[2] = {action, node};
     Batch& batch = asking_batch();
@@ -207,7 +208,7 @@ class PyBatch {
     return log_columns(log, log.shares);
   }
 
-  // Who is asked about: the clock, the jobs of the rows, the running jobs, the job at hand.
+  // The subject of a question: the time, the jobs of the rows, the running jobs, the job at hand.
   nb::dict question(int64_t env) {
     Agent& agent = asking_agent(env);
     nb::dict question;
@@ -225,21 +226,21 @@ class PyBatch {
     return {advice.action, advice.node};
   }
 
-  // Every call goes through here, so that none meets a step of another thread.
+  // Every call comes through here, so that it cannot run during another thread's step.
   Batch& batch() const {
     if (use_ == Use::kStepping) refuse_second();
-    if (batch_ == nullptr) refuse("the environments are closed", "", "make them anew");
+    if (batch_ == nullptr) refuse("the environments are closed", "", "create new environments");
     return *batch_;
   }
 
-  // Python's `with`: what takes several calls is not to be mixed with what other threads do.
+  // Python's `with`: other threads cannot interfere with a sequence of calls.
   void enter() {
     idle_batch();
     use_ = Use::kHeld;
   }
   void exit(nb::args) { use_ = Use::kFree; }
 
-  // Ends the threads and frees the memory; once more does nothing.
+  // Ends the threads and frees the memory; a second call has no effect.
   void close() {
     if (batch_ == nullptr) return;
     idle_batch();
@@ -249,7 +250,7 @@ class PyBatch {
   }
 
  private:
-  // Who steps releases Python's lock. It is held whenever this is read or written.
+  // A step releases Python's lock. This member is read and written only with the lock held.
   enum class Use : uint8_t { kFree, kHeld, kStepping };
   struct Stepping {
     explicit Stepping(Use& use) : use(use) { use = Use::kStepping; }
@@ -257,7 +258,7 @@ class PyBatch {
     Use& use;
   };
 
-  // For what may not come between the calls of another thread either.
+  // For calls that must not come between the calls of another thread either.
   Batch& idle_batch() const {
     if (use_ != Use::kFree) refuse_second();
     return batch();
@@ -265,7 +266,7 @@ class PyBatch {
 
   [[noreturn]] static void refuse_second() {
     refuse("two threads use the environments at once", "one thread at a time",
-           "give each thread environments of its own");
+           "give each thread its own environments");
   }
 
   static size_t checked(const Batch& batch, int64_t env) {
@@ -278,14 +279,14 @@ class PyBatch {
   Batch& asking_batch() const {
     Batch& batch = idle_batch();
     if (!batch.all_have_begun()) {
-      refuse("a step without an episode", "reset() of all environments before it");
+      refuse("a step without an episode", "reset() of all environments first");
     }
     return batch;
   }
   Agent& asking_agent(int64_t env) const {
     Batch& batch = this->batch();
     if (!batch.has_begun(checked(batch, env))) {
-      refuse("the environment has no episode yet", "reset() before it");
+      refuse("the environment has no episode yet", "reset() first");
     }
     return batch.agent(static_cast<size_t>(env));
   }

@@ -1,4 +1,4 @@
-// Reading what Python hands over. Only the files of this folder know Python.
+// Conversion of Python's arguments. Only the files of this folder know Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,7 +28,7 @@ Enum named(const char* const (&names)[N], const std::string& name, const char* k
   for (size_t i = 0; i < N; ++i) {
     if (name == names[i]) return static_cast<Enum>(i);
   }
-  throw std::invalid_argument("the native core knows no " + std::string(kind) + " '" + name + "'");
+  throw std::invalid_argument("the native core has no " + std::string(kind) + " '" + name + "'");
 }
 
 template <size_t N>
@@ -36,12 +36,12 @@ std::vector<std::string> list_of(const char* const (&names)[N]) {
   return {names, names + N};
 }
 
-// The placement rule of a name.
+// The placement rule with this name.
 inline Placement placement_named(const std::string& name) {
   for (const Placement& placement : kPlacements) {
     if (name == placement.name) return placement;
   }
-  throw std::invalid_argument("the native core knows no placement '" + name + "'");
+  throw std::invalid_argument("the native core has no placement '" + name + "'");
 }
 
 template <typename T>
@@ -59,7 +59,7 @@ class Entries {
   }
   template <typename T>
   const T* column(const char* name, size_t size) const {
-    // No conversion: the column must be the caller's own, which outlives the run.
+    // No conversion: the column must be the caller's, which outlives the run.
     const auto found = nb::cast<Column<T>>(dict_[name], false);
     if (found.size() != size) throw std::invalid_argument("job columns differ in length");
     return found.data();
@@ -73,16 +73,15 @@ class Entries {
   nb::dict dict_;
 };
 
-// A formula's entries `name` and `name_changes`, as sim/native.py makes them.
+// A formula's entries `name` and `name_changes`, made by sim/native.py.
 Formula read_formula(const Entries& entries, const std::string& name);
 // A formula as a (instructions, changes) pair.
 Formula read_formula(nb::handle pair);
-// Everything a run is given, as `run_arguments` of sim/native.py makes it. Columns stay Python's.
+// All inputs of a run, made by `run_arguments` of sim/native.py. Columns stay in Python's memory.
 Inputs read_inputs(const nb::dict& run);
-// A log as columns, which Schedule of model/schedule.py takes. Its shares are handed over as they
-// are.
+// A log as columns, for Schedule of model/schedule.py. Its shares are passed on without a copy.
 nb::dict log_columns(const Log& log, std::vector<Share> shares);
-// Add to the module what the files of these names are about.
+// Each adds the interface of one file to the module.
 void bind_batch(nb::module_& m);
 void bind_draws(nb::module_& m);
 void bind_network(nb::module_& m);

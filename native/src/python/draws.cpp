@@ -1,4 +1,4 @@
-// The Python face of what generators draw with: draws/draws.h, draws/point_list.h and
+// The Python interface of what generators draw with: draws/draws.h, draws/point_list.h and
 // draws/fitted.h.
 
 #include "draws/draws.h"
@@ -14,7 +14,7 @@
 namespace berthline {
 namespace {
 
-// Tables of random numbers, of any shape and contiguous; traces/generators/draws.py makes and fills
+// Contiguous tables of random numbers, of any shape; traces/generators/draws.py makes and fills
 // them.
 template <typename T>
 using Numbers = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
@@ -83,15 +83,14 @@ void bind_tables(nb::module_& m) {
       "table"_a.noconvert(), "factors"_a);
 }
 
-// Several lists, one after another in `points`: list i begins at begin[i], where the one before
-// ends.
+// Several lists, one after another in `points`: list i is from begin[i] to begin[i + 1].
 std::vector<PointList> read_lists(Column<double> points, Column<int64_t> begin,
                                   const std::optional<Column<double>>& heights) {
   std::vector<PointList> lists;
   for (size_t i = 0; i + 1 < begin.size(); ++i) {
     const int64_t from = begin(i), to = begin(i + 1);
     if (from > to || to > static_cast<int64_t>(points.size())) {
-      throw std::invalid_argument("lists do not end where their points do");
+      throw std::invalid_argument("a list is outside its points");
     }
     std::vector<double> own;
     if (heights) own.assign(heights->data() + from, heights->data() + to);

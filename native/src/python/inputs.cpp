@@ -100,7 +100,7 @@ void read_scheduler(const Entries& entries, Inputs& inputs) {
   preemption.moves = entries.get<int32_t>("moves");
 }
 
-// The core looks classes up without asking whether they exist.
+// The core does not check whether classes exist.
 void check_classes(const Inputs& inputs) {
   const auto num_classes = static_cast<int32_t>(inputs.cluster.may_use.size());
   const auto check = [&](int32_t job_class, const char* who) {
@@ -117,8 +117,8 @@ void check_classes(const Inputs& inputs) {
   for (const TypicalJob& job : inputs.typical) check(job.job_class, "a typical job has");
 }
 
-// A plan made in Python: it is given the jobs and what is free, and returns (node, gpus) pairs, or
-// the index of the reason why there are none.
+// A plan made in Python: the function gets the jobs and what is free, and returns (node, gpus)
+// pairs, or the index of the reason why there are none.
 Plan read_plan(nb::object function, size_t num_nodes) {
   if (function.is_none()) return {};
   return [function, num_nodes](const std::vector<int32_t>& jobs, const Nodes& free,

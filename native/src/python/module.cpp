@@ -1,4 +1,4 @@
-// The Python face of the native core. Only the files of this folder know Python.
+// The Python interface of the native core. Only the files of this folder know Python.
 
 #include <memory>
 
@@ -8,7 +8,7 @@
 namespace berthline {
 namespace {
 
-// Holds something as long as any array over its memory lives.
+// Keeps an object as long as any array over its memory lives.
 template <typename T>
 nb::capsule owner_of(T held) {
   return nb::capsule(new T(std::move(held)),
@@ -31,7 +31,7 @@ nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
     simulation->run(pause, time_decisions ? &decision_seconds : nullptr);
   }
   Log log = simulation->take_log();
-  simulation.reset();  // with the lock: a plan belongs to Python
+  simulation.reset();  // with the lock held: a plan belongs to Python
   nb::dict arrays = log_columns(log, std::move(log.shares));
   arrays["is_endless"] = log.preemptions > max_preemptions;
   if (time_decisions) arrays["decision_seconds"] = nb::cast(decision_seconds);
@@ -62,7 +62,7 @@ nb::dict log_columns(const Log& log, std::vector<Share> shares) {
   arrays["job"] = column(std::move(job));
   arrays["detail"] = column(std::move(detail));
   const size_t num_shares = shares.size();
-  shares.reserve(1);  // with none, they would have no address
+  shares.reserve(1);  // an empty vector may have no address
   Share* first = shares.data();
   const nb::capsule owner = owner_of(std::move(shares));
   const auto part = [&](int32_t* values) {

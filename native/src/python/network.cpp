@@ -1,4 +1,4 @@
-// The Python face of networks; deploy/native_policy.py is its only user.
+// The Python interface of networks; only deploy/native_policy.py uses it.
 
 #include "agent/network.h"
 
@@ -14,7 +14,8 @@ Layers read_layers(const nb::list& pairs) {
   for (nb::handle pair : pairs) {
     const auto weight = nb::cast<Table<float>>(pair[0], false);
     const auto bias = nb::cast<Column<float>>(pair[1], false);
-    if (bias.size() != weight.shape(0)) throw std::invalid_argument("a bias does not fit");
+    if (bias.size() != weight.shape(0))
+      throw std::invalid_argument("a bias does not match its weights");
     layers.emplace_back(weight.data(), bias.data(), weight.shape(0), weight.shape(1));
   }
   return layers;
@@ -48,14 +49,13 @@ Network read_network(const nb::dict& given) {
 }
 
 void check_size(size_t given, size_t expected) {
-  if (given != expected) throw std::invalid_argument("a network of another size");
+  if (given != expected) throw std::invalid_argument("the array and the network differ in size");
 }
 
 }  // namespace
 
 void bind_network(nb::module_& m) {
-  nb::class_<Network>(m, "Network",
-                      "A small neural network, asked about one observation at a time.")
+  nb::class_<Network>(m, "Network", "A small neural network for one observation at a time.")
       .def(
           "__init__",
           [](Network* self, nb::dict parts) { new (self) Network(read_network(parts)); }, "parts"_a)

@@ -1,4 +1,4 @@
-// The rules of environments, as `native_arguments` of env/plan.py makes them.
+// The rules of environments, made by `native_arguments` of env/plan.py.
 #pragma once
 
 #include "agent/agent.h"

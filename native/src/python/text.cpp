@@ -1,4 +1,4 @@
-// The Python face of text tables; traces/reading/csv/csv_native.py is its only user.
+// The Python interface of text tables; only traces/reading/csv/csv_native.py uses it.
 
 #include <algorithm>
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kCellKindNames[] = {"number", "time", "word", "text"};
 
-// What a piece of a text table holds in one column, for libraries that read Arrow's layout.
+// One column of a piece of a text table, for libraries that read Arrow's layout.
 struct ArrowColumn {
   std::shared_ptr<const Cells> cells;
 
@@ -22,7 +22,7 @@ struct ArrowColumn {
     auto* held = new T(content);
     return nb::steal(PyCapsule_New(held, name, [](PyObject* object) {
       auto* released = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
-      if (released->release != nullptr) released->release(released);  // nobody took it over
+      if (released->release != nullptr) released->release(released);  // no consumer took it over
       delete released;
     }));
   }

@@ -1,4 +1,5 @@
-// Columns in the layout of Arrow's C data interface, which dataframe libraries read without a copy.
+// Columns in the layout of Arrow's C data interface, which dataframe libraries read without
+// copying.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,7 @@
 
 #include "text/table.h"
 
-// The two structures are given by the interface, to the last field.
+// The interface defines both structures exactly.
 extern "C" {
 struct ArrowSchema {
   const char* format;

@@ -7,7 +7,7 @@
 
 namespace berthline {
 
-// A form of dates such as %Y-%m-%d %H:%M:%S, with a fraction (%.f) and a zone (%z) or without.
+// A form of dates such as %Y-%m-%d %H:%M:%S, with or without a fraction (%.f) and a zone (%z).
 class DateForm {
  public:
   explicit DateForm(const std::string& pattern) {
@@ -27,8 +27,8 @@ class DateForm {
   // Whether dates of this form can be read at all.
   bool is_known() const { return is_known_; }
 
-  // Reads a date; one without a zone counts as UTC. False = the text is no such date, or one that
-  // is written less strictly.
+  // Reads a date; without a zone, it is in UTC. False = the text is not such a date, or is written
+  // less strictly.
   bool read(std::string_view text, double& seconds) const {
     if (text.size() < kPlainSize) return false;
     const char* at = text.data();
@@ -55,7 +55,7 @@ class DateForm {
     if (has_fraction_ && !read_fraction(text, micros)) return false;
     if (has_zone_ && !read_zone(text, whole)) return false;
     if (!text.empty()) return false;
-    // From microseconds, as these are what a date of polars is made of.
+    // Computed from microseconds, because polars stores dates in microseconds.
     seconds = micros == 0 ? static_cast<double>(whole)
                           : static_cast<double>(whole * 1'000'000 + micros) / 1e6;
     return true;

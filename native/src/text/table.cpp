@@ -15,7 +15,7 @@ namespace {
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr int kMostDigits = 19;  // of which all numbers fit 64 bits
+constexpr int kMostDigits = 19;  // all numbers with this many digits fit 64 bits
 constexpr uint64_t kMostExact = uint64_t{1} << 53;
 
 template <typename T>
@@ -27,7 +27,7 @@ T load(const void* from) {
 
 uint64_t hash_of(std::string_view word) {
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
-  // Twice, or words that differ only in their last characters would get equal low bits.
+  // Mixed twice; otherwise words that differ only in their last characters get equal low bits.
   const auto mixed = [](uint64_t hash, uint64_t part) {
     hash = (hash ^ part) * kFactor;
     hash = (hash ^ (hash >> 32)) * kFactor;
@@ -36,7 +36,7 @@ uint64_t hash_of(std::string_view word) {
   const char* at = word.data();
   const size_t size = word.size();
   uint64_t hash = size;
-  // The last part may overlap the one before: it is a hash either way, and needs no loop.
+  // The last part may overlap the previous one: it is a hash either way, and needs no loop.
   if (size >= 8) {
     for (size_t i = 0; i + 8 < size; i += 8) hash = mixed(hash, load<uint64_t>(at + i));
     return mixed(hash, load<uint64_t>(at + size - 8));
@@ -49,14 +49,14 @@ uint64_t hash_of(std::string_view word) {
   return mixed(hash, part);
 }
 
-// Where separators, quotes and line ends are in a text, one after the other.
+// The positions of separators, quotes and line ends in a text, one after the other.
 class Marks {
  public:
   Marks(std::string_view text, char separator, char quote)
       : text_(text), separator_(separator), quote_(quote != 0 ? quote : separator) {
     look();
   }
-  // The next place; the size of the text = there is none.
+  // The next position; the size of the text = there is none.
   size_t next() {
     while (bits_ == 0) {
       if (text_.size() - block_ <= kBlock) return text_.size();
@@ -78,13 +78,13 @@ class Marks {
       std::memcpy(rest, from, text_.size() - block_);
       from = rest;
     }
-    uint8_t is_mark[kBlock];  // compilers make vector instructions of this loop
+    uint8_t is_mark[kBlock];  // compilers vectorise this loop
     for (size_t i = 0; i < kBlock; ++i) {
       is_mark[i] = (from[i] == separator_) | (from[i] == quote_) | (from[i] == '\n');
     }
     bits_ = 0;
     if constexpr (std::endian::native == std::endian::little) {
-      // The product has the lowest bits of eight bytes side by side at its top.
+      // The top of the product has the lowest bits of eight bytes side by side.
       for (size_t i = 0; i < kBlock; i += 8) {
         bits_ |= (load<uint64_t>(is_mark + i) * 0x0102040810204080 >> 56) << i;
       }
@@ -94,8 +94,8 @@ class Marks {
   }
 
   std::string_view text_;
-  size_t block_ = 0;   // the part looked at begins here,
-  uint64_t bits_ = 0;  // and these are the marks in it that were not given out
+  size_t block_ = 0;   // start of the current block,
+  uint64_t bits_ = 0;  // and the marks in it that were not returned yet
   char separator_, quote_;
 };
 
@@ -105,8 +105,9 @@ bool is_ascii(std::string_view text) {
   return all < 0x80;
 }
 
-// Reads digits with or without a point and an exponent. The value is the nearest there is. False
-// = it is written in another way, or it is one of few that some compilers' libraries cannot read.
+// Reads digits with or without a point and an exponent, and gives the nearest double. False = the
+// number is written in another way, or it is one of the few that some compilers' libraries cannot
+// read.
 bool read_number(std::string_view text, double& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -145,7 +146,7 @@ bool read_number(std::string_view text, double& out) {
 }  // namespace
 
 size_t count_of(std::string_view text, char mark) {
-  constexpr size_t kBlock = 240;  // fits the byte in which compilers then count, sixteen at a time
+  constexpr size_t kBlock = 240;  // fits the byte in which compilers count, sixteen at a time
   size_t count = 0, at = 0;
   for (; at + kBlock <= text.size(); at += kBlock) {
     uint8_t found = 0;
@@ -259,7 +260,7 @@ bool TextTable::find_cells(std::string_view piece) {
   return true;
 }
 
-// Adds the rows of a piece to cells of one kind; false = a cell is of another.
+// Adds the rows of a piece to cells of one kind; false = a cell has another kind.
 bool TextTable::convert(size_t column, const char* text, Cells& out) {
   const size_t first = out.size;
   out.add_rows(num_rows_);

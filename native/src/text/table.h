@@ -1,4 +1,4 @@
-// Columns of a text table, read fast where the table is written plainly.
+// Columns of a text table, with a fast reader for plain tables.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ enum class CellKind { kNumber, kTime, kWord, kText };
 
 // A column to read.
 struct TextColumn {
-  int32_t place;  // among the cells of a line
+  int32_t place;  // index among the cells of a line
   CellKind kind;
-  std::string pattern;  // of dates, as strftime writes it
+  std::string pattern;  // of dates, in strftime's notation
 };
 
 // Texts one after another.
 struct Texts {
-  std::vector<int64_t> begin{0};  // of each, and the end of the last
+  std::vector<int64_t> begin{0};  // of each text, and the end of the last
   std::vector<char> characters;
 
   size_t size() const { return begin.size() - 1; }
@@ -36,24 +36,24 @@ struct Texts {
   }
 };
 
-// Cells of one column in rows that follow one another, of which one of the three is filled.
+// Cells of one column in consecutive rows; one of the three lists is filled.
 struct Cells {
   explicit Cells(CellKind kind) : kind(kind) {}
 
-  CellKind kind;  // kText also where cells are not of the kind wanted
+  CellKind kind;  // kText also if cells are not of the requested kind
   size_t size = 0;
   std::vector<uint8_t> is_valid;  // bits; 0 = an empty cell
   int64_t num_empty = 0;
-  std::vector<double> numbers;  // of kNumber, and seconds of kTime
-  std::vector<uint32_t> codes;  // of kWord
-  Texts texts;                  // of kText
+  std::vector<double> numbers;  // kNumber: values; kTime: seconds
+  std::vector<uint32_t> codes;  // kWord
+  Texts texts;                  // kText
 
   bool is_empty(size_t row) const { return (is_valid[row / 8] >> row % 8 & 1) == 0; }
   void set_empty(size_t row) {
     is_valid[row / 8] &= static_cast<uint8_t>(~(1u << row % 8));
     ++num_empty;
   }
-  // Makes room for more rows, but for texts, which are added one by one; or takes the last away.
+  // Adds rows, except texts, which are added one by one; or removes the last rows.
   void add_rows(size_t count);
   void drop_rows(size_t count);
 };
@@ -63,7 +63,7 @@ class Words {
  public:
   Words() : slots_(1024, kFree) {}
   uint32_t code_of(std::string_view word);
-  // Whether a word that is not ASCII was asked for since the last time. It is not kept.
+  // Whether there was a word that is not ASCII since the last call. It is not kept.
   bool take_foreign() { return std::exchange(is_foreign_, false); }
   const Texts& texts() const { return texts_; }
 
@@ -73,23 +73,23 @@ class Words {
 
   Texts texts_;
   std::vector<uint64_t> hashes_;
-  std::vector<uint32_t> slots_;  // codes; their number is a power of two
+  std::vector<uint32_t> slots_;  // codes; the number of slots is a power of two
   bool is_foreign_ = false;
 };
 
-// Reads pieces of a table of which every line has the same number of cells.
+// Reads pieces of a table in which every line has the same number of cells.
 class TextTable {
  public:
-  // A quote of 0 is none. Columns are in the order of their places.
+  // quote 0 = none. Columns are in the order of their places.
   TextTable(std::vector<TextColumn> columns, int32_t width, char separator, char quote,
             std::string comment);
-  // Reads a piece of whole lines. False = nothing was read, as the piece is not plain: it has a
-  // line with more or fewer cells, a comment, a row without a cell wanted, a quote inside a cell,
-  // or a wanted cell with blanks around it or characters beyond ASCII.
+  // Reads a piece of whole lines. False = nothing was read, because the piece is not plain: it has
+  // a line with more or fewer cells, a comment, a row without any requested cell, a quote inside a
+  // cell, or a requested cell with blanks around it or characters beyond ASCII.
   bool read(std::string_view piece);
-  // What was read since this was last asked for: [column], in rows of one kind each.
+  // What was read since the last call: [column], in runs of rows of one kind.
   std::vector<std::vector<Cells>> take();
-  // The words that the codes of a column stand for, in all pieces read.
+  // The words for the codes of a column, in all pieces read.
   const Texts& words(size_t column) const { return words_[column].texts(); }
 
  private:
@@ -108,7 +108,7 @@ class TextTable {
   std::string comment_;
   std::vector<Span> spans_;  // [column][row]
   size_t num_rows_ = 0;      // of the piece
-  size_t most_rows_ = 0;     // that there is room for in `spans_`
+  size_t most_rows_ = 0;     // capacity of `spans_`
 };
 
 }  // namespace berthline

@@ -1,4 +1,4 @@
-"""`--condition NAME=VALUE`: how jobs run on the cluster, changed for one run."""
+"""`--condition NAME=VALUE`: change how jobs run on the cluster, for one run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ConditionOption = Annotated[
     UseAppendAction[tuple[str, ...]],
     arg(
         metavar="NAME=VALUE",
-        help="How jobs run on the cluster, such as restart=30 or mtbf=604800, in place of what its"
-        " file says: berthline policies conditions.",
+        help="How jobs run on the cluster, such as restart=30 or mtbf=604800; overrides the cluster"
+        " file. See berthline policies conditions.",
         help_behavior_hint="(repeatable)",
     ),
 ]
@@ -28,11 +28,11 @@ LIST = "berthline policies conditions"
 
 
 def read_conditions(given: Iterable[str]) -> dict[str, float]:
-    """Return the `--condition` options as a dictionary; ranges are left to `Conditions`.
+    """Return the `--condition` options as a dictionary; `Conditions` checks ranges.
 
     Raises:
-        ConfigError: one is not of the form NAME=VALUE, has an unknown name or no number, or is
-            given twice.
+        ConfigError: an option is not of the form NAME=VALUE, has an unknown name, has a value that
+            is not a number, or is given twice.
     """
     from berthline.model.conditions import MEANINGS
 
@@ -60,17 +60,17 @@ def read_conditions(given: Iterable[str]) -> dict[str, float]:
 
 
 def with_conditions(cluster: Cluster, given: Iterable[str]) -> Cluster:
-    """Return the cluster as the `--condition` options change it.
+    """Return the cluster, changed by the `--condition` options.
 
     Raises:
-        ConfigError: one makes no sense, or is out of range.
+        ConfigError: an option is invalid or out of range.
     """
     changes = read_conditions(given)
     return cluster.with_conditions(changes) if changes else cluster
 
 
 def header_of(conditions: Mapping[str, float]) -> str:
-    r"""Return a line, or some, that names the conditions; empty when there are none.
+    r"""Return one or more lines that name the conditions; empty if there are none.
 
     Example:
         >>> header_of({"restart": 30.0, "mtbf": 604800.0})

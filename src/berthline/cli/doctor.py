@@ -29,7 +29,7 @@ SELF_CHECK = ("fcfs+easy", "sjf+skip@best-fit", "wfp3+conservative@scatter")
 class Doctor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Check the installation: versions, native core, optional parts, and a small run.
 
-    Exit code 1 says that something is broken. Missing optional parts are no fault.
+    Exit code 1: something is broken. Missing optional parts are not an error.
 
     Examples:
       berthline doctor
@@ -40,13 +40,13 @@ class Doctor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at.
+    """One thing that was checked.
 
     Attributes:
-        name: what.
+        name: what was checked.
         state: ok, missing (optional, and not installed) or broken.
         detail: a version, or what was found.
-        fix: the command that mends it.
+        fix: the command that fixes it.
     """
 
     name: str
@@ -71,12 +71,12 @@ def main(argv: list[str]) -> int:
             table.add_row(finding.name, finding.state, finding.detail + fix)
         print_table(table)
         verdict = f"{len(broken)} broken: " + ", ".join(finding.name for finding in broken)
-        print(f"\n{verdict}" if broken else "\nall is well; missing parts are optional")
+        print(f"\n{verdict}" if broken else "\neverything works; missing parts are optional")
     return 1 if broken else 0
 
 
 def examine_platform() -> list[Finding]:
-    """Look at Python, the machine and the package itself."""
+    """Check Python, the machine and the package itself."""
     supported = sys.version_info >= (3, 11)
     features = cpu_features()
     return [
@@ -92,16 +92,16 @@ def examine_platform() -> list[Finding]:
 
 
 def examine_packages() -> list[Finding]:
-    """Look at what Berthline cannot do without."""
+    """Check the packages that Berthline requires."""
     return [_package(name) for name in requirements().get("", CORE_PACKAGES)]
 
 
 CORE_PACKAGES = ["gymnasium", "msgspec", "numpy", "polars", "rich", "tyro"]
-"""What to look for when the package's own metadata cannot be read."""
+"""The packages to check when the metadata of Berthline cannot be read."""
 
 
 def requirements() -> dict[str, list[str]]:
-    """Return the packages each extra needs, under "" those that are always needed."""
+    """Return the packages that each extra needs; the key "" has those always needed."""
     try:
         lines = metadata.requires("berthline") or []
     except metadata.PackageNotFoundError:
@@ -116,7 +116,7 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _package(name: str) -> Finding:
-    """Import a package, because one that is installed may still not load."""
+    """Import a package: an installed package may still fail to load."""
     try:
         importlib.import_module(name)
         return Finding(name=name, state=OK, detail=metadata.version(name))
@@ -130,7 +130,7 @@ def _package(name: str) -> Finding:
 
 
 def examine_core() -> list[Finding]:
-    """Look at the native core, and let both simulators do the same small runs."""
+    """Check the native core, and make the same small runs with both simulators."""
     try:
         native = importlib.import_module("berthline._native")
     except ImportError as error:
@@ -180,7 +180,7 @@ def _check_runs(name: str) -> list[Finding]:
 
 
 def examine_extras() -> list[Finding]:
-    """Look at the optional parts."""
+    """Check the optional parts."""
     findings = []
     for extra, packages in sorted(requirements().items()):
         if extra in ("", "all"):
@@ -207,7 +207,7 @@ def _torch_threads() -> list[Finding]:
         return []
     try:
         torch = importlib.import_module("torch")
-        detail = f"{torch.get_num_threads()}; Berthline uses 1 unless told otherwise"
+        detail = f"{torch.get_num_threads()}; Berthline uses 1 by default"
     except Exception as error:
         return [Finding(name="torch", state=BROKEN, detail=repr(error), fix="reinstall torch")]
     return [Finding(name="torch threads", state=OK, detail=detail)]

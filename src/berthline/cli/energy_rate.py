@@ -1,4 +1,4 @@
-"""`--energy-rate FILE`: what the energy of a run cost, or the carbon it stands for."""
+"""`--energy-rate FILE`: the cost of a run's energy, or its carbon."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ EnergyPeriod = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
     positive("--energy-period", metavar="SECONDS"),
     arg(
-        help="The energy rate repeats after so long: 86400 for a daily tariff.",
-        help_behavior_hint="(default: its last value holds for good)",
+        help="Period after which the energy rate repeats: 86400 for a daily tariff.",
+        help_behavior_hint="(default: the last value holds to the end)",
     ),
 ]
 
 
 def check_energy_rate(path: str | None, period: float | None) -> None:
-    """Raise a ConfigError, before any work, if the options cannot be meant."""
+    """Raise a ConfigError, before any work, if the options make no sense."""
     if path is None and period is not None:
         raise ConfigError(
             "--energy-period does nothing without --energy-rate", hint="add --energy-rate FILE"
         )
     if path is not None and not Path(path).is_file():
         raise ConfigError(
-            "--energy-rate is no file",
+            "--energy-rate is not a file",
             where=path,
             expected="a CSV file with the columns time and value",
         )
@@ -53,10 +53,10 @@ def check_energy_rate(path: str | None, period: float | None) -> None:
 def read_energy_rate(
     path: str | None, period: float | None, workload: Workload
 ) -> EnergyRate | None:
-    """Return the energy rate that the options ask for; None = none.
+    """Return the energy rate given by the options; None = none is given.
 
     Raises:
-        ConfigError: the file is no energy rate, or does not cover the workload's zero.
+        ConfigError: the file is not an energy rate, or does not cover the workload's time 0.
     """
     if path is None:
         return None
@@ -67,12 +67,12 @@ def read_energy_rate(
     except ConfigError as error:
         hint = error.hint
         if "origin" in hint:
-            hint = "subtract the time that is to be the workload's zero, or add --energy-period"
+            hint = "subtract the time that should be the workload's time 0, or add --energy-period"
         raise ConfigError(
             error.what, where=error.where, expected=error.expected, hint=hint
         ) from None
 
 
 def cost_of(value: float) -> str:
-    """Return a cost for a table: with two decimals as long as they tell anything."""
+    """Return a cost for a table, with two decimals below 1000."""
     return number(value, 0 if abs(value) >= 1000 else 2)

@@ -1,4 +1,4 @@
-"""`berthline export`: a run for other tools, or a learned policy to be deployed."""
+"""`berthline export`: write a run for other tools, or a learned policy for deployment."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WHAT: dict[str, tuple[str, ...]] = {
     "swf": (".swf",),
     "onnx": (".onnx",),
 }
-"""What can be written, and how the names of such files end; none = a directory."""
+"""What can be written, and the suffixes of such files; none = a directory."""
 
 
 class Export(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write a run for Perfetto (a picture to zoom), for Batsim, or as SWF with waits.
+    """Write a run for Perfetto (a zoomable picture), for Batsim, or as SWF with waits.
 
-    Or write a learned policy as ONNX: it is then a scheduler that needs no torch.
+    Or write a learned policy as ONNX: a scheduler that does not need torch.
 
     Examples:
       berthline export perfetto synthetic --scheduler sjf+easy --out trace.json.gz
@@ -50,10 +50,11 @@ class Export(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """perfetto or chrome (the same: open it at ui.perfetto.dev), batsim, swf, or onnx."""
     workload: RunName
     out: Annotated[
-        str | None, arg(metavar="FILE", help_behavior_hint="(required, but for onnx: policy.onnx)")
+        str | None,
+        arg(metavar="FILE", help_behavior_hint="(required; for onnx: policy.onnx)"),
     ] = None
-    """The file to write: .json or .json.gz, .swf, .onnx; for batsim a directory. Beside .onnx comes
-    a manifest; without --out both go into the run directory."""
+    """The file to write: .json or .json.gz, .swf, .onnx; for batsim a directory. A manifest is
+    written beside .onnx; without --out both go into the run directory."""
     force: Replace = False
     json: Json = False
 
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> int:
     if options.what == "onnx":
         return _export_onnx(options)
     if options.out is None:
-        raise ConfigError("--out is missing", expected="the name of what is to be written")
+        raise ConfigError("--out is missing", expected="the file or directory to write")
     suffixes = WHAT[options.what]
     if suffixes:
         out = check_out(options.out, suffixes=suffixes, force=options.force)
@@ -110,7 +111,7 @@ def _export_onnx(options: Export) -> int:
     learned = Learned.find(options.workload)
     if learned is None:
         raise ConfigError(
-            "RUN is no learned policy",
+            "RUN is not a learned policy",
             where=options.workload,
             expected="a run directory of berthline train, or a checkpoint",
         )
@@ -129,7 +130,7 @@ def _export_onnx(options: Export) -> int:
             f"{counted(manifest['input']['shape'][1], 'number')} in, "
             f"{counted(layout['actions'], 'action')} out",
             "checked": f"against torch on {counted(checked['states'], 'random state')}: scores "
-            f"differ by {checked['largest_difference']:.2g} at most",
+            f"differ by at most {checked['largest_difference']:.2g}",
             "written": f"{out}, {size(out.stat().st_size)}, and {manifest_of(out)}",
             "next": f"berthline sim WORKLOAD --scheduler {out}",
         }
@@ -164,7 +165,7 @@ def _check_directory(text: str, *, force: bool) -> Path:
     """Return the directory to write Batsim's files into.
 
     Raises:
-        ConfigError: something is there that must not be replaced.
+        ConfigError: the path exists and must not be replaced, or its parent does not exist.
     """
     from berthline.report.exports.batsim import FILES
 

@@ -24,20 +24,20 @@ By = Annotated[
     UseAppendAction[tuple[str, ...]],
     arg(
         metavar="WHAT",
-        help="Also show groups of jobs: user, pool, size or priority; several with commas.",
+        help="Also show groups of jobs: user, pool, size or priority; several separated by commas.",
         help_behavior_hint="(repeatable)",
     ),
 ]
 
 MOST_ROWS = 12
-"""Of more groups, those that held the most GPU-seconds are shown."""
+"""If there are more groups, only those with the most GPU-seconds are shown."""
 
 
 def read_groupings(given: Iterable[str]) -> list[str]:
     """Return the groupings that the `--by` options name.
 
     Raises:
-        ConfigError: one is unknown, empty or given twice.
+        ConfigError: a grouping is unknown, empty or given twice.
     """
     from berthline.evaluate.metrics.groups import GROUPINGS, check_grouping
 
@@ -46,7 +46,8 @@ def read_groupings(given: Iterable[str]) -> list[str]:
         for name in (part.strip() for part in text.split(",")):
             if not name:
                 raise ConfigError(
-                    f"--by has an empty entry: {text!r}", expected="some of " + ", ".join(GROUPINGS)
+                    f"--by has an empty entry: {text!r}",
+                    expected="some of " + ", ".join(GROUPINGS),
                 )
             check_grouping(name)
             if name in groupings:
@@ -56,7 +57,7 @@ def read_groupings(given: Iterable[str]) -> list[str]:
 
 
 def show_groups(grouping: str, rows: Sequence[GroupMetrics]) -> None:
-    """Print the groups of one run; of many, the largest."""
+    """Print the groups of one run; only the largest if there are many."""
     table = new_table(
         grouping,
         "jobs",
@@ -93,7 +94,7 @@ def show_compared_groups(
     Args:
         grouping: what the jobs are grouped by.
         results: for each scheduler, its groups.
-        windows: how many windows were averaged.
+        windows: number of windows averaged.
     """
     table = new_table(grouping)
     table.add_column("scheduler")
@@ -117,7 +118,7 @@ def show_compared_groups(
             )
     print_table(table)
     if windows > 1:
-        print("means over the windows that have such jobs; jobs of all windows")
+        print("means over windows with such jobs; jobs: total of all windows")
     _say_how_many_more(grouping, len(first), len(shown))
 
 
@@ -130,6 +131,5 @@ def _largest(rows: Sequence[GroupMetrics]) -> list[GroupMetrics]:
 def _say_how_many_more(grouping: str, groups: int, shown: int) -> None:
     if groups > shown:
         print(
-            f"the {shown} that held the most GPU-hours, of {groups:,}: --json has by_{grouping} "
-            "with all"
+            f"the {shown} with the most GPU-hours, of {groups:,}; --json has all in by_{grouping}"
         )

@@ -11,7 +11,7 @@ CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_tile", "asimd", 
 
 
 def machine_line() -> str:
-    """Return what the numbers were measured on."""
+    """Return a line that describes this machine."""
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     return (
         f"{cpu_count()}, {platform.machine()}, Python {platform.python_version()}, "
@@ -20,7 +20,7 @@ def machine_line() -> str:
 
 
 def cpu_count() -> str:
-    """Return how many cores there are, and how many this process may use."""
+    """Return the number of cores, and how many of them this process may use."""
     every = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else every
     text = f"{every} core{'s' if every > 1 else ''}"
@@ -28,7 +28,7 @@ def cpu_count() -> str:
 
 
 def cpu_features() -> list[str]:
-    """Return the instruction sets that matter here, where the system tells."""
+    """Return the relevant instruction sets, if the system reports them."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

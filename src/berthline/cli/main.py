@@ -10,21 +10,21 @@ import errno
 import sys
 
 VERBS: dict[str, str] = {
-    "demo": "compare schedulers on a bundled workload, tune one (start here)",
+    "demo": "compare schedulers on a bundled workload and tune one (start here)",
     "sim": "run one workload under one scheduler",
-    "compare": "run the same workloads under several schedulers, with intervals",
-    "eval": "judge a scheduler on windows that nobody has chosen anything on",
-    "train": "learn a policy, keep the best, and say what it is worth",
-    "report": "write a page with verdict, tables and figures about a run",
-    "whatif": "say what other schedulers would have done to a week of your log",
-    "explain": "say why a job waited, and what would have helped",
-    "export": "write a run for Perfetto, Batsim or as SWF",
-    "traces": "list, fetch, look at, check, convert and split traces",
-    "policies": "list what schedulers are made of, and the conditions of clusters",
-    "bench": "measure how many jobs per second the simulator does here",
-    "doctor": "check the installation, and say what to install or report",
+    "compare": "compare schedulers on the same jobs, with confidence intervals",
+    "eval": "evaluate a scheduler on held-out windows",
+    "train": "train a policy, keep the best, and evaluate it",
+    "report": "write a page about a run: verdict, tables and figures",
+    "whatif": "show what other schedulers would have done to a week of your log",
+    "explain": "explain why a job waited, and what would have helped",
+    "export": "export a run for Perfetto or Batsim, or as SWF",
+    "traces": "list, fetch, show, check, convert and split traces",
+    "policies": "list the parts of schedulers, and the conditions of clusters",
+    "bench": "measure the simulator's jobs per second on this machine",
+    "doctor": "check the installation, and show what to install or report",
 }
-"""Each verb and its line in the list."""
+"""Each verb and its line in the help."""
 
 SINGLE_MODULES = ("doctor", "export")
 """Verbs that are one module. Every other verb is a room of that name with a module `command`."""
@@ -112,7 +112,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _report(error: Exception) -> int:
-    """Print an error in the one form all errors have, and return the exit code."""
+    """Print an error in the form common to all errors, and return the exit code."""
     from berthline.cli.parameter_names import as_options
     from berthline.errors import BerthlineError
 
@@ -127,14 +127,14 @@ def _report(error: Exception) -> int:
     print(
         f"error: unexpected {type(error).__name__}{f': {what}' if what else ''}\n"
         "hint: this is a fault in Berthline or its installation; run the command again with\n"
-        "      --debug to see where, and report that with the output of: berthline doctor",
+        "      --debug to see where, and report it with the output of: berthline doctor",
         file=sys.stderr,
     )
     return FAILURE
 
 
 def _close_stdout() -> None:
-    """Leave quietly when the reader of our output (such as `head`) has gone."""
+    """Exit quietly when the reader of our output (such as `head`) has closed the pipe."""
     import os
 
     # The interpreter flushes stdout once more on exit, which must not fail again.

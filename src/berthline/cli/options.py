@@ -1,10 +1,9 @@
 """Reading a verb's options: a msgspec Struct, filled in by tyro, with errors in our own form.
 
-A verb declares its options as a frozen Struct whose field docstrings become the help. Three things
-are added to what tyro does. Numbers are checked where they are read, because tyro does not know
-msgspec's bounds, and the whole Struct is validated once more. Values that start with a minus, such
-as `--order -wait`, are taken as values. And every error is a ConfigError, so that a mistyped option
-looks like any other error.
+A verb declares its options as a frozen Struct whose field docstrings become the help. This module
+adds three things to tyro. Numbers are checked when they are read, because tyro does not know
+msgspec's bounds, and the whole Struct is validated again. Values may start with a minus, such as
+`--order -wait`. Every error is a ConfigError, so a mistyped option looks like any other error.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _TAKE_MINUS = ("--order", "--gate")
 """Options whose value may start with a minus: formulas."""
 
 _REPEATED = ("--set", "--condition", "--config")
-"""Options that take one KEY=VALUE, or several one after another."""
+"""Options that take one or more KEY=VALUE in a row."""
 
 _POSITIONAL = ("what", "job", "workload", "run")
-"""Fields that are no options but arguments, by their place."""
+"""Fields that are positional arguments, not options."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
@@ -46,12 +45,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def whole(flag: str, *, lowest: int, metavar: str = "N") -> PrimitiveConstructorSpec[float | None]:
-    """Return how tyro is to read a whole number of `lowest` or more."""
+    """Return how tyro reads a whole number >= `lowest`."""
     return _number(flag, int, f"a whole number, {lowest} or more", lambda x: x >= lowest, metavar)
 
 
 def positive(flag: str, *, metavar: str = "X") -> PrimitiveConstructorSpec[float | None]:
-    """Return how tyro is to read a number of more than 0, of the unit that `metavar` names."""
+    """Return how tyro reads a number > 0, in the unit that `metavar` names."""
     unit = "" if len(metavar) == 1 else f" of {metavar.lower()}"
     return _number(
         flag, float, f"a number{unit}, more than 0", lambda x: x > 0 and math.isfinite(x), metavar
@@ -83,7 +82,7 @@ def _number(
     )
 
 
-# Options that several verbs have, each with its help.
+# Options that several verbs share, each with its help.
 _WORKLOAD_HELP = (
     "A trace file, plain or gzip'd, or a generator: berthline traces list formats | generators."
 )
@@ -104,8 +103,8 @@ Knowledge = Annotated[
     str,
     arg(
         metavar="WHAT",
-        help="What the scheduler knows of run times: none; estimate (the users'); predicted (from"
-        " finished jobs); exact.",
+        help="What the scheduler knows about run times: none; estimate (the users'); predicted"
+        " (from finished jobs); exact.",
     ),
 ]
 Format = Annotated[
@@ -120,15 +119,15 @@ Gap = Annotated[
     str,
     arg(
         metavar="TIME",
-        help="Of a trace: time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0.",
+        help="For a trace, time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0.",
     ),
 ]
 WindowJobs = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--window-jobs", lowest=1, metavar="M"),
     arg(
-        help="Jobs in each window; those of a trace are spread over its parts. Take many: in"
-        " short windows idling costs nothing.",
+        help="Jobs in each window; the windows of a trace are spread over its parts. Use many: in"
+        " short windows idle GPUs cost nothing.",
         help_behavior_hint="(default: 1000, or all that the trace has)",
     ),
 ]
@@ -136,13 +135,13 @@ Blocks = Annotated[
     int,
     msgspec.Meta(ge=2),
     whole("--blocks", lowest=2),
-    arg(help="Into how many blocks a continuous run is cut, in the order of submission."),
+    arg(help="Number of blocks that a continuous run is cut into, in order of submission."),
 ]
 Jobs = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--jobs", lowest=1),
     arg(
-        help="How many jobs to generate, or to take from the start of a file.",
+        help="Number of jobs to generate, or to take from the start of a file.",
         help_behavior_hint="(default: 1000, or the whole file)",
     ),
 ]
@@ -150,8 +149,8 @@ Load = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
     positive("--load"),
     arg(
-        help="Work submitted, as a share of what all GPUs could do meanwhile; 1 just fills the"
-        " cluster. A file's submissions are moved apart or together to match.",
+        help="Work submitted / work that all GPUs could do in the same time; 1 just fills the"
+        " cluster. The submission times of a file are stretched or compressed to match.",
         help_behavior_hint="(default: 0.9, or the file as it is)",
     ),
 ]
@@ -159,8 +158,8 @@ Measure = Annotated[
     str | None,
     arg(
         metavar="FROM:TO",
-        help="Leave out a warm-up and a cool-down: count the jobs submitted between these seconds,"
-        " and average over time between them.",
+        help="Exclude warm-up and cool-down: count only jobs submitted between these seconds, and"
+        " average over the time between them.",
         help_behavior_hint="(default: the whole run)",
     ),
 ]
@@ -168,7 +167,7 @@ Seed = Annotated[
     int,
     msgspec.Meta(ge=0),
     whole("--seed", lowest=0, metavar="S"),
-    arg(help="Decides everything random: the same seed gives the same numbers."),
+    arg(help="Random seed: the same seed gives the same numbers."),
 ]
 Settings = Annotated[
     UseAppendAction[tuple[str, ...]],
@@ -198,14 +197,14 @@ Workers = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--workers", lowest=1),
     arg(
-        help="How many processes make the runs; the results are the same for any number.",
-        help_behavior_hint="(default: the cores, if that pays)",
+        help="Number of processes for the runs; the results do not depend on it.",
+        help_behavior_hint="(default: one per core, if that is faster)",
     ),
 ]
 Resume = Annotated[
     bool,
     arg(
-        help="Go on with the same command, where --out holds what an interrupted run has done.",
+        help="Resume an interrupted run of the same command, kept in --out.",
         help_behavior_hint="",
     ),
 ]
@@ -215,7 +214,7 @@ def read_settings(given: Iterable[str], flag: str = "--set") -> dict[str, str]:
     """Return the `--set` options, or those of another flag, as a dictionary.
 
     Raises:
-        ConfigError: one is not of the form KEY=VALUE, or a key is given twice.
+        ConfigError: an option is not of the form KEY=VALUE, or a key is given twice.
     """
     settings: dict[str, str] = {}
     for text in given:
@@ -269,7 +268,7 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
 
 @contextlib.contextmanager
 def _wide_enough() -> Iterator[None]:
-    """Let help break its lines on a narrow terminal: squeezed into it, words lose their ends."""
+    """Let a narrow terminal wrap the lines of help: fitted to it, words would be cut off."""
     if shutil.get_terminal_size().columns >= NARROWEST:
         yield
         return
@@ -311,10 +310,10 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 
 def _as_error(text: str, help_command: str) -> ConfigError:
-    """Return what tyro wanted to print in a box as one of our errors.
+    """Return the message that tyro prints in a box as one of our errors.
 
-    With or without box characters, its parts lie between rules: the title, what is wrong, and
-    where to find help.
+    With or without box characters, rules separate its parts: the title, what is wrong, and where
+    to find help.
     """
     parts: list[list[str]] = [[]]
     for line in _COLOUR.sub("", text).splitlines():
@@ -351,12 +350,12 @@ def _validated(options: _Options) -> _Options:
 
 
 def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -> str:
-    """Return the command that gives the same numbers again, with what matters written out.
+    """Return the command that reproduces the numbers, with important options written out.
 
     Args:
         verb: the verb.
         options: its options.
-        briefly: leave out everything that is as if it were not given.
+        briefly: omit all options that have their default value.
     """
     places: list[str] = []
     words: list[str] = []

@@ -1,7 +1,7 @@
 """What every verb prints: tables, numbers, JSON, notes and progress.
 
-Results go to stdout, everything else (notes, progress, errors) to stderr, so that a pipe gets the
-results alone. Tables are made to be read at 80 columns.
+Results go to stdout, everything else (notes, progress, errors) to stderr, so that a pipe gets only
+the results. Tables are designed for 80 columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NARROWEST = 80
 PIPE_WIDTH = 110
-"""Columns of a table when nobody says how wide the output is (a pipe or a file)."""
+"""Columns of a table when the width of the output is unknown (a pipe or a file)."""
 
 PROGRESS_AFTER = 2.0
 """Seconds of work before a progress bar appears."""
@@ -34,7 +34,7 @@ BEST = "*"
 
 
 def print_json(value: object) -> None:
-    """Print a Struct or plain data as one JSON object; values that are no number become null."""
+    """Print a Struct or plain data as one JSON object; NaN and infinity become null."""
     import msgspec
 
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
@@ -67,9 +67,9 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal allows, and as `PIPE_WIDTH` where there is none.
+    """Print a table as wide as the terminal, or `PIPE_WIDTH` columns if there is none.
 
-    A terminal narrower than 80 columns breaks the lines: cut to fit, rows would lose their names.
+    A terminal narrower than 80 columns wraps the lines: cut to fit, rows would lose their names.
     """
     from rich.console import Console
 
@@ -78,19 +78,19 @@ def print_table(table: Table) -> None:
     console.width = max(console.width, NARROWEST)
     try:
         console.print(table)
-    except SystemExit:  # how rich leaves when the reader of a pipe has gone
+    except SystemExit:  # rich exits this way when the reader closes the pipe
         raise BrokenPipeError from None
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number with separators, as many digits as asked for, and `-` for none."""
+    """Return a number with separators and `digits` decimals; `-` for None and NaN."""
     if value is None or value != value:
         return "-"
     return f"{value:,.{digits}f}"
 
 
 def seconds(value: float) -> str:
-    """Return seconds for a table: with a decimal as long as it tells anything."""
+    """Return seconds for a table, with a decimal below 1000."""
     return number(value, 0 if abs(value) >= 1000 else 1)
 
 
@@ -115,14 +115,14 @@ def clock(value: float) -> str:
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    """Print a line for each fact: its name and its text; facts without text are left out."""
+    """Print a line for each fact: its name and its text; facts without text are omitted."""
     for name, text in facts.items():
         if text:
             print(f"{name:<10} {text}")
 
 
 def job_counts(jobs: JobCounts) -> str:
-    """Return what became of the jobs, in words."""
+    """Return the number of jobs by outcome, in words."""
     return (
         f"{number(jobs.submitted)} submitted, {number(jobs.completed)} completed, "
         f"{number(jobs.rejected)} rejected, {number(jobs.unfinished)} unfinished"
@@ -130,7 +130,7 @@ def job_counts(jobs: JobCounts) -> str:
 
 
 def fold_scheduler(text: str, width: int = 27) -> str:
-    """Return a scheduler's text on as many lines as it needs, broken between its seats.
+    """Return a scheduler's text, wrapped between its seats.
 
     Example:
         >>> print(fold_scheduler("smallest-area+easy@best-fit?express-lane"))
@@ -146,13 +146,13 @@ def fold_scheduler(text: str, width: int = 27) -> str:
 
 
 def dropped_rows(workload: Workload) -> str:
-    """Return what the reader of this very file left out, in words; empty when nothing was."""
+    """Return which rows of this file were left out, in words; empty if none were."""
     provenance = workload.provenance
     return _left_out(provenance.get("rows"), provenance.get("dropped") or {})
 
 
 def dropped_from_origin(workload: Workload) -> str:
-    """Return what was left out when the jobs were first read from another, or the whole, file."""
+    """Return which rows were left out of the file, or whole file, that the jobs came from."""
     from berthline.model.provenance import origin_of
 
     provenance = workload.provenance
@@ -175,14 +175,14 @@ def _left_out(rows: int | None, dropped: Mapping[str, int]) -> str:
 
 
 def note_dropped_rows(workload: Workload) -> None:
-    """Say on stderr what was left out, for verbs whose stdout is JSON."""
+    """Print to stderr which rows were left out, for verbs whose stdout is JSON."""
     for name, text in trace_facts(workload).items():
         if text:
             note(f"{name}: {text}")
 
 
 def trace_facts(workload: Workload) -> dict[str, str]:
-    """Return what was left out of a trace as facts, for `print_facts`."""
+    """Return which rows of a trace were left out, as facts for `print_facts`."""
     return {"trace": dropped_rows(workload), "origin": dropped_from_origin(workload)}
 
 
@@ -190,7 +190,7 @@ def trace_facts(workload: Workload) -> dict[str, str]:
 def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """Yield a function (done, total, label) that shows a bar when the work takes a while.
 
-    The bar is drawn on stderr, only if that is a terminal, and is gone at the end.
+    The bar is drawn on stderr, only if that is a terminal, and removed at the end.
     """
     if not sys.stderr.isatty():
         yield lambda *_: None

@@ -1,7 +1,7 @@
-"""Parameters of the library, as options of the command line.
+"""Parameters of the library as options of the command line.
 
-Texts of the library name parameters in backquotes: `workers` or `workers=1`. Where the command line
-prints such a text, they become options: --workers or --workers 1.
+The library's texts name parameters in backquotes: `workers` or `workers=1`. The command line prints
+them as options: --workers or --workers 1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OPTIONS = {
     "conditions": "condition",
     "params": "param",
 }
-"""Parameters whose option has another name."""
+"""Parameters whose option has a different name."""
 
 _SAME_NAME = (
     *("against", "at", "blocks", "budget", "by", "cluster", "continuous", "energy_period"),
@@ -23,7 +23,7 @@ _SAME_NAME = (
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}
-"""Parameters that are arguments by their place."""
+"""Parameters that are positional arguments."""
 
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 

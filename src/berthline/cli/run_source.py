@@ -1,4 +1,4 @@
-"""The run that `explain` and `export` are about: simulated now, or read from a run directory."""
+"""The run that `explain` and `export` use: simulated now, or read from a run directory."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ RunName = Annotated[
     Positional[str],
     arg(
         metavar="RUN",
-        help="A run directory of berthline sim --out, or of compare (say which --scheduler); or a"
+        help="A run directory of berthline sim --out, or of compare (add --scheduler); or a"
         " WORKLOAD as for sim, which is simulated.",
     ),
 ]
 
 SAID_BY_DIRECTORY = ("cluster", "knowledge", "seed", "condition", "jobs", "load", "set", "format")
-"""Options that a run directory answers itself."""
+"""Options that a run directory determines."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a verb that is about one run; the same as those of `sim`."""
+    """Options of a verb that uses one run; the same as in `sim`."""
 
     cluster: ClusterName = "uniform:8x8:V100"
     scheduler: Annotated[
@@ -70,15 +70,15 @@ def is_run_directory(source: str) -> bool:
 
 
 def read_result(source: str, options: RunOptions) -> Result:
-    """Return the run that the options are about.
+    """Return the run that the arguments name.
 
     Args:
         source: the RUN argument.
-        options: what is to be simulated, where it is not a run directory.
+        options: what to simulate, if `source` is not a run directory.
 
     Raises:
         ConfigError: the run directory cannot be used, or an option contradicts it.
-        BerthlineError: what is to be simulated does not go together.
+        BerthlineError: the run cannot be simulated with these options.
     """
     if is_run_directory(source):
         _check_defaults(source, options)
@@ -117,14 +117,14 @@ def _check_defaults(source: str, options: RunOptions) -> None:
     for name in SAID_BY_DIRECTORY:
         if getattr(options, name) != fields[name]:
             raise ConfigError(
-                f"--{name} is given, but the run directory decides it",
+                f"--{name} is given, but the run directory determines it",
                 where=source,
                 hint="omit it, or give the workload to simulate another run",
             )
 
 
 def _from_directory(path: str, scheduler: str) -> Result:
-    """Return the run in a run directory; of a comparison, that on its first window."""
+    """Return the run in a run directory; for a comparison, the run on its first window."""
     from berthline.policies.scheduler import Scheduler
     from berthline.runs.open_run import check_same_jobs, open_run
     from berthline.sim.simulate import Result
@@ -136,7 +136,7 @@ def _from_directory(path: str, scheduler: str) -> Result:
         found = Scheduler.parse(run.settings["scheduler"])
         if wanted is not None and str(wanted) != str(found):
             raise ConfigError(
-                f"--scheduler is {scheduler!r}, but the run is of {str(found)!r}",
+                f"--scheduler is {scheduler!r}, but the run used {str(found)!r}",
                 where=path,
                 hint="omit it, or give the workload to simulate another run",
             )
@@ -158,11 +158,11 @@ def _of_comparison(
     path: str, logs: dict[str, Schedule], wanted: Scheduler | None
 ) -> tuple[Scheduler, Schedule]:
     """Return one scheduler of a comparison, and its log."""
-    # Names stand there as they were given; one scheduler may be written in several ways.
+    # Names are stored as given; the same scheduler can be written in several ways.
     named = next((name for name in logs if wanted is not None and _is(name, wanted)), None)
     if named is None or wanted is None:
         raise ConfigError(
-            "the run is of several schedulers"
+            "the run has several schedulers"
             if wanted is None
             else f"--scheduler {str(wanted)!r} is not in the comparison",
             where=path,
@@ -172,7 +172,7 @@ def _of_comparison(
 
 
 def _is(name: str, scheduler: Scheduler) -> bool:
-    """Whether a name in a comparison means a scheduler; a checkpoint's does not."""
+    """Whether a name in a comparison means this scheduler; a checkpoint's name never does."""
     try:
         return str(type(scheduler).parse(name)) == str(scheduler)
     except PolicyError:

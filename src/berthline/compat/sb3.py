@@ -1,7 +1,7 @@
 """Stable-Baselines3: a batch of environments as the VecEnv that its algorithms take.
 
-All environments make their step in one call of the native core, and the action masks of all of them
-are there at once, where sb3-contrib's MaskablePPO asks for them.
+All environments step in one call of the native core. `action_masks` returns the masks of all
+environments at once, as sb3-contrib's MaskablePPO expects.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _OF_ONE = ("episode_key", "log", "question", "workload")
-"""Methods of the batch that are about one environment."""
+"""Methods of the batch that take the number of one environment."""
 
 
-def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) -> SB3VecEnv:  # noqa: A002 - Gymnasium's name for it
+def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) -> SB3VecEnv:  # noqa: A002 - Gymnasium's name
     """Return environments as a Stable-Baselines3 VecEnv.
 
     Args:
         id: Gymnasium's id, such as `berthline/Pick-v0`.
-        num_envs: how many.
+        num_envs: number of environments.
         num_threads: threads that step them.
         options: see `berthline.env.options.Options`; `observation="flat"` is for MlpPolicy, the
             default `"dict"` for MultiInputPolicy.
 
     Raises:
-        ConfigError: an unknown id or option, or a batch that is not fit for it.
+        ConfigError: an unknown id or option, or a batch that SB3VecEnv cannot use.
 
     Example:
         >>> from berthline.compat import sb3
@@ -59,13 +59,13 @@ def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) ->
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
     """A batch of environments with Stable-Baselines3's interface.
 
-    When an episode ends, its `info` has what its algorithms and loggers look for: the
+    When an episode ends, its `info` has what SB3's algorithms and loggers look for: the
     `terminal_observation`, whether it was `TimeLimit.truncated`, the return and length as
-    `episode`, and besides the scores of the schedule as `sched`.
+    `episode`; and also the scores of the schedule as `sched`.
 
     Args:
-        envs: which begin their next episode in the step that ends one (`same_step`) and return
-            copies, which are the defaults.
+        envs: the environments. They must begin the next episode in the step that ends one
+            (`same_step`) and return copies; both are the defaults.
 
     Raises:
         ConfigError: they do not.
@@ -76,20 +76,20 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
             raise ConfigError(
                 "autoreset_mode is 'next_step'",
                 where="SB3VecEnv",
-                expected="'same_step', as of every VecEnv",
+                expected="'same_step', as for every VecEnv",
             )
         if not envs._copy:
             raise ConfigError(
                 "copy is False",
                 where="SB3VecEnv",
-                expected="True: its algorithms store an observation after the step that follows it",
+                expected="True: SB3's algorithms store an observation after the next step",
             )
         self.envs = envs
         self._actions: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
-        """Begin new episodes everywhere, with the seeds that `seed` has set."""
+        """Begin a new episode in every environment, with the seeds set by `seed`."""
         observations, infos = self.envs.reset(seed=list(self._seeds))
         self._reset_seeds()
         self._reset_options()
@@ -104,7 +104,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return self._seeds
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Take note of the actions.
+        """Store the actions for `step_wait`.
 
         Raises:
             ConfigError: they are not whole numbers.
@@ -112,7 +112,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         given = np.asarray(actions)
         if given.dtype.kind not in "iu":
             raise ConfigError(
-                f"actions of the type {given.dtype}", where="step", expected="whole numbers"
+                f"actions have type {given.dtype}", where="step", expected="whole numbers"
             )
         self._actions = np.ascontiguousarray(given, np.int64)
 
@@ -135,7 +135,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observations, rewards.astype(np.float32), dones, own
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return which actions are allowed now, (num_envs, num_actions)."""
+        """Return the actions that are allowed now, (num_envs, num_actions)."""
         return self.envs.action_masks()
 
     def close(self) -> None:
@@ -147,10 +147,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return [self._attribute(attr_name, env) for env in self._numbers(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Set an attribute of all environments: they have them in common.
+        """Set an attribute of all environments, which share it.
 
         Raises:
-            ConfigError: only some of them are named.
+            ConfigError: `indices` names only some of them.
         """
         self._in_common(attr_name, indices)
         setattr(self.envs, attr_name, value)
@@ -158,10 +158,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; one that they have in common, once.
+        """Call a method of each environment; call a method that they share once.
 
         Raises:
-            ConfigError: they have it in common, and only some of them are named.
+            ConfigError: they share it, and `indices` names only some of them.
         """
         numbers = self._numbers(indices)
         if method_name == "action_masks":
@@ -173,7 +173,7 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return [method(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Say that there is no wrapper, except Monitor: `info["episode"]` has what it gives."""
+        """Return True for Monitor only: `info["episode"]` has what Monitor provides."""
         return [wrapper_class is Monitor] * len(self._numbers(indices))
 
     def _attribute(self, name: str, env: int) -> Any:
@@ -187,12 +187,12 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return mask
 
     def _in_common(self, name: str, indices: Any) -> None:
-        """Refuse what is meant for some environments and would happen to all of them."""
+        """Refuse a change for some environments that would affect all of them."""
         if len(set(self._numbers(indices))) != self.num_envs:
             raise ConfigError(
                 f"{name!r} for some environments of a batch",
                 where="SB3VecEnv",
-                expected="all of them: a batch has it in common",
+                expected="all environments: they share it",
             )
 
     def _numbers(self, indices: int | Iterable[int] | None) -> list[int]:

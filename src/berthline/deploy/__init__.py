@@ -1,4 +1,4 @@
-"""Learned policies in use: in the native core, by onnxruntime, or in torch where nothing else can.
+"""Learned policies in use: in the native core, in onnxruntime, or otherwise in torch.
 
 Only `torch_policy.py` and `export_onnx.py` import torch, on first use.
 """

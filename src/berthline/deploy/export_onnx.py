@@ -1,7 +1,7 @@
 """Exported policies: the network of a checkpoint as an ONNX file, checked against torch.
 
-The file answers one question at a time, for as many rows as the training had. Beside it stands a
-manifest that says what goes in and what comes out.
+The file takes one observation at a time, with as many rows as in training. A manifest beside it
+describes the input and the output.
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ if TYPE_CHECKING:
 
 OPSET = 17
 STATES = 256
-"""Random states on which a file is checked before it is written."""
+"""Number of random states on which a file is checked before it is written."""
 TOLERANCE = 1e-4
-"""How far scores may be from torch's, as a share of the largest one: float32 in another order."""
+"""Largest allowed difference from torch's scores, as a share of the largest score.
+
+Float32 sums in another order differ slightly.
+"""
 
 
 def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
     """Write a policy as an ONNX file with its manifest, and return the manifest.
 
     Args:
-        learned: the policy: a run or a checkpoint.
+        learned: the policy, from a run or a checkpoint.
         out: the file; its manifest has the same name and ends in `.json`.
 
     Raises:
-        ConfigError: it is exported already, or the file would not answer as torch does.
+        ConfigError: it is already an ONNX file, or the file would not give torch's scores.
         MissingExtraError: torch, onnx or onnxruntime is not installed.
     """
     if learned.path.suffix == ONNX:
@@ -71,7 +74,7 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
         "layout_sha256": layout.sha256,
         "checked": {"states": STATES, "largest_difference": difference},
     }
-    # The manifest last: until it is there, the file is not an exported policy.
+    # Write the manifest last: without it, the file is not an exported policy.
     write_atomically(out, model)
     text = json.dumps(manifest, indent=2) + "\n"
     write_atomically(manifest_of(out), text.encode())
@@ -87,7 +90,7 @@ def to_onnx(network: Any, layout: ObservationLayout) -> bytes:
     import torch
 
     try:
-        import onnx  # noqa: F401 - torch's exporter asks for it
+        import onnx  # noqa: F401 - torch's exporter needs it
     except ImportError:
         raise MissingExtraError("onnx", "export", "exporting a policy") from None
 
@@ -100,9 +103,9 @@ def to_onnx(network: Any, layout: ObservationLayout) -> bytes:
             scores: torch.Tensor = self.network(observation)[0][..., 0]
             return scores
 
-    content: Any = io.BytesIO()  # torch takes it, but its types do not say so
+    content: Any = io.BytesIO()  # torch accepts it, but its types do not say so
     with warnings.catch_warnings():
-        # The newer exporter takes 15 s instead of half a one, and makes files four times as large.
+        # The newer exporter takes 15 s instead of 0.5 s, and writes files four times as large.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             Scores().eval(),
@@ -117,7 +120,7 @@ def to_onnx(network: Any, layout: ObservationLayout) -> bytes:
 
 
 def random_states(layout: ObservationLayout, num: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
-    """Return states of all kinds: full tables, and tables with few rows or none."""
+    """Return random states: full tables, and tables with few or no rows."""
     draws = np.random.Generator(np.random.Philox(seed))
     states = draws.standard_normal((num, layout.size)).astype(np.float32)
     for name, where in layout.slices().items():
@@ -130,7 +133,7 @@ def random_states(layout: ObservationLayout, num: int, *, seed: int = 0) -> npt.
 
 
 def _check(model: bytes, network: Any, states: npt.NDArray[np.float32], *, where: str) -> float:
-    """Return the largest difference of scores from torch's.
+    """Return the largest difference between the exported scores and torch's.
 
     Raises:
         ConfigError: it is too large.

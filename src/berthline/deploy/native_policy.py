@@ -1,7 +1,7 @@
-"""Policies in the native core: the networks `mlp` and `kernel`, from the tensors of a checkpoint.
+"""Policies in the native core: networks `mlp` and `kernel`, built from a checkpoint's tensors.
 
 Layers and their order are those of learn/networks/networks.py. Sums are added in another order
-than in torch, so scores differ in the last digits: by less than TOLERANCE of the largest score.
+than in torch, so scores differ in the last digits, by less than TOLERANCE * largest score.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NativePolicy:
     Args:
         kind: of the network, one of NETWORKS.
         tensors: of the network, by name.
-        layout: of the observations; for `kernel` it may have other numbers of rows than training.
+        layout: of the observations; with `kernel` the number of rows may differ from training.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class NativePolicy:
         self._network = _native.Network(_network_parts(kind, dict(tensors), layout))
         self._actions = layout.actions
         self.choose = self._network.choose
-        """Return the best-scored action of those that a mask allows."""
+        """Return the allowed action with the highest score."""
 
     def scores(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the score of every action, for one flat observation."""
@@ -50,7 +50,7 @@ class NativePolicy:
 
 
 def is_plain(kind: str, tensors: Mapping[str, Any]) -> bool:
-    """Whether the native core has all that a network is made of."""
+    """Whether the native core has all parts of a network."""
     return kind in NETWORKS and all(name.startswith(_PARTS) for name in tensors)
 
 
@@ -89,7 +89,7 @@ def _network_parts(kind: str, tensors: _Tensors, layout: ObservationLayout) -> d
 
 
 def _layers(tensors: _Tensors, prefix: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Return weights and biases of linear layers, in order; those between have no tensors."""
+    """Return weights and biases of the linear layers, in order; other layers have no tensors."""
     begin, end = f"{prefix}.", ".weight"
     numbers = sorted(
         int(name[len(begin) : -len(end)])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = 1
-"""Raised when what is in a manifest changes its meaning."""
+"""Increased when the meaning of a manifest's contents changes."""
 INPUT, OUTPUT = "observation", "scores"
 
 
@@ -25,13 +25,13 @@ class OnnxPolicy:
     """A policy that `berthline export onnx` wrote.
 
     Attributes:
-        manifest: what it is: `layout` says what an observation is made of, and what actions mean.
+        manifest: describes the policy; `layout` defines the observation and the actions.
 
     Args:
         path: the ONNX file.
 
     Raises:
-        PolicyError: it is not readable, or not the one of its manifest.
+        PolicyError: it cannot be read, or does not match its manifest.
         MissingExtraError: onnxruntime is not installed.
 
     Example:
@@ -49,14 +49,14 @@ class OnnxPolicy:
         return _scores(self._session, observation)
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
-        """Return the best-scored action of those that the mask allows."""
+        """Return the allowed action with the highest score."""
         return choose_by(self._session, observation, mask)
 
 
 def choose_by(
     session: Any, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]
 ) -> int:
-    """Return the best-scored action of those that a mask allows, by a session's model."""
+    """Return the allowed action that a session's model scores highest."""
     return int(np.where(mask, _scores(session, observation), -np.inf).argmax())
 
 
@@ -66,7 +66,7 @@ def _scores(session: Any, observation: npt.NDArray[np.float32]) -> npt.NDArray[n
 
 
 def open_session(model: bytes, *, where: str) -> Any:
-    """Return a session of onnxruntime with one thread.
+    """Return an onnxruntime session with one thread.
 
     Raises:
         PolicyError: not an ONNX model.
@@ -81,7 +81,7 @@ def open_session(model: bytes, *, where: str) -> Any:
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no class in common but this
+    except Exception as error:  # onnxruntime's exceptions have no narrower common class
         raise PolicyError(f"not a model: {error}", where=where) from None
 
 
@@ -98,14 +98,14 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise PolicyError(
-            "a manifest of another format",
+            "the manifest has another format",
             where=str(beside),
             expected=f"format {FORMAT}",
             hint="export the policy again",
         )
     if manifest.get("onnx_sha256") != sha256:
         raise PolicyError(
-            "the manifest is about another file",
+            "the manifest describes another file",
             where=str(beside),
             expected=f"onnx_sha256 {sha256}",
             hint="copy both files together, or export again",

@@ -1,7 +1,7 @@
-"""Policies in use: a learned policy runs a workload as a scheduler does, and gives the same log.
+"""Policies in use: a learned policy runs a workload as a scheduler does, with the same kind of log.
 
-A policy fills the seat it was trained for, with the allowed action that it scores highest. The
-scheduler of its training environment decides everything else. TARGETS says what runs the network.
+A policy fills the seat it was trained for: it takes the allowed action with the highest score. The
+scheduler of its training environment decides everything else. TARGETS lists what runs the network.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ _OWN: dict[str, Any] = {
     "reward_weights": None,
     "observation": "flat",
 }
-"""Options of training that say nothing about what the policy decides."""
+"""Training options that do not affect the policy's decisions, with the values used here."""
 
 
 class Policy(Protocol):
-    """Answers one question after another."""
+    """Chooses an action for one observation after another."""
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
-        """Return the best-scored action of those that the mask allows."""
+        """Return the allowed action with the highest score."""
 
 
 class Target(NamedTuple):
     """Something that can run the network of a policy.
 
     Attributes:
-        takes: whether it can run this one.
-        takes_any_rows: whether observations may have other numbers of rows than in training, as far
-            as the network allows it.
-        load: returns the policy, for observations of a layout.
+        takes: whether it can run a given policy.
+        takes_any_rows: whether the number of rows may differ from training, if the network
+            allows it.
+        load: returns the policy for observations of a layout.
     """
 
     takes: Callable[[Trained], bool]
@@ -90,11 +90,11 @@ TARGETS: dict[str, Target] = {
         load=lambda policy, layout: TorchPolicy(policy.network, policy.tensors, layout),
     ),
 }
-"""The first one that takes a policy runs it. Torch comes last: it is large and slow to start."""
+"""The first target that takes a policy runs it. Torch is last: it is large and slow to start."""
 
 
 def load_policy(learned: Learned, layout: ObservationLayout) -> Policy:
-    """Return a policy that answers questions of a layout, without torch where possible.
+    """Return a policy for observations of a layout, without torch if possible.
 
     Raises:
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
@@ -115,18 +115,18 @@ def run_policy(
         learned: the policy.
         workload: the jobs.
         cluster: the nodes.
-        knowledge: what is known of run times: the same as when it was trained.
-        seed: as of `simulate`.
+        knowledge: what is known about run times; must be the same as in training.
+        seed: as in `simulate`.
 
     Raises:
-        PolicyError: another knowledge.
-        ConfigError: the policy does not fit: see `ObservationLayout.check_fits`.
+        PolicyError: the knowledge differs from training.
+        ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
         SimulationError: jobs are preempted without end.
     """
     plan = policy_plan(learned, workload, cluster, knowledge=knowledge)
     policy = load_policy(learned, ObservationLayout.of(plan))
     envs = NativeEnvs(plan, 1, 1, same_step=False)
-    # An episode's number is the seed of its draws; see `episode_seed`.
+    # The number of an episode is the seed of its random draws; see `episode_seed`.
     envs.seed(0, 0, seed)
     envs.reset([0])
     observation, mask = envs.observation[0], envs.mask[0]
@@ -147,16 +147,16 @@ def run_policy(
         raise SimulationError(
             "jobs are preempted without end",
             where=learned.name,
-            hint="set min_run or max_restarts where the policy is trained",
+            hint="set min_run or max_restarts when training the policy",
         )
     return log
 
 
 def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:
-    """Return the environment of a policy, over other jobs and nodes.
+    """Return the policy's environment with these jobs and nodes.
 
     Raises:
-        PolicyError: another knowledge than it was trained with.
+        PolicyError: the knowledge differs from training.
     """
     if knowledge != learned.knowledge:
         raise PolicyError(

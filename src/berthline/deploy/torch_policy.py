@@ -1,4 +1,4 @@
-"""Policies in torch: for networks that neither the native core nor an exported file can run."""
+"""Policies in torch: for networks that are not exported and that the native core cannot run."""
 
 from __future__ import annotations
 

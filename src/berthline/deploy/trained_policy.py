@@ -1,4 +1,4 @@
-"""Trained policies: what their files say about them."""
+"""Trained policies, as read from their files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from berthline.policies.learned import ONNX, Learned, policy_files
 
 
 class Trained(msgspec.Struct, frozen=True):
-    """What is known of a policy.
+    """A policy as read from its files.
 
     Attributes:
-        file: the file with its numbers.
-        facts: of its checkpoint or manifest.
+        file: the file with its weights.
+        facts: the contents of its checkpoint's JSON file or of its manifest.
         tensors: of its network, by name; empty for an exported policy, which keeps them in `file`.
     """
 
@@ -30,7 +30,7 @@ class Trained(msgspec.Struct, frozen=True):
 
     @property
     def layout(self) -> ObservationLayout:
-        """What it was trained on."""
+        """The layout of the observations it was trained on."""
         return msgspec.convert(self.facts["layout"], ObservationLayout)
 
     @property
@@ -40,13 +40,13 @@ class Trained(msgspec.Struct, frozen=True):
 
     @property
     def takes_any_rows(self) -> bool:
-        """Whether it does not matter how many rows tables have."""
+        """Whether tables may have any number of rows."""
         return bool(self.network["kind"] != "mlp")
 
 
 @functools.lru_cache(maxsize=8)
 def read_policy(learned: Learned) -> Trained:
-    """Return what is known of a policy; a comparison asks for the same one many times.
+    """Read a policy; cached, because a comparison asks for the same one many times.
 
     Raises:
         ConfigError: it cannot be read.
@@ -65,7 +65,7 @@ def read_policy(learned: Learned) -> Trained:
     except ImportError:
         raise MissingExtraError("safetensors", "deploy", "reading checkpoints") from None
     try:
-        # Optimisers and replays are in there too, and are left where they are.
+        # The file also holds optimisers and replays, which are not read.
         with safe_open(numbers, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 - not a mapping
                 if name.startswith("policy."):

@@ -1,8 +1,8 @@
 """Columns: what an agent sees of jobs, nodes, running jobs and the cluster, each a formula.
 
-An observation has four tables. A set of columns names the formulas of each; users give their own
-as a mapping, or as a list that stands for the table of waiting jobs. Values are meant to be of
-order 1: the native core cuts off what is beyond a million, and writes 0 for what is not a number.
+An observation has four tables. A set of columns names the formulas of each; users can give their
+own as a mapping, or as a list for the table of waiting jobs. Values should be of order 1: the
+native core clips them to plus or minus a million, and writes 0 for NaN.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Columns:
             has_job_at_hand: whether columns about nodes may also be about the job to be placed.
 
         Raises:
-            PolicyError: a text is not a formula, or uses a word that the table has no value for.
+            PolicyError: a text is not a formula, or uses a word without a value in this table.
         """
         scopes = {
             "jobs": OF_JOBS,
@@ -137,7 +137,7 @@ COLUMN_SETS: dict[str, Columns] = {
         ),
         globals=_GLOBALS,
     ),
-    # Whether to hold a job back: what it is, what it would leave free, and how much waits.
+    # Whether to hold a job back: the job, what it would leave free, and how much work waits.
     "gate": Columns(
         jobs=(
             "log10(1 + estimate) / 6",
@@ -198,7 +198,7 @@ def resolve_columns(given: ColumnsArgument, *, knowledge: str) -> Columns:
     Args:
         given: a name of COLUMN_SETS, formulas about waiting jobs, a mapping of tables to formulas
             (tables not named keep the default's), or None for the default.
-        knowledge: without run times, the default has none of them either.
+        knowledge: with `none`, the default has no columns about run times.
 
     Raises:
         ConfigError: an unknown set or table.

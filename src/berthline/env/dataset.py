@@ -1,12 +1,12 @@
 """Dataset: recorded decisions on disk, in a folder with Minari's names.
 
-    data/metadata.json   what it is: environment, options, spaces, policy, counts
-    data/main_data.npz   columns over all steps, and which of them each episode has
+    data/metadata.json   description: environment, options, spaces, policy, counts
+    data/main_data.npz   columns over all steps, and the steps of each episode
 
-Columns: `observations` (flat; for each episode one more than it has steps, the last being what was
-seen when it was over), `action_masks` and, of PickPlace, `pair_masks`, also one more; `actions`,
-`rewards`, `reward_terms`, `terminations`, `truncations`; and for each episode `seeds`, `numbers`
-(which of a seed's episodes), `lengths` and `scores`. `Dataset.to_minari` makes one of Minari's own.
+Columns: `observations` (flat; T + 1 rows for an episode of T steps, the last one after its end),
+`action_masks` and, for PickPlace, `pair_masks`, also T + 1; `actions`, `rewards`, `reward_terms`,
+`terminations`, `truncations`; and for each episode `seeds`, `numbers` (of the episode among its
+seed's), `lengths` and `scores`. `Dataset.to_minari` makes a Minari dataset.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 METADATA, DATA = "data/metadata.json", "data/main_data.npz"
 SEEN = ("observations", "action_masks", "pair_masks")
-"""Columns with one more row for each episode than it has steps."""
+"""Columns with T + 1 rows for an episode of T steps."""
 STEPS = ("actions", "rewards", "reward_terms", "terminations", "truncations")
 """Columns with a row for each step."""
 
@@ -44,16 +44,16 @@ class Episode:
     Attributes:
         id: its number in the dataset.
         seed: of the environment.
-        number: which of the seed's episodes it is; `reset(seed=seed)` gives number 0.
+        number: its number among the seed's episodes; `reset(seed=seed)` gives number 0.
         observations: (T + 1, size), flat.
         action_masks: (T + 1, num_actions).
-        actions: (T,), of PickPlace (T, 2).
+        actions: (T,); (T, 2) for PickPlace.
         rewards: (T,).
         reward_terms: (T, num_terms).
         terminations: (T,).
         truncations: (T,).
         scores: of the schedule, by name.
-        pair_masks: (T + 1, window, num_nodes) of PickPlace; else None.
+        pair_masks: (T + 1, window, num_nodes) for PickPlace; else None.
     """
 
     id: int
@@ -75,7 +75,7 @@ class Dataset:
 
     Attributes:
         path: its folder.
-        metadata: what metadata.json says.
+        metadata: the content of metadata.json.
         columns: see above.
 
     Raises:
@@ -120,7 +120,7 @@ class Dataset:
     def decisions(
         self,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """Return observations, masks and actions of all steps: what behaviour cloning takes."""
+        """Return observations, masks and actions of all steps: the input of behaviour cloning."""
         is_decision = np.ones(len(self.columns["observations"]), np.bool_)
         is_decision[self._ends + np.arange(len(self))] = False
         return (
@@ -130,11 +130,11 @@ class Dataset:
         )
 
     def to_minari(self, dataset_id: str, **details: Any) -> Any:
-        """Add the dataset to Minari's own and return Minari's view of it.
+        """Add the dataset to Minari's datasets and return it as a Minari dataset.
 
         Args:
-            dataset_id: a name as Minari wants it, such as `berthline/pick/sjf-v0`.
-            details: author, author_email, code_permalink and whatever else Minari keeps.
+            dataset_id: a name in Minari's form, such as `berthline/pick/sjf-v0`.
+            details: author, author_email, code_permalink and other fields of Minari.
 
         Raises:
             MissingExtraError: Minari is not installed.
@@ -144,12 +144,12 @@ class Dataset:
             import minari
             from minari.data_collector import EpisodeBuffer
         except ModuleNotFoundError as error:
-            raise MissingExtraError(str(error.name), "minari", "a dataset of Minari") from None
+            raise MissingExtraError(str(error.name), "minari", "a Minari dataset") from None
         if not self.metadata["options_are_complete"]:
             raise ConfigError(
-                "the environment had an object among its options",
+                "an option of the environment was an object",
                 where=str(self.path),
-                expected="options that can be written down: names and numbers",
+                expected="options that JSON can hold: names and numbers",
             )
         seat, options = self.metadata["seat"], self.metadata["options"]
         plan = make_plan(seat, resolve_options(seat, options))
@@ -165,7 +165,7 @@ class Dataset:
             buffers.append(
                 EpisodeBuffer(
                     id=episode.id,
-                    # By a seed Minari means one whose reset gives this very episode.
+                    # In Minari, a reset with the seed must give this episode.
                     seed=episode.seed if episode.number == 0 else None,
                     observations=seen,
                     actions=episode.actions,

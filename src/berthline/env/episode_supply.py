@@ -1,7 +1,7 @@
 """Supply: gives every environment of a batch its next episode before it needs it.
 
-Environment i's k-th episode is a function of (its seed, k) alone. Episodes are drawn many at a
-time, because one alone costs several times its share.
+Environment i's k-th episode is a function of (its seed, k) alone. Episodes are drawn in groups,
+because one drawn alone costs several times as much.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from berthline.env.plan import Plan
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
-"""Episodes drawn ahead, and what jobs they may have together: a whole trace may have millions."""
+"""Most episodes drawn ahead, and most jobs in them: a whole trace may have millions."""
 
 FEW = 4
-"""Up to this many environments use episodes drawn ahead; for more, they are drawn at once."""
+"""Up to this many environments use episodes drawn ahead; for more, all are drawn at once."""
 
 _Numbers = npt.NDArray[np.int64]
-"""Of environments."""
+"""Numbers of environments."""
 
 
 def episode_seed(seed: int, episode: int) -> int:
@@ -44,25 +44,25 @@ class Supply:
 
     Args:
         plan: of the environments.
-        batch: whom to give them to.
+        batch: the batch that gets them.
         num_envs: how many environments.
     """
 
     def __init__(self, plan: Plan, batch: _native.Batch, num_envs: int) -> None:
         self._plan, self._batch = plan, batch
-        # Asked once: the answers take longer than an episode's jobs.
+        # Evaluated once: they take longer than drawing an episode's jobs.
         self._uses_random, self._can_fail = plan.uses_random, plan.can_fail
         self._needs_seed = self._can_fail or plan.draws_at_random
         self._unread = plan.unread
-        # What is the same in all episodes, in one row.
+        # Columns that are the same in all episodes, as one row.
         same_kind = plan.kinds.same_columns(plan.inputs, plan.source.jobs)
         self._has_kinds = not same_kind
         self._same: JobColumns = {"random": np.zeros((1, 0)), **same_kind}
         self._keys = np.zeros((num_envs, 2), np.int64)  # of the episodes to be drawn
         self._seeds, self._next = self._keys.T
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
-        self._current = np.full(num_envs, -1, np.int64)  # episode that is going on
-        # What drew the jobs of episodes that are going on, where the source has changed since.
+        self._current = np.full(num_envs, -1, np.int64)  # current episode
+        # The source of the current episodes' jobs, where the source has changed since.
         self._drawn_by: dict[int, EpisodeSource] = {}
         self._ahead: dict[int, deque[tuple[int, int, JobColumns]]] = {}  # of those that have any
 
@@ -74,11 +74,11 @@ class Supply:
         self._ahead.pop(env, None)
 
     def is_ready(self, envs: _Numbers) -> npt.NDArray[np.bool_]:
-        """Return of which environments the batch has the next episode."""
+        """Return which environments have their next episode ready in the batch."""
         return self._given[envs] >= 0
 
     def began(self, envs: _Numbers) -> None:
-        """Note that environments have begun the episodes they had ready, if they had any."""
+        """Record that environments have begun their ready episodes, if any."""
         begun = envs[self.is_ready(envs)]
         self._current[begun] = self._given[begun]
         self._given[begun] = -1
@@ -91,10 +91,10 @@ class Supply:
         return int(self._seeds[env]), int(self._current[env])
 
     def redraw(self, before: EpisodeSource) -> None:
-        """Draw everything that has not begun once more, as the source has changed.
+        """Draw again all episodes that have not begun, because the source has changed.
 
         Args:
-            before: the source as it was.
+            before: the source before the change.
         """
         self._ahead.clear()
         is_given, has_begun = self._given >= 0, self._current >= 0
@@ -109,7 +109,7 @@ class Supply:
         if len(envs) > FEW:
             if self._ahead:
                 for env in envs.tolist():
-                    self._ahead.pop(env, None)  # else they would be given once more, later
+                    self._ahead.pop(env, None)  # else they would be used again later
             keys = self._keys[envs]
             self._give(envs, keys, self._columns(keys))
             return
@@ -151,7 +151,7 @@ class Supply:
             )
 
     def _give(self, envs: _Numbers, keys: Keys, columns: JobColumns, first: int = 0) -> None:
-        """Give environments the episodes with these keys, in the rows of tables from `first` on."""
+        """Give environments the episodes with these keys, from row `first` of the tables on."""
         streams = np.zeros((len(envs), 2), np.uint64)
         failures: list[list[tuple[float, int, int]]] | None = None
         if self._needs_seed:
@@ -179,7 +179,7 @@ class Supply:
         columns = self._plan.source.draw(keys, self._unread)
         estimate = columns["estimate"]
         if self._plan.options.knowledge != "estimate" or estimate is columns["run"]:
-            del columns["estimate"]  # without, they are the run times
+            del columns["estimate"]  # without the column, estimates are the run times
         elif np.isnan(estimate).any():
             # A job submitted without a limit gets the largest one, as in a simulation.
             columns["estimate"] = np.where(

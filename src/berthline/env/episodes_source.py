@@ -1,9 +1,9 @@
-"""Episode sources: what jobs the environments of a batch get, episode after episode.
+"""Episode sources: the jobs of every episode of the environments in a batch.
 
 A batch has slots, and each slot runs one episode after another. The k-th episode of slot i is a
-function of (seed, i, k): not of how many slots there are, in which order they finish, or what is
-drawn together. `draw` takes such pairs and returns every column of a Workload as a table with one
-row per pair.
+function of (seed, i, k). It does not depend on the number of slots, the order in which they finish,
+or what is drawn together. `draw` takes such pairs and returns every column of a Workload as a table
+with one row per pair.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Keys = npt.NDArray[np.int64]
 """(n, 2): slot, and number of the episode in that slot; both count from 0."""
 
 JobColumns = dict[str, npt.NDArray[Any]]
-"""The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them: rows may be
-the same memory, and so may columns. The dictionary is the caller's."""
+"""The columns of a Workload, each (n, jobs) with contiguous rows. Do not write to them: rows may
+share memory, and so may columns. The dictionary belongs to the caller."""
 
 NOTHING: frozenset[str] = frozenset()
 
 MOST_SLOTS, MOST_EPISODES = 2**31, 2**32
-"""Every pair below these has a number of its own, which int64 holds."""
+"""Every pair below these limits has a unique number that fits into int64."""
 
 _DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
     "submit": (0.0, np.float64),
@@ -57,7 +57,7 @@ _DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
     "pool": (-1, np.int32),
     "gpu_types": (-1, np.int32),
 }
-"""Every column, with the value of jobs that have none, and its type."""
+"""Every column, with its default value and its type."""
 
 
 class EpisodeSource(Protocol):
@@ -69,9 +69,9 @@ class EpisodeSource(Protocol):
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on.
-        largest_estimate: what all jobs of an episode have in which none has an estimate: to submit
-            without one means the largest; None = no job of any episode has one.
-        provenance: what made the jobs; of windows, that of the whole trace.
+        largest_estimate: the estimate of all jobs in an episode without estimates: a job submitted
+            without one gets the largest; None = no job of any episode has an estimate.
+        provenance: where the jobs come from; for windows, the provenance of the whole trace.
     """
 
     jobs: int
@@ -87,22 +87,22 @@ class EpisodeSource(Protocol):
 
         Args:
             keys: the pairs.
-            unread: columns that will not be read: they may be as of jobs that have none.
+            unread: columns that will not be read: they may hold default values.
         """
 
 
 class GeneratedEpisodes:
     """Episodes of a generator, all different.
 
-    Episode k of slot i is episode `i * 2**32 + k` of `traces.generators.synthetic.episodes`; those
-    of slot 0 are its first ones.
+    Episode k of slot i is episode `i * 2**32 + k` of `traces.generators.synthetic.episodes`; slot 0
+    has its first ones.
 
     Args:
         workload: a generator's name, or a file that `berthline traces fit` wrote.
         cluster: what the load refers to: a Cluster or a CLUSTER argument.
         jobs: jobs in every episode.
-        load: of every episode, or (lowest, highest) of what each draws evenly; None = the
-            generator's own.
+        load: of every episode, or (lowest, highest) of a uniform draw for each; None = the
+            generator's default.
         seed: selects the random numbers.
         dials: the generator's settings, as numbers or as their text.
 
@@ -148,15 +148,15 @@ class GeneratedEpisodes:
             self.set_load(low, high)
 
     def set_load(self, low: float, high: float | None = None) -> None:
-        """Set the load of the episodes drawn from now on: a curriculum calls it as it proceeds.
+        """Set the load of the episodes drawn from now on, for example in a curriculum.
 
         Args:
-            low: the load, or the lowest of those drawn evenly.
+            low: the load, or the lowest of a uniform draw.
             high: the highest; None = `low`.
 
         Raises:
-            ConfigError: a load out of range, the lowest above the highest, or a generator that
-                takes none.
+            ConfigError: a load out of range, the lowest above the highest, or a generator without a
+                load.
         """
         where = f"generator {self._maker.name!r}"
         lowest = float(LOAD.convert(low, where=where))
@@ -176,7 +176,7 @@ class GeneratedEpisodes:
         self._load = (lowest, highest)
 
     def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
-        """Return the load of each of these episodes if drawn now; None = the generator's own."""
+        """Return the load of each of these episodes if drawn now; None = the default load."""
         load = self._load_of(numbers_of(keys))
         return None if load is None else np.full(len(keys), load)
 
@@ -201,7 +201,7 @@ class GeneratedEpisodes:
         return {**defaults, **drawn}
 
     def _default_columns(self, count: int) -> JobColumns:
-        """Return the columns of jobs that have none: every row is the same memory."""
+        """Return the default columns; all rows share memory."""
         found = self._defaults.get(count)
         if found is None:
             found = self._defaults[count] = {
@@ -211,13 +211,13 @@ class GeneratedEpisodes:
 
 
 class TraceWindows:
-    """Episodes that are runs of consecutive jobs of a workload, each from a random job on.
+    """Episodes of consecutive jobs of a workload, each from a random first job.
 
     Every window is equally likely. Times count from its first submission.
 
     Args:
         workload: the jobs.
-        jobs: jobs in every window; None = all there are, in one window.
+        jobs: jobs in every window; None = all jobs, in one window.
         seed: selects the random numbers.
         part: `train`, `validation` or `test`: only windows within that part of a split by time;
             None = anywhere.
@@ -226,7 +226,7 @@ class TraceWindows:
         gap_jobs: of the split.
 
     Raises:
-        ConfigError: a window longer than the jobs there are, or a split that makes no sense.
+        ConfigError: a window with more jobs than there are, or an invalid split.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class TraceWindows:
         }
 
     def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """Return which job of the workload each of these episodes begins with."""
+        """Return the first job of each of these episodes, as a row of the workload."""
         draws = Draws(self._seed, numbers_of(_checked(keys)), jobs=1)
         place = draws.uniform_of_episodes("window", 1)[:, 0] * self._choices
         return self._first + place.astype(np.int64)
@@ -310,11 +310,11 @@ class WholeTrace:
         self._views = {name: column[None, :] for name, column in self._columns.items()}
 
     def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """Return 0 for every episode: the job it begins with."""
+        """Return 0, the first job, for every episode."""
         return np.zeros(len(_checked(keys)), np.int64)
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:  # noqa: ARG002
-        """Return the workload once per pair: views of the same memory, however many there are."""
+        """Return the workload once per pair: all rows are views of the same memory."""
         shape = (len(_checked(keys)), self.jobs)
         if len(self._views["submit"]) != shape[0]:
             self._views = {
@@ -324,15 +324,15 @@ class WholeTrace:
 
 
 def slot_of(seed: int) -> int:
-    """Return the slot whose episodes a seed has: its own, below MOST_SLOTS.
+    """Return the slot of a seed: the seed itself, if below MOST_SLOTS.
 
-    Larger seeds are spread over all slots, so that two of them hardly ever have the same one.
+    Larger seeds are spread over all slots, so that two of them rarely share one.
     """
     return seed if seed < MOST_SLOTS else stream_key(seed, "slot") % MOST_SLOTS
 
 
 def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
-    """Return the number of the episode that each (slot, episode) pair has for itself."""
+    """Return the unique number of each (slot, episode) pair."""
     return keys[:, 0] * MOST_EPISODES + keys[:, 1]
 
 
@@ -343,7 +343,7 @@ def _largest_estimate(workload: Workload) -> float | None:
 def _state_largest(columns: JobColumns, largest: float | None) -> None:
     """Fill in the estimates of episodes in which no job has one."""
     estimate = columns["estimate"]
-    if largest is None or not np.isnan(estimate[:, 0]).any():  # nearly always, and cheap to see
+    if largest is None or not np.isnan(estimate[:, 0]).any():  # nearly always, and a cheap check
         return
     estimate[np.isnan(estimate).all(axis=1)] = largest
 
@@ -351,10 +351,10 @@ def _state_largest(columns: JobColumns, largest: float | None) -> None:
 def _checked(keys: Keys) -> Keys:
     if keys.ndim != 2 or keys.shape[1] != 2 or keys.dtype != np.int64:
         raise ConfigError(
-            f"episodes are asked for by {keys.dtype} of shape {keys.shape}",
+            f"episode keys are {keys.dtype} of shape {keys.shape}",
             expected="(n, 2) of int64: slot and episode",
         )
-    if len(keys) and keys.view(np.uint64).max() < MOST_SLOTS:  # nearly always, and cheap to see
+    if len(keys) and keys.view(np.uint64).max() < MOST_SLOTS:  # nearly always, and a cheap check
         return keys
     if len(keys) and (keys.min() < 0 or (keys.max(axis=0) >= (MOST_SLOTS, MOST_EPISODES)).any()):
         raise ConfigError(

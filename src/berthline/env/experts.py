@@ -2,14 +2,14 @@
 
 What an expert answers, by environment:
 
-    Pick       the job it would start now, of all that wait; the no-op if none
-    PickPlace  the same, and the first node of where it would place it
-    Place      the node, or the rule, by which it would place the job at hand
+    Pick       the job it would start now, of all waiting jobs; the no-op if none
+    PickPlace  the same, and the first node of its placement
+    Place      the node, or the rule, that it would choose for the job at hand
     Backfill   the first allowed job in its order
     Gate       start, if its gate is open for the job at hand; else hold
     Meta       its own number in the menu
 
-A scheduler written without a discipline stands for its order alone: the first job in it that can
+A scheduler written without a discipline means its order alone: the first job in order that can
 start, starts. Where the window does not show the job it wants, an expert takes the first allowed
 one in its order. In Pick the environment's own rule places the job: a scheduler that keeps a
 reservation free might put a job that passes the head on other nodes.
@@ -38,19 +38,19 @@ def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Schedul
     """Return the scheduler that an entry of the option `experts` means.
 
     Args:
-        seat: where it is to sit.
+        seat: the seat it fills.
         text: a scheduler.
-        menu: what it has to choose from, in Meta and Place.
+        menu: its choices, in Meta and Place.
 
     Raises:
-        PolicyError: it is none, or cannot answer what this seat asks.
+        PolicyError: it is not a scheduler, or cannot answer the questions of this seat.
     """
     where = f"expert {text!r}"
     if seat == "preempt":
         raise PolicyError(
             "there are no experts for Preempt",
             where=where,
-            hint="record a policy of your own: a function of the environments",
+            hint="record your own policy, as a function",
         )
     scheduler = Scheduler.parse(text)
     if menu:
@@ -77,7 +77,7 @@ def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Schedul
 def expert_actions(env: SchedulingEnv | SchedulingVectorEnv | Any, expert: str) -> Any:
     """Return what a scheduler would do now: an action, or those of all environments of a batch.
 
-    Asking changes nothing. Environments that wait for their next episode get their no-op.
+    The call changes nothing. Environments that wait for their next episode get the no-op.
 
     Args:
         env: one environment or a batch, made with the scheduler among its `experts`.
@@ -117,7 +117,7 @@ def expert_actions(env: SchedulingEnv | SchedulingVectorEnv | Any, expert: str) 
 
 
 def _number_in(menu: Sequence[Scheduler], seat: str, expert: Scheduler) -> int:
-    """Return which of the schedulers, or of the placements, to choose from is the expert's own."""
+    """Return the number of the expert's own scheduler or placement among the choices."""
     for number, choice in enumerate(menu):
         if seat == "meta":
             is_own = choice.name == expert.name
@@ -127,7 +127,7 @@ def _number_in(menu: Sequence[Scheduler], seat: str, expert: Scheduler) -> int:
             return number
     names = [choice.name if seat == "meta" else choice.name.partition("@")[2] for choice in menu]
     raise PolicyError(
-        f"{expert.name!r} is not among those to choose from",
+        f"{expert.name!r} is not among the choices",
         where="experts",
         expected="one of " + ", ".join(names),
     )

@@ -1,4 +1,4 @@
-"""Job kinds: what the native core must know of a job beyond its columns, looked up by kind.
+"""Job kinds: what the native core must know about a job besides its columns, looked up by kind.
 
 Jobs with the same pool, GPU types and, where there are quotas, user share a class of nodes, a set
 of quota counters and a reference speed. An environment resolves every kind once, when it is made;
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JobKinds:
-    """Every kind of job that a source may bring, resolved for a cluster.
+    """Every kind of job that a source can produce, resolved for a cluster.
 
     Args:
         source: where jobs come from.
@@ -54,13 +54,13 @@ class JobKinds:
         self._cluster = cluster
 
     def inputs(self, scheduler: Scheduler, knowledge: str) -> Inputs:
-        """Return the inputs of a run whose jobs are one of each kind."""
+        """Return the inputs of a run with one job of each kind."""
         return prepare(
             self.workload, self._cluster, scheduler, knowledge=knowledge, seed=0, horizon=None
         )
 
     def same_columns(self, inputs: Inputs, jobs: int) -> dict[str, npt.NDArray[Any]]:
-        """Return what `columns` returns if all jobs are of one kind, as single rows; else {}."""
+        """If all jobs are of one kind, return its columns as single rows; else {}."""
         if len(self.workload) > 1:
             return {}
         return {name: np.full((1, jobs), of[0], of.dtype) for name, of in _known(inputs).items()}

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 MAX_LOOKAHEAD = 64
 _LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
-"""Placements that plan over the whole workload, or in a way of their own, not one job at a time."""
+"""Placements that use the whole workload, or a method of their own, not one job at a time."""
 _NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
 """Placements that may use more nodes than a job needs."""
 
 
 def make_plan(seat: str, options: Options) -> Plan:
-    """Check that the options go together, and resolve them.
+    """Check that the options are compatible, and resolve them.
 
     Raises:
-        BerthlineError: they do not.
+        BerthlineError: they are not compatible.
     """
     cluster = resolve_cluster(options.cluster)
     if options.conditions:
@@ -62,7 +62,7 @@ def make_plan(seat: str, options: Options) -> Plan:
         raise ConfigError(
             f"reward {reward.name!r} without a horizon",
             where="reward",
-            expected="a horizon_factor: parts of it are per length of the episode",
+            expected="a horizon_factor: some terms are divided by the horizon",
             hint="such as horizon_factor=1.3, as in preset='lookahead'",
         )
     kinds = JobKinds(source, cluster)
@@ -86,13 +86,13 @@ def make_plan(seat: str, options: Options) -> Plan:
 
 
 def _check_unused(options: Options) -> None:
-    """Refuse rules that do not exist, also where nothing asks for them."""
+    """Refuse rules that do not exist, even if they are not used."""
     baseline = Scheduler.parse(options.baseline)
     if baseline.placement in ("milp", "fgd"):
         raise ConfigError(
             f"placement {baseline.placement!r}",
             where="baseline",
-            expected="a placement that needs no look at the whole workload",
+            expected="a placement that does not need the whole workload",
         )
     for text in (*options.window_formulas, options.running_order):
         if text is not None:
@@ -122,7 +122,9 @@ def _source(options: Options, cluster: Cluster) -> EpisodeSource:
         )
     if isinstance(options.load, tuple):
         raise ConfigError(
-            f"load is {options.load}", where="a trace", expected="one number: it is rescaled once"
+            f"load is {options.load}",
+            where="a trace",
+            expected="one number: a trace is rescaled once",
         )
     is_named = isinstance(workload, str)
     settings = {key: str(value) for key, value in options.dials.items()} if is_named else None
@@ -157,14 +159,14 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
         raise ConfigError(
             f"placement {scheduler.placement!r}",
             where=where,
-            expected="a placement that needs no look at the whole workload",
+            expected="a placement that does not need the whole workload",
         )
     chooses_nodes = seat == "pickplace" or (seat == "place" and not options.placements)
     if chooses_nodes and scheduler.placement in _NOT_NODE_BY_NODE:
         raise ConfigError(
             f"placement {scheduler.placement!r}",
             where=where,
-            expected="a placement that goes node by node, on the fewest nodes",
+            expected="a placement that works node by node, on the fewest nodes",
             hint="such as best-fit",
         )
     if options.semantics == "wait" and options.gate:
@@ -223,7 +225,7 @@ def _lookahead_size(options: Options, cluster: Cluster) -> int:
 
 
 def _check_knowledge(plan: Plan) -> None:
-    """Refuse formulas and schedulers that need run times where nothing is known of them."""
+    """Refuse formulas and schedulers that need run times if these are unknown."""
     if plan.options.knowledge != "none":
         return
     texts = [

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 SCORES: tuple[str, ...] = tuple(_native.scores)
-"""What is known of an episode when it is over."""
+"""The scores of an episode that is over."""
 
 
 class HasNativeState:
-    """What cannot be copied or pickled, because it holds environments of the native core."""
+    """Base of classes that hold native environments, which cannot be copied or pickled."""
 
     def __reduce__(self) -> Never:
-        """Refuse: `copy`, `pickle` and what builds on them ask here."""
+        """Refuse; `copy` and `pickle` call this."""
         raise ConfigError(
             "environments cannot be copied or pickled",
             where=type(self).__name__,
@@ -38,26 +38,26 @@ class HasNativeState:
 class NativeEnvs(HasNativeState):
     """A number of environments that step together.
 
-    One thread at a time may use them; another is refused with a SimulationError, as is any
-    use after `close`, or a question about an episode before there is one.
+    One thread at a time may use them. Use by another thread raises a SimulationError, and so does
+    any use after `close`, or a question about an episode before the first one.
 
     Attributes:
         observation: (num_envs, size), the flat observations; overwritten by every step.
         mask: (num_envs, num_actions), True = allowed; also overwritten.
-        pair_mask: (num_envs, window, num_nodes), of PickPlace; else empty.
+        pair_mask: (num_envs, window, num_nodes), for PickPlace; else empty.
         reward: (num_envs,).
         terms: (num_envs, num_terms), the terms of the reward.
         terminated: (num_envs,).
         truncated: (num_envs,).
         ended: (num_envs,), terminated or truncated.
-        illegal: (num_envs,), whether the last action was one that the mask forbade.
+        illegal: (num_envs,), whether the mask forbade the last action.
         final_observation: (num_envs, size), of those that ended in the last step.
         final_mask: (num_envs, num_actions), of the same.
-        final_pair_mask: (num_envs, window, num_nodes), of the same; empty but for PickPlace.
-        scores: (num_envs, len(SCORES)), of the same; 0 of the others.
+        final_pair_mask: (num_envs, window, num_nodes), of the same; empty except for PickPlace.
+        scores: (num_envs, len(SCORES)), of the same; 0 for the others.
 
     Args:
-        plan: what they are.
+        plan: of the environments.
         num_envs: how many.
         num_threads: threads that step them; 1 = the caller's own.
         same_step: whether an environment whose episode is over begins the next at once.
@@ -108,11 +108,11 @@ class NativeEnvs(HasNativeState):
         self.which_ended = self._batch.ended
 
     def seed(self, env: int, seed: int, episode: int = 0) -> None:
-        """Let an environment's next reset begin an episode of a seed."""
+        """Set the seed and the episode that an environment's next reset begins."""
         self._supply.seed(env, seed, episode)
 
     def reset(self, envs: list[int]) -> None:
-        """Begin the next episode of these environments, whatever is going on in them."""
+        """Begin the next episode of these environments, even in the middle of one."""
         numbers = np.array(envs, np.int64)
         with self._batch:
             self._supply.fill(numbers[~self._supply.is_ready(numbers)])
@@ -132,7 +132,7 @@ class NativeEnvs(HasNativeState):
         return has_ended, has_illegal
 
     def refill(self) -> None:
-        """Give new episodes to those that have none, and begin those that waited for one."""
+        """Supply new episodes where there are none, and begin them where environments wait."""
         with self._batch:
             self._supply.fill(self._note_begun())
             while self._batch.num_stuck:
@@ -145,7 +145,7 @@ class NativeEnvs(HasNativeState):
         self._is_closed = True
 
     def check_open(self) -> None:
-        """Raise an error if they are closed, where the native core is not asked anyway."""
+        """Raise an error if they are closed; for calls that do not reach the native core."""
         if self._is_closed:
             raise SimulationError("the environments are closed", hint="make new ones")
 
@@ -160,7 +160,8 @@ class NativeEnvs(HasNativeState):
         source: Any = self.plan.source
         if not hasattr(source, "set_load"):
             raise ConfigError(
-                "a load for episodes of a trace", expected="a generator: a trace is as it is"
+                "a load for episodes of a trace",
+                expected="a generator: the load of a trace is fixed",
             )
         with self._batch:
             self._note_begun()
@@ -169,11 +170,11 @@ class NativeEnvs(HasNativeState):
             self._supply.redraw(before)
 
     def question(self, env: int) -> dict[str, Any]:
-        """Return what an environment asks about: the clock, jobs by row, the job at hand."""
+        """Return an environment's question: the clock, the jobs by row, the job at hand."""
         return self._batch.question(self.checked(env))
 
     def advice(self, env: int, expert: int) -> tuple[int, int]:
-        """Return what an expert of the plan would answer: an action, and PickPlace's node."""
+        """Return an expert's answer: an action, and the node for PickPlace."""
         return self._batch.advise(self.checked(env), expert)
 
     def log(self, env: int) -> Schedule:
@@ -192,13 +193,11 @@ class NativeEnvs(HasNativeState):
         self._note_begun()
         seed, number = self._supply.key(self.checked(env))
         if number < 0:
-            raise SimulationError(
-                "the environment has no episode yet", expected="reset() before it"
-            )
+            raise SimulationError("the environment has no episode yet", expected="reset() first")
         return seed, number
 
     def checked(self, env: int) -> int:
-        """Return the number of an environment, if there is such a one."""
+        """Return the number of an environment, if it exists."""
         try:
             number: int = self._numbers.convert(env)
         except (TypeError, ValueError):

@@ -20,7 +20,7 @@ ROWS_OF_ACTIONS = {
     "place": "nodes",
     "preempt": "running",
 }
-"""The table whose rows are the actions of a seat; other seats answer with something else."""
+"""The table whose rows are the actions of a seat; actions of other seats are not rows."""
 
 
 class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +30,12 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
         seat: which decision it is about.
         shapes: (rows, columns) of each table, or (numbers,).
         columns: the formulas of each table's columns.
-        actions: how many.
-        row_table: the table whose rows are the first actions; empty = actions are about something
-            else. Where there is one action more, it is the no-op. Of PickPlace, each row has as
-            many actions as there are nodes; see `pairs`.
-        knowledge: what is known of run times; a policy that was taught to see estimates does not
-            fit where there are none.
+        actions: the number of actions.
+        row_table: the table whose rows are the first actions; empty = actions are not rows. If
+            there is one more action, it is the no-op. For PickPlace, each row has one action per
+            node; see `pairs`.
+        knowledge: what is known about run times; a policy trained with estimates does not fit where
+            there are none.
     """
 
     seat: str
@@ -82,12 +82,12 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether an action is a row of jobs and one of nodes; see `pairs`."""
+        """Whether an action is a row of jobs and a row of nodes; see `pairs`."""
         return self.seat == "pickplace"
 
     @property
     def has_job_at_hand(self) -> bool:
-        """Whether the first row of jobs is the one that is asked about."""
+        """Whether the first row of jobs is the job at hand."""
         return self.seat in ("place", "gate", "backfill", "preempt")
 
     def slices(self) -> dict[str, slice]:
@@ -107,7 +107,7 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
         """Raise unless another layout is the same.
 
         Raises:
-            ConfigError: it differs; the message says in what.
+            ConfigError: they differ; the message lists the differences.
         """
         if self == other:
             return
@@ -119,13 +119,13 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def check_fits(self, other: ObservationLayout, *, where: str, any_rows: bool) -> None:
-        """Raise unless a policy of this layout can be asked about another one.
+        """Raise unless a policy of this layout can be used with another one.
 
         Args:
-            other: what it is to be asked about.
+            other: the layout to use it with.
             where: the policy, for the message.
-            any_rows: whether its network takes any number of rows; all but `mlp` do, until they
-                are exported.
+            any_rows: whether its network takes any number of rows; all except `mlp` do, unless
+                exported.
 
         Raises:
             ConfigError: other columns, or other actions that are not rows; or other numbers of rows
@@ -146,7 +146,7 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
             "the policy has a network of fixed size, and was trained on another size",
             where=where,
             expected=self._differences(other),
-            hint="only networks other than mlp, and not exported, take other numbers of nodes",
+            hint="only networks other than mlp that are not exported take other numbers of nodes",
         )
 
     def _without_rows(self) -> ObservationLayout:

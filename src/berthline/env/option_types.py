@@ -24,7 +24,8 @@ class OptionType:
 
     Attributes:
         expected: in words.
-        convert: returns the plain value; a TypeError, ValueError or OverflowError refuses it.
+        convert: returns the plain value; raises TypeError, ValueError or OverflowError to refuse
+            it.
     """
 
     expected: str
@@ -34,7 +35,7 @@ class OptionType:
         """Return the plain value of an option.
 
         Raises:
-            ConfigError: the option does not take it.
+            ConfigError: the option does not accept it.
         """
         try:
             return self.convert(value)
@@ -50,7 +51,7 @@ class OptionType:
 
 
 def whole(least: int, most: int | None = None) -> OptionType:
-    """Return the kind of whole numbers from `least` to `most`; None = without end."""
+    """Return the kind of whole numbers from `least` to `most`; None = no limit."""
 
     def convert(value: Any) -> int:
         if isinstance(value, bool):

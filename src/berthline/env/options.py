@@ -31,25 +31,26 @@ class Options:
         workload: WORKLOAD as on the command line (a generator, a trace file), a path, or a
             Workload.
         cluster: CLUSTER as on the command line, a path, or a Cluster.
-        episode_jobs: jobs of an episode; None = the whole trace, or the whole of its `split`.
-        load: offered load of generated episodes, or (lowest, highest) of what each episode draws;
-            of a trace file, what its arrivals are rescaled to. None = the generator's own
-            default, or the trace as it is.
+        episode_jobs: jobs per episode; None = the whole trace, or the whole part that `split`
+            names.
+        load: offered load of generated episodes, or (lowest, highest) of the range that each
+            episode draws from; for a trace file, the load that its arrivals are rescaled to. None =
+            the generator's own default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
         split: only windows from this part of the trace: train, validation or test.
-        split_gap: seconds between the parts: their jobs were not in the queue together.
-        missing_types: jobs of a trace that name only GPU types the cluster has not: `reject`, or
-            let them use `any`.
-        knowledge: what is known of run times: none, estimate, predicted or exact.
+        split_gap: seconds between the parts, so that their jobs were not in the queue together.
+        missing_types: what to do with trace jobs that name only GPU types missing from the cluster:
+            `reject` them, or let them use `any` type.
+        knowledge: what is known about run times: none, estimate, predicted or exact.
         order: sorts the queue, and decides where the agent does not.
-        discipline: who may pass a blocked job; None = easy, or skip without run times, or, for
-            `semantics="wait"`, strict.
-        placement: where jobs go, where the agent does not decide it.
+        discipline: which jobs may pass a blocked job; None = easy, or skip without run times, or,
+            for `semantics="wait"`, strict.
+        placement: where jobs go, unless the agent decides.
         gate: a further condition for jobs to start; None = none.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         window: waiting jobs shown.
-        window_policy: which ones, when more wait: `head`, `head+tail`, or `top`, an equal part by
-            each of `window_formulas` and by the order.
+        window_policy: which jobs are shown when more wait: `head`, `head+tail`, or `top`, an equal
+            share for each of `window_formulas` and for the order.
         window_formulas: for the policy `top`, smallest value first.
         running_window: running jobs shown.
         running_order: formula by which they are chosen and sorted, smallest value first.
@@ -57,8 +58,8 @@ class Options:
         observation: `dict` of tables, or `flat`: one vector.
         lookahead: when GPUs are expected to be free: `per_gpu`, `sorted`, `cdf`, `off` (zeros of
             the same shape), or None for no such part.
-        lookahead_size: numbers it has; None = GPUs of the cluster, at most 64.
-        lookahead_seconds: what counts as 1 in it.
+        lookahead_size: how many numbers it has; None = GPUs of the cluster, at most 64.
+        lookahead_seconds: the time that counts as 1 in it.
         reward: a name, or terms: see `berthline.env.rewards`.
         reward_weights: weights of its terms.
         baseline: scheduler that rewards compare with.
@@ -67,20 +68,20 @@ class Options:
         schedulers: Meta only: what the agent chooses from.
         every_events: Meta only: decision points between two choices.
         every_seconds: Meta only: seconds between two choices, at least.
-        placements: Place only: rules to choose from; empty = it chooses nodes.
+        placements: Place only: rules to choose from; empty = the agent chooses nodes.
         protect_head: Backfill only: whether jobs that would delay the head are masked out.
         max_holds: Gate only: how often one job may be held.
-        hold_seconds: Gate only: how long a held job is not asked about again, unless the nodes it
-            may use are idle; 0 = until the next event.
-        recheck: Gate only: seconds after which a held job is asked about again though nothing has
-            happened, or `hold_seconds` where those are more; 0 = never.
+        hold_seconds: Gate only: seconds before the agent is asked again about a held job, unless
+            the nodes the job may use are idle; 0 = until the next event.
+        recheck: Gate only: seconds after which the agent is asked again about a held job even if
+            nothing has happened, or `hold_seconds` if that is more; 0 = never.
         min_run: Preempt only: seconds a job runs before it may be chosen.
         max_restarts: Preempt only: how often a job may be preempted.
-        experts: schedulers that `berthline.env.experts.expert_actions` may be asked about.
+        experts: schedulers for `berthline.env.experts.expert_actions`.
         horizon_factor: the episode is truncated at last submission + factor x total work / GPUs,
             unless that is 0; None = never.
         max_steps: the episode is truncated after this number of decisions; None = never.
-        preset: options of a reference system; those given here win.
+        preset: options of a reference system; options given here take precedence.
     """
 
     workload: str | Workload = "synthetic"
@@ -134,7 +135,7 @@ class Options:
 
 MOST_ROWS = 65_536
 _MOST = 2**31 - 1
-"""What the native core can count."""
+"""The largest count in the native core."""
 
 _ROWS = option_types.whole(1, MOST_ROWS)
 _SECONDS = option_types.number(0)
@@ -195,7 +196,7 @@ ONLY_OF = {
     "min_run": "preempt",
     "max_restarts": "preempt",
 }
-"""Options of one seat: elsewhere they would change nothing."""
+"""Options of one seat; they have no effect in others."""
 
 
 def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:

@@ -1,4 +1,4 @@
-"""Pairs: the answers of PickPlace, a job and the node it goes to first, as one number.
+"""Pairs: the actions of PickPlace, a job and its first node, as one number.
 
 Action `row * nodes + node` starts the job of a row on a node, and the last action is the no-op. So
 a learner sees one choice among many, as in every other seat, with a mask of possible pairs.
@@ -19,7 +19,7 @@ class Pairs:
     """The pairs that environments allow.
 
     Attributes:
-        masks: (num_envs, window * nodes + 1), True = allowed; brought up to date by `look`.
+        masks: (num_envs, window * nodes + 1), True = allowed; updated by `look`.
 
     Args:
         envs: environments of PickPlace.
@@ -31,7 +31,7 @@ class Pairs:
         self.masks = np.zeros((num, self._window * self._nodes + 1), np.bool_)
 
     def look(self) -> None:
-        """Bring the masks up to date, in place."""
+        """Update the masks in place."""
         jobs = self._envs.mask[:, : self._window, None]
         np.logical_and(
             self._envs.pair_mask,
@@ -46,7 +46,7 @@ class Pairs:
         return np.stack((rows, nodes), axis=-1)
 
     def joined(self, answers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the actions that `split` gives these rows and nodes for."""
+        """Return the actions for these rows and nodes: the inverse of `split`."""
         rows, nodes = answers.T
         return np.where(
             rows == self._window, self._window * self._nodes, rows * self._nodes + nodes

@@ -1,4 +1,4 @@
-"""Plan: everything an environment needs to know, and what the native core reads of it."""
+"""Plan: everything an environment needs to know, and the parts that the native core reads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Plan:
         scheduler: decides whatever the agent does not.
         columns: of the observation.
         reward: its terms.
-        menu: Meta: schedulers; Place: rules; what the agent chooses from.
+        menu: what the agent chooses from: schedulers in Meta, rules in Place.
         experts: schedulers that can be asked what they would do.
         kinds: of jobs.
         inputs: of a run with one job of each kind.
@@ -58,7 +58,7 @@ class Plan:
 
     @property
     def num_actions(self) -> int:
-        """How many actions there are; of PickPlace, how many jobs and no-op."""
+        """How many actions there are; for PickPlace, jobs and the no-op."""
         if self.seat in ("pick", "pickplace", "backfill"):
             return self.options.window + 1
         if self.seat == "preempt":
@@ -134,7 +134,7 @@ class Plan:
 
     @functools.cached_property
     def words(self) -> frozenset[str]:
-        """Every word that any formula asks for."""
+        """Every word that any formula uses."""
         rules = (self.inputs.scheduler, *self.menu, *self.experts, *self.baseline)
         formulas = [
             *(formula for table in TABLES for formula in self.formulas(table)),
@@ -148,12 +148,12 @@ class Plan:
 
     @property
     def uses_random(self) -> bool:
-        """Whether any formula asks for the word `random`."""
+        """Whether any formula uses the word `random`."""
         return "random" in self.words
 
     @property
     def unread(self) -> frozenset[str]:
-        """Columns of jobs that make no difference to any number of an environment."""
+        """Columns of jobs that do not affect any number of an environment."""
         unread = {column for column, words in _READ_BY.items() if not words & self.words}
         if self.options.knowledge != "estimate":
             unread.add("estimate")
@@ -175,7 +175,8 @@ class Plan:
     ) -> float | None:
         """Return when an episode is truncated: last submission + factor x total work / GPUs.
 
-        None = never, also where that is 0: all submitted at once, and no GPUs or a factor of 0.
+        None = never, also if the formula gives 0: all jobs submitted at 0, without GPUs or with a
+        factor of 0.
         """
         factor = self.options.horizon_factor
         if factor is None:
@@ -190,7 +191,7 @@ class Plan:
 
     @property
     def running_order(self) -> Formula | None:
-        """By what running jobs are chosen and sorted; None = none are shown."""
+        """The formula that chooses and sorts running jobs; None = none are shown."""
         shows_running = self.seat == "preempt" or bool(self.columns.running)
         return _running_order(self.seat, self.options) if shows_running else None
 
@@ -252,7 +253,7 @@ _BASELINE_WORDS = frozenset(
 
 
 def _running_order(seat: str, options: Options) -> Formula:
-    """Return by what running jobs are sorted: who is next to end, or to be preempted."""
+    """Return the formula that sorts running jobs: next to end, or to be preempted, first."""
     text = options.running_order
     if text is None:
         by = "-attained" if options.knowledge == "none" else "remaining"

@@ -1,7 +1,7 @@
 """Presets: the environments of five published schedulers, as options of ours.
 
-Each keeps what its original shows, asks and pays for, where that makes sense, and runs on our
-simulator. What differs is listed with each preset, with the reason. All of them have in common:
+Each keeps the observations, questions and rewards of its original where that makes sense, and runs
+on our simulator. Each preset lists the differences, with the reasons. Common to all of them:
 
 - A decision point is a loop: jobs start until nothing more is chosen, and only then does time pass.
 - JCT and waits count from the submission, and every submitted job counts.
@@ -24,12 +24,12 @@ class Preset:
     """The options of a reference system.
 
     Attributes:
-        name: what the option `preset` calls it.
+        name: its name in the option `preset`.
         seat: which environment it is for.
-        system: whose environment it follows.
+        system: the system whose environment it follows.
         options: keywords of Options.
         differences: what differs from the original, and why.
-        scales: options that follow the dials of its generator, from their values.
+        scales: computes options from the values of its generator's dials.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Preset:
     scales: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def following(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options that follow from dials given beside the preset.
+        """Return the options that follow from dials given with the preset.
 
         Raises:
             ConfigError: an unknown dial, or a value out of range.
@@ -101,36 +101,37 @@ PRESETS: dict[str, Preset] = {
                 "Jobs are generated, at load 3: the original's bundled trace leaves the 192 GPUs "
                 "so idle that every policy is equal, and 256 jobs are over before a lower load "
                 "has filled them. Its traces are read with `workload=FILE` and `load=None`, and "
-                "`split` keeps training windows apart from those of a test.",
+                "`split` separates training windows from test windows.",
                 "Run times do not depend on the GPU type, as in the original; without "
                 "`conditions` they do.",
-                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`. A job that names "
-                "a virtual cluster or a GPU type stays there. One that names only types which the "
-                "cluster has not may use every type: only the original's Alibaba binds jobs to "
-                "types. One without a virtual cluster may use all of them; there the original's "
-                "Helios, which expects one more column, takes the GPU type for it.",
+                "The other clusters are `helios-rltune` and `alibaba-pai-rltune`. A job that "
+                "names a virtual cluster or a GPU type stays there. A job that names only types "
+                "missing from the cluster may use every type: in the original, only Alibaba "
+                "binds jobs to types. A job without a virtual cluster may use all of them; the "
+                "original's Helios, which expects one more column, uses the GPU type instead.",
                 "The other scores are `relative-wait`, `relative-jct` (turnaround), "
                 "`relative-utilization` and `relative-slowdown`.",
-                "Nothing is known of run times. The original hides them from the agent too, but "
-                "its baselines have the true ones: for those, set `knowledge` and `baseline`.",
-                "The third and fourth columns are of the nodes a job may use: its virtual cluster, "
-                "its GPU type, and on Philly all nodes, which the original's columns take for one "
-                "pool as well. The fourth counts all waiting jobs, not only those in the window. "
-                "The fifth is the share of partly used nodes among those with a free GPU, as in "
-                "the original on Helios; on Philly it divides by all nodes. The seventh is 0, 0.5 "
-                "or 1, within its bounds, where the original's reaches 1.5. Rows without a job are "
-                "zeros, and the mask says which they are.",
+                "Run times are unknown. The original hides them from the agent too, but its "
+                "baselines know the true ones: for such baselines, set `knowledge` and "
+                "`baseline`.",
+                "The third and fourth columns are about the nodes a job may use: its virtual "
+                "cluster, its GPU type, and on Philly all nodes, which the original's columns "
+                "also treat as one pool. The fourth counts all waiting jobs, not only those in "
+                "the window. The fifth is the share of partly used nodes among those with a free "
+                "GPU, as in the original on Helios; on Philly it divides by all nodes. The "
+                "seventh is 0, 0.5 or 1, within its bounds; the original's reaches 1.5. Rows "
+                "without a job are zeros, and the mask marks them.",
                 "The no-op lets time pass until the next event; the original waits 600 s at most, "
                 "and only for an action that its mask forbids.",
-                "A job that can never fit is rejected with a reason, and not dropped.",
-                "Back-filling is `discipline`: `easy` with the rule about spare GPUs, which the "
-                "original lacks. Where jobs belong to pools or GPU types, use it, or "
+                "A job that can never fit is rejected with a reason, not dropped.",
+                "Backfilling is set by `discipline`: `easy` has the rule about spare GPUs, which "
+                "the original lacks. Where jobs belong to pools or GPU types, use it, or "
                 "`semantics='mask'`: under `strict` a job waits for GPUs that no other can use.",
-                "Jobs are placed on the fewest nodes, lowest numbers first. On Philly the original "
-                "places a job within one kind of nodes: of up to 4 GPUs on either, of more on the "
-                "large ones. Here a job of 3 or 4 GPUs, which two small nodes could hold, waits "
-                "for a large one, and one of more than 8 may take a small node beside large ones; "
-                "the generated jobs have up to 8.",
+                "Jobs are placed on the fewest nodes, lowest numbers first. On Philly the "
+                "original places a job within one kind of nodes: up to 4 GPUs on either kind, "
+                "more on the large nodes. Here a job of 3 or 4 GPUs, which two small nodes could "
+                "hold, waits for a large one, and a job of more than 8 may use a small node "
+                "beside large ones; the generated jobs have up to 8.",
                 "The original's placement by a mixed-integer program, for the agent only, is "
                 "`placement='milp-candidates'`: the best of its candidates, without a solver.",
             ),
@@ -158,26 +159,27 @@ PRESETS: dict[str, Preset] = {
                 "56 GPUs can do. `load=None` is the original's rate.",
                 "A step is a decision, not a second: any number of jobs start at one instant, and "
                 "what the reward pays every second is integrated over the time that passes.",
-                "Jobs that do not fit are masked out; the original takes them for the no-op, and "
+                "Jobs that do not fit are masked out; the original treats them as the no-op, and "
                 "charges 0.1 for an index without a job.",
                 "Run times depend on the GPU type; in the original its speed changes nothing.",
-                "The column of a job's FLOPS, a random number without effect, is its wait here.",
-                "A job takes the fastest type that has room for all of it, and waits while none "
-                "has: the original's allocation `homogeneous`. Its `greedy` begins alike, but "
-                "splits a job that no type has room for; here that job would run at the speed of "
-                "the slowest. `placement='scatter'` splits jobs too, fastest type first, also "
-                "where one type has room.",
+                "The original's column of FLOPS, a random number without effect, is the job's "
+                "wait here.",
+                "A job uses the fastest type that has room for all of it, and waits while there "
+                "is none: the original's allocation `homogeneous`. Its `greedy` starts the same "
+                "way, but splits a job that no type has room for; here that job would run at the "
+                "speed of the slowest type. `placement='scatter'` also splits jobs, fastest type "
+                "first, even if one type has room.",
                 "The original has no nodes: each type is one node here. The cluster "
                 "`drl-scheduler` has the same GPUs on nodes of 4, where a job of more than 4 may "
                 "span types.",
-                "An episode has 256 jobs and ends when they have; the limit of 2,000 steps is "
-                "a truncation. The original's limit of 150,000 s is left out.",
+                "An episode has 256 jobs and ends when they have finished; the limit of 2,000 "
+                "steps is a truncation. The original's limit of 150,000 s is left out.",
             ),
         ),
         Preset(
             "rlmetadqn",
             "meta",
-            "gomede/rlmetadqn-tpds: which of five orders rules for the next 5 s",
+            "gomede/rlmetadqn-tpds: which of five orders applies for the next 5 s",
             {
                 "workload": "rlmetadqn",
                 "dials": {"shape": "base", "intensity": "medium"},
@@ -199,17 +201,17 @@ PRESETS: dict[str, Preset] = {
                 "baseline": "sjf",
             },
             (
-                "The state has no labels of the regime: the rate and the burstiness of arrivals "
-                "and the GPUs in use are measured, and stand for them.",
-                "The fourth order is the original's SRPT, which preempts nothing: that is `sjf`.",
-                "An episode has the jobs of one hour on average, and ends when they have. The 48 "
-                "regimes are `meta_regimes()`: dials, GPUs and jobs of each; with "
-                "`super_high=True` there are the 8 of 6 jobs a minute as well, on 4 and 16 GPUs.",
-                "The agent is asked every 5 s while jobs wait, and not while none does; jobs start "
-                "and end at any instant, not in steps of 5 s.",
+                "The state has no regime labels: the measured rate and burstiness of arrivals "
+                "and the GPUs in use replace them.",
+                "The fourth order is the original's SRPT, which does not preempt: that is `sjf`.",
+                "An episode has the jobs of one hour on average, and ends when they have "
+                "finished. The 48 regimes are `meta_regimes()`: dials, GPUs and jobs of each; "
+                "`super_high=True` adds the 8 with 6 jobs a minute, on 4 and 16 GPUs.",
+                "The agent is asked every 5 s, but only while jobs wait; jobs start and end at "
+                "any instant, not in steps of 5 s.",
                 "The reward of a step is not clipped to [-10, 2], which would hide all missed "
-                "deadlines but two. Power is the original's formula, which does not rise any more "
-                "from the third busy GPU on; the word `power_w` is that of the GPU types.",
+                "deadlines but two. Power is the original's formula, which is constant from the "
+                "third busy GPU on; the word `power_w` uses the power of the GPU types.",
                 "Random numbers depend on the seed only, and every scheduler gets the same jobs.",
             ),
         ),
@@ -233,18 +235,20 @@ PRESETS: dict[str, Preset] = {
                 "baseline": "fcfs+skip@first-available",
             },
             (
-                "The original has no GPUs: its cores are GPUs here, and memory limits as there.",
+                "The original has no GPUs: its cores are GPUs here, and memory is a limit in both.",
                 "The action is a host, with a mask of those that have room; the original ranks all "
                 "hosts by numbers in [0, 1] and has no mask.",
                 "The load is 0.9; `load=None` gives the original's 1 to 50 jobs every second, "
                 "nearly 4 times what the hosts can do. 5,100 jobs are those of its 200 s.",
-                "What hosts have free is up to date at every decision, not only once a second.",
-                "Time is not in whole seconds: minus 1 for each becomes minus the time passed.",
-                "The hosts are the same in every episode; other ones are another `cluster`. What "
-                "jobs ask for are dials: `gpu_mix`, `memory_low`, `memory_high`, `run_low`, "
-                "`run_high`. The job's columns divide by the most that these allow.",
+                "The free resources of hosts are up to date at every decision, not only once a "
+                "second.",
+                "Time is continuous: -1 per second becomes minus the elapsed time.",
+                "The hosts are the same in every episode; for others, set `cluster`. Dials set "
+                "what jobs request: `gpu_mix`, `memory_low`, `memory_high`, `run_low`, "
+                "`run_high`. The job's columns are divided by the largest values that these "
+                "allow.",
                 "A job that no host has room for waits, and others may pass it, as in the "
-                "original; one too large for every host, which fails there, is rejected with a "
+                "original; a job too large for every host, which fails there, is rejected with a "
                 "reason.",
             ),
             _lsf_scales,
@@ -269,25 +273,25 @@ PRESETS: dict[str, Preset] = {
                 "max_steps": 2000,
             },
             (
-                "Any number of jobs start at one instant. The original goes on to the next event "
-                "after every action, so that only one can; that alone is worth more than all its "
-                "policies differ by.",
+                "Any number of jobs start at one instant. The original advances to the next "
+                "event after every action, so that only one job can start; that alone matters "
+                "more than all differences between its policies.",
                 "The no-op is the last action, not the first, and the agent is asked only when a "
                 "job can start.",
                 "A job's wait is shown as wait / (wait + 10,000 s); the original divides by the "
-                "horizon, which tells how much work is still to be submitted.",
-                "The longest run time, 10,000 s, which run times and the look-ahead are divided "
-                "by, follows the dials of the generator: it is `longest`, or else `run_high`. The "
-                "original's uniform run times are `dials={'run_times': 'uniform', 'run_low': 500, "
-                "'run_high': 2000, 'longest': 10000}`.",
-                "Arrivals that are not bursty: the original's, all at the beginning, are "
-                "`load=1e6`; `dials={'burst_share': 0}` spreads them evenly.",
-                "The look-ahead is made of what `knowledge` says of run times: exact ones, as in "
-                "the original, unless set otherwise. Its modes are `off`, `per_gpu`, `sorted` and "
+                "horizon, which reveals how much work is still to be submitted.",
+                "Run times and the look-ahead are divided by the longest run time, 10,000 s. It "
+                "follows the dials of the generator: it is `longest`, or else `run_high`. The "
+                "original's uniform run times are `dials={'run_times': 'uniform', 'run_low': "
+                "500, 'run_high': 2000, 'longest': 10000}`.",
+                "For arrivals that are not bursty: `load=1e6` gives the original's, all at the "
+                "beginning; `dials={'burst_share': 0}` spreads them evenly.",
+                "The look-ahead uses the run times that `knowledge` gives: exact ones, as in the "
+                "original, unless set otherwise. Its modes are `off`, `per_gpu`, `sorted` and "
                 "`cdf`, all of the same shape.",
-                "The jobs of a seed are others than in the original. Its protocol can be kept: "
-                "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on, by which "
-                "a policy is chosen, and 60 seeds from 12,000,000 on for the one report.",
+                "A seed gives other jobs than in the original. You can keep its protocol: "
+                "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on to "
+                "select a policy, and 60 seeds from 12,000,000 on for the single report.",
             ),
             _lookahead_scales,
         ),
@@ -298,7 +302,7 @@ PRESETS: dict[str, Preset] = {
 _INTENSITY_JOBS = {"low": 60, "medium": 120, "high": 240}
 _SUPER_HIGH_JOBS = 360
 _SHAPES = {"base": 1.0, "bursty": 1.65, "diurnal": 1.0, "shifted-diurnal": 1.0}
-"""Jobs of an hour at each intensity, and how many times as many each shape has."""
+"""Jobs per hour at each intensity, and the factor of each shape."""
 
 
 def meta_regimes(*, super_high: bool = False) -> list[dict[str, Any]]:
@@ -308,8 +312,8 @@ def meta_regimes(*, super_high: bool = False) -> list[dict[str, Any]]:
     with the jobs of one hour.
 
     Args:
-        super_high: after these also the 8 of the highest intensity, on 4 and 16 GPUs, which the
-            original has in addition.
+        super_high: append the original's 8 additional regimes of the highest intensity, on 4 and 16
+            GPUs.
 
     Example:
         >>> regimes = meta_regimes()

@@ -1,6 +1,6 @@
 """Questions: what an agent is asked in each seat, in words, for lists and documentation.
 
-What they mean exactly is in the simulators; the environments' names are in registration.py.
+The simulators define the exact meaning; registration.py has the names of the environments.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ QUESTIONS: dict[str, Question] = {
         ),
         Question(
             "place",
-            "where the job goes that the base scheduler starts",
-            "for each start; once for each node of a gang on several",
+            "where the job that the base scheduler starts is placed",
+            "for each start; for a gang on several nodes, once for each node",
             "a node, or an entry of `placements`; there is no no-op",
-            "nodes with room such that the gang stays on the fewest nodes; all placements",
+            "nodes with enough room to keep the gang on the fewest nodes; all placements",
             f"{_AT_HAND}; columns of `nodes` may also be about the job at hand",
         ),
         Question(
             "pickplace",
             "which waiting job starts next, and where",
             "as for Pick",
-            "(row or no-op, node); of a gang on several nodes the placement chooses the others",
+            "(row or no-op, node); for a gang on several nodes, the placement chooses the others",
             "as for Pick, then nodes that some row may go to; `pair_mask` has both together",
             _WINDOW,
         ),
         Question(
             "meta",
-            "which scheduler rules until the next decision",
+            "which scheduler applies until the next decision",
             "when jobs wait, `every_events` decision points and `every_seconds` after the last "
             "choice",
-            "an entry of `schedulers`; the first rules until the first question",
+            "an entry of `schedulers`; the first applies until the first question",
             "all",
-            f"{_WINDOW}, in the order of the scheduler that rules",
+            f"{_WINDOW}, in the order of the current scheduler",
         ),
         Question(
             "backfill",
-            "which job passes the first one, which cannot start",
+            "which job passes the blocked first job",
             "as long as some job may pass it",
             "0 to window - 1: a row; window: no-op, no job passes at this instant",
             "rows whose job can start now and, with `protect_head`, does not delay the first; "
@@ -90,7 +90,7 @@ QUESTIONS: dict[str, Question] = {
         ),
         Question(
             "preempt",
-            "which running job yields to the first that cannot start",
+            "which running job yields to the first job that cannot start",
             "when nothing more can start, again after each victim until the job at hand starts",
             "0 to running_window - 1: a row of `running`; running_window: no-op, no job",
             "running jobs that may be preempted (`min_run`, `max_restarts`); no-op",

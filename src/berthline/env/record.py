@@ -42,11 +42,11 @@ def record(
 ) -> Dataset:
     """Record the decisions of a policy.
 
-    The episodes are those of the seeds from `seed` on, equally many of each, whatever the policy.
+    The episodes are those of the seeds from `seed` on, spread evenly, whatever the policy.
 
     Args:
         id: Gymnasium's id of the environment.
-        policy: a scheduler, which does what `berthline.env.experts` says, or a function of the
+        policy: a scheduler, used as in `berthline.env.experts`, or a function of the
             observations and masks of a batch.
         out: folder to be written; it must not exist.
         episodes: how many.
@@ -76,12 +76,12 @@ def record(
             raise ConfigError(f"{name} is {value!r}", expected="a whole number from 1 on")
     out = Path(out)
     if out.exists():
-        raise ConfigError("it exists already", where=str(out), expected="a folder to be made")
+        raise ConfigError("it already exists", where=str(out), expected="a new folder")
     num_envs = min(num_envs, episodes)
     asked = {**options}
     if isinstance(policy, str):
         asked["experts"] = [*dict.fromkeys([*options.get("experts", ()), policy])]
-    # The same that `gym.make` takes: no `copy`, no autoreset.
+    # The options of `gym.make`: no `copy`, no autoreset.
     resolved = resolve_options(seats[id], options)
     given = {name: getattr(resolved, name) for name in options}
     envs = SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **asked)
@@ -94,7 +94,7 @@ def record(
 def _play(
     envs: SchedulingVectorEnv, policy: str | Policy, quotas: list[int], seed: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of as many episodes of each environment as its quota says."""
+    """Return the columns of each environment's episodes, up to its quota."""
     open_: list[dict[str, list[Any]]] = [_empty() for _ in quotas]
     done: list[list[dict[str, Any]]] = [[] for _ in quotas]
     observations, _ = envs.reset(seed=seed)
@@ -141,7 +141,7 @@ def _empty() -> dict[str, list[Any]]:
 
 
 def _seen(observations: Any, masks: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
-    """Return what is seen as flat columns, of one environment or of many."""
+    """Return observations and masks as flat columns, for one environment or many."""
     if not isinstance(observations, dict):
         return {"observations": observations, "action_masks": masks}
     leading = masks.shape[:-1]
@@ -194,7 +194,7 @@ def _name_of(policy: Policy) -> str:
 
 
 def _plain(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the options as JSON can hold them, and whether that is all of them."""
+    """Return the options that JSON can hold, and whether these are all of them."""
     plain: dict[str, Any] = {}
     is_complete = True
     for name, value in options.items():
@@ -207,14 +207,14 @@ def _plain(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _number(value: Any) -> Any:
-    """Return NumPy's numbers as Python's; dials keep them as they were given."""
+    """Return a NumPy number as a Python number; dials keep what was given."""
     if not isinstance(value, np.generic):
         raise TypeError
     return value.item()
 
 
 def _write(out: Path, columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) -> None:
-    """Write the folder under another name, then rename it: a dataset is whole or not there."""
+    """Write the folder under another name, then rename it: a dataset is complete or absent."""
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **columns)
     with complete_directory(out, what="the dataset") as partial:

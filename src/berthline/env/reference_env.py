@@ -1,4 +1,4 @@
-"""The reference environment: rewards and observations of an episode, worked out in plain Python.
+"""The reference environment: rewards and observations of an episode, computed in plain Python.
 
 `ReferenceEpisode` plays one episode in the reference simulator. It is the definition of what the
 native core writes into observations and rewards; tests step both side by side.
@@ -59,7 +59,7 @@ def seat_rules(plan: Plan) -> SeatRules:
 
 
 def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
-    """Return the run of an episode; words that only columns use are filled in too."""
+    """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
     inputs = prepare(
@@ -138,9 +138,9 @@ class ReferenceEpisode(AgentSimulation):
         return values + [0.0] * ((rows - len(jobs)) * len(formulas))
 
     def _nodes(self, job: int | None) -> list[float]:
-        """Return the columns of nodes; one that is down has no free GPUs.
+        """Return the columns of nodes; a node that is down has no free GPUs.
 
-        Columns that ask about the job at hand are 0 where there is none.
+        Columns about the job at hand are 0 if there is none.
         """
         up = [gpus if up else 0 for gpus, up in zip(self.free.gpus, self.up, strict=True)]
         free = Free(up, self.free.shared, self.free.cpus, self.free.memory_mib)
@@ -160,7 +160,7 @@ class ReferenceEpisode(AgentSimulation):
         return [cut(value(f, node)) for node in range(len(self.up)) for f in formulas]
 
     def _look_ahead(self) -> list[float]:
-        """Return when GPUs are expected to be free, as a part of `lookahead_seconds`, at most 1."""
+        """Return when GPUs should be free, as a fraction of `lookahead_seconds`, at most 1."""
         kind, size = self.plan.options.lookahead, self.plan.lookahead_size
         if kind in (None, "off"):
             return [0.0] * size
@@ -185,7 +185,7 @@ class ReferenceEpisode(AgentSimulation):
         return values
 
     def left(self, job: int) -> float:
-        """Return how long a running job is expected to go on, as a part of what counts as 1."""
+        """Return a running job's expected time left, as a fraction of `lookahead_seconds`."""
         running = self.running[job]
         begins = max(running.since - self.now, 0.0)
         rest = max(self.estimate[job] - progress_now(self, job), 0.0) / running.rate
@@ -195,7 +195,7 @@ class ReferenceEpisode(AgentSimulation):
         """Return a number for each GPU.
 
         GPUs of a node are numbered as they are taken: a job gets the lowest that are free. A shared
-        one shows the job that goes on longest; those of a node that is down are not free for long.
+        GPU shows the job that ends last; GPUs of a node that is down show 1.
         """
         gpus: list[list[set[int]]] = [[set() for _ in range(count)] for count in self.total.gpus]
         slots: dict[tuple[int, int], set[int]] = {}  # (node, slot) -> a shared GPU
@@ -224,7 +224,7 @@ class ReferenceEpisode(AgentSimulation):
 
 
 def cut(value: float) -> float:
-    """Return a value as observations have it."""
+    """Return a value as in observations: clipped, and 0 for NaN."""
     limit = float(_native.observation_limit)
     return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
 

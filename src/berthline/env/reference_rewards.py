@@ -1,4 +1,4 @@
-"""Rewards of the reference environment, worked out in plain Python."""
+"""Rewards of the reference environment, computed in plain Python."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SCORES = ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")
 class ReferenceRewards:
     """The terms of the reward since the last decision.
 
-    What came before the first decision is added to it, so that the sum over an episode is whole.
+    Rewards before the first decision are added to it, so that the sum over an episode is complete.
 
     Args:
-        episode: what to look at.
+        episode: the episode.
         plan: of the environment.
         seed: of the episode.
     """
@@ -45,8 +45,8 @@ class ReferenceRewards:
         self.terms = [(term.occasion, term.parse()) for term in plan.reward.terms]
         self.sums = [0.0] * len(self.terms)
         self.has_decided = False
-        self.asleep_at: float | None = None  # which nodes sleep is told for this time; None = now
-        self.values: dict[str, float] = {}  # words that are known for a moment only
+        self.asleep_at: float | None = None  # the time at which nodes count as asleep; None = now
+        self.values: dict[str, float] = {}  # words that have a value only at one moment
         self.idle_w = [plan.cluster.types[kind].idle_w for kind in plan.cluster.gpu_type]
         self.peak_w = [plan.cluster.types[kind].peak_w for kind in plan.cluster.gpu_type]
 
@@ -71,9 +71,9 @@ class ReferenceRewards:
     def pass_time(self, since: float) -> None:
         """Time has passed: integrate over it.
 
-        Values change in a straight line between events, or not at all. That a node falls asleep, or
-        that a job makes progress from some time after its start on, is not an event, so time is cut
-        there where a term asks about it.
+        Between events, values are linear in time or constant. It is not an event when a node falls
+        asleep, or when a job begins to make progress after its start, so the interval is split
+        there if a term depends on it.
         """
         until = self.episode.now
         cuts = {
@@ -86,7 +86,7 @@ class ReferenceRewards:
             self._integrate(begin, end)
 
     def _integrate(self, since: float, until: float) -> None:
-        """Add seconds x the mean of the values at both ends; sleep is as at the beginning."""
+        """Add seconds x the mean of the values at both ends; sleep is that at the beginning."""
         episode = self.episode
         kept, self.asleep_at = episode.pretended_now, since
         for i, (occasion, formula) in enumerate(self.terms):
@@ -102,7 +102,7 @@ class ReferenceRewards:
         return any(word in formula.words for _, formula in self.terms)
 
     def _times_of_sleep(self) -> list[float]:
-        """Return when idle nodes fall asleep, or have done so."""
+        """Return when idle nodes fall asleep, or fell asleep."""
         if not self._asks("power_w"):
             return []
         return [self.falls_asleep(node) for node in range(len(self.episode.up))]
@@ -121,7 +121,7 @@ class ReferenceRewards:
         return episode.idle_since[node] + episode.conditions.sleep_after
 
     def read_log(self, since: int) -> None:
-        """Jobs have finished, of which rows of the log from `since` on tell."""
+        """Jobs have finished: read the rows of the log from `since` on."""
         for _, kind, job, _ in self.episode.log[since:]:
             if kind == FINISH:
                 self._add("finish", job)
@@ -147,7 +147,7 @@ class ReferenceRewards:
                 seed=self.seed,
                 horizon=None if np.isinf(end) else end or None,
             )
-            # Wherever both end, nodes fail as in the episode.
+            # Nodes fail as in the episode, whenever each of the two runs ends.
             inputs = dataclasses.replace(inputs, outages=episode.inputs.outages)
             theirs = self._scores(Simulation(inputs).run(lambda _: None))
             self.values |= {f"baseline_{name}": theirs[name] for name in SCORES}
@@ -201,7 +201,7 @@ class ReferenceRewards:
         return total
 
     def power(self) -> float:
-        """Watts of all GPUs, and of nodes that sleep; a node that is down draws none."""
+        """Watts of all GPUs and sleeping nodes; a node that is down draws none."""
         episode, total = self.episode, 0.0
         now = episode.now if self.asleep_at is None else self.asleep_at
         for node, gpus in enumerate(episode.total.gpus):
@@ -218,7 +218,7 @@ class ReferenceRewards:
         return self.total_work() - done
 
     def overdue_jobs(self) -> int:
-        """Jobs in the system whose deadline is over."""
+        """Jobs in the system whose deadline has passed."""
         episode = self.episode
         left = (*episode.queue, *episode.running, *episode.away)
         return sum(episode.now > episode.inputs.workload.deadline[job] for job in left)

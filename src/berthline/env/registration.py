@@ -1,4 +1,4 @@
-"""Gymnasium's names of the environments. Light: entry points are text until used."""
+"""Gymnasium's names of the environments. Imports little: entry points are text until used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def env_id(name: str) -> str:
 
 
 def register_environments() -> None:
-    """Register every environment; those that are registered already stay as they are."""
+    """Register every environment; those already registered stay unchanged."""
     from gymnasium.envs.registration import register, registry
 
     for name, seat in SEATS.items():
@@ -31,5 +31,5 @@ def register_environments() -> None:
                 vector_entry_point="berthline.env.vector:SchedulingVectorEnv",
                 kwargs={"seat": seat},
                 disable_env_checker=True,  # it costs more than a step; tests run it
-                order_enforce=False,  # the environment says so itself
+                order_enforce=False,  # the environment checks it itself
             )

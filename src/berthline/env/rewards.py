@@ -1,7 +1,7 @@
 """Rewards: what an agent is told about its decisions, as named sets of formulas.
 
 A reward is a sum of terms. Each term is a formula with an occasion, which says when it is
-evaluated (OCCASIONS) and what it may be about (SCOPES). Terms may know true run times: rewards are
+evaluated (OCCASIONS) and what it may be about (SCOPES). Terms may use true run times: rewards are
 for training, not for scheduling.
 """
 
@@ -37,10 +37,10 @@ class Term:
     """One part of a reward.
 
     Attributes:
-        name: what `info["reward_terms"]` calls it.
+        name: its name in `info["reward_terms"]`.
         occasion: when it is evaluated: a key of SCOPES.
         formula: its value.
-        weight: what it is multiplied by.
+        weight: its factor.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Reward:
         name: of REWARDS.
         meaning: one line for lists.
         terms: its parts.
-        needs_horizon: whether it makes no sense of an episode that is never cut off.
+        needs_horizon: whether it is undefined for an episode without a horizon.
     """
 
     name: str
@@ -109,12 +109,13 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "mean-wait-hours",
-            "minus seconds x waiting jobs, per job and in hours, waits after a preemption too",
+            "minus seconds x waiting jobs, per job and in hours, including waits after a "
+            "preemption",
             (Term("wait", "second", "-queue_len / num_jobs / 3600"),),
         ),
         Reward(
             "wait-and-slowdown",
-            "the same three times, and minus the doublings of each finished job's bounded slowdown",
+            "3 x mean-wait-hours, minus log2(bounded slowdown) / jobs for each finished job",
             (
                 Term("wait", "second", "-queue_len / num_jobs / 3600", 3.0),
                 Term("slowdown", "finish", "-log2(bounded_slowdown) / num_jobs"),
@@ -144,7 +145,7 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "multi-objective",
-            "JCT, missed deadlines, energy and fairness, each a term of its own",
+            "JCT, missed deadlines, energy and fairness, as separate terms",
             (
                 Term("jct", "second", "-jobs_in_system / num_jobs / 3600"),
                 Term("deadlines", "finish", "-missed / num_jobs"),
@@ -165,7 +166,7 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "rlmetadqn",
-            "the meta-scheduler's, with a fifth of its step of 5 s for every second",
+            "the meta-scheduler's; a second counts as a fifth of its step of 5 s",
             (
                 Term("slowdown", "finish", "-min(slowdown, 10) / 10"),
                 Term("deadlines", "finish", "-missed", 5.0),
@@ -177,7 +178,8 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "lsf",
-            "the LSF host picker's: minus seconds, and for each start more the more is in use",
+            "the LSF host picker's: minus seconds, and for each start a bonus that grows with "
+            "utilization",
             (
                 Term("time", "second", "-1"),
                 Term("start", "decision", "has_started", 0.02),
@@ -187,8 +189,8 @@ REWARDS: dict[str, Reward] = {
         ),
         Reward(
             "lookahead",
-            "the look-ahead system's: work done, minus work left and passed over, and the end; "
-            "needs a horizon_factor",
+            "the look-ahead system's: work done, minus work left and passed over, and terms at "
+            "the end; needs a horizon_factor",
             (
                 Term("finished", "finish", "true_work / total_work"),
                 Term("backlog", "second", "-backlog_work / total_work / horizon"),
@@ -228,7 +230,7 @@ def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = 
 
     Args:
         given: a name of REWARDS, a Reward, or a mapping of terms to (occasion, formula).
-        weights: replace the weights of some terms; 0 leaves a term out of the sum.
+        weights: replace the weights of some terms; 0 removes a term from the sum.
 
     Raises:
         ConfigError: an unknown reward, term or occasion.

@@ -30,9 +30,9 @@ Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
 class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     """A run of a cluster in which an agent fills one seat of the scheduler.
 
-    See docs/mdp.md for what it is asked and what it sees. An action that the mask forbids is taken
-    as the no-op, or as the first that is allowed where there is none; `info["illegal"]` says so. In
-    PickPlace, a job that may start but not on the node starts where the placement puts it.
+    docs/mdp.md describes questions and observations. A forbidden action counts as the no-op, or as
+    the first allowed action if there is no no-op; `info["illegal"]` is then True. In PickPlace, a
+    job that may start, but not on the chosen node, starts where the placement puts it.
 
     Args:
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
@@ -79,15 +79,15 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         }
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Carry out a decision and go on to the next one."""
+        """Carry out a decision and advance to the next one."""
         if self._is_over:
             self._envs.check_open()
             raise SimulationError(
-                "a step without an episode", where="env.step", expected="env.reset() before it"
+                "a step without an episode", where="env.step", expected="env.reset() first"
             )
         try:
             choice, node = action if self._has_pairs else (action, 0)
-            # What does not fit into 64 bits is refused by the native core.
+            # The native core refuses what does not fit into 64 bits.
             reward, terminated, truncated, illegal = self._answer(_integer(choice), _integer(node))
         except (TypeError, ValueError):
             raise ConfigError(
@@ -106,16 +106,16 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         return self._copy_observation(0), reward, terminated, truncated, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return which actions are allowed now; of PickPlace, jobs and no-op, then nodes."""
+        """Return which actions are allowed now; for PickPlace, jobs and no-op, then nodes."""
         self._envs.check_open()
         return self._mask.copy()
 
     def close(self) -> None:
-        """Release the native memory. Once more does nothing; anything else is refused then."""
+        """Release the native memory. A second call does nothing; any other call is then refused."""
         self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
-        """Set the load of all episodes that have not begun: a curriculum calls it."""
+        """Set the load of all episodes that have not begun, for example in a curriculum."""
         self._envs.set_load(low, high)
 
     @property
@@ -124,7 +124,7 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         return self._terms
 
     def question(self) -> dict[str, Any]:
-        """Return what is asked about: the clock, the job of each row, the job at hand."""
+        """Return the question: the clock, the job of each row, the job at hand."""
         return self._envs.question(0)
 
     def log(self) -> Schedule:

@@ -44,7 +44,7 @@ def observation_space(plan: Plan) -> spaces.Space[Any]:
 
 
 def views(plan: Plan, flat: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the tables of flat observations, as views of them: (..., size) to (..., *shape)."""
+    """Return the tables of flat observations, as views: (..., size) to (..., *shape)."""
     rows = flat.shape[:-1]
     return {
         name: flat[..., part].reshape(rows + shape)

@@ -29,23 +29,23 @@ _ENVS, THREADS = whole(1, 2**20), whole(1, 2**10)  # more threads than machines 
 
 
 class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]]):
-    """Environments of one kind, stepped at once.
+    """Environments of one kind, stepped together.
 
-    What environment i does depends on its seed and its actions only: not on how many there are,
-    nor on the number of threads. `reset(seed=s)` gives environment i the seed s + i.
+    Environment i depends only on its seed and its actions, not on the number of environments or
+    threads. `reset(seed=s)` gives environment i the seed s + i.
 
     With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
-    step; its last observation is in `infos["final_obs"]` and what became of it in
-    `infos["final_info"]`, whose scores are 0 for the others. With `"next_step"` the step after the
-    last begins the next episode, and its action is ignored.
+    step; its last observation is in `infos["final_obs"]` and its results in `infos["final_info"]`,
+    whose scores are 0 for the other environments. With `"next_step"` the step after the last begins
+    the next episode, and its action is ignored.
 
     Args:
         num_envs: how many.
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
         num_threads: threads that step them.
         autoreset_mode: `same_step` or `next_step`.
-        copy: whether observations, masks and scores are copies; without, they are overwritten by
-            the next step, which is faster, and must not be written to.
+        copy: whether observations, masks and scores are copies; if not, the next step overwrites
+            them, which is faster, and you must not write to them.
         options: see `berthline.env.options.Options`.
 
     Example:
@@ -56,7 +56,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         (256, 65)
     """
 
-    closed = True  # until it is made: what fails on the way has nothing to close
+    closed = True  # until it is complete: a failed __init__ leaves nothing to close
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         num_envs = _ENVS.take("num_envs", num_envs)
         num_threads = THREADS.take("num_threads", num_threads)
         copy = FLAG.take("copy", copy)
-        # An attribute as well, as of Gymnasium's own vector environments: TorchRL looks for it.
+        # Also an attribute, as in Gymnasium's vector environments: TorchRL reads it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.plan: Plan = make_plan(seat, resolve_options(seat, options))
@@ -156,7 +156,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         self._envs.close()
 
     def set_load(self, low: float, high: float | None = None) -> None:
-        """Set the load of all episodes that have not begun: a curriculum calls it."""
+        """Set the load of all episodes that have not begun, for example in a curriculum."""
         self._envs.set_load(low, high)
 
     @property
@@ -165,7 +165,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         return [term.name for term in self.plan.reward.terms]
 
     def question(self, env: int) -> dict[str, Any]:
-        """Return what is asked about: the clock, the job of each row, the job at hand."""
+        """Return the question: the clock, the job of each row, the job at hand."""
         return self._envs.question(env)
 
     def log(self, env: int) -> Schedule:
@@ -189,7 +189,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         if seed is not None and len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
         seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
-        # Without one they keep the one they have, or else draw one.
+        # Environments without a seed keep their own, or draw one.
         first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
         for env, own in enumerate(seeds):
             if own is not None:
@@ -226,7 +226,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         return observations
 
     def _make_copiers(self) -> None:
-        """Prepare the copies that steps return: all at once, they take a fraction of the time."""
+        """Prepare the copies that steps return: copying all at once is several times faster."""
         envs = self._envs
 
         def whole(tables: dict[str, npt.NDArray[Any]]) -> _native.RowCopies:
@@ -257,14 +257,14 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         self._last = _native.RowCopies(tables).row
 
     def _add_ended(self, infos: dict[str, Any]) -> None:
-        """Add what became of the episodes that ended in this step."""
+        """Add the results of the episodes that ended in this step."""
         scores = self._scores(0)
         ended, masks = self._ended(0)
         info: dict[str, Any] = {"sched": scores, "_sched": ended}
         if not self._same_step:
             infos.update(info)
             return
-        # Only here: beside `sched` it would be where Gymnasium's RecordEpisodeStatistics puts its.
+        # Only here: beside `sched` it would collide with Gymnasium's RecordEpisodeStatistics.
         info["episode"], info["_episode"] = {"r": scores["return"], "l": scores["length"]}, ended
         observations = np.empty(self.num_envs, object)  # None everywhere
         for env in self._envs.which_ended():
@@ -278,7 +278,7 @@ def _array(given: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(given)
     except (TypeError, ValueError):
-        return np.asarray(None)  # rows of different lengths, and the like: an object
+        return np.asarray(None)  # for example rows of different lengths: an object
 
 
 def _autoreset_mode(given: Any) -> AutoresetMode:

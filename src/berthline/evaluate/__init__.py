@@ -5,12 +5,12 @@
 - `compare/`: several schedulers on the same jobs, on one machine's processes
 - `explain/`: why a job waited, and when it will start
 - `whatif/`: what other schedulers would have done to a log
-- `trace_checks/`: what a trace holds, what is wrong with it, how close a generated one comes to it
-- `bounds.py`, `optimum.py`: what no scheduler can beat
+- `trace_checks/`: contents and problems of a trace; how close a generated workload is to it
+- `bounds.py`, `optimum.py`: bounds that no scheduler can beat
 
 The package can be called: `berthline.evaluate(...)` is `compare.evaluate.evaluate`. A function
-beside it in `berthline` would vanish as soon as a module of the package is imported, because the
-import puts the package under the same name.
+`evaluate` in `berthline` would be hidden as soon as a module of this package is imported, because
+the import binds the package to the same name.
 """
 
 from __future__ import annotations

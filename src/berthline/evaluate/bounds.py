@@ -1,18 +1,19 @@
-"""Bounds: what no scheduler can beat, whatever it knows and however it places or preempts.
+"""Bounds: total JCTs that no scheduler can beat, whatever its knowledge, placement or preemption.
 
-Each bound is the least total JCT of a problem that is easier than the simulator's: whatever the
-simulator can do, the easier problem can do as well, so its optimum is below every schedule. What
-makes them hold here, for every log that a simulator wrote:
+Each bound is the least total JCT of a relaxed problem. The relaxed problem allows everything that
+the simulator can do, so its optimum is at or below every schedule. The bounds hold for every log of
+a simulator because of three facts:
 
 - A job makes progress no faster than on the fastest GPUs it may use. A gang is as fast as its
   slowest node; spread over nodes and racks, beside others on a shared GPU, or after a preemption
   it is never faster. So each job holds its GPUs for at least its *shortest hold*.
-- Jobs hold at most all GPUs at once. Parts of a GPU add up to whole ones at most, outages and
-  quotas only take some away, and jobs without GPUs need none.
-- Jobs bound to different pools or GPU types that share no node are bounded apart.
+- Jobs hold at most all GPUs at once. Parts of a GPU add up to at most one GPU, outages and quotas
+  only reduce the GPUs, and jobs without GPUs need none.
+- Jobs bound to different pools or GPU types that share no node are bounded separately.
 
-Rejected jobs are not counted and so not bounded. Which jobs are rejected does not depend on the
-scheduler. Finishes are rounded to the clock's float64, so a log may be below by that rounding.
+Rejected jobs are not counted, so they are not bounded. Which jobs are rejected does not depend on
+the scheduler. Finish times are rounded to float64, so a log may be below the bound by that
+rounding.
 """
 
 from __future__ import annotations
@@ -37,16 +38,18 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """A lower bound on the total JCT of some jobs, in seconds, and the parts it is made of.
+    """A lower bound on the total JCT of some jobs, in seconds, and its parts.
 
     Attributes:
-        total: the bound: the largest of the parts, for each group of jobs that share nodes.
-        mean: the same per job: a bound on the mean JCT. NaN without jobs.
-        jobs: how many jobs it is over.
+        total: the bound: the largest part of each group of jobs that share nodes, summed over
+            groups.
+        mean: total / jobs, a bound on the mean JCT; NaN without jobs.
+        jobs: number of jobs.
         run_times: every job alone on the fastest GPUs it may use: the sum of shortest holds.
-        srpt: one machine as fast as all GPUs together, preempted for the job with least left.
-        busy_times: the same machine, with half of each job's shortest hold on top of the mean time
-            at which its work is done; None with a horizon, where it does not hold.
+        srpt: one machine as fast as all GPUs together, which always runs the job with the least
+            work left.
+        busy_times: the same machine: for each job, the mean time at which its work is done plus
+            half of its shortest hold; None with a horizon, where it does not hold.
     """
 
     total: float
@@ -64,26 +67,27 @@ def jct_lower_bound(
     counted: Mask | None = None,
     until: float = np.inf,
 ) -> Bound:
-    """Return a total JCT that no schedule of these jobs on this cluster can go below.
+    """Return a lower bound on the total JCT of all schedules of these jobs on this cluster.
 
-    Formula: max(sum of shortest holds; total JCT of SRPT on one machine; sum of mean busy times
-    + half the shortest holds), each for jobs that share nodes, added up; in seconds. The machine
-    does the GPU-seconds of the shortest hold at the speed of all GPUs. Where GPUs differ in speed,
-    the same is worked out with GPUs weighted by speed, and the larger counts.
+    Formula: max(sum of shortest holds; total JCT of SRPT on one machine; sum of mean busy times +
+    half the shortest holds) for each group of jobs that share nodes, summed over groups; in
+    seconds. The machine does the GPU-seconds of the shortest hold at the speed of all GPUs. Where
+    GPUs differ in speed, the bound is also computed with GPUs weighted by speed, and the larger
+    value counts.
 
     Why it holds: SRPT minimises the number of unfinished jobs of one machine at every instant
-    (Schrage, Operations Research 16(3), 1968), so it also holds for JCTs cut off at a horizon and
-    for some of the jobs only. The mean time at which a job's work is done is at least half of its
-    shortest hold before its finish, because it cannot be done faster; and serving the job
-    with the least total work minimises the sum of these means (Goemans and others, SIAM Journal on
-    Discrete Mathematics 15(2), 2002).
+    (Schrage, Operations Research 16(3), 1968), so the bound also holds for JCTs cut off at a
+    horizon and for a subset of the jobs. The mean time at which a job's work is done is at least
+    half of its shortest hold before its finish, because the work cannot be done faster. Serving the
+    job with the least total work first minimises the sum of these means (Goemans and others, SIAM
+    Journal on Discrete Mathematics 15(2), 2002).
 
     Args:
         workload: the jobs.
         cluster: the nodes and their conditions: a Cluster or a CLUSTER argument.
         counted: which jobs to bound, such as `job_table(...).counted`; None = all but those that
             would be rejected.
-        until: the horizon: unfinished jobs enter with the time they have spent by then.
+        until: the horizon: unfinished jobs count with the time they have spent by then.
 
     Example:
         >>> import berthline as bl
@@ -109,18 +113,18 @@ def jct_lower_bound(
 
 
 def gap_to_bound(mean_jct: float, bound: Bound) -> float | None:
-    """Return by which share a mean JCT is above the bound: 0.25 = 25 % above; None without jobs.
+    """Return mean JCT / bound - 1: 0.25 = 25 % above the bound; None without jobs.
 
-    The optimum lies in between, so this is the most that any scheduler could still gain, and
-    usually far more than it can.
+    The optimum lies between the two, so this is an upper limit of the possible gain, and usually
+    far above it.
     """
     return mean_jct / bound.mean - 1 if bound.jobs else None
 
 
 def rejected_jobs(workload: Workload, cluster: Cluster) -> Mask:
-    """Return which jobs a simulator rejects, because they fit on no empty cluster.
+    """Return which jobs a simulator rejects because they do not fit on the empty cluster.
 
-    It is the simulator itself that says so: all jobs are submitted at once and the clock stops.
+    The simulator itself decides: all jobs are submitted at once and the clock stops.
     """
     import dataclasses
 
@@ -143,8 +147,8 @@ class _Group(NamedTuple):
     hold: FloatColumn
     """Shortest hold of each job, seconds."""
     machines: list[tuple[FloatColumn, FloatColumn]]
-    """Seconds that each job's work takes on one machine, and the shortest time in which the jobs'
-    own limits let it be done. Two where GPUs differ in speed."""
+    """Seconds that each job's work takes on one machine, and the shortest time in which the job's
+    own limits allow it. Two entries where GPUs differ in speed."""
 
 
 class _Parts(NamedTuple):
@@ -157,7 +161,7 @@ def _inputs(workload: Workload, cluster: Cluster) -> Inputs:
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import prepare
 
-    # The horizon spares the drawing of failures, which do not matter here.
+    # The horizon avoids drawing failures, which do not matter here.
     return prepare(
         workload, cluster, Scheduler.parse("fcfs"), knowledge="none", seed=0, horizon=_AN_INSTANT
     )
@@ -173,7 +177,7 @@ def _groups(inputs: Inputs, jobs: npt.NDArray[np.intp]) -> list[_Group]:
     progress = workload.run[jobs] / rate
     hold = progress + cluster.conditions.start_delay
     gpus = workload.gpu_amount[jobs]
-    # In units in which a GPU of speed s works off s a second.
+    # In units in which a GPU of speed s does s units of work per second.
     weighted = gpus * workload.run[jobs] * inputs.reference_speed[jobs]
     found = []
     for number in np.unique(component[component >= 0]):
@@ -190,16 +194,16 @@ def _groups(inputs: Inputs, jobs: npt.NDArray[np.intp]) -> list[_Group]:
 
 
 def _nodes_of_classes(inputs: Inputs) -> Mask:
-    """Return which nodes the jobs of each class may use, borrowed ones included."""
+    """Return which nodes the jobs of each class may use, including borrowed ones."""
     own = len(inputs.borrow_class)
     borrow = np.where(inputs.borrow_class >= 0, inputs.borrow_class, np.arange(own))
     return inputs.may_use | inputs.may_use[borrow]
 
 
 def _components(may_use: Mask, classes: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Return a number for each class; classes that share nodes, also through others, have one.
+    """Return a number for each class; classes connected by shared nodes have the same one.
 
-    Classes without jobs have a number of their own below 0.
+    Each class without jobs has its own number below 0.
     """
     number = -1 - np.arange(len(may_use), dtype=np.int64)
     for label, first in enumerate(classes.tolist()):
@@ -215,8 +219,8 @@ def _components(may_use: Mask, classes: npt.NDArray[np.integer]) -> npt.NDArray[
 def _fastest_rates(inputs: Inputs, jobs: npt.NDArray[np.intp], may_use: Mask) -> FloatColumn:
     """Return the fastest rate at which each job can make progress on an empty cluster.
 
-    A gang of g GPUs is as fast as its slowest node: at best the slowest of the fastest nodes that
-    have g GPUs between them, less what lies between nodes; or one node that has g.
+    A gang of g GPUs is as fast as its slowest node. At best it uses the fastest nodes that together
+    have g GPUs, less the penalty between nodes; or one node that has g.
     """
     workload, cluster = inputs.workload, inputs.cluster
     rate = np.ones(len(jobs))
@@ -229,7 +233,7 @@ def _fastest_rates(inputs: Inputs, jobs: npt.NDArray[np.intp], may_use: Mask) ->
             continue
         speed, size = inputs.node_speed[nodes], cluster.gpus[nodes]
         together, alone = np.cumsum(size), np.maximum.accumulate(size)
-        # Speeds descend, so the first node that will do is the fastest.
+        # Speeds descend, so the first node with enough GPUs is the fastest.
         spread = np.append(speed, speed[-1])[np.searchsorted(together, gpus[member])]
         single = np.append(speed, 0.0)[np.searchsorted(alone, gpus[member])]
         best = np.maximum(single, spread * cluster.conditions.across_nodes)
@@ -257,9 +261,9 @@ def srpt_total_jct(submit: FloatColumn, size: FloatColumn, *, until: float = np.
     """Return the total JCT of SRPT on one machine, in seconds.
 
     Args:
-        submit: when jobs come, ascending, none after `until`.
-        size: seconds that each takes on the machine.
-        until: jobs that are unfinished then count with the time spent so far.
+        submit: submission times, ascending, none after `until`.
+        size: seconds that each job takes on the machine.
+        until: jobs unfinished at this time count with the time spent so far.
 
     Example:
         >>> srpt_total_jct(np.array([0.0, 1.0]), np.array([3.0, 1.0]))
@@ -267,7 +271,7 @@ def srpt_total_jct(submit: FloatColumn, size: FloatColumn, *, until: float = np.
     """
     if not len(submit):
         return 0.0
-    left: list[float] = []  # a heap; only the smallest is worked on, so it stays the smallest
+    left: list[float] = []  # a heap; only the smallest job runs, so it stays the smallest
     push, pop = heapq.heappush, heapq.heappop
     finishes = 0.0
     arrivals = submit.tolist()
@@ -287,11 +291,11 @@ def srpt_total_jct(submit: FloatColumn, size: FloatColumn, *, until: float = np.
 def least_mean_busy_times(submit: FloatColumn, size: FloatColumn) -> float:
     """Return the least sum, over jobs, of the mean time at which one machine works on a job.
 
-    The job with the smallest total size is served first, whatever of it is left.
+    The job with the smallest total size is served first, however much of it is left.
 
     Args:
-        submit: when jobs come, ascending.
-        size: seconds that each takes on the machine.
+        submit: submission times, ascending.
+        size: seconds that each job takes on the machine.
 
     Example:
         >>> least_mean_busy_times(np.array([0.0, 1.0]), np.array([3.0, 1.0]))
@@ -309,7 +313,7 @@ def least_mean_busy_times(submit: FloatColumn, size: FloatColumn) -> float:
         while waiting:
             whole, left = waiting[0]
             if clock + left > then:
-                # Its place is by the whole size, which stays, so the heap stays one.
+                # Jobs are ordered by total size, which does not change, so the heap stays valid.
                 waiting[0] = (whole, left - (then - clock))
                 sum_of_means += (then - clock) / whole * (clock + then) / 2
                 break

@@ -1,16 +1,16 @@
 """Optimum: the least total JCT of a handful of gang jobs on one node, by branch and bound.
 
-It says how far heuristics, and the bounds of bounds.py, are from the truth where the truth can be
-worked out. Jobs are not preempted, and everything about them is known beforehand.
+It shows how far heuristics, and the bounds of bounds.py, are from the optimum where the optimum can
+be computed. Jobs are not preempted, and everything about them is known in advance.
 
-Why the search finds an optimum though start times are real numbers: take any optimal schedule, and
-as long as some job could start earlier with all others as they are, let it. That raises no JCT and
-ends, because a job then starts at its submission or at the finish of another, which leaves finitely
-many schedules. Put the jobs of the result in the order of their starts. Given the jobs before it,
-each one starts at the first instant, from the start of the job before it on, at which enough GPUs
-are free: it could start there with the later ones as they are too, because whatever it then holds
-beyond its old start, it held before. So this schedule is among those in which jobs are taken in
-some order and each starts as early as that order lets it, and the search is over orders.
+Why the search finds an optimum although start times are real numbers: take any optimal schedule,
+and while some job could start earlier with all others unchanged, start it earlier. This raises no
+JCT and ends, because a job then starts at its submission or at the finish of another, which leaves
+finitely many schedules. Sort the jobs of the result by their starts. Given the jobs before it, each
+job starts at the first instant, not before the start of the previous job, at which enough GPUs are
+free: it could start there with the later jobs unchanged too, because whatever it then holds beyond
+its old start, it held before. Therefore this schedule is among those in which jobs are taken in
+some order and each starts as early as that order allows, and the search covers all orders.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from berthline.text_or_path import TextOrPath
 
 MOST_JOBS = 10
-"""They take seconds; every two more take twenty times as long."""
+"""This many take seconds; every two more take twenty times as long."""
 
 
 class Optimum(msgspec.Struct, frozen=True, kw_only=True):
-    """The least total JCT without preemption, in seconds, and a schedule that has it.
+    """The least total JCT without preemption, in seconds, and a schedule that attains it.
 
     Attributes:
         total: sum of JCTs.
-        mean: per job; NaN without jobs.
+        mean: total / jobs; NaN without jobs.
         start: when each job starts, by job; NaN for rejected jobs.
-        visited: how many partial schedules were looked at.
+        visited: number of partial schedules examined.
     """
 
     total: float
@@ -53,10 +53,10 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def jct_optimum(workload: Workload, cluster: Cluster | TextOrPath) -> Optimum:
-    """Return the least total JCT that any schedule without preemption has on a cluster of one node.
+    """Return the least total JCT of all schedules without preemption on a cluster of one node.
 
     Formula: min over schedules of the sum of finish - submit, in seconds. A scheduler that preempts
-    may be below.
+    may be below it.
 
     Args:
         workload: up to 10 jobs on whole GPUs.
@@ -64,7 +64,7 @@ def jct_optimum(workload: Workload, cluster: Cluster | TextOrPath) -> Optimum:
             failures or delays.
 
     Raises:
-        ConfigError: there are more jobs, or something else than GPUs limits them.
+        ConfigError: there are more jobs, or something other than GPUs limits them.
 
     Example:
         >>> import berthline as bl
@@ -142,9 +142,9 @@ class _Search:
         """Find the best schedule."""
         count = len(self.submit)
         self.start = [math.nan] * count
-        # Cost of the cheapest way found so far to get into a state.
+        # The lowest cost found so far of reaching each state.
         self.seen: dict[tuple[int, float, tuple[tuple[float, int], ...]], float] = {}
-        # Short jobs first: good schedules early cut off more.
+        # Short jobs first: good schedules found early prune more.
         self.order = sorted(range(count), key=lambda job: (self.hold[job] * self.gpus[job], job))
         self.extend((1 << count) - 1, 0.0, (), 0.0)
 
@@ -154,9 +154,9 @@ class _Search:
         """Try every job as the next to start.
 
         Args:
-            left: set of the jobs to come, as bits.
+            left: set of the remaining jobs, as bits.
             clock: start of the last job.
-            running: (finish, GPUs) of those that run then, ascending.
+            running: (finish, GPUs) of the jobs that run then, ascending.
             cost: total JCT of the jobs started so far.
         """
         self.visited += 1
@@ -174,7 +174,7 @@ class _Search:
         tried: set[tuple[float, float, int]] = set()
         for job in jobs:
             begin = self.first_fit(job, clock, running)
-            # Of jobs that are alike from now on, the first that came goes first.
+            # Among jobs that are equal from now on, the first submitted goes first.
             alike = (max(self.submit[job], clock), self.hold[job], self.gpus[job])
             if alike in tried:
                 continue
@@ -202,7 +202,7 @@ class _Search:
         return begin
 
     def least(self, jobs: list[int], clock: float) -> float:
-        """Return what the jobs to come cost at least: see bounds.py, here from `clock` on."""
+        """Return a lower bound on the remaining jobs' cost: see bounds.py, here from `clock` on."""
         release = np.array([max(self.submit[job], clock) for job in jobs])
         hold = np.array([self.hold[job] for job in jobs])
         gpus = np.array([self.gpus[job] for job in jobs])
@@ -213,4 +213,4 @@ class _Search:
 
 
 _ROUNDING = 1e-12
-"""So that rounding never cuts off an optimum."""
+"""So that rounding never prunes an optimum."""

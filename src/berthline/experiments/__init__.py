@@ -1,1 +1,1 @@
-"""Published experiments, done again with Berthline's own parts: one module for each."""
+"""Published experiments, repeated with Berthline: one module for each."""

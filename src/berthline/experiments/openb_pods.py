@@ -1,8 +1,8 @@
-"""Pods of Alibaba's openb trace as something to pack: what each asks for, without its times.
+"""Pods of Alibaba's openb trace for packing: what each asks for, without its times.
 
-`read_pods` takes them from the publisher's list; `generate_pods` draws pods of much the same shapes
-where the list is not at hand. CPUs are kept as the thousandths of a core that the trace states:
-most pods ask for parts of a core, and rounding up to whole ones would fill the nodes too early.
+`read_pods` reads them from the publisher's list; `generate_pods` draws pods of similar shapes if
+the list is not available. CPUs are kept as the thousandths of a core that the trace states: most
+pods ask for parts of a core, and rounding up to whole cores would fill the nodes too early.
 `packing_cluster` therefore counts the CPUs of its nodes in thousandths too.
 """
 
@@ -53,12 +53,13 @@ SHAPES: tuple[tuple[int, int, int, int, int], ...] = (
     (22, 8, 1000, 64200, 263168),
     (22, 8, 1000, 88000, 327680),
 )
-"""How many of 8,152 generated pods; GPUs, thousandths of each; thousandths of a core; MiB.
+"""Number among 8,152 generated pods; GPUs, thousandths of each; thousandths of a core; MiB.
 
 The most frequent shapes of openb_pod_list_default, rare ones added to their neighbours.
 """
 SIZES, SIZE_SHARES = (1.0, 0.5, 0.75, 1.25), (0.85, 0.05, 0.05, 0.05)
-"""Factors on CPUs and memory, and how often each is drawn: the trace has some 130 kinds of pods."""
+"""Factors on CPUs and memory, and how often each is drawn: the trace has about 130 kinds of
+pods."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,8 +72,8 @@ class Pods:
         cpu_milli: thousandths of CPU cores.
         memory_mib: memory.
         gpu_types: index into `gpu_type_sets`; -1 = any.
-        gpu_type_sets: as of a Workload.
-        source: where they are from.
+        gpu_type_sets: as in a Workload.
+        source: where they come from.
     """
 
     gpus: Ints
@@ -99,7 +100,7 @@ class Pods:
         Args:
             rows: which pods, in order of submission.
             submit: when each is submitted; None = one every second.
-            run: how long each runs; None = for as long as anybody looks.
+            run: how long each runs; None = it never ends.
         """
         return Workload.from_columns(
             submit=np.arange(len(rows)) if submit is None else submit,
@@ -115,13 +116,13 @@ class Pods:
 
 
 def packing_cluster() -> Cluster:
-    """Return the cluster of the trace, whose CPUs count in thousandths of a core."""
+    """Return the cluster of the trace, with CPUs counted in thousandths of a core."""
     cluster = Cluster.parse(CLUSTER)
     return dataclasses.replace(cluster, cpus=cluster.cpus * np.int32(MILLI))
 
 
 def read_pods(path: Path) -> Pods:
-    """Return all pods of a publisher's list, those without GPUs too.
+    """Return all pods of a publisher's list, including those without GPUs.
 
     Raises:
         TraceError: the file is not a pod list, or a line makes no sense.

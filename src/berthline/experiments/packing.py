@@ -1,10 +1,9 @@
 """Packing until the cluster is full, as in the paper on FGD (Weng et al., ATC 2023).
 
-Pods arrive one after another, in a random order, and never end. One that does not fit fails and is
-not tried again. The whole list comes once, shuffled; then pods are drawn from it at random, until
-all that arrived would take 130 % of the cluster's GPUs. What counts is the share of GPUs that stay
-unallocated, and a placement is better the fewer they are. Seeds decide the order; every placement
-gets the same ones.
+Pods arrive one after another, in a random order, and never end. A pod that does not fit fails and
+is not tried again. The whole list arrives once, shuffled; then pods are drawn from it at random,
+until all arrivals together would take 130 % of the cluster's GPUs. The measure is the share of GPUs
+that stay unallocated; lower is better. Seeds decide the order; every placement gets the same seeds.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ PLACEMENTS: dict[str, str] = {
     "defrag": "defrag",
     "balance": "balance",
 }
-"""What is compared: its name here, and the placement."""
+"""The compared placements by their names here."""
 
 PUBLISHED: dict[str, float] = {
     "fgd": 4.61,
@@ -62,9 +61,10 @@ hkust-adsl/kubernetes-scheduler-simulator, openb_pod_list_default), for the rule
 their best-fit weighs free CPUs and GPUs alike, their dot-product takes the smallest product.
 """
 PUBLISHED_FEWER = 0.49
-"""How many fewer GPUs FGD leaves unallocated than others, at most, in the abstract of the paper."""
+"""How many fewer GPUs FGD leaves unallocated than others, at most, from the abstract of the
+paper."""
 PUBLISHED_MORE_GPUS = 290
-"""How many more GPUs that lets it use."""
+"""How many more GPUs it can use as a result."""
 
 _FAILS_AT_ONCE = "[-wait]"  # a gate that is open only at the pod's arrival
 
@@ -82,7 +82,7 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     """At the end, 95 % interval of the (geometric) mean; None with one seed."""
     high: float | None
     of_fgd: Ratio
-    """At the end, as a multiple of what FGD leaves on the same orders."""
+    """At the end, as a ratio to what FGD leaves on the same orders."""
     failed_pods: float
     published: float | None
     curve: list[float]
@@ -90,7 +90,7 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Packing(msgspec.Struct, frozen=True, kw_only=True):
-    """What the experiment found; the best placement first."""
+    """The result of the experiment; the best placement first."""
 
     pods: str
     nodes: int
@@ -100,23 +100,23 @@ class Packing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fgd(self) -> Packed:
-        """What FGD left."""
+        """The result of FGD."""
         return next(packed for packed in self.placements if packed.placement == "fgd")
 
     @property
     def published_rivals(self) -> list[Packed]:
-        """The packing rules that FGD was published against: those with a figure, but not random."""
+        """The packing rules that FGD was published against: those with a figure, except random."""
         rivals = PUBLISHED.keys() - {"fgd", "random"}
         return [packed for packed in self.placements if packed.placement in rivals]
 
     def against(self, rival: Packed) -> tuple[float, float]:
-        """Return how many fewer GPUs FGD leaves than a rival at the end: as a share, in GPUs."""
+        """Return how many fewer GPUs FGD leaves than a rival at the end: as a share and in GPUs."""
         fewer = 1 - self.fgd.at_end / rival.at_end
         return fewer, (rival.at_end - self.fgd.at_end) / 100 * self.gpus
 
     @property
     def fgd_wins(self) -> bool:
-        """Whether FGD leaves fewer GPUs than best-fit, dot-product and random, on each reading."""
+        """Whether FGD leaves fewer GPUs than all variants of best-fit, dot-product and random."""
         rivals = ("best-fit", "dot-product", "random")
         return all(
             packed.at_end > self.fgd.at_end
@@ -133,7 +133,7 @@ def arrivals(pods: Pods, total_gpus: int, seed: int) -> npt.NDArray[np.int64]:
     """
     if not pods.gpu_amount.any():
         raise ConfigError(
-            f"no pod of {pods.source} asks for a GPU", expected="a pod list to fill GPUs with"
+            f"no pod of {pods.source} asks for a GPU", expected="a pod list with GPU requests"
         )
     generator = np.random.Generator(np.random.Philox(seed))
     chunks = [generator.permutation(len(pods))]
@@ -155,7 +155,7 @@ def pack(
         workload: the pods, as `Pods.workload` returns them.
         cluster: from `packing_cluster`.
         placement: the placement of the scheduler.
-        seed: of the placement `random`.
+        seed: seed of the placement `random`.
     """
     result = simulate(
         workload,
@@ -189,10 +189,10 @@ def run_packing(
 
     Args:
         pods: what arrives.
-        seeds: how many orders of arrival, from seed 0.
-        placements: as PLACEMENTS, which they are unless given; `fgd` must be among them.
+        seeds: number of orders of arrival, from seed 0.
+        placements: as PLACEMENTS, the default; `fgd` must be among them.
         cluster: what to fill, with CPUs in thousandths; None = that of the trace.
-        report: called with (done, all, name) before each placement and seed.
+        report: called with (done, total, name) before each placement and seed.
     """
     placements = PLACEMENTS if placements is None else placements
     cluster = packing_cluster() if cluster is None else cluster
@@ -222,7 +222,7 @@ def run_packing(
 
 
 def gain_of_fgd(found: Packing) -> str:
-    """Return what FGD gains over the worst of the packing rules it was published against."""
+    """Return what FGD gains over the worst of the packing rules that its paper compares with."""
     most = max(found.published_rivals, key=lambda packed: packed.at_end)
     fewer, more = found.against(most)
     return (
@@ -231,7 +231,7 @@ def gain_of_fgd(found: Packing) -> str:
 
 
 def markdown_table(found: Packing) -> list[str]:
-    """Return the ranking as lines of a Markdown table, as docs/results/packing.md shows it."""
+    """Return the ranking as lines of a Markdown table, as in docs/results/packing.md."""
     lines = [
         "| placement | at 100 % | at 130 % [95 %] | ratio to `fgd` [95 %] | published |",
         "| --- | ---: | ---: | ---: | ---: |",

@@ -3,5 +3,5 @@
 - `algorithms/`: PPO, D3QN, discrete SAC, Meta-DQN, behaviour cloning; one file each
 - `networks/`: from observations to scores of actions
 - `training/`: the loop around an algorithm: environments, validation, checkpoints
-- `tuning/`: searches over the numbers of a scheduler; needs no torch
+- `tuning/`: search for the parameters of a scheduler; does not need torch
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from berthline.text_or_path import TextOrPath
 
 NO_LIMIT = 0
-"""Written for a node's CPUs or memory when the cluster does not limit them."""
+"""The CPUs or memory of a node where the cluster does not limit them."""
 
 MAX_GPUS = 2**23
 """GPUs of a cluster. Memory times GPUs must fit into 64 bits, hence this and MAX_MEMORY_MIB."""
@@ -40,7 +40,7 @@ MAX_GPUS = 2**23
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` equal nodes, as written in a cluster file.
 
-    They are in the rack that is named, or in new racks of `nodes_per_rack` nodes each. Nodes with
+    They are in the named rack, or in new racks of `nodes_per_rack` nodes each. Nodes with
     neither share one rack. `mtbf` and `mttr` (seconds) replace
     the cluster's conditions of the same name; 0 = as the conditions say.
     """
@@ -62,7 +62,7 @@ class Cluster:
     """The nodes of a cluster.
 
     Attributes:
-        name: what reports call it.
+        name: its name in reports.
         gpus: GPUs on each node.
         cpus: CPU cores on each node; 0 = not limited.
         memory_mib: memory on each node; 0 = not limited.
@@ -265,7 +265,7 @@ def _racks(groups: Sequence[NodeGroup]) -> tuple[npt.NDArray[np.int32], tuple[st
                 name = f"rack{numbered}"
             else:
                 name = group.rack or "rack0"
-            # Equal names stand side by side, so the last one nearly always matches.
+            # Equal names are adjacent, so the last one nearly always matches.
             if not names or names[-1] != name:
                 if name in names:
                     rack.append(names.index(name))

@@ -75,16 +75,16 @@ class ClusterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 _LAYOUT_OF_NODES = "[[nodes]] groups, each with count and gpus"
 _LAYOUTS = {
-    "quota": "gpus, and whose: pool, user or gpu_type",
-    "outage": "down, up, and which: nodes, rack or share",
-    "gpu_types": "tflops, memory_mib, idle_w, peak_w; speed, tflops_fp32, source and is_guess too",
+    "quota": "gpus, and its scope: pool, user or gpu_type",
+    "outage": "down, up, and where: nodes, rack or share",
+    "gpu_types": "tflops, memory_mib, idle_w, peak_w; also speed, tflops_fp32, source and is_guess",
     "pools": "borrow or lend",
 }
 """What is expected in the parts of a cluster file."""
 
 
 def _named_tables(content: Mapping[str, Any]) -> Iterator[tuple[str, type, object]]:
-    """Yield tables whose names the user chose, such as `[pools.NAME]`; msgspec misses those."""
+    """Yield tables with user-chosen names, such as `[pools.NAME]`; msgspec's errors omit these."""
     for part, kind in {"gpu_types": GpuTypeEntry, "pools": PoolEntry}.items():
         tables = content.get(part)
         for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -159,7 +159,7 @@ def _with_rules(cluster: Cluster, layout: ClusterFile) -> Cluster:
         if kind and kind not in kinds:
             what, expected, hint = unknown_name("GPU type", entry.gpu_type, kinds)
             raise ConfigError(
-                what, where=f"quota {number}", expected=f"{expected}, as the nodes", hint=hint
+                what, where=f"quota {number}", expected=f"{expected}, as in [[nodes]]", hint=hint
             )
         quotas.append(Quota(gpus=entry.gpus, pool=entry.pool, user=entry.user, gpu_type=kind))
     return dataclasses.replace(
@@ -181,7 +181,7 @@ def _check_pool(cluster: Cluster, name: str, where: str) -> None:
     if name not in cluster.pool_names:
         what, expected, hint = unknown_name("pool", name, cluster.pool_names)
         if not cluster.pool_names:
-            expected = "a pool of the nodes, but none has one"
+            expected = "a pool of the nodes, but no node has a pool"
         raise ConfigError(what, where=where, expected=expected, hint=hint)
 
 

@@ -1,8 +1,8 @@
-"""Presets: clusters known by name, from the traces and systems that results are published on.
+"""Presets: named clusters of published traces and systems.
 
 Only nodes with GPUs are listed. CPUs and memory are limits where the source states them. Node ids
-follow the order of the groups, which decides ties: smaller nodes come first, so that a rule that
-takes the first node that fits keeps large nodes whole.
+follow the order of the groups, which decides ties: smaller nodes come first, so that a first-fit
+rule keeps large nodes whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Preset:
     """A cluster with a name.
 
     Attributes:
-        name: what the CLUSTER argument calls it.
+        name: its name as a CLUSTER argument.
         description: one line for lists: what it is, and which choice was made.
         source: where the figures are from.
         groups: its nodes.
@@ -76,7 +76,7 @@ _VENUS_NODES = {
     "vcgkz": 1,
 }
 """Nodes of each virtual cluster of Venus: its GPU quota on 2020-07-07, divided by 8. The quotas
-change; these were in force longest of those that add up to the 1,064 GPUs of the paper."""
+change; of those that add up to the paper's 1,064 GPUs, these were in force longest."""
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -84,7 +84,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "philly",
             "Microsoft Philly, 2017: the 552 machines of the publisher's list, the 2,490 GPUs of "
-            "the paper; the GPUs' model is not stated, P100 is a guess",
+            "the paper; the GPU model is not stated, P100 is a guess",
             "machine list of msr-fiddle/philly-traces; Jeon et al., ATC 2019. A list inferred from "
             "the GPU log (Qinghao-Hu/Philly-Trace-Scripts) has 3,205 GPUs on 539 machines instead",
             (_nodes(321, 2, "P100"), _nodes(231, 8, "P100")),
@@ -92,14 +92,14 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "philly-rltune",
             "the 192 GPUs on which RLTune replays Philly",
-            "dshruti20/RLTune; there a job stays in one of the two kinds of nodes, and one with "
-            "more than 4 GPUs in the large kind",
+            "dshruti20/RLTune; there a job stays on one of the two kinds of nodes, and a job "
+            "with more than 4 GPUs on the large kind",
             (_nodes(16, 2, "P100"), _nodes(20, 8, "P100")),
         ),
         Preset(
             "helios-venus",
             "SenseTime Helios, cluster Venus, 2020: 133 nodes of 8 V100, each owned by one of 17 "
-            "virtual clusters, as from 2020-07-07; without them it is uniform:133x8:V100",
+            "virtual clusters, as of 2020-07-07; without them it is uniform:133x8:V100",
             "quota table of S-Lab-System-Group/HeliosData; Hu et al., SC 2021",
             tuple(_nodes(count, 8, "V100-32", pool=name) for name, count in _VENUS_NODES.items()),
         ),
@@ -114,7 +114,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "alibaba-pai",
-            "Alibaba PAI, 2020: 1,814 nodes with 6,742 GPUs of five types, MISC being a guess; the "
+            "Alibaba PAI, 2020: 1,814 nodes with 6,742 GPUs of five types (MISC is a guess); the "
             "trace's V100 is the one with 16 GB",
             "machine table of Alibaba cluster-trace-gpu-v2020; Weng et al., NSDI 2022",
             (
@@ -140,8 +140,8 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "openb-2023",
-            "Alibaba openb, 2023: 1,213 nodes with 6,212 GPUs of seven types, G2 and G3 being "
-            "guesses",
+            "Alibaba openb, 2023: 1,213 nodes with 6,212 GPUs of seven types (G2 and G3 are "
+            "guesses)",
             "node list of Alibaba cluster-trace-gpu-v2023; Weng et al., ATC 2023",
             (
                 _nodes(19, 1, "V100-16", 8, 32),
@@ -163,8 +163,8 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "spot-2026",
-            "Alibaba spot, 2026: 4,278 nodes with 10,412 GPUs of six types, the two series being "
-            "guesses",
+            "Alibaba spot, 2026: 4,278 nodes with 10,412 GPUs of six types (the two series are "
+            "guesses)",
             "node list of Alibaba cluster-trace-v2026-spot-gpu",
             (
                 _nodes(2, 1, "A10", 126),
@@ -193,8 +193,9 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "drl-scheduler",
-            "the 56 GPUs of four types of the D3QN and SAC scheduler; it has no nodes, nodes of 4 "
-            "are chosen here; fastest type (single precision) first, the order it fills them in",
+            "the 56 GPUs of four types of the D3QN and SAC scheduler; the original has no nodes, "
+            "here nodes have 4 GPUs; fastest type (single precision) first, as the original "
+            "fills them",
             "HenryAJX/DRL_Scheduler",
             (
                 _nodes(3, 4, "RTX4090"),
@@ -216,8 +217,9 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "lsf",
-            "50 hosts of the LSF host picker, its CPU cores being GPUs here: 16 to 32 of them and "
-            "64 to 128 GiB; it draws its hosts at random, here all sizes are about as frequent",
+            "50 hosts of the LSF host picker, with its CPU cores as GPUs: 16 to 32 of them and "
+            "64 to 128 GiB; the original draws its hosts at random, here all sizes are about "
+            "equally frequent",
             "LoboShao/lsf_autohost, first generation",
             tuple(
                 _nodes(count, cores, "V100-32", memory_gib=memory)

@@ -24,20 +24,20 @@ class Conditions:
 
     Attributes:
         gpu_speeds: 1 = GPU types differ in speed; 0 = all are as fast as the reference type.
-        max_nodes: a job that needs more nodes than this, if all were empty, is rejected.
+        max_nodes: a job that needs more nodes than this on an empty cluster is rejected.
         across_nodes: factor on the speed of a gang on more than one node.
         across_racks: further factor on the speed of a gang in more than one rack.
         interference: a job that shares its GPU with n others runs at 1 / (1 + interference * n).
         checkpoint: progress (seconds of run time) between two saved states of a job; 0 = always
             saved, infinity = never.
-        restart: what a start after a preemption costs before progress goes on.
-        start_delay: what every start costs before progress begins.
+        restart: delay between a start after a preemption and further progress.
+        start_delay: delay between every start and the first progress.
         requeue_delay: how long a preempted job stays out of the queue.
         tick: decisions are made at multiples of this time only; 0 = at every event.
         refusal_rate: share of starts that the system refuses.
         retry_delay: how long a job whose start was refused stays out of the queue.
         sleep_after: an idle node sleeps after this time; infinity = never.
-        wake_delay: what a start on a sleeping node costs before progress begins.
+        wake_delay: delay between a start on a sleeping node and the first progress.
         sleep_w: power of a sleeping node, in watts.
         mtbf: mean time between failures of a node; infinity = none.
         mttr: mean time to repair of a node.
@@ -108,7 +108,7 @@ class Conditions:
 
 
 def json_conditions(conditions: Mapping[str, float]) -> dict[str, float | str]:
-    """Return conditions for JSON, which has no infinity: there it is the text `inf`."""
+    """Return conditions for JSON, which has no infinity: the text `inf` replaces it."""
     return {name: value if math.isfinite(value) else "inf" for name, value in conditions.items()}
 
 

@@ -126,8 +126,8 @@ ALIASES: dict[str, str] = {
     "RTX-4090": "RTX4090",
     "P100-SXM2-16GB": "P100",
 }
-"""Other spellings, as traces and node lists have them. Where a trace means the V100 with
-16 GB by `V100` (Alibaba PAI), its reader writes `V100-16`."""
+"""Other spellings, from traces and node lists. Where `V100` in a trace means the V100 with 16 GB
+(Alibaba PAI), its reader writes `V100-16`."""
 
 _BY_FOLDED_NAME = {name.casefold(): name for name in (*GPU_TYPES, *ALIASES)}
 _VENDOR_PREFIXES = ("nvidia-", "tesla-", "geforce-")
@@ -163,10 +163,10 @@ def gpu_type(name: str) -> GpuType:
 
 
 def type_names(text: str) -> frozenset[str]:
-    """Return the GPU types in a set such as `"A100|V100M32"`: as written, and by their own name.
+    """Return the GPU types in a set such as `"A100|V100M32"`: as written, and by canonical name.
 
-    A node is in the set when its type's name is in what is returned: both the types of the table
-    and those a cluster file defines are found.
+    A node is in the set if its type's name is among the returned names: this finds the types of the
+    table and those that a cluster file defines.
     """
     written = [name.strip() for name in text.split("|")]
     return frozenset(written) | frozenset(map(canonical_name, written))

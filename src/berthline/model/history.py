@@ -1,6 +1,6 @@
-"""History: what accounting recorded of jobs beyond what a simulation needs to know of them.
+"""History: what accounting recorded about jobs besides what a simulation needs.
 
-When a job really started, on which nodes, and with which priority. Simulations ignore it; their
+When a job actually started, on which nodes, and with which priority. Simulations ignore it; their
 results can be compared with it.
 """
 
@@ -18,13 +18,13 @@ NOT_RECORDED = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class History:
-    """What was recorded of each job, in the workload's order; None = of no job.
+    """What was recorded about each job, in the workload's order; None = about no job.
 
     Attributes:
         start: when the job started, in seconds on the workload's clock; NaN = not recorded.
         eligible: when it could have started at the earliest, for example after the jobs it depends
             on, on the same clock; NaN = not recorded.
-        running: it still ran when the log was taken; its run time is the time until then.
+        running: it was still running when the log was taken; its run time is the time until then.
         priority: as its scheduler computed it; larger goes first; NaN = not recorded.
         nodes: index into `node_lists`; NOT_RECORDED = none.
         node_lists: texts such as `gpu[01-04,7]`.

@@ -2,7 +2,7 @@
 
 A reader counts the rows it leaves out. When the jobs are written as Parquet, or only some of them
 are taken, these counts still describe that first file: they move under the key `origin`, so that
-they are not taken for counts of the copy or of the cut.
+they are not mistaken for counts of the copy or of the cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNTS = ("rows", "used", "dropped", "rounded", "cpu_jobs", "gpus_asked")
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The file that the jobs were first read from, of a workload that is a copy or a cut of it."""
+    """The file from which the jobs of a copy or a cut were first read."""
 
     path: str = ""
     """The file's name; empty = not known."""
@@ -31,7 +31,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def origin_of(provenance: Mapping[str, Any]) -> Origin | None:
-    """Return the file that the jobs were first read from; None = this one, or none."""
+    """Return the file that the jobs were first read from; None = this file, or no file."""
     facts = provenance.get(ORIGIN)
     if not isinstance(facts, Mapping):
         return None
@@ -45,10 +45,10 @@ def provenance_of_copy(
     """Return the provenance of jobs that were read from a copy of a workload.
 
     Args:
-        provenance: what the workload had when the copy was written.
+        provenance: the workload's provenance when the copy was written.
         format_name: the format of the copy.
         file_name: its name.
-        jobs: how many jobs it has, each of which is used.
+        jobs: the number of its jobs; all are used.
     """
     own = {"format": format_name, "path": file_name, "rows": jobs, "used": jobs, "dropped": {}}
     return own | _inherited(provenance)

@@ -1,7 +1,7 @@
 """Schedule: the log of one run, the only thing metrics, figures and exports are computed from.
 
-Rows are events in the order in which they happened; a job's first row is its submission, also when
-it is rejected. Start and resume rows own a slice of the allocation arrays, in the order of these
+Rows are events in the order in which they happened; a job's first row is its submission, even if it
+is rejected. Start and resume rows own a slice of the allocation arrays, in the order of these
 rows: which nodes, how many GPUs on each, and which shared GPU for a job on part of one. Both
 simulators write this log, and two runs are equal when their logs are equal (`sha256`).
 """
@@ -146,12 +146,12 @@ class Schedule:
     def from_frame(
         cls, frame: pl.DataFrame, *, horizon: float = np.inf, decisions: int = 0
     ) -> Schedule:
-        """Return the log that `frame()` gave this table.
+        """Return the log of a table that `frame()` returned.
 
         Args:
             frame: the table.
             horizon: of the run, which the table does not hold.
-            decisions: of the run, as well.
+            decisions: of the run, which the table does not hold either.
 
         Raises:
             ConfigError: `frame()` does not return such a table.

@@ -37,7 +37,7 @@ SCHEMA = {
 }
 
 REASONS = {REJECT: REJECT_REASONS, PREEMPT: PREEMPT_REASONS, FALLBACK: FALLBACK_REASONS}
-"""What the detail of a row of some kind stands for."""
+"""The meaning of a row's detail, by its kind."""
 
 
 def frame_of(log: Schedule) -> pl.DataFrame:
@@ -87,17 +87,17 @@ def frame_of(log: Schedule) -> pl.DataFrame:
 
 
 def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Schedule:
-    """Return the log that `frame_of` made this table of.
+    """Return the log of a table that `frame_of` returned.
 
     Raises:
-        ConfigError: `frame_of` does not make such a table.
+        ConfigError: `frame_of` does not return such a table.
     """
     if dict(frame.schema) != SCHEMA:
         found = [name for name, dtype in SCHEMA.items() if frame.schema.get(name) != dtype]
         raise ConfigError(
-            f"the table of a log has no column {found[0]!r} of its type"
+            f"the table of a log has no column {found[0]!r} of the right type"
             if found
-            else "the table of a log has columns that do not belong to it",
+            else "the table of a log has unknown columns",
             expected=", ".join(f"{name} ({dtype})" for name, dtype in SCHEMA.items()),
             hint="files of earlier versions lack slots: run berthline sim again",
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColumn]:
     """Return the speed of each node, and of the GPU type that each job's run time refers to.
 
-    All are 1 where the conditions say that GPU types do not differ.
+    All are 1 if the conditions say that GPU types do not differ.
     """
     if not cluster.conditions.gpu_speeds:
         return np.ones(cluster.num_nodes), np.ones(len(workload))

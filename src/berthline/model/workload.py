@@ -45,9 +45,9 @@ class Workload:
         pool: index into `pool_names`; -1 = may use every pool.
         gpu_types: index into `gpu_type_sets`; -1 = may use every GPU type.
         reference_type: the GPU type that run times refer to, for jobs that do not ask for one type.
-        names: the ids of the trace the jobs came from; None = the row numbers.
+        names: the jobs' ids in the trace; None = the row numbers.
         provenance: where the rows came from and what was left out, as plain data.
-        history: what was recorded of the jobs when they really ran; None = nothing was kept.
+        history: what was recorded when the jobs actually ran; None = nothing was kept.
     """
 
     submit: FloatColumn  # (num_jobs,)
@@ -137,9 +137,9 @@ class Workload:
             gpu_type_sets: GPU type sets that `gpu_types` points to, such as `"A100|V100"`.
             reference_type: see the class; any spelling of a known GPU type.
             names: the jobs' ids in the trace.
-            name: what reports call this workload.
+            name: the workload's name in reports.
             provenance: see the class.
-            history: what was recorded of the jobs, on the same clock as `submit`.
+            history: what was recorded about the jobs, on the same clock as `submit`.
             rebase: shift times so that the first job is submitted at 0.
 
         Raises:
@@ -183,7 +183,7 @@ class Workload:
             raise TraceError(
                 f"column 'submit' holds {zero}",
                 where=f"{name}, row {0 if order is None else order[0]}",
-                expected="seconds of 0 or more on a clock that is kept (rebase=False)",
+                expected="0 seconds or more if the clock is kept (rebase=False)",
             )
         labels = None if names is None else _labels(names, order, len(columns["submit"]), name)
         for value in columns.values():
@@ -225,7 +225,7 @@ class Workload:
 
 
 def _reference_type(name: str, workload_name: str) -> str:
-    """Return the GPU type that run times are on, as clusters spell it."""
+    """Return the GPU type that run times refer to, as clusters spell it."""
     try:
         return gpu_type(name).name
     except ConfigError as error:
@@ -235,7 +235,7 @@ def _reference_type(name: str, workload_name: str) -> str:
 
 
 def _submission_order(submit: FloatColumn) -> npt.NDArray[np.intp] | None:
-    """Return the rows by submission, equal times in the order given; None = as they are."""
+    """Return the rows by submission, equal times in the order given; None = already sorted."""
     if (submit[1:] >= submit[:-1]).all():
         return None
     return np.argsort(submit, kind="stable")
@@ -248,7 +248,7 @@ def _labels(
     labels = np.asarray(names, dtype=np.str_)
     if labels.shape != (num_jobs,):
         raise TraceError(
-            f"there are names of shape {labels.shape} for {num_jobs} jobs",
+            f"names have shape {labels.shape} for {num_jobs} jobs",
             where=workload_name,
             expected="one name per job",
         )

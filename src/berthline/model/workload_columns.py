@@ -71,7 +71,7 @@ def check_ranges(
     num_pools: int,
     num_type_sets: int,
 ) -> None:
-    """Check that every value is one that a job can have.
+    """Check that every value is in its range.
 
     Args:
         columns: as `as_columns` returns them.
@@ -91,7 +91,7 @@ def check_ranges(
         (
             "gpus",
             (columns["gpus"] > 0) | (columns["cpus"] > 0) | (columns["memory_mib"] > 0),
-            "a GPU, or CPUs or memory: a job needs something",
+            "at least one of GPUs, CPUs and memory",
         ),
         (
             "gpu_milli",
@@ -146,7 +146,7 @@ def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> np
         raise TraceError(
             f"column {key!r} holds {array.dtype} values", where=workload_name, expected="numbers"
         )
-    with np.errstate(invalid="ignore"):  # a value that does not fit changes, which is checked below
+    with np.errstate(invalid="ignore"):  # values that do not fit change: checked below
         column = array.astype(dtype)
     if np.issubdtype(dtype, np.integer) and array.dtype != dtype:
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type

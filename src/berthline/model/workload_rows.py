@@ -25,7 +25,7 @@ def workload_of_rows(
     Args:
         workload: where they come from.
         rows: their numbers, in the order of submission that `changes` gives them.
-        changes: columns, one value for each of the rows, in place of theirs.
+        changes: replacement columns, with one value for each of the rows.
     """
     columns = {name: getattr(workload, name)[rows] for name in COLUMN_TYPES} | changes
     return Workload.from_columns(
@@ -75,5 +75,5 @@ def without_missing_types(workload: Workload, cluster: Cluster) -> Workload:
 
 
 def job_name(workload: Workload, job: int) -> str:
-    """Return what the trace calls a job; its id if there are no names."""
+    """Return a job's name in the trace; its id if there are no names."""
     return str(job) if workload.names is None else str(workload.names[job])

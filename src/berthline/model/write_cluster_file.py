@@ -29,7 +29,7 @@ def write_cluster_file(cluster: Cluster, path: str | os.PathLike[str]) -> Path:
 def cluster_text(cluster: Cluster) -> str:
     """Return a cluster as TOML: node ids, names and rules are the same when it is read back.
 
-    Equal nodes that stand side by side are one group.
+    Adjacent equal nodes form one group.
     """
     parts = [f"name = {_written(cluster.name)}\n"]
     parts += [_table("[nodes]", group) for group in _groups(cluster)]

@@ -1,4 +1,4 @@
-"""A part of a formula as text, with as few brackets as it needs."""
+"""A part of a formula as text, with as few brackets as possible."""
 
 from __future__ import annotations
 

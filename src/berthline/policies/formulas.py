@@ -1,4 +1,4 @@
-"""Formulas: the one expression language of orderings, gates, observations and rewards.
+"""Formulas: the expression language of orderings, gates, observations and rewards.
 
 `Formula.parse` tokenizes and checks a text once. The reference simulator walks the resulting tree
 (`Formula.evaluate`); the native core runs the bytecode made from the same tree
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_DEPTH = 32
-"""Values a formula may have on the native core's stack at once."""
+"""Most values of a formula on the native core's stack at once."""
 
 MAX_TERMS = 200
-"""Operators a formula may have; a longer chain would be as deep a tree, too deep for Python."""
+"""Most operators in a formula; a longer chain gives a tree that is too deep for Python."""
 
 
 ALL_WORDS: dict[str, Word] = VOCABULARY | REWARD_WORDS
@@ -354,9 +354,7 @@ class _Parser:
                         hint,
                     )
                 if text in ASK_FOR_A_PLACE and self.scopes == OF_PLACES:
-                    raise self.error(
-                        f"{text} asks for a placement itself", position, "another word"
-                    )
+                    raise self.error(f"{text} itself needs a placement", position, "another word")
                 self.words.add(text)
                 return Node("word", word=text)
             known = [*self.allowed_words(), *FUNCTIONS, *self.parameters]

@@ -1,8 +1,8 @@
-"""Learned policies as schedulers: where one is, and which one it is.
+"""Learned policies as schedulers: their location and identity.
 
 Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
-a training run, or of one of its checkpoints, or as an exported ONNX file. Behind `#` may stand the
-first digits of its hash, as in the canonical text: then no other is accepted.
+a training run, or of one of its checkpoints, or as an exported ONNX file. The first digits of its
+hash may follow after `#`, as in the canonical text: then no other policy is accepted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHEC
 
 ONNX = ".onnx"
 DIGITS = 12
-"""Of the hash, in the text of a scheduler."""
+"""Digits of the hash in the text of a scheduler."""
 _SHOWN = 8
 
 
@@ -29,9 +29,9 @@ class Learned:
     Attributes:
         name: the text form: what was written, and its hash.
         path: the checkpoint's directory, or the ONNX file.
-        sha256: of everything that decides what it does.
+        sha256: of everything that determines its decisions.
         seat: the seat of the scheduler that it fills.
-        knowledge: what it was taught to know of run times.
+        knowledge: what it knew about run times in training.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Learned:
         """Return the policy that a text names; None = it does not name one.
 
         Raises:
-            PolicyError: it is unreadable, has no checkpoint yet, is not the one of the hash, or is
-                a training run of several seeds.
+            PolicyError: it is unreadable, has no checkpoint yet, does not match the hash, or is a
+                training run of several seeds.
         """
         written, _, wanted = text.strip().partition("#")
         path = Path(written)
@@ -62,29 +62,29 @@ class Learned:
             seat, knowledge = _seat_and_knowledge(facts)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PolicyError(
-                f"not a policy that can be read: {type(error).__name__}: {error}",
+                f"cannot read the policy: {type(error).__name__}: {error}",
                 where=str(files[-1]),
-                hint="train again, or take another checkpoint of the run",
+                hint="train again, or use another checkpoint of the run",
             ) from None
         sha256 = digest.hexdigest()
         if not sha256.startswith(wanted.strip()):
             raise PolicyError(
                 f"the policy has the hash {sha256[:DIGITS]}",
                 where=str(path),
-                expected=f"{wanted.strip()}, as is written behind '#'",
-                hint="it has been trained further; omit the hash to take it as it is",
+                expected=f"{wanted.strip()}, as written after '#'",
+                hint="it has been trained further; omit the hash to use it as it is",
             )
         place = files[0] if path.suffix == ONNX else files[0].parent
         return cls(f"{path}#{sha256[:DIGITS]}", place, sha256, seat, knowledge)
 
 
 def is_policy(path: Path) -> bool:
-    """Whether a path is one of a training run, of a checkpoint, or of an exported policy."""
+    """Whether a path is that of a training run, a checkpoint or an exported policy."""
     try:
         if path.suffix == ONNX:
             return path.is_file()
         return (path / CHECKPOINTS).is_dir() or (path / CHECKPOINT_FACTS).is_file()
-    except OSError:  # a formula may be longer than any file's name
+    except OSError:  # a formula may be longer than any file name
         return False
 
 
@@ -104,7 +104,7 @@ def _check_not_of_seeds(path: Path) -> None:
 
 
 def checkpoint_of(path: Path) -> Path | None:
-    """Return the checkpoint that a path means: itself, or a run's best, or else its last one."""
+    """Return the checkpoint that a path means: itself, or a run's best, or else its last."""
     if (path / CHECKPOINT_FACTS).is_file():
         return path
     for kind in ("best", "last"):
@@ -115,7 +115,7 @@ def checkpoint_of(path: Path) -> Path | None:
 
 
 def manifest_of(onnx: Path) -> Path:
-    """Return the file beside an exported policy that says what it is."""
+    """Return the file beside an exported policy that describes it."""
     return onnx.with_suffix(".json")
 
 
@@ -130,7 +130,9 @@ def policy_files(path: Path) -> tuple[Path, Path]:
     found = checkpoint_of(path)
     if found is None:
         raise PolicyError(
-            "the run has no checkpoint yet", where=str(path), expected="a run that has validated"
+            "the run has no checkpoint yet",
+            where=str(path),
+            expected="a run after its first validation",
         )
     return found / CHECKPOINT_TENSORS, found / CHECKPOINT_FACTS
 

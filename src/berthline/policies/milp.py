@@ -5,8 +5,8 @@ fragmented, the free GPUs of nodes differ little, and the jobs after them still 
 get exactly as many nodes as on an empty cluster.
 
 The program has no variable per job and node. A variable counts the nodes of a class that get the
-same load, so no two solutions differ by a swap of like nodes or jobs. Nothing is lost: nodes of a
-class may be swapped in any plan without changing its cost, and of like jobs the earlier ones start
+same load, so no two solutions differ by a swap of equal nodes or jobs. No plan is lost: nodes of a
+class may be swapped in any plan without changing its cost, and of equal jobs the earlier ones start
 first, because they weigh more.
 
 Needs the extra `milp`.
@@ -62,19 +62,19 @@ def plan(
     """Return where the first jobs go, at the least cost; or why no plan was found.
 
     A reason is an index into FALLBACK_REASONS. The first job starts if it fits at all, whatever the
-    weights: it is never given up for later ones. All results are the same on every call, unless the
+    weights: it is never sacrificed for later ones. Results are the same on every call, unless the
     time limit ends one of them.
 
     Args:
         jobs: waiting jobs, in order.
         nodes: what is free.
-        next_jobs: jobs that come after those that are planned. Each is looked at by itself.
+        next_jobs: jobs after the planned ones, each considered by itself.
         most_jobs: how many of `jobs` to plan.
         blocked: cost of a job that stays blocked. By default more than the other costs that a job
             on one node of 8 GPUs can save by waiting, with up to 8 next jobs.
-        earlier: what blocking costs more for each place earlier in the order.
-        fragmented: cost of a node of which some GPUs are in use and some are free.
-        imbalance: cost of each GPU between the most and the fewest free on a node.
+        earlier: additional cost of blocking for each place earlier in the order.
+        fragmented: cost of a node with some GPUs in use and some free.
+        imbalance: cost per GPU of (most free GPUs on a node - fewest free GPUs on a node).
         next_blocked: cost of each of `next_jobs` that fits now and would not afterwards.
         time_limit: seconds for the solver.
         seed: of the solver; it decides between plans of equal cost.
@@ -122,7 +122,7 @@ def solver() -> Any:
 
 
 class Program:
-    """A mixed-integer program that grows by columns and rows."""
+    """A mixed-integer program, built from columns and rows."""
 
     def __init__(self) -> None:
         self.num_columns = 0
@@ -131,7 +131,7 @@ class Program:
         self.entries: list[tuple[Ints, Ints, Floats]] = []  # row, column, value
 
     def integers(self, cost: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Ints:
-        """Add whole-numbered columns and return their indices."""
+        """Add integer columns and return their indices."""
         cost, lower, upper = np.broadcast_arrays(*map(np.atleast_1d, (cost, lower, upper)))
         self.columns.append((cost, lower, upper))
         self.num_columns += len(cost)
@@ -210,10 +210,10 @@ def add_starts(
 def add_imbalance(
     program: Program, columns: Ints, loads: Loads, demands: Sequence[Demand], weight: float
 ) -> None:
-    """Charge every GPU between the most and the fewest free on a node.
+    """Charge for (most free GPUs on a node - fewest free GPUs on a node).
 
-    A column for each number of GPUs tells whether some node has at least as many free, or whether
-    all have.
+    For each number of GPUs, one column says whether some node has at least that many free, and one
+    whether all nodes have.
     """
     before = np.sort(loads.gpus[: len(loads.class_size)].repeat(loads.class_size))[::-1]
     used_at_most = sum(demand.nodes * len(demand.jobs) for demand in demands)
@@ -230,10 +230,9 @@ def add_imbalance(
 
 
 def add_next(program: Program, columns: Ints, loads: Loads, demand: Demand, weight: float) -> None:
-    """Reward that later jobs still fit: the largest nodes together must hold one of them.
+    """Reward room for later jobs: the largest nodes together must hold one of them.
 
-    The largest n of some numbers have the sum, over levels, of how many reach the level, but n at
-    most for each level.
+    The sum of the n largest numbers is the sum over levels of min(n, numbers that reach the level).
     """
     room = loads.room(demand)
     fits = program.integers(-weight, 0, 1)

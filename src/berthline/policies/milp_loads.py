@@ -1,8 +1,8 @@
 """What the mixed-integer program of `milp.py` is made of: demands of jobs, and loads of nodes.
 
-Nodes that are alike form a class, jobs that are alike a demand. A load is what one node of a class
-could get: some jobs of this demand, a share of that gang. A load is feasible or not before the
-solver sees it, so the limits hold exactly, roundings included.
+Equal nodes form a class, equal jobs a demand. A load is what one node of a class could get: jobs of
+some demands, shares of some gangs. Feasibility of a load is decided before the solver runs, so the
+limits hold exactly, including rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MOST_LOADS = 5_000
-"""Loads in one program; one with more would not be solved in time."""
+"""Most loads in one program; a larger one would not be solved in time."""
 
 
 class Gangs:
@@ -51,7 +51,7 @@ class Gangs:
         self.memory_mib: Ints = np.broadcast_to(np.asarray(memory_mib, np.int64), self.gpus.shape)
 
     def demand(self, job: int) -> Demand:
-        """Return what this job asks for."""
+        """Return the request of this job."""
         return Demand(
             gpus=int(self.gpus[job]),
             cpus=int(self.cpus[job]),
@@ -89,7 +89,7 @@ class FreeNodes:
 
 @dataclasses.dataclass
 class Demand:
-    """What one job asks for, or several that ask for the same."""
+    """The request of one job, or of several jobs with equal requests."""
 
     gpus: int
     cpus: int
@@ -104,7 +104,8 @@ class Demand:
     def __post_init__(self) -> None:
         """Bound the shares: the largest other nodes must be able to hold the rest."""
         largest = np.sort(np.append(self.capacity, np.zeros(self.nodes, np.int64)))[::-1]
-        # A node among the largest leaves room to the others of them, any other to all but the last.
+        # If a node is among the largest, the others of them hold the rest; if not, all but the
+        # last.
         others = largest[: self.nodes].sum() - np.maximum(self.capacity, largest[self.nodes - 1])
         self.least = np.maximum(1, self.gpus - others)
         self.most = np.minimum(self.capacity, self.gpus - (self.nodes - 1))
@@ -112,9 +113,9 @@ class Demand:
         self.least, self.most = self.least * usable, self.most * usable
 
     def is_rigid(self, max_free: int) -> bool:
-        """Tell whether all shares are equal and no node can take two shares of a gang's size.
+        """Whether all shares are equal and no node can take two shares of a gang's size.
 
-        Like jobs of this sort can be counted together; others must be kept apart, because a node
+        Equal jobs of this kind can be counted together; others must stay separate, because a node
         must not hold two shares of one of them, and the shares of each must add up.
         """
         usable = self.most > 0
@@ -128,7 +129,7 @@ class Demand:
 
 
 def demands_of(jobs: Gangs, count: int, max_free: int) -> list[Demand]:
-    """Return the demands of the first jobs that could start now, like ones merged.
+    """Return the demands of the first jobs that could start now, equal ones merged.
 
     Args:
         jobs: jobs, in order.
@@ -160,7 +161,7 @@ class Loads:
         class_size: [class], its nodes.
         first_node: [class], the first of them.
         node_class: [load], the class of the nodes that could get it.
-        amounts: [load][demand], jobs of the demand; the GPUs of its share for a gang by itself.
+        amounts: [load][demand], jobs of the demand; for a gang by itself, the GPUs of its share.
         gpus, cpus, memory_mib: [load], what it leaves free.
         total: [load], GPUs of the node.
     """
@@ -171,7 +172,7 @@ class Loads:
         everything = (*demands, *later)
         kinds = [nodes.gpus, nodes.total]
         for free, name in ((nodes.cpus, "cpus"), (nodes.memory_mib, "memory_mib")):
-            # What no load can use up does not limit, and does not make nodes differ.
+            # A resource that no load can use up is not a limit and does not distinguish nodes.
             a_gpu = max((demand.part(getattr(demand, name), 1) for demand in everything), default=0)
             kinds.append(np.where(nodes.gpus * a_gpu <= free, math.inf, free))
         kinds += [bound for demand in everything for bound in (demand.least, demand.most)]
@@ -191,7 +192,7 @@ class Loads:
         self.total: Floats = total[self.node_class]
 
     def add(self, d: int, demand: Demand) -> None:
-        """Add the loads that hold something of a demand to those without it."""
+        """Add the loads that contain part of a demand to those without it."""
         least, most = demand.least[self.first_node], demand.most[self.first_node]
         rows, amounts = [np.arange(len(self.node_class))], [0]
         needs = [(0, 0, 0)]
@@ -228,7 +229,7 @@ class Loads:
         self.memory_mib = self.memory_mib[row] - memory_taken
 
     def uses_at_most(self, demands: Sequence[Demand]) -> Ints:
-        """Return, for each load, how many nodes can get it: of its class, and by its demands."""
+        """Return, for each load, how many nodes can get it, by its class and its demands."""
         most = self.class_size[self.node_class]
         for d, demand in enumerate(demands):
             shares = demand.nodes * len(demand.jobs)

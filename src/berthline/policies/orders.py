@@ -70,7 +70,7 @@ ORDERS: dict[str, Order] = {
         Order("f4", "estimate * sqrt(gpus) + 530000 * log10(max(submit, 1))", _LEARNED),
         Order("edf", "deadline", "earliest deadline first; " + _META),
         Order("static-priority", "-priority", "highest priority first; " + _META),
-        Order("static-equal", "submit", "all alike, so fcfs; " + _META),
+        Order("static-equal", "submit", "all equal, so fcfs; " + _META),
         Order("dynamic-heuristic", "max(slack, 1) / (priority + 1)", _META),
         Order(
             "slurm-multifactor",
@@ -84,8 +84,8 @@ ORDERS: dict[str, Order] = {
         Order(
             "las",
             with_options(LAS_QUEUE, LAS_OPTIONS),
-            "least attained service, three queues, first come first in each; Tiresias, Gu et al.,"
-            " NSDI 2019; with !las",
+            "least attained service, three queues, first come, first served in each; Tiresias, "
+            "Gu et al., NSDI 2019; with !las",
         ),
         Order("gittins", "-gittins", "highest Gittins index; Gu et al., NSDI 2019; with !gittins"),
         Order("qssf", "predicted * gpus", "quasi-shortest service first; Hu et al., SC 2021"),
@@ -114,7 +114,7 @@ def register_order(name: str, formula: str, *, reference: str = "") -> Order:
             f"bad name for an ordering {name!r}", expected="lower-case words joined by hyphens"
         )
     if name in ORDERS and ORDERS[name].formula != formula:
-        raise PolicyError(f"the ordering {name!r} exists already", where=repr(ORDERS[name].formula))
+        raise PolicyError(f"the ordering {name!r} already exists", where=repr(ORDERS[name].formula))
     Formula.parse(formula)
     ORDERS[name] = Order(name, formula, reference)
     return ORDERS[name]

@@ -1,7 +1,7 @@
-"""Words that only rewards are made of: what an agent's decision led to.
+"""Words for rewards only: the consequences of an agent's decision.
 
-Rewards may know what schedulers must not, such as true run times. A word's scope says on which
-occasion it has a value:
+Rewards may know what schedulers must not, such as true run times. A word's scope says when it has a
+value:
 
     finish     a job finishes; the word is about that job
     decision   a decision was just made
@@ -32,7 +32,7 @@ REWARD_WORDS: dict[str, Word] = {
             "true GPU-seconds that jobs in the system still need",
             "state",
         ),
-        Word("power_w", "system", "W", "power that GPUs, and nodes that sleep, draw", "state"),
+        Word("power_w", "system", "W", "power of all GPUs and sleeping nodes", "state"),
         Word("total_work", "system", "GPU s", "true work of all jobs of the episode"),
         Word("horizon", "system", "s", "when the episode is cut off; infinity = never"),
         Word("num_jobs", "system", "jobs", "jobs of the episode"),
@@ -42,13 +42,13 @@ REWARD_WORDS: dict[str, Word] = {
             "startable_work",
             "decision",
             "GPU s",
-            "true work of the jobs that it could have started",
+            "true work of the jobs that the decision could have started",
             "state",
         ),
-        Word("is_done", "end", "0 or 1", "1 if no job is left over"),
+        Word("is_done", "end", "0 or 1", "1 if no job is left"),
         Word("time_left", "end", "s", "horizon - now"),
         Word("unfinished_work", "end", "GPU s", "true work of jobs that did not finish"),
-        Word("overdue_jobs", "end", "jobs", "jobs left over whose deadline has passed"),
+        Word("overdue_jobs", "end", "jobs", "jobs left whose deadline has passed"),
         Word("mean_jct", "end", "s", "mean JCT; unfinished jobs count as they stand"),
         Word("mean_wait", "end", "s", "mean wait; unfinished jobs count as they stand"),
         Word("mean_slowdown", "end", "", "mean slowdown; unfinished jobs count as they stand"),
@@ -58,7 +58,7 @@ REWARD_WORDS: dict[str, Word] = {
             "",
             "mean bounded slowdown; unfinished jobs count as they stand",
         ),
-        Word("mean_utilization", "end", "", "part of the GPU time that jobs held"),
+        Word("mean_utilization", "end", "", "share of the GPU time that jobs held"),
         Word("fairness", "end", "", "Jain's index over users' mean bounded slowdowns"),
         Word("baseline_jct", "end", "s", "mean_jct of the baseline on the same jobs"),
         Word("baseline_wait", "end", "s", "mean_wait of the baseline"),

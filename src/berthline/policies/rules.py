@@ -19,7 +19,7 @@ DISCIPLINES: dict[str, str] = {
 }
 NEEDS_RUN_TIMES = frozenset({"easy", "conservative"})
 ROUND_SECONDS = 360.0
-"""The option T of `rounds` unless given: a round of Gavel (Narayanan et al., OSDI 2020)."""
+"""Default of the option T of `rounds`: a round of Gavel (Narayanan et al., OSDI 2020)."""
 
 PLACEMENTS: dict[str, str] = {
     "first-fit": "fewest nodes possible; lowest node id first",
@@ -27,15 +27,15 @@ PLACEMENTS: dict[str, str] = {
     "worst-fit": "fewest nodes possible; node with the most free GPUs first",
     "random": "fewest nodes possible; nodes drawn at random, fixed by the seed",
     "scatter": "any number of nodes; walks the nodes by id and takes what is free",
-    "first-available": "the first node by id that can take the job: first-fit by its LSF name",
+    "first-available": "the first node by id that can take the job: LSF's name for first-fit",
     "least-loaded": "fewest nodes possible; node with the largest free share of its GPUs first",
     "fastest-type": "fewest nodes possible; fastest GPU type first, then fewest free GPUs",
     "dot-product": "fewest nodes possible; node whose free GPUs, CPUs and memory match best first",
-    "rack-aware": "fewest nodes possible, in the rack with the fewest free GPUs that can take it",
+    "rack-aware": "fewest nodes possible, in the rack with the fewest free GPUs that holds the job",
     "defrag": "fewest nodes possible, or one more; fewest partly used nodes left, then least waste",
     "balance": "fewest nodes possible, or one more; most even use of the nodes",
     "milp-candidates": "best of four: defrag and balance, on the fewest nodes and on one more",
-    "fgd": "fewest nodes possible; least growth of what typical jobs could not use",
+    "fgd": "fewest nodes possible; least growth of free GPUs that typical jobs cannot use",
     "milp": "a mixed-integer program places the first jobs in order together",
 }
 
@@ -50,7 +50,7 @@ PLACEMENT_FORMULAS: dict[str, str] = {
 
 
 PLAN_OPTIONS: dict[str, float] = {"k": 8.0, "limit": 1.0}
-"""Options of `milp`: how many jobs it places together, and seconds the solver may take for that."""
+"""Options of `milp`: how many jobs it places together, and the solver's time limit in seconds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Gate:
     Attributes:
         name: its name.
         formula: the formula, with its options as names.
-        options: the options' values unless given.
+        options: the options' default values.
         meaning: what it does.
         ranges: lowest and highest value of each option.
     """
@@ -94,7 +94,7 @@ class Preemption:
         name: its name.
         index: a formula of running and waiting jobs, with its options as names; empty = the rule
             is not an index.
-        options: the options' values unless given; those of COMMON_OPTIONS may be among them.
+        options: the options' default values; those of COMMON_OPTIONS may be among them.
         meaning: what it does.
     """
 
@@ -113,8 +113,8 @@ COMMON_OPTIONS: dict[str, float] = {
 }
 """Options that every preemption rule has: by how much the index of a running job must be larger
 than that of the job it yields to; how long a job runs before it may be preempted (SAVES_FIRST =
-long enough to save something); how often one may be preempted; seconds between decisions while
-jobs wait, beside those at events (0 = none)."""
+long enough to save something); how often one may be preempted; seconds between decisions while jobs
+wait, besides those at events (0 = none)."""
 
 SAVES_FIRST = -1.0
 """As `min_run`: start_delay + restart + checkpoint. Rules that let jobs take turns need it: jobs
@@ -125,8 +125,8 @@ LAS_QUEUE = (
     "where(promote * (wait > promote * (attained - q1 * running) / gpus), 0,"
     " (attained >= q1) + (attained >= q2))"
 )
-"""While a promoted job runs, it keeps the first queue for another q1 GPU-seconds, as in Tiresias,
-which sets its counters back. Without that it would yield as soon as it has run at all."""
+"""A promoted job that runs stays in the first queue for another q1 GPU-seconds, as in Tiresias,
+which resets its counters. Otherwise it would yield as soon as it has run at all."""
 LAS_OPTIONS = {"q1": 3250.0, "q2": 18000.0, "promote": 8.0}
 
 
@@ -160,8 +160,8 @@ PREEMPTIONS: dict[str, Preemption] = {
             "index",
             "a * log2(attained + c) + s * log2(gpus + 1) - w * log2(wait + 60)",
             {"a": 1.0, "c": 60.0, "s": 0.0, "w": 0.5, "margin": 2.0, **_TURNS},
-            "attained service, size and wait, weighed; the margin keeps preemptions few; jobs that"
-            " have attained less than c are much alike",
+            "attained service, size and wait, weighted; the margin keeps preemptions rare; jobs "
+            "that have attained less than c have similar indices",
         ),
         Preemption(
             "fair-share",
@@ -170,7 +170,7 @@ PREEMPTIONS: dict[str, Preemption] = {
             "a user who holds fewer GPUs takes them from one who would still hold more",
         ),
         Preemption(
-            "reclaim", "borrowed_gpus > 0", {}, "a pool takes its nodes back from those who borrow"
+            "reclaim", "borrowed_gpus > 0", {}, "a pool takes its nodes back from borrowers"
         ),
         Preemption(
             "defrag",

@@ -82,16 +82,16 @@ class Scheduler:
     Attributes:
         name: the text form.
         order: which waiting job comes next.
-        discipline: who may start when the first in order cannot.
+        discipline: which jobs may start when the first in order cannot.
         placement: on which GPUs.
-        node_order: the formula of a placement that is one; None = a rule of its own.
+        node_order: the formula of a placement by formula; None = another rule.
         gate: whether a job may start now; None = always.
         preemption: which jobs must yield; None = none.
         round_seconds: length of a round, of the discipline `rounds`.
         plan_jobs: how many jobs the placement `milp` plans at once.
         plan_seconds: how long it may take for that.
-        learned: the learned policy that this is; None = rules alone. The other fields then mean
-            nothing: what the policy does not decide is decided as where it was trained.
+        learned: the learned policy; None = rules only. With a policy the other fields mean nothing:
+            what it does not decide is decided as in its training.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Scheduler:
         preemption, preemption_name = _preemption(parts["preemption"], where)
         if preemption is not None and discipline == "rounds":
             raise PolicyError(
-                "rounds decide themselves who runs",
+                "rounds decide which jobs run",
                 where=where,
                 expected="no '!' part with the discipline rounds",
             )
@@ -191,9 +191,9 @@ class Scheduler:
     def _of_learned(cls, learned: Learned, *, has_more: bool) -> Scheduler:
         if has_more:
             raise PolicyError(
-                "an order or a gate beside a learned policy",
+                "an order or a gate with a learned policy",
                 where=learned.name,
-                expected="the policy alone: all else is as where it was trained",
+                expected="the policy alone: all else is as in its training",
             )
         return dataclasses.replace(cls.parse("fcfs"), name=learned.name, learned=learned)
 
@@ -205,7 +205,7 @@ def split_schedulers(text: str) -> list[str]:
 
 
 def _bracketed(text: str, names: Container[str]) -> str:
-    """Return a formula as it stands in a scheduler's text: in brackets, unless it is a name."""
+    """Return a formula as written in a scheduler's text: in brackets, unless it is a name."""
     text = text.strip()
     is_name = text.partition(":")[0] in names
     return text if is_name or text.startswith("[") else f"[{text}]"
@@ -224,7 +224,7 @@ def _order(text: str) -> Formula:
         raise PolicyError(
             f"{text!r} is a whole scheduler, not an order",
             expected=f"{text} alone",
-            hint="its parts, which can be taken and changed: berthline policies shipped",
+            hint="to change its parts, see: berthline policies shipped",
         )
     return order_formula(text)
 
@@ -241,7 +241,7 @@ def _discipline(text: str, where: str) -> tuple[str, float, str]:
 
 
 def _placement(text: str, where: str) -> tuple[str, Formula | None, dict[str, float], str]:
-    """Return the placement's rule, its formula if it is one, its options and canonical text."""
+    """Return the placement's rule, its formula if any, its options and canonical text."""
     text = text or "first-fit"
     if text.startswith("["):
         return "formula", Formula.parse(text[1:-1], scopes=OF_PLACES), {}, text

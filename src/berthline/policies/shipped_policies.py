@@ -1,8 +1,8 @@
-"""Shipped policies: schedulers that were tuned on the simulator, each with a card about itself.
+"""Shipped policies: schedulers that were tuned on the simulator, each described by a card.
 
-A card is a file `shipped/NAME.json`. Its name may stand wherever a scheduler does; what runs is the
-scheduler in plain text that the card has, natively and without a network. What a name means never
-changes: a better one gets another name.
+A card is a file `shipped/NAME.json`. Its name can be used wherever a scheduler can. The scheduler
+in the card is plain text and runs natively, without a network. The meaning of a name never changes:
+a better policy gets another name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "shipped"
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy did to one metric on windows that chose nothing, against one rival.
+    """A policy's effect on one metric on held-out windows, against one rival.
 
     Attributes:
         ratio: to the rival's value; below 1 is better.
@@ -32,7 +32,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a policy did on one workload against one rival.
+    """A policy's results on one workload against one rival.
 
     Attributes:
         workload: the jobs, the cluster and the load.
@@ -56,7 +56,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def is_loss(self) -> bool:
-        """Whether slowdown or mean JCT is worse beyond chance."""
+        """Whether slowdown or mean JCT is significantly worse."""
         return self.slowdown.low > 1.0 or self.jct.low > 1.0
 
 
@@ -64,16 +64,16 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A shipped policy.
 
     Attributes:
-        name: what it is called by.
+        name: its name.
         meaning: what it does, in a sentence.
         scheduler: what runs.
         parameters: the numbers in it that were tuned, by their names in the search space.
-        knowledge: what it was taught to know of run times.
+        knowledge: what it knew about run times in training.
         trained_on: the jobs, the cluster and the loads.
         training: how it was found: strategy, goal, candidates, windows, seeds and which was kept.
         curve: of the kept seed, loss on VAL by number of candidates.
-        command: what trains it again.
-        measured: what it did on windows that chose nothing; losses among them.
+        command: the command that trains it again.
+        measured: its results on held-out windows, losses included.
         loses: where it should not be used.
     """
 

@@ -1,4 +1,4 @@
-"""The words formulas are made of: one table, from which checks, errors and docs come.
+"""The words of formulas: one table, used by checks, errors and docs.
 
 A word's value belongs to a job (`job`), to the whole cluster (`cluster`) or, in formulas of
 placements only, to a node (`node`). Orders and gates ask about waiting jobs, preemption rules also
@@ -54,7 +54,7 @@ VOCABULARY: dict[str, Word] = {
             "remaining",
             "job",
             "s",
-            "run time still to come: estimate less progress made, at least 0",
+            "remaining run time: max(estimate - progress, 0)",
             estimate=True,
         ),
         Word("restarts", "job", "", "how often it has been preempted"),
@@ -69,14 +69,14 @@ VOCABULARY: dict[str, Word] = {
             "gittins",
             "job",
             "1/GPU s",
-            "its Gittins index: how likely it is to end soon, for what it has attained, as shown by"
-            " the jobs that have finished",
+            "its Gittins index: how likely it is to end soon, given what it has attained, "
+            "estimated from finished jobs",
             "state",
         ),
         Word("random", "job", "", "uniform in [0, 1), fixed for the job by the run's seed"),
         Word("nodes_min", "job", "nodes", "fewest nodes that can hold it on an empty cluster"),
         Word("user_usage", "job", "GPU s", "GPU-seconds its user has used so far", "state"),
-        Word("user_share", "job", "", "its user's part of all GPU-seconds used so far", "state"),
+        Word("user_share", "job", "", "its user's share of all GPU-seconds used so far", "state"),
         Word("user_jobs", "job", "jobs", "its user's jobs that wait or run now", "state"),
         Word("user_gpus", "job", "GPUs", "GPUs its user's jobs hold now", "state"),
         Word("borrowed_gpus", "job", "GPUs", "GPUs it holds outside its own pool"),
@@ -86,7 +86,7 @@ VOCABULARY: dict[str, Word] = {
             "pool_queued_gpus",
             "job",
             "GPUs",
-            "GPUs asked for by waiting jobs with the same pool and GPU types, itself included",
+            "GPUs requested by waiting jobs with the same pool and GPU types, itself included",
             "state",
         ),
         Word(
@@ -109,12 +109,12 @@ VOCABULARY: dict[str, Word] = {
             "ways_tier2",
             "job",
             "0, 1 or 2",
-            "ways to place it on one node more without more nodes partly in use",
+            "ways to place it on one more node without more nodes partly in use",
             "state",
         ),
         Word("now", "cluster", "s", "the clock", "time"),
         Word("queue_len", "cluster", "jobs", "jobs waiting", "state"),
-        Word("queued_gpus", "cluster", "GPUs", "GPUs asked for by all waiting jobs", "state"),
+        Word("queued_gpus", "cluster", "GPUs", "GPUs requested by all waiting jobs", "state"),
         Word("queued_work", "cluster", "GPU s", "work of all waiting jobs", "state", estimate=True),
         Word("running_jobs", "cluster", "jobs", "jobs running", "state"),
         Word("busy_gpus", "cluster", "GPUs", "GPUs in use", "state"),
@@ -136,7 +136,7 @@ VOCABULARY: dict[str, Word] = {
             "arrival_burstiness",
             "cluster",
             "",
-            "variance of the last 32 gaps between submissions / their mean squared; Poisson: 1",
+            "variance of the last 32 gaps between submissions / their squared mean; Poisson: 1",
             "time",
         ),
         Word("num_users", "cluster", "users", "users who have submitted a job so far", "time"),

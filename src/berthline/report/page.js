@@ -1,5 +1,5 @@
 "use strict";
-// Sorting: a click on a column's head sorts its table, a second click the other way round.
+// Sorting: a click on a column head sorts the table, a second click reverses the order.
 for (const button of document.querySelectorAll("thead button")) {
   button.addEventListener("click", () => {
     const head = button.closest("th");
@@ -20,8 +20,8 @@ for (const button of document.querySelectorAll("thead button")) {
   });
 }
 
-// Interactive figures: the library is in this page, compressed. It is unpacked when the first
-// figure comes into view; until then, without it, and in print there is the picture.
+// Interactive figures: this page contains the library, compressed. It is unpacked when the first
+// figure comes into view. Until then, without the library, and in print, the picture is shown.
 let library = null;
 function load() {
   library ??= (async () => {

@@ -1,7 +1,7 @@
 """RunResults: the results of `compare`, `eval`, `demo` or `sim`, as figures and pages need them.
 
-The report is about one cell of the run: REPORT of an evaluation, else the first. A figure that
-needs a file which the run does not have is not drawn, and the page says so.
+The report is about one cell of the run: REPORT for an evaluation, else the first. If the run lacks
+a file that a figure needs, the figure is not drawn, and the page says so.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Cell = dict[str, Any]
 """One workload on one cluster at one load under all schedulers, as summary.json has it."""
 
 
-class NotShown(Exception):  # noqa: N818 - not an error: the run has nothing of that kind
-    """A figure that this run has no data for; the text says what is missing."""
+class NotShown(Exception):  # noqa: N818 - not an error: the run has no such data
+    """The run has no data for a figure; the text says what is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunResults:
-    """The results of a run of several schedulers, or of one.
+    """The results of a run of one or more schedulers.
 
     Attributes:
         run: the run directory.
@@ -64,7 +64,7 @@ class RunResults:
 
     @property
     def logged_part(self) -> str:
-        """The part of an evaluation that its logs are of, if another than the report's."""
+        """The part of an evaluation that its logs are from, if it is not the report's."""
         return str(self.cells[0].get("part", "")) if self.number else ""
 
     @property
@@ -84,7 +84,7 @@ class RunResults:
 
     @cached_property
     def lineup(self) -> Lineup:
-        """Who is shown, and how: the best by several metrics stand out."""
+        """The schedulers and their looks: the best by several metrics stand out."""
         found: dict[str, None] = {}
         for metric in ("jct_mean", "bounded_slowdown_mean", "jct_p99"):
             found[self.ranked(metric)[0]] = None
@@ -93,7 +93,7 @@ class RunResults:
 
     @property
     def judged_on(self) -> int:
-        """How many windows, or blocks of a continuous run, verdicts are about."""
+        """Number of windows, or blocks of a continuous run, that verdicts are based on."""
         judged = self.cell["schedulers"][0].get("against_baseline") or {}
         return int((judged.get("jct_mean") or {}).get("windows", self.windows))
 
@@ -130,7 +130,7 @@ class RunResults:
         return block_ratio(ours, theirs, statistic=statistic, blocks=self.judged_on, seed=seed)
 
     def result(self, scheduler: str, cell: Cell | None = None) -> dict[str, Any]:
-        """Return what a cell, by default that of the report, holds of a scheduler."""
+        """Return the results of a scheduler in a cell, by default that of the report."""
         for result in (cell or self.cell)["schedulers"]:
             if result["scheduler"] == scheduler:
                 found: dict[str, Any] = result
@@ -185,7 +185,7 @@ class RunResults:
         return cluster
 
     def _part(self, name: str) -> Any:
-        """Return a part of the run; what cannot be read is an error, what is missing is not."""
+        """Return a part of the run; an unreadable file is an error, a missing file is not."""
         if not (self.run.path / _FILE_OF[name]).is_file():
             raise NotShown(f"the run directory has no {_FILE_OF[name]}")
         return getattr(self.run, name)
@@ -195,7 +195,7 @@ def results_of(run: Run) -> RunResults:
     """Return the results of a run.
 
     Raises:
-        ConfigError: it is a run without schedulers to compare, or a file of it cannot be read.
+        ConfigError: the run is not a comparison, or one of its files cannot be read.
     """
     if run.kind not in COMPARED:
         raise ConfigError(
@@ -216,7 +216,7 @@ def results_of(run: Run) -> RunResults:
 
 
 def _cells_of(summary: Any) -> tuple[list[Cell], dict[str, Any]]:
-    """Return the cells of a summary, and what it says over all of them."""
+    """Return the cells of a summary, and its results over all cells."""
     if "scheduler" in summary:
         summary = _as_comparison(summary)
     cells = list(summary.get("cells", [summary]))
@@ -225,21 +225,21 @@ def _cells_of(summary: Any) -> tuple[list[Cell], dict[str, Any]]:
     for cell in cells:
         names = [result["scheduler"] for result in cell["schedulers"]]
         if cell["baseline"] not in names:
-            raise ValueError("the baseline is none of the schedulers")
+            raise ValueError("the baseline is not one of the schedulers")
         for result in cell["schedulers"]:
             for metric in METRICS:
                 if len(result["per_window"][metric]) != int(cell["windows"]):
-                    raise ValueError(f"{metric} has no value for each window")
+                    raise ValueError(f"{metric} does not have one value per window")
     return cells, dict(summary.get("overall") or {})
 
 
 def mean(values: list[float]) -> float:
-    """Return the arithmetic mean; NaN of nothing."""
+    """Return the arithmetic mean; NaN for an empty list."""
     return sum(values) / len(values) if values else float("nan")
 
 
 def _as_comparison(summary: dict[str, Any]) -> Cell:
-    """Return what `berthline sim` printed as a comparison of one scheduler on one window."""
+    """Return the summary of `berthline sim` as a comparison of one scheduler on one window."""
     result = {
         "scheduler": summary["scheduler"],
         "jobs": summary["jobs"],

@@ -5,7 +5,7 @@
 - `run_directory.py`: writing a run that is computed first and then written at once
 - `job_tables.py`: the tables of such a run
 - `kept_runs.py`: the finished runs of an unfinished comparison
-- `training_directory.py`, `growing_files.py`: runs of training, written while they go on
+- `training_directory.py`, `growing_files.py`: training runs, written while they run
 
 The package imports `model`, `traces` (to read workload files) and nothing above them.
 """

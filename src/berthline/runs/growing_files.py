@@ -1,4 +1,4 @@
-"""The files that a run of training writes while it goes on: metrics, curve, event files."""
+"""The files that a training run extends while it runs: metrics, curve, event files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GrowingFiles:
     Args:
         path: its directory, which exists.
         step: lines after this step are dropped: a resumed run writes them again.
-        tensorboard: write event files too, which needs torch.
+        tensorboard: also write event files, which needs torch.
     """
 
     def __init__(self, path: Path, *, step: int, tensorboard: bool = True) -> None:
@@ -98,7 +98,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _step_of(line: str) -> float:
-    """Return the step of a line; infinity for one that was cut off."""
+    """Return the step of a line; infinity for an incomplete line."""
     try:
         if line.startswith("{"):
             return float(json.loads(line)["step"])

@@ -5,7 +5,7 @@
     cluster.toml      the cluster of the first window
     workload.parquet  the jobs of the first window
 
-They are written once, when all runs have finished, from what was kept of each (JobOutcomes).
+They are written once, when all runs have finished, from the JobOutcomes kept of each.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from berthline.runs.run_directory import FileWriter
 
 _LEVEL = 1
-"""Of zstd: a million rows in a third of a second; higher levels save little on such columns."""
+"""Level of zstd: a million rows in a third of a second; higher levels save little on such
+columns."""
 
 STATES = ("completed", "unfinished", "rejected")
-"""What `state` points to. A job that the run never came to is unfinished."""
+"""The values that `state` points to. A job that the run never reached is unfinished."""
 
 _SMALL = np.dtype("<f4")
 _BYTES_PER_JOB = 3 * _SMALL.itemsize + 1
@@ -47,8 +48,9 @@ class JobOutcomes:
 
     Attributes:
         wait: first start - submit, in seconds; NaN for a rejected job.
-        jct: finish - submit, in seconds, up to the end of the run if unfinished; NaN likewise.
-        bounded_slowdown: max(1, JCT / max(run, 10 s)); NaN likewise.
+        jct: finish - submit, in seconds, up to the end of the run if unfinished; NaN for a rejected
+            job.
+        bounded_slowdown: max(1, JCT / max(run, 10 s)); NaN for a rejected job.
         state: index into STATES.
     """
 
@@ -64,7 +66,7 @@ class JobOutcomes:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> JobOutcomes:
-        """Return what `to_bytes` gave."""
+        """Return the outcomes that `to_bytes` wrote."""
         num_jobs = len(content) // _BYTES_PER_JOB
         times = np.frombuffer(content, _SMALL, 3 * num_jobs).reshape(3, num_jobs)
         state = np.frombuffer(content, np.uint8, offset=3 * num_jobs * _SMALL.itemsize)
@@ -73,7 +75,7 @@ class JobOutcomes:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WindowColumns:
-    """What the table of jobs holds about a window's jobs, whichever scheduler ran them."""
+    """The columns of the table of jobs that do not depend on the scheduler."""
 
     submit: npt.NDArray[np.float64]
     run_time: npt.NDArray[np.float32]
@@ -117,7 +119,7 @@ def table_writers(
     cluster: Cluster,
     logs: Mapping[str, Schedule] | None = None,
 ) -> dict[str, FileWriter]:
-    """Return the files of a run's tables and what writes each, for `RunDirectory.write`.
+    """Return the files of a run's tables and their writers, for `RunDirectory.write`.
 
     Args:
         jobs: what became of the jobs, for each run.
@@ -139,8 +141,8 @@ def table_writers(
 def write_jobs(runs: Sequence[RunJobs], path: Path) -> None:
     """Write the table of jobs; runs in the order given, jobs in that of their workload.
 
-    `user` is there where some workload has several users, and `pool` where one has pools; it is
-    null for a job that may use every pool.
+    `user` is present if some workload has several users, and `pool` if one has pools; it is null
+    for a job that may use every pool.
     """
     import polars as pl
 
@@ -191,7 +193,7 @@ def write_events(logs: Mapping[str, Schedule], path: Path) -> None:
 
 
 def _named(runs: Sequence[RunJobs], name: str) -> pl.Series | None:
-    """Return the users or the pools of all jobs; None where they tell nothing apart."""
+    """Return the users or the pools of all jobs; None if there is nothing to distinguish."""
     of_runs = [getattr(run.columns, f"{name}_names") for run in runs]
     fewest = 1 if name == "user" else 0
     if all(len(names) <= fewest for names in of_runs):

@@ -1,12 +1,12 @@
-"""Kept runs: the finished runs of a comparison that is not finished, in a file that only grows.
+"""Kept runs: the finished runs of an unfinished comparison, in a file that only grows.
 
     BERTHLINE RUNS 1, and the settings, as a line of JSON each
     length, CRC-32, content    for each finished run
 
 The content is the run's key, its record and its job outcomes. The key is a hash of everything that
-decides the run: version, scheduler, seed, cluster, the jobs. A kept run is used only for a run with
-the same key, so a file that was changed in between has no effect. The settings are there to tell a
-user of a changed command what differs. A last run that was cut short is dropped.
+affects the run: version, scheduler, seed, cluster, the jobs. A kept run is used only for a run with
+the same key, so a file that was changed in between has no effect. The settings are kept to tell the
+user of a changed command what differs. An incomplete last run is dropped.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class KeptRun(msgspec.Struct, frozen=True, array_like=True):
     """A finished run.
 
     Attributes:
-        key: a hash of everything that decides it.
+        key: a hash of everything that affects it.
         record: its metrics, as MessagePack.
-        jobs: what became of its jobs (`JobOutcomes.to_bytes`); None = not asked for.
+        jobs: what became of its jobs (`JobOutcomes.to_bytes`); None = not requested.
     """
 
     key: bytes
@@ -46,11 +46,11 @@ class KeptRuns:
     """The finished runs in a file.
 
     Args:
-        path: the file; it is made when the first run is added.
-        asked: every setting that decides the results, as plain data.
+        path: the file; it is created when the first run is added.
+        asked: every setting that affects the results, as plain data.
 
     Raises:
-        ConfigError: the file holds runs of something else, or cannot be read.
+        ConfigError: the file holds runs with other settings, or cannot be read.
     """
 
     def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
@@ -89,7 +89,7 @@ class KeptRuns:
             ) from None
 
     def close(self) -> None:
-        """Close the file, which stays."""
+        """Close the file; it is not deleted."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -132,7 +132,7 @@ class KeptRuns:
         self._end = position
 
     def _check(self, earlier: dict[str, Any]) -> None:
-        """Raise unless the settings are the same, naming what differs."""
+        """Raise if the settings differ, naming the first difference."""
         now = json.loads(self._asked)
         for name in (*earlier, *now):
             if earlier.get(name) != now.get(name):

@@ -1,4 +1,4 @@
-"""Reading a run directory: which kind of run it is, and its parts, each read when asked for."""
+"""Reading a run directory: its kind, and its parts, each read when it is first used."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ AS_WRITTEN = "a run directory as it was written"
 
 
 class Verdict(NamedTuple):
-    """What a run says of one scheduler against another, in mean JCT.
+    """The verdict of a run on one scheduler against another, by mean JCT.
 
     Attributes:
         scheduler: the scheduler.
         against: what it is compared with.
         words: the verdict.
-        cell: the index of the cell of a comparison; 0 where there is one.
+        cell: the index of the cell of a comparison; 0 if there is only one.
     """
 
     scheduler: str
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run directory, opened. Parts are read when they are first used.
+    """An open run directory. Parts are read when they are first used.
 
     A part that this kind of run does not have, or that is missing, raises a `ConfigError`.
 
@@ -95,7 +95,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl: one for each run; of training, for each iteration."""
+        """The lines of metrics.jsonl: one for each run, or for each iteration of training."""
         path = self._file(METRICS, "metrics")
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -105,14 +105,14 @@ class Run:
 
     @cached_property
     def workload(self) -> Workload:
-        """The jobs; of a comparison, those of the first window."""
+        """The jobs; for a comparison, those of the first window."""
         from berthline.traces.load import load_trace
 
         return load_trace(self._file(WORKLOAD, "workload"))
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The nodes; of a comparison, those of the first cell."""
+        """The nodes; for a comparison, those of the first cell."""
         from berthline.model.cluster import Cluster
 
         return Cluster.from_toml(self._file(CLUSTER, "cluster"))
@@ -124,7 +124,7 @@ class Run:
 
     @cached_property
     def logs(self) -> dict[str, Schedule]:
-        """The schedule log of each scheduler; of a comparison, on its first window."""
+        """The schedule log of each scheduler; for a comparison, on its first window."""
         from berthline.model.schedule import Schedule
         from berthline.model.schedule_table import schedule_of
 
@@ -147,7 +147,7 @@ class Run:
 
     @property
     def log(self) -> Schedule:
-        """The schedule log, where the run is of one scheduler."""
+        """The schedule log of a run with one scheduler."""
         logs = self.logs
         if len(logs) > 1:
             raise ConfigError(
@@ -197,7 +197,7 @@ class Run:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """What the run says of each scheduler against another, in mean JCT."""
+        """The verdicts of the run on each scheduler against another, by mean JCT."""
         results = self.results
         try:
             if self.kind in ("compare", "demo"):
@@ -296,7 +296,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 
 def check_same_jobs(log: Schedule, run: Run) -> None:
-    """Raise if a log is not of the jobs of a run: a file was put there from elsewhere.
+    """Raise if a log does not belong to the jobs of a run, because a file is from another run.
 
     Raises:
         ConfigError: it is not.
@@ -313,10 +313,10 @@ def check_same_jobs(log: Schedule, run: Run) -> None:
 
 
 def _check_directory(path: Path) -> None:
-    """Raise unless the files are there that every run has from its first moment."""
+    """Raise if a file is missing that every run has from its start."""
     try:
         is_directory = path.is_dir()
-    except (OSError, ValueError):  # a formula may be longer than any file's name
+    except (OSError, ValueError):  # a formula may be too long for a file name
         is_directory = False
     if is_directory and (path / UNFINISHED).is_file() and not (path / META).is_file():
         raise ConfigError(

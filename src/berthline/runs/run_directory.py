@@ -1,7 +1,7 @@
 """Writing a run directory: all files, or none.
 
-The files are written into a staging directory beside the target, which takes the target's name
-when all of them are complete: a directory with a summary is a whole run. An existing directory is
+The files are written into a staging directory beside the target. It takes the target's name when
+all files are complete, so a directory with a summary is a complete run. An existing directory is
 replaced only with `force`, and only if it is a run of the same verb with no other file in it.
 """
 
@@ -42,7 +42,7 @@ FileWriter = Callable[[Path], object]
 
 
 class RunDirectory:
-    """A run directory to be written once.
+    """A run directory that is written once.
 
     Args:
         path: the directory; it and its parents need not exist.
@@ -70,7 +70,7 @@ class RunDirectory:
         return self.path / UNFINISHED
 
     def forget_unfinished(self) -> None:
-        """Remove that file, and the directory if it was made for it."""
+        """Remove that file, and the directory if it was created for it."""
         with contextlib.suppress(NotADirectoryError):  # reported when a run is kept
             self.unfinished.unlink(missing_ok=True)
         if not self._was_there:
@@ -99,7 +99,7 @@ class RunDirectory:
             metrics: one row for each run.
             log: the schedule log of a single run.
             workload: for its name and provenance.
-            files: names of further files, and what writes each (`table_writers`).
+            files: names of further files, and their writers (`table_writers`).
 
         Raises:
             OutputError: the disk is full, or the directory cannot be written.
@@ -137,7 +137,7 @@ class RunDirectory:
             ) from None
 
     def _check(self) -> None:
-        """Raise unless the target is free, empty, or a run that may be replaced."""
+        """Raise if the target is neither free, nor empty, nor a run that may be replaced."""
         path = self.path
         if path.exists() and not path.is_dir():
             raise ConfigError(
@@ -165,7 +165,7 @@ class RunDirectory:
                 where=str(path),
                 hint="start again with `force`, or choose another directory",
             )
-        # An unfinished run over an earlier one was begun with force.
+        # An unfinished run over an earlier one was started with force.
         if not self.force and not (self.resume and is_unfinished):
             raise ConfigError(
                 "the output directory exists and is not empty",
@@ -320,7 +320,8 @@ def _toml_value(value: object) -> str:
         return repr(value) if math.isfinite(value) else str(value)  # inf and nan are TOML too
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
+    # A JSON string is a TOML string, except for the one control character that JSON does not
+    # escape.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

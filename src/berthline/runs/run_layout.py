@@ -2,22 +2,22 @@
 
     config.toml       every setting, resolved
     meta.json         version, command, seed, machine, time; the workload and what was left out
-    metrics.jsonl     one line for each run; of training, for each iteration and validation
+    metrics.jsonl     one line for each run; in training, for each iteration and validation
     summary.json      the object that `--json` prints; a directory that has it is complete
-    events.parquet    the schedule log; of a comparison, the logs of its first window
+    events.parquet    the schedule log; for a comparison, the logs of its first window
     jobs.parquet      one row for each run and job
-    cluster.toml      the cluster; of a comparison, that of the first window
-    workload.parquet  the jobs; of a comparison, those of the first window
-    tuning.json       of demo: the summary of its search
-    curve.csv         of training and search: the validations
-    checkpoints/      of training: last-STEP to resume from, best-STEP by VAL
-    tensorboard/      of training: event files
-    state.json        of search: all losses, to resume from
-    runs.partial      of an unfinished comparison: the finished runs (kept_runs.py)
+    cluster.toml      the cluster; for a comparison, that of the first window
+    workload.parquet  the jobs; for a comparison, those of the first window
+    tuning.json       demo: the summary of its search
+    curve.csv         training and search: the validations
+    checkpoints/      training: last-STEP to resume from, best-STEP by VAL
+    tensorboard/      training: event files
+    state.json        search: all losses, to resume from
+    runs.partial      unfinished comparison: the finished runs (kept_runs.py)
     report.html       written by `berthline report`
     figures/          written by `berthline report`
 
-Every name of a file of a run directory is in this module only.
+File names of a run directory appear in this module only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RunKind(NamedTuple):
     Attributes:
         verb: the verb of the command line that writes it, as meta.json names it.
         meaning: what such a run is.
-        files: what it leaves behind, beside a report.
+        files: the files it writes, besides a report.
     """
 
     verb: str
@@ -76,7 +76,7 @@ def kind_of(verb: str, algorithm: str) -> str | None:
 
     Args:
         verb: of meta.json.
-        algorithm: of config.toml; only training has one.
+        algorithm: of config.toml; only training runs have one.
     """
     if verb == "train" and algorithm == "es":
         return "search"
@@ -84,6 +84,6 @@ def kind_of(verb: str, algorithm: str) -> str | None:
 
 
 def files_of(verb: str) -> frozenset[str]:
-    """Return every name that a run of a verb may hold, its report included."""
+    """Return every name that a run of a verb may hold, including its report."""
     kinds = [kind for kind in RUN_KINDS.values() if kind.verb == verb]
     return frozenset((FIGURES, REPORT, *(name for kind in kinds for name in kind.files)))

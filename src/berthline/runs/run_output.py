@@ -16,8 +16,8 @@ class RunOutput(NamedTuple):
 
     Attributes:
         path: the run directory.
-        command: what made the run, for meta.json.
-        config: what was asked for, for config.toml; None = the parameters of the call.
+        command: the command that made the run, for meta.json.
+        config: the requested settings, for config.toml; None = the parameters of the call.
     """
 
     path: TextOrPath
@@ -30,7 +30,7 @@ class RunOutput(NamedTuple):
 
         Args:
             out: the parameter.
-            call: the function that makes the run, which is its command unless one is named.
+            call: the function that makes the run; it is the command unless one is named.
         """
         if out is None or isinstance(out, RunOutput):
             return out

@@ -1,4 +1,4 @@
-"""Run directories of training: begun before the first step, resumed with the same settings.
+"""Run directories of training: created before the first step, resumed with the same settings.
 
 With several seeds each has its own directory, `seed-S`.
 """
@@ -26,11 +26,11 @@ _SHOWN_DIFFERENCES = 5
 def open_training(
     path: Path, config: dict[str, Any], *, command: str, seed: int, resume: bool
 ) -> None:
-    """Make the directory of a new run, or check that it holds one of the same settings.
+    """Make the directory of a new run, or check that it holds one with the same settings.
 
     Raises:
-        ConfigError: something else is there, or with `resume` nothing, a run of other settings, or
-            one that is complete.
+        ConfigError: something else is there; or, with `resume`, nothing, a run with other settings,
+            or a complete run.
     """
     if not resume:
         if (path / CONFIG).is_file() and verb_of(path) == "train":
@@ -89,15 +89,15 @@ def begin_run(path: Path, config: dict[str, Any], *, command: str, seed: int) ->
         ) from None
     with complete_file(path / CONFIG) as partial:
         partial.write_text(to_toml(config), encoding="utf-8")
-    # Last: a directory with it is a run.
+    # Written last: it marks the directory as a run.
     write_json(path / META, meta)
 
 
 def check_same_settings(path: Path, config: dict[str, Any]) -> None:
-    """Raise unless a run was begun with these settings.
+    """Raise unless a run was started with these settings.
 
     Raises:
-        ConfigError: it was not; the message says what differs.
+        ConfigError: it was not; the message names the differences.
     """
     try:
         there = _flat(tomllib.loads((path / CONFIG).read_text(encoding="utf-8")))

@@ -1,10 +1,10 @@
-"""Gittins indices from the GPU-seconds of finished jobs; `native/src/core/gittins.h` is its twin.
+"""Gittins indices from the GPU-seconds of finished jobs; `native/src/core/gittins.h` does the same.
 
-The index of a job that has attained `a` GPU-seconds is the largest ratio, over all amounts d, of
-the chance that it ends within d more to the GPU-seconds it would use of them (Aalto, Ayesta and
-Righter, Queueing Systems 2009). Chances are the shares of finished jobs, counted in buckets whose
-edges are 1, 1.5, 2, 3, 4, 6, 8, ... GPU-seconds. All indices are computed again whenever a fourth
-more jobs have finished.
+The index of a job that has attained `a` GPU-seconds is max over d of P(S - a <= d) / E[min(S - a,
+d)], where S is the total of a job that uses at least `a` (Aalto, Ayesta and Righter, Queueing
+Systems 2009). The distribution of S is that of finished jobs, counted in buckets whose edges are 1,
+1.5, 2, 3, 4, 6, 8, ... GPU-seconds. All indices are computed again whenever the number of finished
+jobs has grown by a quarter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class GittinsTable:
         self.next_update = 1
 
     def add(self, gpu_seconds: float) -> None:
-        """Note a finished job."""
+        """Record a finished job."""
         bucket = bisect.bisect_right(EDGES, gpu_seconds)
         self.count[bucket] += 1
         self.gpu_seconds[bucket] += gpu_seconds
@@ -37,7 +37,7 @@ class GittinsTable:
             self.index = [self._index(bucket) for bucket in range(len(self.count))]
 
     def of(self, attained: float) -> float:
-        """Return the index of a job; 0 = no job that has finished used as much."""
+        """Return the index of a job; 0 = no finished job used as much."""
         return self.index[bisect.bisect_right(EDGES, attained)]
 
     def _index(self, bucket: int) -> float:

@@ -50,7 +50,7 @@ class TypicalJob:
 
 
 MAX_TYPICAL_JOBS = 128
-"""The openb trace has 126 kinds of jobs; with 32 of them, rare large jobs are forgotten."""
+"""The openb trace has 126 kinds of jobs; with 32 of them, rare large jobs are missed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Inputs:
         borrow_class: for each class, the class that its jobs fall back on, whose nodes are its own
             and those that other pools lend; -1 = none.
         node_speed: speed of the GPUs of each node; all 1 where GPU types do not differ.
-        reference_speed: speed of the GPU type that each job's run time is on; as `node_speed`.
+        reference_speed: speed of the GPU type that each job's run time refers to; as `node_speed`.
         quotas: the limits on GPUs in use.
         outages: when nodes go down and come back.
         random: the word `random` of each job; empty unless the scheduler uses it.
@@ -120,7 +120,7 @@ class Inputs:
 
     @property
     def max_preemptions(self) -> int:
-        """With more, the run is going round in circles and is given up."""
+        """Most preemptions of a run; with more, it would never end and is stopped."""
         return max_preemptions(len(self.workload))
 
     def uses(self, word: str) -> bool:
@@ -134,7 +134,7 @@ class Inputs:
 
 
 def max_preemptions(num_jobs: int) -> int:
-    """Return how many preemptions a run may have before it is given up."""
+    """Return how many preemptions a run may have before it is stopped."""
     return 100_000 + 1_000 * num_jobs
 
 
@@ -242,14 +242,14 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
     return SimulationError(
         f"jobs are preempted without end: more than {inputs.max_preemptions:,} times",
         where=f"scheduler {str(inputs.scheduler)!r}",
-        expected="jobs that save something before they are preempted",
+        expected="jobs that save progress before they are preempted",
         hint="raise min_run of the preemption rule, lower the condition checkpoint, or set a "
         "horizon that ends the run earlier",
     )
 
 
 def _failures_until(workload: Workload, horizon: float | None) -> float:
-    """Return how long nodes may fail: twice as long as an idle cluster would need, and more."""
+    """Return until when nodes may fail: the horizon, or 2 x last submit + 10 x longest run."""
     if horizon is not None:
         return horizon
     return 2.0 * float(workload.submit[-1]) + 10.0 * float(workload.run.max())
@@ -258,7 +258,7 @@ def _failures_until(workload: Workload, horizon: float | None) -> float:
 def _classes(
     workload: Workload, cluster: Cluster
 ) -> tuple[IntColumn, npt.NDArray[np.bool_], IntColumn, IntColumn]:
-    """Group jobs by (pool, GPU types) and say which nodes each group may use, and may borrow."""
+    """Group jobs by (pool, GPU types) and find which nodes each group may use, and may borrow."""
     if not workload.pool_names and not workload.gpu_type_sets:
         return (
             np.zeros(len(workload), np.int32),

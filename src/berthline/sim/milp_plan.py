@@ -1,8 +1,9 @@
 """The placement `milp` inside a run: asks policies/milp.py where a job and those after it go.
 
-The discipline decides who starts; the program decides where, with the next jobs in view. Only jobs
-on whole GPUs of their own pool are planned. When the solver proves no optimum in time, best-fit's
-allocation stands, and the log has a row that says why. The same function serves both simulators.
+The discipline decides which job starts; the program decides where, considering the next jobs. Only
+jobs on whole GPUs of their own pool are planned. When the solver proves no optimum in time,
+best-fit's allocation is used, and a row of the log says why. The same function serves both
+simulators.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ def milp_plan(inputs: Inputs) -> PlaceJobs:
     """Return the function that places jobs of this run.
 
     Raises:
-        ConfigError: the cluster has quotas by GPU type, which the program does not know.
+        ConfigError: the cluster has quotas by GPU type, which the program does not support.
         MissingExtraError: the solver is not installed.
     """
     from berthline.policies.milp import FreeNodes, Gangs, plan, solver
 
-    solver()  # better now than in the middle of a run
+    solver()  # fail now, not during the run
     workload, cluster, scheduler = inputs.workload, inputs.cluster, inputs.scheduler
     if any(quota.gpu_type for quota in cluster.quotas):
         raise ConfigError(
-            "the placement milp does not know quotas by GPU type",
+            "the placement milp does not support quotas by GPU type",
             expected="quotas without gpu_type, or another placement",
         )
 

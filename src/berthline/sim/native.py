@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from berthline.policies.scheduler import Scheduler
 
 _NATIVE_PLACEMENT = {"first-available": "first-fit", "milp": "best-fit"}
-"""What stands behind a placement in the core, where the name is another."""
+"""The core's name of a placement, where it differs."""
 
 
 def run(
@@ -30,8 +30,8 @@ def run(
 
     Args:
         inputs: the run.
-        progress: called now and then with the number of jobs that have arrived.
-        decision_seconds: how long each decision took is appended here.
+        progress: called periodically with the number of jobs that have arrived.
+        decision_seconds: the time of each decision is appended here.
     """
     arrays = _native.run(run_arguments(inputs), progress, decision_seconds is not None)
     if arrays.pop("is_endless"):

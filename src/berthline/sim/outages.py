@@ -1,9 +1,9 @@
-"""Outages: when which node goes down and comes back, worked out before the run.
+"""Outages: when nodes go down and come back, computed before the run.
 
 Three sources are merged for each node: the cluster's list, random failures of the node, and
-random failures of its rack. Between two failures lies an exponential time with mean `mtbf`, until
-the repair one with mean `mttr`; the draws are the node's or rack's own. A node that two sources
-hold down comes back when both let it.
+random failures of its rack. Times to failure are exponential with mean `mtbf`, times to repair with
+mean `mttr`; each node and rack has its own draws. If two outages of a node overlap, it comes back
+when both are over.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _failures(
 def _merged(
     node: npt.NDArray[np.int32], down: npt.NDArray[np.float64], up: npt.NDArray[np.float64]
 ) -> Outages:
-    """Return the changes of each node when its outages are laid over each other."""
+    """Return the changes of each node after merging its overlapping outages."""
     times: list[float] = []
     which: list[int] = []
     ups: list[int] = []

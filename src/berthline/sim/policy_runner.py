@@ -1,6 +1,6 @@
 """The function that runs a learned policy, as `simulate` sees it.
 
-A learned policy observes its environment, so what runs it stands above the simulators
+A learned policy observes its environment, so its runner is in a layer above the simulators
 (`deploy/run_policy.py`). `berthline/when_imported.py`, above both, passes it down to here.
 """
 
@@ -31,14 +31,14 @@ class _Registered:
 
 
 def register_policy_runner(load: Callable[[], PolicyRunner]) -> None:
-    """Say what runs learned policies.
+    """Register the runner of learned policies.
 
     Args:
-        load: returns the runner; called when a policy is run, so that nothing is imported before.
+        load: returns the runner; called when a policy is run, so that nothing is imported earlier.
     """
     _Registered.load = load
 
 
 def policy_runner() -> PolicyRunner:
-    """Return what runs learned policies."""
+    """Return the runner of learned policies."""
     return _Registered.load()

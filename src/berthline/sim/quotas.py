@@ -1,4 +1,4 @@
-"""Quotas as the simulators count them: counters with limits, and which jobs count on which."""
+"""Quotas as the simulators count them: counters with limits, and which jobs count toward which."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class QuotaCounters:
     """Counters of GPUs in use, in thousandths.
 
     Attributes:
-        limit: what each counter may reach.
+        limit: the limit of each counter.
         gpu_type: the GPU type (index into the cluster's) that a counter counts; -1 = all.
-        job_set: for each job, which set of counters it counts on; -1 = none.
+        job_set: for each job, its set of counters; -1 = none.
         set_begin: the counters of set s are `members[set_begin[s] : set_begin[s + 1]]`.
         members: counters.
     """
@@ -47,7 +47,7 @@ class QuotaCounters:
 
 
 def quota_counters(workload: Workload, cluster: Cluster) -> QuotaCounters:
-    """Return the counters for the cluster's quotas and the jobs that count on them."""
+    """Return the counters for the cluster's quotas and the jobs that count toward them."""
     if not cluster.quotas:
         none = np.zeros(0, np.int32)
         return QuotaCounters(
@@ -60,7 +60,7 @@ def quota_counters(workload: Workload, cluster: Cluster) -> QuotaCounters:
     kinds = [kind.name for kind in cluster.types]
     limits: list[int] = []
     types: list[int] = []
-    # Jobs of the same pool and user count on the same counters.
+    # Jobs of the same pool and user have the same counters.
     width = len(workload.user_names)
     pairs, job_set = np.unique(
         (workload.pool + 1).astype(np.int64) * width + workload.user, return_inverse=True

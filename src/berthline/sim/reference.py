@@ -1,10 +1,10 @@
 """The reference simulator: the definition of Berthline's semantics, in SimPy.
 
-It is written to be read, not to be fast: every quantity is worked out afresh from the plain state
-below, and after every start the decision begins again from the top. The native core must give the
-same log, event for event. docs/concepts/semantics.md says the same in words.
+It is written to be read, not to be fast: every quantity is computed from scratch from the plain
+state below, and after every start the decision begins again. The native core must give the same
+log, event for event. docs/concepts/semantics.md says the same in words.
 
-This file has the events, reference_state.py what they change. Decisions are in
+This file has the events, reference_state.py the state. Decisions are in
 reference_decision_point.py, reference_decide.py, reference_backfilling.py and
 reference_preempt.py, placement in reference_place.py, speed in reference_speed.py, what words mean
 in reference_words.py.
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from berthline.policies.formulas import Formula
 
 # What can be due at one instant, in the order in which it happens. RETURN: a job that had to stay
-# out of the queue comes back. TIMER: nothing but a reason to decide.
+# out of the queue comes back. TIMER: only a reason to decide.
 _UP, _DOWN, RETURN, TIMER = "up", "down", "return", "timer"
 _SEQUENCE = {FINISH: 0, _UP: 1, _DOWN: 2, SUBMIT: 3, RETURN: 4, TIMER: 5}
 
@@ -73,7 +73,7 @@ def run(
     Args:
         inputs: the run.
         progress: called after every event with the number of jobs that have arrived.
-        decision_seconds: how long each decision took is appended here.
+        decision_seconds: the time of each decision is appended here.
     """
     simulation = Simulation(inputs)
     log = simulation.run(progress or (lambda _: None))
@@ -100,7 +100,7 @@ class Simulation(State):
     # --- events ----------------------------------------------------------------------------------
 
     def run(self, progress: Callable[[int], None]) -> Schedule:
-        """Let everything happen, and return the log."""
+        """Process all events, and return the log."""
         self.plan_events()
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
@@ -134,7 +134,7 @@ class Simulation(State):
         )
 
     def unfinished(self) -> bool:
-        """Whether any job is still to come, waits, runs or is away."""
+        """Whether any job is yet to arrive, waits, runs or is away."""
         is_to_come = self.arrived < len(self.submit)
         return is_to_come or bool(self.queue or self.running or self.away)
 
@@ -156,7 +156,7 @@ class Simulation(State):
             if is_stale:
                 return  # the job was preempted, its rate has changed, or the timer was reset
             if not self.agenda:
-                # It comes after everything already due at this instant.
+                # It runs after everything already due at this instant.
                 self.env.after(0, lambda _: self.settle())
             self.agenda.append((what, number, version))
 
@@ -177,7 +177,7 @@ class Simulation(State):
         self.set_timer(interval, decided=may_decide)
 
     def do_what_is_due(self) -> set[int]:
-        """Let this instant's events happen; return the jobs whose GPUs were touched."""
+        """Process this instant's events; return the jobs whose GPUs were touched."""
         due = sorted(self.agenda, key=lambda event: (_SEQUENCE[event[0]], event[1]))
         self.agenda.clear()
         touched: set[int] = set()
@@ -200,7 +200,7 @@ class Simulation(State):
         return decide(self)
 
     def set_timer(self, interval: float, *, decided: bool) -> None:
-        """Plan the next instant at which there is a decision though nothing may happen."""
+        """Plan the next decision that needs no event."""
         rule = self.scheduler.preemption
         self.timer = math.inf
         if not decided:
@@ -229,7 +229,7 @@ class Simulation(State):
             self.queue.append(job)
 
     def finish(self, job: int) -> set[int]:
-        """A running job ends and releases its allocation. Returns its GPU's other jobs."""
+        """A running job ends and releases its allocation. Returns the other jobs on its GPU."""
         self.write(FINISH, job)
         touched = self.release(job)
         for key in (self.user[job], None):
@@ -275,7 +275,7 @@ class Simulation(State):
         return self.take(job, allocation)
 
     def take(self, job: int, allocation: Allocation) -> set[int]:
-        """A job that starts takes its allocation. Returns it and its GPU's other jobs."""
+        """A job that starts takes its allocation. Returns it and the other jobs on its GPU."""
         delay, rate = delay_on(self, job, allocation), rate_on(self, job, allocation)
         change(self, self.free, job, allocation, -1)
         running = Running(self.now, allocation, self.now + delay, rate)
@@ -287,7 +287,7 @@ class Simulation(State):
         return neighbours(self, job) | {job}
 
     def plan_finish(self, job: int, delay: float) -> None:
-        """Plan the end of a job that goes on making progress after a delay."""
+        """Plan the end of a job that makes progress again after a delay."""
         running = self.running[job]
         left = max(self.run_time[job] - self.progress[job], 0.0)
         running.expected_end = self.now + (delay + expected_left(self, job) / running.rate)
@@ -295,7 +295,7 @@ class Simulation(State):
         self.happen_after(delay + left / running.rate, FINISH, job, self.version[job])
 
     def release(self, job: int) -> set[int]:
-        """A running job gives back what it holds. Returns its GPU's other jobs."""
+        """A running job releases what it holds. Returns the other jobs on its GPU."""
         touched = neighbours(self, job)
         running = self.running.pop(job)
         self.version[job] += 1
@@ -337,7 +337,7 @@ class Simulation(State):
         self.log.append((self.now, kind, job, detail))
 
     def update_rates(self, touched: set[int]) -> None:
-        """At the end of an instant, jobs whose neighbours have changed go on at a new rate."""
+        """At the end of an instant, jobs whose neighbours have changed continue at a new rate."""
         for job in sorted(touched & set(self.running)):
             running = self.running[job]
             rate = rate_on(self, job, running.allocation)
@@ -354,9 +354,9 @@ class Simulation(State):
     # --- knowledge -------------------------------------------------------------------------------
 
     def predict(self, user: int) -> float:
-        """Mean run time of the user's last two finished jobs; else of anybody's; else a constant.
+        """Mean run time of the user's last two finished jobs; else of all users'; else a constant.
 
-        Tsafrir, Etsion and Feitelson, IEEE TPDS 2007. Made once, at submission.
+        Tsafrir, Etsion and Feitelson, IEEE TPDS 2007. Computed once, at submission.
         """
         runs = self.finished_runs.get(user) or self.finished_runs.get(None)
         if not runs:

@@ -1,9 +1,9 @@
 """An agent in a seat of the reference simulator: the definition of what environments ask.
 
-A run goes on by itself. At a decision point the seat (reference_seats.py) decides in the place of
-the scheduler: whatever belongs to the agent's seat is a `Question` to a Python function, and the
-rest is as the base scheduler has it. The native core (native/src/agent/seats.cpp) must ask the same
-questions and draw the same log from the same answers. docs/mdp.md says the same in words.
+A run proceeds by itself. At a decision point the seat (reference_seats.py) decides instead of the
+scheduler: whatever belongs to the agent's seat is a `Question` to a Python function, and the base
+scheduler decides the rest. The native core (native/src/agent/seats.cpp) must ask the same questions
+and produce the same log from the same answers. docs/mdp.md says the same in words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SeatRules:
 
     Attributes:
         running_order: sorts the running jobs; None = none are shown.
-        menu: of the seat meta, schedulers; of the seat place, rules to choose from.
+        menu: what to choose from: schedulers in the seat meta, rules in the seat place.
     """
 
     seat: str
@@ -57,7 +57,7 @@ class SeatRules:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What the agent is asked, or what there is to see when the episode is over.
+    """What the agent is asked, or what it sees when the episode is over.
 
     Attributes:
         now: the clock.
@@ -65,7 +65,7 @@ class Question:
         running: the running jobs shown, by row.
         mask: which actions are allowed.
         job_at_hand: the job that the question is about; None = no single one.
-        pairs: PickPlace: for each row of the window, on which nodes the job may go first.
+        pairs: PickPlace: for each row of the window, which nodes may be the job's first.
         can_start: the jobs that this decision may start.
     """
 
@@ -79,14 +79,14 @@ class Question:
 
 
 class Answer(NamedTuple):
-    """What the agent says; `node` is for PickPlace."""
+    """The agent's answer; `node` is for PickPlace."""
 
     action: int
     node: int = 0
 
 
 class _TooManyStepsError(Exception):
-    """The agent would be asked once more than it may be."""
+    """The agent has no steps left."""
 
 
 class AgentSimulation(Simulation):
@@ -110,7 +110,7 @@ class AgentSimulation(Simulation):
         self.steps = 0
         self.was_legal = True
         self.last_instant = 0.0
-        self.wake = math.inf  # when the agent wants to be asked though nothing happens
+        self.wake = math.inf  # when to ask the agent even if nothing happens
         self.pretended_now: float | None = None
         self.touched: set[int] = set()
         self.end: End | None = None
@@ -118,7 +118,7 @@ class AgentSimulation(Simulation):
 
     @property
     def now(self) -> float:
-        """The clock; rewards over a stretch of time look at both of its ends."""
+        """The clock; rewards over an interval read it at both ends."""
         return float(self.env.now) if self.pretended_now is None else self.pretended_now
 
     @property
@@ -130,7 +130,7 @@ class AgentSimulation(Simulation):
 
     @property
     def num_actions(self) -> int:
-        """Entries of a mask; of PickPlace, rows, no-op and nodes."""
+        """Entries of a mask; for PickPlace, rows, no-op and nodes."""
         nodes = len(self.total.gpus)
         if self.rules.seat == "place":
             return len(self.rules.menu) or nodes
@@ -144,7 +144,7 @@ class AgentSimulation(Simulation):
     # --- the episode -----------------------------------------------------------------------------
 
     def play(self) -> Schedule:
-        """Let everything happen, ask the agent where it is to decide, and return the log.
+        """Process all events, ask the agent for its decisions, and return the log.
 
         An episode terminates when no job is left. It is truncated at the horizon, after `max_steps`
         steps, or when jobs are left but nothing more can happen.
@@ -158,19 +158,19 @@ class AgentSimulation(Simulation):
                     break
             else:
                 self.end = "truncated"
-                # The clock may have gone on to plans that came to nothing.
+                # The clock may have advanced to events that became void.
                 self.pretended_now = self.last_instant
                 if math.isfinite(self.inputs.horizon):
                     self.pretended_now = self.inputs.horizon
                     self.time_passes(self.last_instant)
             self.question = self._last_look()
         except _TooManyStepsError:
-            self.end = "truncated"  # the question that was to come is the last look
+            self.end = "truncated"  # the next question becomes the last observation
         self.over()
         return self.schedule(self.now if self.end == "truncated" else self.inputs.horizon)
 
     def do_what_is_due(self) -> set[int]:
-        """Let this instant's events happen."""
+        """Process this instant's events."""
         self.time_passes(self.last_instant)
         self.last_instant = self.now
         before = len(self.log)
@@ -185,14 +185,14 @@ class AgentSimulation(Simulation):
         return self.touched
 
     def set_timer(self, interval: float, *, decided: bool) -> None:
-        """Wake up for the agent too, unless nothing else is to come."""
+        """Wake up for the agent too, unless nothing else will happen."""
         super().set_timer(interval, decided=decided)
         if self.now < self.wake < self.timer and (self.is_to_come or math.isfinite(self.timer)):
             self.timer = self.wake
             self.happen_at(self.timer, TIMER, 0)
 
     def arrive(self, job: int) -> None:
-        """A job is submitted; columns may ask what was predicted then."""
+        """A job is submitted; columns may use its prediction."""
         self.predicted[job] = self.predict(self.user[job])
         super().arrive(job)
 
@@ -214,8 +214,8 @@ class AgentSimulation(Simulation):
     ) -> Answer:
         """Ask the agent, and return an answer that is allowed.
 
-        An action that the mask forbids is taken as the no-op, or, where that is forbidden too or
-        there is none, as the first that is allowed.
+        A forbidden action counts as the no-op, or, if that is forbidden too or there is none, as
+        the first allowed action.
 
         Args:
             mask: which actions are allowed.
@@ -250,7 +250,7 @@ class AgentSimulation(Simulation):
         """An answer has been carried out: a hook for rewards."""
 
     def time_passes(self, since: float) -> None:
-        """The clock has moved on, with everything as it was: a hook for rewards."""
+        """The clock has advanced and nothing else has changed: a hook for rewards."""
 
     def things_happened(self, since: int) -> None:
         """Rows of the log from `since` on are new: a hook for rewards."""
@@ -259,7 +259,7 @@ class AgentSimulation(Simulation):
         """The episode is over: a hook for rewards."""
 
     def _last_look(self) -> Question:
-        """Return what there is to see when nothing is asked any more."""
+        """Return what the agent sees after the last question."""
         mask = [False] * self.num_actions
         mask[self.no_op or 0] = True
         if self.rules.seat == "pickplace":

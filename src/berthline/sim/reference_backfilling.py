@@ -34,9 +34,10 @@ def easy(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | Non
 def may_pass(
     sim: Simulation, job: int, reservation: tuple[float, Free] | None
 ) -> tuple[Allocation, Free] | None:
-    """Return where a job may go past a blocked head, and what that is a part of; None = nowhere.
+    """Return where a job may go past a blocked head, and out of which free resources, or None.
 
-    It ends before the head's reservation, or leaves it alone. No reservation, no restriction.
+    It must end before the head's reservation, or not touch it. Without a reservation there is no
+    restriction.
     """
     allocation = place(sim, job, sim.free)
     if not allocation:
@@ -49,7 +50,7 @@ def may_pass(
 
 
 def reserve(sim: Simulation, head: int) -> tuple[float, Free] | None:
-    """Return when the head can start as things look now, and what it leaves free then.
+    """Return when the head is expected to start, and what it then leaves free.
 
     None = never: too many nodes are down.
     """

@@ -61,7 +61,7 @@ def choose(sim: Simulation) -> Choice | None:
 
 
 def choose_in_state(sim: Simulation, jobs: list[int]) -> tuple[int, Allocation, Free] | None:
-    """Return the next of these jobs to start, its allocation, and what that is a part of."""
+    """Return the next job to start, its allocation, and the free resources it comes from."""
     if not jobs:
         return None
     if sim.scheduler.discipline == "strict":
@@ -87,7 +87,7 @@ def next_round(sim: Simulation) -> tuple[list[int], list[int]]:
     """Return the running jobs that must stop and the waiting ones that may start, in order.
 
     All jobs, running or waiting, are placed in order on an empty cluster; those that find a place
-    have this round.
+    get this round.
     """
     empty = sim.total.copy()
     waiting = [job for job in sim.queue if gate_is_open(sim, job)]

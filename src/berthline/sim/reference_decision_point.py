@@ -1,4 +1,4 @@
-"""A decision point of the reference simulator: jobs start, yield and move until nothing is left."""
+"""A decision point of the reference simulator: jobs start, yield and move until no more can."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def fragments(
     """
     result = 0
     for typical in sim.inputs.typical:
-        # Of a gang that is larger than the node, the part that a full node would take.
+        # For a gang that is larger than the node, the part that fills the node.
         gpus = min(typical.gpus, sim.total.gpus[node])
         fits = sim.inputs.may_use[typical.job_class][node] and whole >= gpus
         if typical.gpu_milli < 1000:
@@ -48,10 +48,10 @@ def fragments(
 
 
 def growth(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> tuple[int, int]:
-    """Return by how much the node's fragments grow if it takes `pieces` of the job.
+    """Return the growth of the node's fragments if it takes `pieces` of the job.
 
-    For a part of a GPU also the shared GPU where they grow least: ties go to the lowest number,
-    an unused GPU comes last.
+    For a part of a GPU, also return the shared GPU with the least growth: ties go to the lowest
+    number, an unused GPU comes last.
     """
     whole, slots = free.gpus[node], free.shared[node]
     cpus, memory_mib = free.cpus[node], free.memory_mib[node]

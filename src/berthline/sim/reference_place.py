@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def units(sim: Simulation, job: int) -> int:
-    """In how many pieces the job is placed: its GPUs; 1 for a part of a GPU or no GPU."""
+    """The pieces in which the job is placed: its GPUs; 1 for a part of a GPU or no GPU."""
     return max(sim.gpus[job], 1)
 
 
 def capacity(sim: Simulation, job: int, node: int, free: Free) -> int:
-    """How many pieces of the job a node can take; their CPUs and memory go along with them."""
+    """How many pieces of the job a node can take, with their CPUs and memory."""
     if sim.gpus[job] == 0:
         most = 1
     elif sim.gpu_milli[job] < 1000:
@@ -57,7 +57,7 @@ def nodes_min(sim: Simulation, job: int, nodes: Iterable[int]) -> int | None:
 def never_fits(sim: Simulation, job: int) -> int | None:
     """Return why the job cannot run even on an empty cluster; None = it can.
 
-    Also notes the fewest nodes that hold it, in its own pool and with borrowed nodes; nodes that
+    Also records the fewest nodes that hold it, in its own pool and with borrowed nodes; nodes that
     its quotas never let it use do not count.
     """
     own = sim.job_class[job]
@@ -115,7 +115,7 @@ def place(sim: Simulation, job: int, free: Free, *, own_nodes: bool = False) -> 
 def choices_of_nodes(
     sim: Simulation, job: int, *, own_nodes: bool = False
 ) -> list[tuple[list[int], int]]:
-    """Return nodes open to a job and how many of them it needs: its own, then with borrowed."""
+    """Return nodes open to a job and how many it needs: its own, then with borrowed ones."""
     closed = closed_types(sim, job, sim.quota_used)
     if closed is None:
         return []
@@ -176,7 +176,7 @@ def _node_by_node(
 
 
 def qualifying(room: dict[int, int], left: int, others: int) -> list[int]:
-    """Return the nodes with so much room that the `others` largest ones can hold the rest."""
+    """Return the nodes with enough room that the `others` largest ones can hold the rest."""
     at_least = left - sum(sorted(room.values(), reverse=True)[:others])
     return [node for node, most in room.items() if most >= at_least]
 
@@ -263,7 +263,7 @@ def _tiers(
 def planned(
     sim: Simulation, job: int, jobs: list[int], allocation: Allocation, free: Free
 ) -> Allocation:
-    """Return where the job goes: as its rule found, or as a plan for it and the next says."""
+    """Return where the job goes: by its rule, or by a plan for it and the next jobs."""
     if sim.inputs.plan is None or sim.milli(job) < 1000:
         return allocation
     following = jobs[jobs.index(job) :]

@@ -1,4 +1,4 @@
-"""Preemption in the reference simulator: who must yield, and which jobs are moved."""
+"""Preemption in the reference simulator: which jobs must yield, and which are moved."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def may_yield(sim: Simulation, job: int) -> bool:
 def choose_victims(sim: Simulation) -> tuple[int, Allocation, list[int]] | None:
     """Return a waiting job, its allocation, and the running jobs that must yield to it.
 
-    Waiting jobs are tried from the smallest index on. Those that run with an index larger by more
-    than the margin yield, largest first, until the job fits on nodes of its own pool; a job
-    that then need not yield after all is spared, smallest first.
+    Waiting jobs are tried by index, smallest first. Running jobs whose index is larger by more than
+    the margin yield, largest first, until the job fits on nodes of its own pool; then jobs that
+    need not yield are spared, smallest first.
     """
     rule = sim.scheduler.preemption
     assert rule is not None
@@ -72,9 +72,9 @@ def choose_victims(sim: Simulation) -> tuple[int, Allocation, list[int]] | None:
 
 
 def choose_moves(sim: Simulation) -> list[tuple[int, Allocation]] | None:
-    """Return jobs and where they go: the head, then the running jobs that make room for it.
+    """Return jobs and their new allocations: the head, then the running jobs that make room.
 
-    Nodes are emptied, those that cost least first, until the head fits. The moves must all find a
+    Nodes are emptied, cheapest first, until the head fits. The moves must all find a
     place, and cost fewer GPU-seconds than the head saves by not waiting for its reservation.
     """
     rule = sim.scheduler.preemption

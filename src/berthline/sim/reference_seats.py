@@ -1,7 +1,7 @@
-"""The seats an agent can take in the reference simulator: what each asks, and what becomes of it.
+"""The seats an agent can take in the reference simulator: what each asks, and what the answers do.
 
-A seat decides at one decision point, from the first question to the last. An `ask` that is not
-worth it (nothing to choose from) is left out, so every question has an allowed answer that matters.
+A seat decides at one decision point, from the first question to the last. A question with nothing
+to choose from is omitted, so every question has an allowed answer that matters.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Pairs = tuple[tuple[bool, ...], ...]
 
 
 class Seat:
-    """What is common to seats."""
+    """The common part of all seats."""
 
     def __init__(self, sim: AgentSimulation) -> None:
         self.sim = sim
@@ -54,7 +54,7 @@ class Seat:
 
     @contextlib.contextmanager
     def carried_out(self, answer: Answer, can_start: tuple[int, ...]) -> Iterator[None]:
-        """Carry an answer out; then it is rewarded."""
+        """Carry out an answer; then reward it."""
         starts = len(self.sim.allocated)
         yield
         self.sim.answered(
@@ -62,7 +62,7 @@ class Seat:
         )
 
     def start_by_rule(self) -> bool:
-        """Start what the base scheduler would start; return whether that was anything."""
+        """Start what the base scheduler would start; return whether anything started."""
         has_started = False
         while (choice := choose(self.sim)) is not None:
             self.sim.go(*choice)
@@ -71,14 +71,14 @@ class Seat:
 
 
 class Pick(Seat):
-    """Which of the jobs that can start now does so next, until the agent says no-op.
+    """Which of the jobs that can start now starts next, until the agent says no-op.
 
     A job can start if its gate is open, its quotas have room and it fits. There is no question when
     no job of the window can start; the no-op is forbidden when nothing else would ever happen.
 
-    PickPlace also asks on which node the job goes first. The node takes as many of the job's GPUs
-    as it can; the base rule places what is left. Nodes after which the rest would find no place are
-    forbidden. With a forbidden node the base rule places the whole job.
+    PickPlace also asks for the job's first node. The node takes as many of the job's GPUs
+    as it can; the base rule places what is left. Nodes that leave no place for the rest are
+    forbidden. If the agent chooses one, the base rule places the whole job.
     """
 
     def decide(self) -> None:
@@ -109,7 +109,7 @@ class Pick(Seat):
                 return
 
     def pairs(self, rows: list[int], may: list[bool]) -> Pairs:
-        """Return on which nodes each job of the window may go first."""
+        """Return which nodes may be the first of each job of the window."""
         table = [[False] * len(self.sim.up) for _ in range(self.sim.rules.window)]
         for row, (job, allowed) in enumerate(zip(rows, may, strict=True)):
             if allowed:
@@ -148,7 +148,7 @@ class PickAndWait(Seat):
         self.chosen: int | None = None
 
     def decide(self) -> None:
-        """Ask which job is next whenever none is waited for."""
+        """Ask which job is next whenever none is chosen."""
         sim = self.sim
         while True:
             if self.chosen is not None and not self.start_chosen():
@@ -191,7 +191,7 @@ class PickAndWait(Seat):
 
 
 class Place(Seat):
-    """Where the job goes that the base scheduler starts next: node by node, or by which rule.
+    """Where the next job of the base scheduler goes: node by node, or by a chosen rule.
 
     Each chosen node takes as many of the job's GPUs as it can, until all are placed, on as few
     nodes as the job needs on an empty cluster. A rule of the menu that finds no place leaves the
@@ -240,7 +240,7 @@ class Place(Seat):
 
 
 class Meta(Seat):
-    """Which scheduler of the menu rules from now on; before the first choice it is the first one.
+    """Which scheduler of the menu applies from now on; before the first choice, the first one.
 
     It is asked at decision points with waiting jobs: at every k-th of them, and not sooner than
     `every_seconds` after the last choice.
@@ -249,7 +249,7 @@ class Meta(Seat):
     def __init__(self, sim: AgentSimulation) -> None:
         super().__init__(sim)
         sim.scheduler = sim.rules.menu[0]
-        self.points = 0  # decision points still ruled by the last choice
+        self.points = 0  # decision points to which the last choice still applies
         self.not_before = 0.0
 
     def decide(self) -> None:
@@ -271,15 +271,15 @@ class Meta(Seat):
 
 
 class Backfill(Seat):
-    """Who passes the first job in order while it is blocked.
+    """Which job passes the first job in order while it is blocked.
 
-    The head starts whenever it can. With `protect_head` only those may pass it that EASY would let
-    pass: they end before its reservation, or use what it leaves. There is no question when no job
-    in the window may.
+    The head starts whenever it can. With `protect_head`, only jobs that EASY would let pass may
+    pass it: they end before its reservation, or use what it leaves free. There is no question when
+    no job in the window may pass.
     """
 
     def decide(self) -> None:
-        """Start the head while it can; then ask who passes it."""
+        """Start the head while it can start; then ask which job passes it."""
         sim = self.sim
         while jobs := candidates(sim):
             head = jobs[0]
@@ -308,7 +308,7 @@ class Backfill(Seat):
 
 
 class Gate(Seat):
-    """Whether the job starts that the base scheduler starts next (1), or is held (0).
+    """Whether the next job of the base scheduler starts (1) or is held (0).
 
     A held job is out of this decision point, and of those in the next `hold_seconds`, like one
     whose gate is closed. A job that has been held often enough, or whose pool is idle, starts
@@ -354,7 +354,7 @@ class Preempt(Seat):
     """
 
     def decide(self) -> None:
-        """Let the base scheduler start what it can, then ask who yields."""
+        """Let the base scheduler start what it can, then ask which job yields."""
         sim = self.sim
         is_going_on = True
         while is_going_on:
@@ -365,7 +365,7 @@ class Preempt(Seat):
             is_going_on = self.make_room(waiting[0])
 
     def make_room(self, job: int) -> bool:
-        """Ask who yields to a job until it starts; return whether there may be more to ask."""
+        """Ask which jobs yield to a job until it starts; return whether more may be asked."""
         sim = self.sim
         while True:
             running = sim.running_shown()
@@ -399,7 +399,7 @@ class Preempt(Seat):
 def rooms(sim: AgentSimulation, job: int, free: Free) -> tuple[dict[int, int], int]:
     """Return how many pieces of a job each node can take, and how many nodes it needs.
 
-    The nodes are those of its own pool, or, where they cannot hold it, those it may borrow as well.
+    The nodes are those of its own pool, or, if they cannot hold it, also those it may borrow.
     """
     for nodes, fewest in choices_of_nodes(sim, job):
         room = {node: capacity(sim, job, node, free) for node in nodes}

@@ -84,7 +84,7 @@ def progress_now(sim: Simulation, job: int) -> float:
 
 
 def saved(sim: Simulation, progress: float) -> float:
-    """Return what is left of some progress after a preemption."""
+    """Return the part of some progress that is saved at a preemption."""
     every = sim.conditions.checkpoint
     if every == 0:
         return progress

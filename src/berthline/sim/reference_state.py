@@ -1,4 +1,4 @@
-"""What the reference simulator keeps: free resources, running jobs, GPU-seconds used, and all."""
+"""The state of the reference simulator: free resources, running jobs, GPU-seconds used and more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.sim.inputs import Inputs
 
 NEW_SLOT = -2
-"""Placement: a part of an unused GPU; its number is given at the start."""
+"""Placement: a part of an unused GPU; the start assigns its number."""
 
 
 class Share(NamedTuple):
@@ -92,12 +92,12 @@ class Usage:
 
 @dataclasses.dataclass
 class Running:
-    """One stretch of a running job.
+    """One uninterrupted run of a job.
 
     Attributes:
         start: when it began.
         allocation: what it holds.
-        since: from when on it makes progress at `rate`; later than `start` by its delays.
+        since: when progress at `rate` begins; later than `start` by its delays.
         rate: seconds of run time done per second.
         expected_end: when it is expected to end, by its estimate.
     """
@@ -110,7 +110,7 @@ class Running:
 
 
 class State:
-    """Everything that a run knows at an instant, but for what is to come."""
+    """Everything that a run knows at an instant, except future events."""
 
     def __init__(self, inputs: Inputs) -> None:
         self.inputs: Inputs = inputs
@@ -141,19 +141,19 @@ class State:
         self.idle_since = [0.0] * cluster.num_nodes
         self.queue: list[int] = []  # waiting jobs, by id
         self.held: set[int] = set()  # waiting jobs that are out of this decision
-        self.held_until: dict[int, float] = {}  # of the next ones too, until then
-        self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they come back
+        self.held_until: dict[int, float] = {}  # waiting jobs that are out of decisions until then
+        self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they will return
         self.running: dict[int, Running] = {}
         self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes
         self.quota_used = [0] * len(inputs.quotas.limit)
 
         jobs = len(workload)
         self.progress = [0.0] * jobs  # seconds of run time done and saved
-        self.version = [0] * jobs  # of the plan for the job's finish; others are void
+        self.version = [0] * jobs  # of the job's planned finish; other versions are void
         self.restarts: list[int] = [0] * jobs
         self.attempts = [0] * jobs
-        self.ran = [0.0] * jobs  # seconds, in stretches that have ended
-        self.attained = [0.0] * jobs  # GPU-seconds, in the same stretches
+        self.ran = [0.0] * jobs  # seconds, in runs that have ended
+        self.attained = [0.0] * jobs  # GPU-seconds, in the same runs
         self.predicted: list[float] = [math.nan] * jobs
 
         self.usage = Usage()
@@ -185,7 +185,7 @@ class State:
         return self.gpus[others[0]] if others else 0
 
     def count_quota(self, job: int, allocation: Allocation, sign: int) -> None:
-        """Add an allocation to the counters of quotas, or take it off."""
+        """Add an allocation to the quota counters, or subtract it."""
         for counter in self.inputs.quotas.of_job(job):
             kind = self.inputs.quotas.gpu_type[counter]
             for node, gpus, _ in allocation:

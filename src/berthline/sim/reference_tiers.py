@@ -57,7 +57,7 @@ def best(
 
     Ties go to the smallest list of (node, GPUs), by node.
 
-    Nodes are taken up from the last to the first. For every (nodes used, GPUs placed, change of
+    Nodes are processed from the last to the first. For every (nodes used, GPUs placed, change of
     fragmentation) only the best way to get there is kept. The change of fragmentation is part of
     that state because tier 2 limits it: the best by balance alone may break the limit, and what
     replaces it need not be second best on any part of the nodes.
@@ -103,7 +103,7 @@ def ways(nodes: Sequence[TierNode], gpus: int, nodes_min: int, tier: Tier) -> in
     count = nodes_min + tier - 1
     most = largest_sums(nodes, count)
     known = {(0, 0, 0): 1}  # (nodes used, GPUs placed, change of fragmentation) -> ways
-    # One node more of each kind than can be used: what is exchangeable must be seen to be so.
+    # One node more of each kind than can be used, so that exchangeable nodes count as several ways.
     for node in first_of_each_kind(nodes, count + 1):
         for (used, placed, changed), number in list(known.items()):
             for share in range(1, min(node.capacity, gpus - placed) + 1):
@@ -144,17 +144,17 @@ def best_candidate(
         nodes: the nodes the gang may use, by id.
         gpus: size of the gang.
         nodes_min: fewest nodes that hold the gang on an empty cluster.
-        next_gpus: size of the next gang; 0 = there is none, and every node counts alike.
+        next_gpus: size of the next gang; 0 = there is none, and every node counts the same.
     """
     found = candidates(nodes, gpus, nodes_min)
     return min(found, key=lambda placement: objective(nodes, placement, next_gpus), default=None)
 
 
 def objective(nodes: Sequence[TierNode], placement: Placement, next_gpus: int) -> int:
-    """Return RLTune's objective, ten times over so that it is whole.
+    """Return 10 x RLTune's objective, so that it is a whole number.
 
-    After the placement, over all the nodes: fragmented nodes, plus 0.3 times the range of free
-    GPUs, minus half the nodes on which the next gang fits.
+    The objective is fragmented + 0.3 * (max(free) - min(free)) - 0.5 * fitting, over all nodes
+    after the placement; `fitting` counts the nodes on which the next gang fits.
     """
     free = [node.free - placement.get(node.id, 0) for node in nodes]
     fragmented = sum(
@@ -168,7 +168,7 @@ def first_of_each_kind(nodes: Sequence[TierNode], most: int) -> list[TierNode]:
     """Return, of nodes that differ only in their ids, the first `most`.
 
     A placement on `most` nodes that uses a later one has an unused earlier one of that kind: moving
-    the share there changes no score and makes the list of shares smaller.
+    the share to it changes no score and makes the list of shares smaller.
     """
     seen: dict[tuple[int, int, int], int] = {}
     first = []

@@ -1,4 +1,4 @@
-"""What the words of the vocabulary mean in the reference simulator, worked out afresh each time."""
+"""The words of the vocabulary in the reference simulator, computed from scratch each time."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _arrival_rate(sim: Simulation, _: int) -> float:
 
 
 def _can_start(sim: Simulation, job: int) -> bool:
-    # Placement asks for words too, so the two modules import each other.
+    # Placement uses words too, so the two modules import each other.
     from berthline.sim.reference_place import place
 
     return place(sim, job, sim.free) is not None

@@ -2,8 +2,8 @@
 
 A log says which job started where and when; everything else that decisions look at (free GPUs,
 waiting jobs, progress, GPU-seconds used, predictions) follows from it by the rules of the reference
-simulator, whose methods do the work here. No decision is made again, so that it takes seconds
-where the reference would take hours, and the log may be that of the native core.
+simulator, whose methods do the work here. No decision is made again, so a replay takes seconds
+where the reference would take hours, and the log may come from the native core.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DUE = frozenset({FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT})
 
 
 _HISTORY = ("user_usage", "user_share", "gittins", "predicted")
-"""Words that remember jobs which have finished."""
+"""Words that depend on finished jobs."""
 
 
 class Replay(Simulation):
@@ -54,15 +54,15 @@ class Replay(Simulation):
     Args:
         inputs: of the run.
         log: its log.
-        since: the first instant whose state is asked for. Jobs that are over before then are left
-            out where nothing remembers them, which saves time.
+        since: the first instant whose state is asked for. Jobs that are over before then are
+            skipped where nothing depends on them, which saves time.
     """
 
     def __init__(self, inputs: Inputs, log: Schedule, *, since: float = 0.0) -> None:
         State.__init__(self, inputs)
         self.clock = 0.0
         self.row = 0
-        self.returns: list[tuple[float, int]] = []  # when jobs come back that must stay away
+        self.returns: list[tuple[float, int]] = []  # when jobs that are away return
         self.reached: dict[int, float] = {}  # most progress of preempted jobs, saved or not
         self._predicts = inputs.predicts
         self._shares_gpus = bool((inputs.workload.gpu_milli < WHOLE_GPU).any())
@@ -84,7 +84,7 @@ class Replay(Simulation):
         """Return which rows matter to the state from an instant on."""
         inputs, past = self.inputs, log.time < since
         remembers = inputs.predicts or any(inputs.uses(word) for word in _HISTORY)
-        # Jobs that are over have slowed down others, or kept nodes awake.
+        # Finished jobs have slowed down others, or kept nodes awake.
         has_effects = self._shares_gpus or math.isfinite(self.conditions.sleep_after)
         if remembers or has_effects:
             return np.ones(len(log), np.bool_)
@@ -120,19 +120,19 @@ class Replay(Simulation):
         return every == 0 or next_multiple(every, self.now, at_least=True) == self.now
 
     def advance(self, time: float) -> None:
-        """Let everything happen up to an instant, its decision included."""
+        """Process everything up to an instant, its decision included."""
         self.advance_until_decision(time)
         self.follow_decision()
 
     def advance_until_decision(self, time: float) -> None:
-        """Let everything happen up to an instant, but for the decision made then."""
+        """Process everything up to an instant, except the decision made then."""
         while self.next_time < time:
             self._until_decision(self.next_time)
             self.follow_decision()
         self._until_decision(time)
 
     def follow_decision(self) -> None:
-        """Let happen what the log says was decided at this instant."""
+        """Apply what the log says was decided at this instant."""
         while self.row < len(self._times) and self._times[self.row] == self.clock:
             self._apply()
         if self._shares_gpus:
@@ -153,7 +153,7 @@ class Replay(Simulation):
             bisect.insort(self.queue, job)
 
     def _apply(self) -> None:
-        """Let the next row of the log happen."""
+        """Apply the next row of the log."""
         row, self.row = self.row, self.row + 1
         kind, job, detail = self._kinds[row], self._jobs[row], self._details[row]
         if kind == SUBMIT:
@@ -193,13 +193,13 @@ class Replay(Simulation):
 
     def arrive(self, job: int) -> None:
         """A job is submitted; if it is rejected, the log says so next."""
-        self.arrived = max(self.arrived, job + 1)  # some may have been left out
+        self.arrived = max(self.arrived, job + 1)  # some may have been skipped
         self.user_usage.setdefault(self.user[job], Usage(since=self.now))
         if self._predicts:
             self.predicted[job] = self.predict(self.user[job])
         if self.inputs.knowledge == "predicted":
             self.estimate[job] = self.predicted[job]
-        # Jobs that ask for the same have the same fewest nodes, which take long to find.
+        # Jobs with equal requests need equally many nodes, and that number takes long to find.
         kind = (
             self.job_class[job],
             self.gpus[job],
@@ -219,7 +219,7 @@ class Replay(Simulation):
         self.queue.append(job)
 
     def happen_after(self, delay: float, what: object, number: int, _: int = 0) -> None:
-        """Note when a job comes back; all other events are in the log."""
+        """Record when a job returns; all other events are in the log."""
         if what == RETURN:
             heapq.heappush(self.returns, (self.now + delay, number))
 

@@ -31,7 +31,7 @@ SIMULATORS = ("native", "reference")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """What one run gave: the log, and everything needed to read or repeat it."""
+    """The result of one run: the log, and everything needed to read or repeat it."""
 
     log: Schedule
     workload: Workload
@@ -41,14 +41,14 @@ class Result:
     seed: int
     wall_seconds: float
     decision_seconds: list[float] | None = None
-    """Of every decision, if they were timed."""
+    """The time of every decision, if measured."""
 
     def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
         """Return the metrics of the log (computed once), or of a part of it.
 
         Args:
-            measure: a measurement window (from, to) in seconds, which leaves out a warm-up and a
-                cool-down: jobs count that are submitted in it, and time averages are over it.
+            measure: a measurement window (from, to) in seconds, which excludes warm-up and
+                cool-down: only jobs submitted in it count, and time averages are over it.
 
         Raises:
             ConfigError: the window contains no time.
@@ -80,13 +80,13 @@ class Result:
         return group_table(self.log, self.workload, self.cluster, by=grouping, window=window)
 
     def decision_latency(self) -> DecisionLatency:
-        """Return the wall time per decision point: measured, so different in every run."""
+        """Return the wall-clock time per decision point, which differs from run to run."""
         from berthline.evaluate.metrics.decision_latency import decision_latency
 
         return decision_latency(self.wall_seconds, self.log.decisions, self.decision_seconds)
 
     def energy_cost(self, rate: EnergyRate, *, measure: tuple[float, float] | None = None) -> float:
-        """Return what the energy cost, or the carbon it stands for, in the unit of the rate.
+        """Return the cost or the carbon of the energy used, in the unit of the rate.
 
         Args:
             rate: price or carbon per kWh over time.
@@ -153,18 +153,18 @@ def simulate(
             node list (see `resolve_cluster`).
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
-        knowledge: what the scheduler knows of run times: none, estimate, predicted or exact.
+        knowledge: what the scheduler knows about run times: none, estimate, predicted or exact.
         seed: decides everything random: order, placement, failures and refused starts, and the
             jobs of a generator.
         horizon: stop at this time; None = run until every job has finished.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
-        time_decisions: take the time of every decision, for `Result.decision_latency`. A clock is
-            read twice at each, which takes longer than many decisions of the native simulator.
-        progress: called now and then with the number of jobs that have arrived.
+        time_decisions: measure the time of every decision, for `Result.decision_latency`. A clock
+            is read twice at each, which takes longer than many decisions of the native simulator.
+        progress: called periodically with the number of jobs that have arrived.
 
     Raises:
-        BerthlineError: the inputs do not go together.
+        BerthlineError: the inputs are not compatible.
     """
     if simulator not in SIMULATORS:
         what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)

@@ -1,13 +1,13 @@
-"""Anonymising a workload: names become keyed hashes, so that a log can leave the house.
+"""Anonymising a workload: names become keyed hashes, so that a log can be published.
 
-The code of a name depends on the key, the salt and the name alone: not on the order of rows nor on
-the other names, so the same user has the same code in every file made with the same key and salt.
-Without the key, codes cannot be checked against a list of likely names. Another salt gives codes
-that cannot be matched with those of other files.
+The code of a name depends only on the key, the salt and the name, not on the order of rows or on
+other names. The same user therefore has the same code in every file made with the same key and
+salt. Without the key, codes cannot be checked against a list of likely names. Codes made with
+different salts cannot be matched with each other.
 
-Kept as they are: submissions relative to the first, run times, estimates, deadlines, GPUs, CPUs,
-memory, priorities and GPU types. They are what a scheduler works with; a reader who knows a
-job's exact times and size can still find it, so publish with care.
+Not changed: submissions relative to the first, run times, estimates, deadlines, GPUs, CPUs,
+memory, priorities and GPU types. A scheduler needs them. A reader who knows a job's exact times
+and size can still find it, so publish with care.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ def anonymize(
     clock: Clock = "drop",
     name: str = "anonymized",
 ) -> Workload:
-    """Return the workload with users, pools and jobs under codes, and without its origin.
+    """Return the workload with codes for users, pools and jobs, and without its origin.
 
-    `provenance["anonymized"]` says what was done. Of the rest of provenance only the format and the
-    counts of rows are kept, as anything else may name places and people.
+    `provenance["anonymized"]` says what was done. Otherwise, provenance keeps only the format and
+    the row counts, because anything else may name places and people.
 
     Args:
         workload: the jobs.
-        key: a secret text; None = a random one that is not kept, so that no other file can ever
-            get the same codes.
+        key: a secret text; None = a random key that is not kept, so that no other file can get
+            the same codes.
         salt: any text; files with different salts cannot be matched with each other.
-        clock: what is known of the date of time 0: `"drop"` = nothing; `"shift"` = it is moved into
-            the past by up to ten years, a number of whole weeks that depends on the key, so that
-            days and nights stay where they are; `"keep"` = all.
-        name: what reports call the new workload.
+        clock: what to do with the date of time 0: `"drop"` = remove it; `"shift"` = move it into
+            the past by a number of whole weeks that depends on the key, up to ten years, which
+            preserves time of day and day of the week; `"keep"` = keep it.
+        name: the name of the new workload in reports.
 
     Raises:
-        ConfigError: the key is too short, or the clock is none of these.
+        ConfigError: the key is too short, or the clock is unknown.
     """
     if key is not None and len(key) < SHORTEST_KEY:
         raise ConfigError(
@@ -121,7 +121,7 @@ class _Coder:
         self._salt = hashlib.sha256(salt.encode()).digest()[: hashlib.blake2b.SALT_SIZE]
 
     def digest(self, kind: str, name: str) -> bytes:
-        """Return the hash of a name; the same text as a user and as a pool has different ones."""
+        """Return the hash of a name; a user and a pool of the same name have different hashes."""
         return hashlib.blake2b(
             name.encode(),
             key=self._secret,
@@ -139,7 +139,7 @@ class _Coder:
     def recode(
         self, kind: str, column: npt.NDArray[np.int32], names: tuple[str, ...]
     ) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-        """Return the column and its names under codes, in an order that tells nothing."""
+        """Return the recoded column and the codes, sorted so that their order reveals nothing."""
         codes = self.codes(kind, names)
         order = np.argsort(np.array(codes, dtype=np.str_), kind="stable")
         position = np.empty(len(codes) + 1, dtype=np.int32)
@@ -149,7 +149,7 @@ class _Coder:
 
 
 def _clock(workload: Workload, clock: Clock, coder: _Coder) -> dict[str, Any]:
-    """Return what is known of the date of time 0."""
+    """Return the provenance entries for the date of time 0."""
     origin, zone = (workload.provenance.get(key) for key in ("origin_unix_time", "time_zone"))
     if clock == "drop" or origin is None:
         return {"origin_unix_time": None, "time_zone": zone if clock == "keep" else None}

@@ -1,7 +1,7 @@
 """The catalog of public traces: what each is, where its publisher keeps it, and what it lacks.
 
-No trace comes with Berthline; `fetch.py` gets the files from the publisher's own address. The
-entries are data, in `catalog.toml`.
+Berthline contains no traces; `fetch.py` downloads the files from the publisher. The entries are in
+`catalog.toml`.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ class TraceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One file of a trace."""
 
     address: str
-    """Where it is below the trace's `base`, and below the folder it is fetched into."""
+    """The path relative to the trace's `base`, and to the folder it is fetched into."""
     sha256: str = ""
-    """Its checksum; empty = not known."""
+    """The checksum; empty = not known."""
     unpacked: bool = False
-    """The checksum is that of the content: archives pack the same content in other bytes."""
+    """Whether the checksum is that of the unpacked content, since compression may differ."""
     num_bytes: int | None = None
-    """About how large it is; None = not known."""
+    """The approximate size; None = not known."""
 
 
 class PublicTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One public trace, as its publisher offers it."""
 
     name: str
-    """What `berthline traces fetch` calls it."""
+    """The name for `berthline traces fetch`."""
     title: str
     publisher: str
     page: str
-    """Where to read about it, and to get it by hand."""
+    """The page that describes it, for manual downloads."""
     licence: str
     cite: str
     jobs: int
-    """Rows, with those that use no GPU."""
+    """Rows, including those that use no GPU."""
     gpus: int | None = None
     """GPUs of the cluster (processors of an old machine); None = not published."""
     days: float | None = None
     """From the first to the last submission; None = not published."""
     lost: str
-    """What the trace does not tell, or what cannot be used."""
+    """What the trace does not contain, or what cannot be used."""
     format: str
     """The format that reads it."""
     load: str
-    """The file to load, once all are fetched and unpacked; `.` = all of the folder."""
+    """The file to load after fetching and unpacking; `.` = the whole folder."""
     unpack: str = ""
-    """The command that unpacks what was fetched; empty = nothing to unpack."""
+    """The command that unpacks the fetched files; empty = nothing to unpack."""
     base: str
-    """The address its files share."""
+    """The base address of its files."""
     files: tuple[TraceFile, ...]
 
     @property
     def num_bytes(self) -> int | None:
-        """About how much there is to fetch; None = not all sizes are known."""
+        """The approximate size of all files; None = not all sizes are known."""
         sizes = [file.num_bytes for file in self.files]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def address_of(self, file: TraceFile) -> str:
-        """Return the whole address of a file."""
+        """Return the full address of a file."""
         return f"{self.base}/{file.address}"
 
 
@@ -82,7 +82,7 @@ def public_trace(name: str) -> PublicTrace:
     """Return the trace of that name.
 
     Raises:
-        ConfigError: the catalog has none.
+        ConfigError: the catalog has no such trace.
     """
     if name not in catalog():
         what, expected, hint = unknown_name(

@@ -1,4 +1,4 @@
-"""CLUSTER arguments: what names a cluster, for library, environments and command line alike."""
+"""CLUSTER arguments: how the library, environments and the command line name a cluster."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _FILE_SUFFIXES = frozenset({".csv", ".gz", ".json", ".txt"})
 def resolve_cluster(
     given: Cluster | TextOrPath, remark: Callable[[str], None] | None = None
 ) -> Cluster:
-    """Return the cluster that a CLUSTER argument means.
+    """Return the cluster that a CLUSTER argument names.
 
     A text or path is one of these:
 
     - a preset, such as `philly`;
     - a shape, `uniform:NODESxGPUS[:TYPE]`;
     - a TOML file with `[[nodes]]` groups;
-    - a node list as a publisher of traces or a resource manager writes it: any other file, or a
-      directory that holds one. A preset wins over a directory of the same name.
+    - a node list from a trace publisher or a resource manager: any other file, or a directory that
+      contains one. A preset takes precedence over a directory of the same name.
 
     Args:
-        given: the text or path; a Cluster is returned as it is.
-        remark: called with a sentence if a node list omits something or leaves it to a guess.
+        given: the text or path; a Cluster is returned unchanged.
+        remark: called with a sentence if a node list omits something or something is guessed.
 
     Raises:
         ConfigError: there is no such cluster, or the file does not describe one.

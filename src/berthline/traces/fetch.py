@@ -1,7 +1,7 @@
-"""fetch_trace: the files of a public trace, from their publisher's address to a folder.
+"""fetch_trace: download the files of a public trace from their publisher to a folder.
 
-A file is written under a temporary name and takes its own when it is complete and its checksum is
-right, so a file that is there can be trusted. Files that are there already are not fetched again.
+A file is written under a temporary name and renamed when it is complete and its checksum is
+correct, so files in the folder can be trusted. Existing files are not fetched again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from berthline.traces.catalog import PublicTrace, TraceFile
 
 TIMEOUT = 30.0
-"""Seconds without a byte after which the publisher counts as silent."""
+"""Seconds without data after which a download fails."""
 
 _CHUNK_BYTES = 2**18
 
 
 class FetchError(BerthlineError):
-    """A file that could not be fetched: the network, the publisher or the disk is at fault."""
+    """A file could not be fetched, because of the network, the publisher or the disk."""
 
     exit_code = 1
 
@@ -43,17 +43,17 @@ def fetch_trace(
     check: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict[Path, str]:
-    """Fetch the files of a trace, and return what became of each: `fetched` or `kept`.
+    """Fetch the files of a trace, and return the outcome for each: `fetched` or `kept`.
 
     Args:
         trace: an entry of the catalog.
-        folder: where the files go; made if it is not there.
-        check: refuse a file whose checksum is not the known one.
-        progress: called with (bytes so far, bytes in all or 0, file) while a file comes in.
+        folder: where to write the files; created if it does not exist.
+        check: refuse a file whose checksum differs from the known one.
+        progress: called with (bytes so far, total bytes or 0, file) during a download.
 
     Raises:
-        FetchError: a file cannot be had, or is not the one the catalog knows. Files fetched
-            before it stay.
+        FetchError: a file cannot be fetched, or differs from the one in the catalog. Files fetched
+            before it are kept.
         OutputError: a file cannot be written.
     """
     outcome: dict[Path, str] = {}
@@ -86,7 +86,7 @@ def _fetch(
                 where=trace.address_of(file),
                 expected=f"sha256 {file.sha256}{' of the content' if file.unpacked else ''}",
                 hint="fetch it again; if it is wrong again, the publisher has changed the file: "
-                f"see {trace.page}, and take it as it is with --unchecked",
+                f"see {trace.page}, and accept it with --unchecked",
             )
 
 
@@ -97,7 +97,7 @@ def _download(
     partial: Path,
     progress: Callable[[int, int, str], None] | None,
 ) -> None:
-    """Write what the publisher sends into the file `partial`."""
+    """Download a file to `partial`."""
     address = trace.address_of(file)
     request = urllib.request.Request(address, headers={"User-Agent": "berthline"})
     received = 0
@@ -116,7 +116,7 @@ def _download(
         why = f"the publisher answers {error.code} {error.reason}"
         raise _unavailable(trace, file, folder, why) from None
     except (OSError, http.client.HTTPException) as error:
-        # URLError and every fault of the network below it are OSErrors.
+        # URLError and all network errors below it are OSErrors.
         reason = getattr(error, "reason", error)
         host = urllib.parse.urlsplit(address).netloc
         said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
@@ -127,7 +127,7 @@ def _download(
         raise _unavailable(trace, file, folder, why)
 
 
-# Errors of the disk are caught apart from those of the network, which are OSErrors as well.
+# Disk errors are caught separately from network errors, because both are OSErrors.
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -155,9 +155,9 @@ def _unavailable(trace: PublicTrace, file: TraceFile, folder: Path, why: str) ->
     return FetchError(
         f"cannot fetch {file.address}: {why}",
         where=trace.address_of(file),
-        expected="a network that reaches the publisher; no trace comes with Berthline",
+        expected="a network that reaches the publisher; Berthline contains no traces",
         hint=f"fetch it on another machine, or by hand: {trace.page}\n"
-        f"      put it there: {folder / file.address}\n"
+        f"      save it as: {folder / file.address}\n"
         f"{unpack}"
         f"      then: berthline traces import {load} --format {trace.format} "
         f"--out {trace.name}.parquet",
@@ -165,26 +165,26 @@ def _unavailable(trace: PublicTrace, file: TraceFile, folder: Path, why: str) ->
 
 
 def _check_present(file: TraceFile, target: Path) -> None:
-    """Raise unless a file that is there already is the one the catalog knows."""
+    """Raise an error if an existing file differs from the one in the catalog."""
     if not file.sha256:
         return
     try:
         found = _sha256(file, target)
     except OSError as error:
         raise FetchError(
-            f"cannot read the file that is there: {error.strerror or error}", where=str(target)
+            f"cannot read the existing file: {error.strerror or error}", where=str(target)
         ) from None
     if found != file.sha256:
         raise FetchError(
-            f"a file is there already, and it is another one: sha256 {found}",
+            f"the existing file is a different one: sha256 {found}",
             where=str(target),
             expected=f"sha256 {file.sha256}{' of the content' if file.unpacked else ''}",
-            hint="move it away to fetch it again, or choose another folder with --out",
+            hint="move it and fetch it again, or choose another folder with --out",
         )
 
 
 def _sha256(file: TraceFile, path: Path) -> str:
-    """Return the checksum of a file, or of its content where that is what the catalog knows."""
+    """Return the checksum of a file, or of its unpacked content if the catalog has that one."""
     digest = hashlib.sha256()
     try:
         with gzip.open(path) if file.unpacked else path.open("rb") as content:

@@ -1,4 +1,4 @@
-"""load_trace: a trace file in, a Workload out, whatever the format."""
+"""load_trace: read a trace file of any supported format as a Workload."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def load_trace(
 ) -> Workload:
     """Return the jobs of a trace file, sorted by submission and rebased to time 0.
 
-    Gzip'd files are read as they are. `Workload.provenance` says what the file held and what was
-    left out: `format`, `path` (the file's name), `rows`, `used`, `dropped` (a count for each
-    reason) and what the format itself knows, such as `origin_unix_time`.
+    Gzip'd files are read directly. `Workload.provenance` states what the file contained and what
+    was left out: `format`, `path` (the file's name), `rows`, `used`, `dropped` (a count for each
+    reason) and format-specific entries, such as `origin_unix_time`.
 
     Args:
-        path: the file; for formats that come in parts or tables, also the directory of them.
-        format: the name of its format; None = recognise it by its content. An option that only
-            one format has names it too.
+        path: the file; for formats that come in parts or tables, also their directory.
+        format: the name of its format; None = recognise it by its content, or by an option that
+            only one format has.
         **options: settings of the format, such as `mapping` of `csv`; None = not given.
 
     Raises:
-        ConfigError: no format, or not this one, takes such an option.
-        TraceError: the file cannot be read, is of no known format, has a line that makes no sense
-            (the message has its number), or holds no usable job.
+        ConfigError: no format, or not this one, has such an option.
+        TraceError: the file cannot be read, has an unknown format or an invalid line (the message
+            has its number), or contains no usable job.
     """
     path = Path(path)
     given = {name: value for name, value in options.items() if value is not None}
@@ -52,11 +52,11 @@ def load_trace(
         found: Format | None = _takers(given, [FORMATS[format]], path)[0]
     else:
         takers = _takers(given, FORMATS.values(), path)
-        # An option that only one format has names the format: a mapping makes any table a trace.
+        # An option that only one format has selects it: with a mapping, any table is a trace.
         only = bool(given) and len(takers) == 1
         found = takers[0] if only else _recognise(path, FORMATS.values())
         if found is not None:
-            _takers(given, [found], path)  # it may be of a format that has no such option
+            _takers(given, [found], path)  # the recognised format may not have such an option
     if found is None:
         raise _unrecognised(path)
     try:
@@ -65,15 +65,15 @@ def load_trace(
         other = None if format is None else _better_format(path, found)
         if other is not None:
             raise TraceError(
-                f"the file looks like {other.name}, and cannot be read as {found.name}",
+                f"the file looks like {other.name} and cannot be read as {found.name}",
                 where=str(path),
                 expected=error.expected,
-                hint=f"leave --format out, or say --format {other.name}",
+                hint=f"omit --format, or use --format {other.name}",
             ) from None
         for name in found.options:
             if error.expected.startswith(f"the option {name}:") and name not in given:
                 error.hint = f"give it as --set {name}=FILE; {error.hint}".removesuffix("; ")
-        # What the workload itself refused has a row but no file; other errors name theirs.
+        # Errors from Workload have a row but no file; other errors already name their file.
         if ", row " in error.where and str(path) not in error.where:
             error.where = f"{path}: {error.where}"
         raise
@@ -85,26 +85,26 @@ def _recognise(path: Path, among: Iterable[Format]) -> Format | None:
         parts = entry.parts(path) if entry.parts else []
         if parts and entry.detect(read_head(parts[0]), parts[0]):
             return entry
-    return detect_format(read_head(path), path, among)  # which says so if it is a directory
+    return detect_format(read_head(path), path, among)  # read_head raises for other directories
 
 
 def _better_format(path: Path, named: Format) -> Format | None:
-    """Return the format that a file looks like, if it does not at all look like the one named."""
+    """Return the format that a file looks like, if it does not look like the named one at all."""
     try:
         head = read_head(path)
     except TraceError:
-        return None  # a directory, or nothing that can be read
+        return None  # a directory, or not readable
     if named.detect(head, path) > Match.NO:
-        return None  # it is what it is called, and damaged
+        return None  # it has the named format, but is damaged
     other = detect_format(head, path)
     return other if other is not None and other.detect(head, path) > Match.READABLE else None
 
 
 def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[Format]:
-    """Return the formats that take all options given.
+    """Return the formats that have all given options.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such format.
     """
     among = list(among)
     takers = [entry for entry in among if entry.options.keys() >= set(given)]
@@ -115,7 +115,7 @@ def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[F
     kind = f"option of the trace format {among[0].name!r}" if len(among) == 1 else "trace option"
     if wrong is None:
         raise ConfigError(
-            "no trace format takes these options together: " + ", ".join(given), where=str(path)
+            "no trace format has all these options: " + ", ".join(given), where=str(path)
         )
     what, expected, hint = unknown_name(kind, wrong, known)
     owners = [entry.name for entry in FORMATS.values() if wrong in entry.options]
@@ -143,8 +143,8 @@ def _unrecognised(path: Path) -> TraceError:
         f"the trace format was not recognised; the first line is {_first_line(head)!r}",
         where=str(path),
         expected="one of " + ", ".join(FORMATS),
-        hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}; if it is a "
-        f"table of your own, say what its columns mean: --map {FORM}",
+        hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}; if it is "
+        f"your own table, map its columns: --map {FORM}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Offered load: how much work a workload brings to a cluster, and how to change it."""
+"""Offered load: the work of a workload relative to a cluster, and how to change it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 def offered_load(workload: Workload, cluster: Cluster) -> float:
     """Return work / (GPUs of the cluster * time from the first to the last submission).
 
-    All jobs count, with their true run times, also those the cluster would reject. Infinity when
-    all jobs are submitted at once.
+    All jobs count, with their true run times, including those that the cluster would reject. The
+    load is infinite if all jobs are submitted at once.
     """
     span = float(workload.submit[-1] - workload.submit[0])
     return workload.work / (cluster.total_gpus * span) if span > 0 else float("inf")
 
 
 def scale_to_load(workload: Workload, cluster: Cluster, load: float) -> Workload:
-    """Return the same jobs with submissions stretched or squeezed so that the load is `load`.
+    """Return the same jobs with submission times scaled so that the load is `load`.
 
-    Times are scaled about the first submission, run times stay, and every deadline keeps its
-    distance from its job's submission. What was done is in the provenance under `scaled`.
+    Times are scaled relative to the first submission, run times do not change, and every deadline
+    keeps its distance from its job's submission. The provenance has the details under `scaled`.
 
     Raises:
-        ConfigError: the load is out of range, or all jobs are submitted at once, so that no scale
-            changes it.
+        ConfigError: the load is out of range, or all jobs are submitted at once, so that scaling
+            cannot change it.
     """
     load = float(LOAD.convert(load, where=workload.name))
     before = offered_load(workload, cluster)
@@ -40,7 +40,7 @@ def scale_to_load(workload: Workload, cluster: Cluster, load: float) -> Workload
             f"the load cannot be set to {load:g}: all jobs are submitted at the same time",
             where=workload.name,
             expected="at least two different submission times",
-            hint="leave --load out",
+            hint="omit --load",
         )
     factor = before / load
     first = workload.submit[0]

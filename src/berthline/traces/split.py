@@ -1,8 +1,8 @@
-"""Splitting a workload by time into train | validation | test, with a gap before each next part.
+"""Splitting a workload by time into train | validation | test, with gaps between the parts.
 
-Jobs are cut in the order of their submission, never at random: a policy must not learn from what
-happens after the jobs it is evaluated on. The gap keeps apart jobs that were in the queue together.
-Jobs submitted at the same instant stay on the same side of a cut.
+Jobs are split in order of submission, never at random: a policy must not learn from what happens
+after the jobs it is evaluated on. The gap separates jobs that were in the queue together. Jobs
+submitted at the same instant stay on the same side of a cut.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 PARTS = ("train", "validation", "test")
 FRACTIONS = (0.5, 0.15, 0.35)
-"""Shares of the jobs for each part, unless others are asked for: a test part long enough to
-evaluate schedulers."""
+"""Default shares of the jobs for each part: the test part is long enough to evaluate schedulers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Split:
 
     Attributes:
         train: the first jobs.
-        validation: the next.
-        test: the last.
-        gap: how many jobs are in neither part, before validation and before test.
+        validation: the next jobs.
+        test: the last jobs.
+        gap: how many jobs are in no part, before validation and before test.
     """
 
     train: Workload
@@ -43,7 +42,7 @@ class Split:
     gap: tuple[int, int]
 
     def counts(self) -> dict[str, int]:
-        """Return how many jobs went where; the sum is that of the whole."""
+        """Return the number of jobs in each part and in the gaps; they add up to all jobs."""
         parts = {name: len(getattr(self, name)) for name in PARTS}
         return {**parts, "gap": sum(self.gap)}
 
@@ -55,20 +54,20 @@ def split_by_time(
     gap_seconds: float = 0.0,
     gap_jobs: int = 0,
 ) -> Split:
-    """Return train, validation and test parts, in the order of submission.
+    """Return train, validation and test parts, in order of submission.
 
-    `provenance["split"]` of each part says which jobs it has, and the Unix time of time 0 moves
-    with it.
+    `provenance["split"]` of each part states which jobs it has, and the Unix time of time 0 is
+    adjusted.
 
     Args:
         workload: the jobs.
         fractions: the shares of the jobs for each part, which add up to 1; the jobs of a gap are
             taken from the part after it.
-        gap_seconds: a part starts at least this long after the last submission of the one before.
-        gap_jobs: at least this many jobs lie between parts.
+        gap_seconds: a part starts at least this long after the last submission of the previous one.
+        gap_jobs: at least this many jobs are between parts.
 
     Raises:
-        ConfigError: the fractions or gaps make no sense, or leave a part without jobs.
+        ConfigError: the fractions or gaps are invalid, or leave a part without jobs.
     """
     _check(fractions, gap_seconds, gap_jobs)
     submit = workload.submit
@@ -98,7 +97,7 @@ def split_by_time(
 
 
 def _cut(submit: np.ndarray, fraction: float) -> int:
-    """Return how many jobs come before a cut; jobs of the same instant are not parted."""
+    """Return how many jobs are before a cut; jobs of the same instant are not separated."""
     count = round(len(submit) * fraction)
     if count <= 0:
         return 0

@@ -1,4 +1,4 @@
-"""WORKLOAD arguments: what names a workload, for library, environments and command line alike."""
+"""WORKLOAD arguments: how the library, environments and the command line name a workload."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ def resolve_workload(
     format: str | None = None,  # noqa: A002 - the name that load_trace has for it
     settings: Mapping[str, object] | None = None,
 ) -> Workload:
-    """Return the workload that a WORKLOAD argument means.
+    """Return the workload that a WORKLOAD argument names.
 
     A text or path is one of these:
 
-    - a trace file, or the directory of one that comes in parts;
+    - a trace file, or the directory of a trace that comes in parts;
     - a fitted generator: a file whose name ends with `.fit.json`. By default it draws as many jobs
       as its trace has, at the same rate;
-    - the name of a generator. A file of the same name wins.
+    - the name of a generator. A file of the same name takes precedence.
 
-    Of a trace, `jobs` takes the first jobs by submission. Then `load` moves the submission times
-    apart or together until work / (GPUs * time from first to last submission) is that load (see
-    `scale_to_load`). None leaves the trace as it is. For a generator, None means its default.
+    For a trace, `jobs` takes the first jobs by submission. Then `load` scales the submission times
+    until work / (GPUs * time from first to last submission) is that load (see `scale_to_load`).
+    None leaves the trace unchanged. For a generator, None means its default.
 
     Args:
         given: the text or path; a Workload is treated as the jobs of a trace.
-        cluster: a Cluster or a CLUSTER argument: what `load` refers to.
-        jobs: how many jobs.
+        cluster: a Cluster or a CLUSTER argument, to which `load` refers.
+        jobs: number of jobs.
         load: offered load on the cluster.
         seed: of a generator; a trace ignores it.
         format: of a trace file; None = recognise it.
         settings: dials of a generator, or options of a trace format.
 
     Raises:
-        ConfigError: neither a file nor a generator, or an option that does not fit.
+        ConfigError: neither a file nor a generator, or an option that does not apply.
         TraceError: the file cannot be used.
 
     Example:
@@ -74,7 +74,7 @@ def resolve_workload(
     if isinstance(given, Workload):
         if format is not None or settings:
             raise ConfigError(
-                "a format or settings given for jobs that have been read",
+                "a format or settings given for jobs that are already loaded",
                 where=given.name,
                 expected="`format` and `settings` only with a file or a generator",
             )
@@ -117,7 +117,7 @@ def resolve_workload(
 
 
 def is_generator(given: Workload | TextOrPath) -> bool:
-    """Whether a WORKLOAD argument means a generator, not the jobs of a trace."""
+    """Return whether a WORKLOAD argument names a generator, not the jobs of a trace."""
     if isinstance(given, Workload):
         return False
     text = text_of("workload", given)
@@ -126,7 +126,7 @@ def is_generator(given: Workload | TextOrPath) -> bool:
 
 
 def resolve_generator(text: str) -> Generator | FittedGenerator:
-    """Return the generator that a WORKLOAD argument means.
+    """Return the generator that a WORKLOAD argument names.
 
     Raises:
         ConfigError: neither a generator nor a file, or a file that is not a fitted generator.
@@ -140,7 +140,7 @@ def resolve_generator(text: str) -> Generator | FittedGenerator:
         raise _neither(text, path)
     if not text.endswith(FITTED_SUFFIX):
         raise ConfigError(
-            "a trace file, where jobs are to be generated",
+            "this is a trace file, but jobs must be generated here",
             where=text,
             expected=f"a generator: {', '.join(GENERATORS)}; or a fitted one, {FITTED_SUFFIX}",
             hint=f"berthline traces fit {text}",
@@ -156,7 +156,7 @@ def _cut(
         jobs = int(JOBS.convert(jobs, where=where))
         if jobs > len(trace):
             raise ConfigError(
-                f"`jobs={jobs:,}` is more than there are",
+                f"`jobs={jobs:,}` is more than the trace has",
                 where=where,
                 expected=f"up to {len(trace):,}, the usable jobs of the trace",
             )
@@ -165,7 +165,7 @@ def _cut(
 
 
 def _kind(path: Path) -> Literal["file", "other", "missing"]:
-    """Return what is at a path; one that cannot be looked up counts as missing."""
+    """Return what is at a path; a path that cannot be accessed counts as missing."""
     try:
         return "file" if path.is_file() else "other" if path.exists() else "missing"
     except OSError:
@@ -183,7 +183,7 @@ def _generated(
     for dial in (JOBS, LOAD, SEED):
         if dial.name in settings:
             raise ConfigError(
-                f"`settings` has {dial.name}, which is not how to set it",
+                f"{dial.name} cannot be set in `settings`",
                 where=f"generator {name!r}",
                 expected=f"`{dial.name}={settings[dial.name]}`",
             )

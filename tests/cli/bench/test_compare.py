@@ -47,4 +47,4 @@ def test_shown(capsys):
     assert "300,000" in text
     assert "2, with --out" in text
     assert "WRONG" in text
-    assert "beyond 10 seconds" in text
+    assert "over the limit of 10 seconds" in text

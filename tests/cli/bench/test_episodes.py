@@ -30,7 +30,7 @@ def test_every_generator_and_a_fitted_one_is_measured(run, few, tmp_path):
 def test_table(run, few):
     outcome = run("bench", "episodes", "--quick")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "not judged" in outcome.out
+    assert "not checked" in outcome.out
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 

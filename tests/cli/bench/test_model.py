@@ -53,7 +53,7 @@ class TestModel:
     def test_table(self, run, few):
         outcome = run("bench", "model", "--jobs", "100")
         assert (outcome.code, outcome.err) == (0, "")
-        assert "not judged" in outcome.out
+        assert "not checked" in outcome.out
         assert ">= 1,500,000" in outcome.out
         assert max(map(len, outcome.out.splitlines())) <= 80
 
@@ -99,7 +99,7 @@ class TestPacking:
         pytest.importorskip("matplotlib", reason="the extra report is not installed")
         outcome = run("bench", "packing", "--seeds", "2", "--figure", "f.png")
         assert outcome.code in (0, 1)  # so few GPUs may well be packed better by another rule
-        assert "pods of much the same shapes are generated" in outcome.err
+        assert "pods of similar shapes are generated" in outcome.err
         for text in ("published", "12.53", "dot-product, smallest", "more GPUs in use", "f.png"):
             assert text in outcome.out
         assert ("WRONG" in outcome.out) == (outcome.code == 1)
@@ -137,4 +137,4 @@ class TestPacking:
     def test_options_of_another_benchmark(self, run, what, option):
         outcome = run("bench", what, option, "3")
         assert outcome.code == 2
-        assert f"{option} does not go with berthline bench {what}" in outcome.err
+        assert f"{option} does not apply to berthline bench {what}" in outcome.err

@@ -34,5 +34,5 @@ def test_for_people(monkeypatch, capsys):
     monkeypatch.setattr("berthline.cli.bench.nets.CASES", CASES[:1])
     assert main(["bench", "nets", "--quick"]) == 0
     out = capsys.readouterr().out
-    assert "microseconds for one decision" in out
+    assert "microseconds per decision" in out
     assert "Meta, mlp" in out

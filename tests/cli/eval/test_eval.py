@@ -164,7 +164,7 @@ def test_without_run_times(run):
         ((), ("RUN is missing",)),
         (("nope",), ("unknown ordering 'nope'",)),
         (("sjf", "--against", "fcfs,,sjf"), ("--against has an empty entry",)),
-        (("sjf", "--against", "sjf"), ("--against names no other scheduler than 'sjf'",)),
+        (("sjf", "--against", "sjf"), ("--against names no scheduler other than 'sjf'",)),
         (("sjf", "--against", "fcfs,fcfs"), ("'fcfs' is listed twice",)),
         (("sjf", "--windows", "0"), ("--windows is '0'", "1 or more")),
         (("sjf", "--window-jobs", "x"), ("--window-jobs is 'x'",)),
@@ -188,5 +188,5 @@ def test_directories_that_are_no_run(run, tmp_path, long_trace):
     assert "berthline sim, compare, demo, eval" in outcome.err
     few = run("eval", "sjf", "--workload", str(long_trace), "--window-jobs", "50")
     assert few.code == 2
-    assert "20 windows of 50 jobs are 1,000" in few.err
+    assert "20 windows of 50 jobs need 1,000" in few.err
     assert "long-validation" in few.err

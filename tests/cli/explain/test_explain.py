@@ -56,7 +56,7 @@ class TestExplain:
         outcome = run("explain", "3", str(trace), "--cluster", "uniform:1x8", "--json")
         assert (outcome.json["name"], outcome.json["job"]) == ("3", 1)
         assert outcome.json["reject_reason"] == "more GPUs than the nodes it may use have"
-        assert outcome.json["changes"][0]["change"] == "8 GPUs in place of 16, as long"
+        assert outcome.json["changes"][0]["change"] == "8 GPUs instead of 16, same run time"
         text = run("explain", "3", str(trace), "--cluster", "uniform:1x8")
         assert "REJECTED: more GPUs than the nodes it may use have" in text.out
 

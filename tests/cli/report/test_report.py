@@ -156,7 +156,7 @@ class TestCurve:
         assert "cannot be read as CSV" in missing.err
         own = run("report", "curve", files[2], "--out", str(tmp_path / "sac.png"))
         assert own.code == 2
-        assert "would replace a file it is drawn from" in own.err
+        assert "would overwrite an input file" in own.err
         assert (tmp_path / "sac.csv").read_text().startswith("step,reward,note")
         assert run("report", "curve").code == 2
 

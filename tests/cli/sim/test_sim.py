@@ -165,7 +165,7 @@ def test_rows_left_out_of_the_origin_are_told_as_such(run, trace, tmp_path):
 
 def test_caution__a_run_shorter_than_its_longest_job(run, trace):
     out = run("sim", str(trace), "--cluster", "uniform:1x8").out
-    assert "caution    jobs come in over 0-00:00:21 but one runs 0-00:01:40: take more\n" in out
+    assert "caution    jobs arrive over 0-00:00:21 but one runs 0-00:01:40: use more jobs\n" in out
     rows = trace.read_text()
     trace.write_text(rows + "6 200 -1 50 1 -1 -1 1 60 -1 1 2 1 -1 -1 -1 -1 -1\n")
     assert "caution  " not in run("sim", str(trace), "--cluster", "uniform:1x8").out

@@ -207,7 +207,7 @@ class TestShow:
         assert run("traces", "import", str(trace), "--out", copy).code == 0
         out = run("traces", "show", copy).out
         assert "rows       4, none left out\n" in out
-        assert "origin     small.swf (swf); rows 5, of which 1 was left out: " in out
+        assert "origin     small.swf (swf); rows 5; 1 was left out: " in out
         found = run("traces", "show", copy, "--json").json
         assert (found["format"], found["rows"], found["dropped"]) == ("parquet", 4, {})
         assert found["origin"]["dropped"] == {"cancelled before start": 1}

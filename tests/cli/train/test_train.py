@@ -156,7 +156,7 @@ def test_mistakes_are_told(tmp_path, capsys, monkeypatch):
         (("ppo", "--out", out, "--env", "Pik"), "unknown environment 'Pik'"),
         (("ppo", "--out", out, "--set", "windw=3"), "unknown option 'windw'"),
         (("ppo", "--out", out, "--config", "clp=3"), "unknown setting of ppo 'clp'"),
-        (("ppo", "--out", out, "--hidden", "a"), "whole numbers with commas"),
+        (("ppo", "--out", out, "--hidden", "a"), "comma-separated whole numbers"),
         (("ppo", "--out", out, "--preset", "lsf", "--env", "Pick"), "for another seat"),
     ):
         assert main(["train", *words]) == 2

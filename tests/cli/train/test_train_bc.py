@@ -25,7 +25,7 @@ def test_the_expert_is_an_option_and_the_clone_a_warm_start(tmp_path, capsys):
 
 
 def test_wrong_experts_are_told(tmp_path):
-    with pytest.raises(ConfigError, match="ppo learns from no expert"):
+    with pytest.raises(ConfigError, match="ppo does not learn from an expert"):
         main(["ppo", *SMALL, "--expert", "sjf", "--out", str(tmp_path / "a")])
     with pytest.raises(BerthlineError, match="nobody"):
         main(["bc", *SMALL, "--expert", "nobody", "--out", str(tmp_path / "b")])

@@ -43,7 +43,7 @@ def terminal_output(words: list[str], cwd: Path) -> tuple[int, str]:
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # Linux: nobody has the other end any more
+            except OSError:  # Linux: the other end is closed
                 break
             if not part:
                 break
@@ -95,7 +95,7 @@ def test_panel__says_how_far_it_is_and_leaves_the_summary_alone(tmp_path):
     screen = Screen()
     screen.write(text)
     first, *panels = [seen for seen in screen.seen if seen]
-    assert "ppo on pick, seed 0: the heuristics play the VAL episodes" in first
+    assert "ppo on pick, seed 0: running the heuristics on the VAL episodes" in first
     whole = [panel for panel in panels if "losses" in panel and "epochs" in panel]
     assert len(whole) >= 3, "one for each iteration"
     last = whole[-1].splitlines()
@@ -108,4 +108,4 @@ def test_panel__says_how_far_it_is_and_leaves_the_summary_alone(tmp_path):
         assert re.fullmatch(r"(losses)? +(\w+ [-+.e\d]+(, )?)+,?", line), line
     left = "\n".join(screen.rows)
     assert "steps/s" not in left, "the panel has gone"
-    assert "REPORT, 8 episodes" in left
+    assert "REPORT, 8 held-out episodes" in left

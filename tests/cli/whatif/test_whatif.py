@@ -166,6 +166,6 @@ def test_period__dates_are_those_on_the_clusters_wall():
     assert clock.read("--from", "2024-03-04T08:00") == 0
     assert clock.show(0) == "2024-03-04 08:00"
     assert LogClock(None, None).show(36 * 3600) == "day 1.5"
-    with pytest.raises(ConfigError, match="does not tell its dates"):
+    with pytest.raises(ConfigError, match="the log has no dates"):
         LogClock(None, None).read("--from", "2024-03-04")
     assert np.isfinite(LogClock(0.0, "somewhere/else").read("--from", "2024-03-04"))

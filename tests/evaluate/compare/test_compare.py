@@ -109,7 +109,7 @@ def test_compare__averages_and_ratios__are_those_of_the_windows(
     assert fcfs.against_baseline.jct_mean.verdict == "the baseline"
     assert fcfs.against_baseline.jct_mean.ratio == 1
     assert found.best.jct_mean == found.best.wait_mean == "sjf"
-    assert found.best.makespan == "fcfs"  # all alike: the first
+    assert found.best.makespan == "fcfs"  # all equal: the first
     assert sjf.wall_seconds == pytest.approx(8 * 0.5)
     assert len(set(sjf.log_sha256)) == 8
 

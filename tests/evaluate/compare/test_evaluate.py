@@ -57,7 +57,7 @@ def test_remarks_name_the_rivals_that_are_left_out() -> None:
 
 
 def test_resume__needs_the_same_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupted evaluation goes on, and is the same as one that was not interrupted."""
+    """An interrupted evaluation resumes, with the same result as one that was not interrupted."""
 
     def stop(done: int, of: int, label: str) -> None:
         if done == 3:

@@ -1,4 +1,4 @@
-"""VAL and REPORT: windows that share nothing, a rival chosen on the former only."""
+"""VAL and REPORT: windows that share nothing, a rival chosen on VAL only."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_spread_windows(
 
 @pytest.mark.parametrize(("windows", "window_jobs"), [(3, 4), (11, None)])
 def test_too_few_jobs(windows: int, window_jobs: int | None) -> None:
-    with pytest.raises(ConfigError, match=f"{windows} windows of .* are .*which has 10 jobs"):
+    with pytest.raises(ConfigError, match=f"{windows} windows of .* need .*which has 10 jobs"):
         spread_windows(10, windows, window_jobs, where="x")
 
 
@@ -146,5 +146,5 @@ def test_rivals() -> None:
     for name in RIVALS:
         Scheduler.parse(name)
     assert distinct_rivals("sjf+easy@first-fit", RIVALS) == [n for n in RIVALS if n != "sjf+easy"]
-    with pytest.raises(ConfigError, match="no other scheduler"):
+    with pytest.raises(ConfigError, match="no scheduler other than"):
         distinct_rivals("sjf", ["sjf+strict"])

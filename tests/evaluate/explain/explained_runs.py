@@ -1,4 +1,4 @@
-"""Runs that the tests of `explain` look at."""
+"""Runs that the tests of `explain` use."""
 
 from __future__ import annotations
 

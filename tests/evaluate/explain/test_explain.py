@@ -1,4 +1,4 @@
-"""What `explain` says of a wait as a whole: its timeline, and who was ahead."""
+"""What `explain` says about a whole wait: its timeline, and which jobs were ahead."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_order_and_terms() -> None:
 
 
 def test_overtakers() -> None:
-    # Jobs 2 (ahead by its size) and 3 start with job 0's end; job 1 needs all GPUs.
+    # Jobs 2 (ahead because of its size) and 3 start when job 0 ends; job 1 needs all GPUs.
     result = run_of([8, 8, 2], "smallest-first")
     found = explain(result, 1)
     [other] = found.overtakers

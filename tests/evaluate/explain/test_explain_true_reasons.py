@@ -1,4 +1,4 @@
-"""Reasons for waiting, checked against the state they are about, in random runs."""
+"""Reasons for waiting, checked against the state they describe, in random runs."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def replay_of(result: Result, since: float) -> Replay:
 
 
 def fits_by_count(sim: Replay, job: int) -> bool:
-    """Whether enough GPUs are free on nodes that are up, counted without any placement."""
+    """Whether enough GPUs are free on nodes that are up, counted without a placement."""
     milli = sum(sim.free.milli(node) for node in allowed_nodes(sim, job) if sim.up[node])
     return milli >= sim.milli(job)
 
 
 def chosen(sim: Replay, *jobs: int) -> int | None:
-    """Return who starts now if these jobs, in this order, are all that may."""
+    """Return which job starts now if only these jobs, in this order, may start."""
     found = choose_in_state(sim, [*jobs])
     return None if found is None else found[0]
 
 
 def check_blocker(sim: Replay, job: int, finding: Finding) -> None:
-    """With the named job before it the job does not start; with those before that one it does."""
+    """The job does not start with the named job before it, and does with those before that one."""
     assert finding.blocker is not None
     ahead = Order(sim).candidates(until=job)
     before = ahead[: ahead.index(finding.blocker)]

@@ -17,7 +17,7 @@ def test_certain_if_everything_is_known() -> None:
     result = run_of([8, 8, 8], "fcfs")
     found = explain(result, 2, replications=5)
     assert found.forecast is not None
-    # All ratios of run time to estimate count as possible: no job has finished yet.
+    # All ratios of run time to estimate are possible: no job has finished yet.
     assert found.forecast.run_times == "even"
     assert 2 < found.forecast.low <= found.forecast.high <= 200
     exact = simulate(result.workload, result.cluster, "fcfs", knowledge="exact")

@@ -1,4 +1,4 @@
-"""One small run for each reason for waiting, worked out on paper."""
+"""One small run for each reason for waiting, computed by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_waiting_for_gpus() -> None:
 
 
 def test_fragmented() -> None:
-    # Two on each node are free: four in all, but not on one node.
+    # Two GPUs on each node are free: four in total, but not on one node.
     result = run_of([2, 2, 4], "fcfs@worst-fit")
     assert only(result, 2) == (Reason.FRAGMENTED, 98)
     [interval] = explain(result, 2).timeline
@@ -119,7 +119,7 @@ def test_node_down() -> None:
 
 def test_decision_tick() -> None:
     cluster = Cluster.parse("uniform:2x4").with_conditions({"tick": 30})
-    # A trace begins with its first job, at 0; so another one comes first.
+    # A trace begins with its first job, at 0, so another job comes first.
     result = run_of([1, 1], "fcfs", cluster=cluster, submit=[0.0, 7.0])
     assert only(result, 1) == (Reason.DECISION_TICK, 23)
     assert explain(result, 1).timeline[0].until == 30
@@ -158,7 +158,7 @@ def test_rejected() -> None:
     assert found.reject_reason == "more GPUs than the nodes it may use have"
     assert (found.timeline, found.wait) == ([], 0)
     best = unblock(result, found)[0]
-    assert (best.change, best.start) == ("4 GPUs in place of 9, as long", 1)
+    assert (best.change, best.start) == ("4 GPUs instead of 9, same run time", 1)
 
 
 def test_started_at_once() -> None:

@@ -1,4 +1,4 @@
-"""What would have let a job start sooner: each change is a run of its own."""
+"""What would have let a job start sooner: each change is a separate run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_change_is_a_run() -> None:
     assert changes["discipline skip"].sooner == found.wait
     assert changes["discipline easy"].start == simulate_start(result, 2, "fcfs+easy")
     assert changes["without job 1"].start == 2
-    assert changes["one node more, with 4 GPUs"].start == simulate_start(
+    assert changes["one more node, with 4 GPUs"].start == simulate_start(
         result, 2, "fcfs", cluster="uniform:3x4"
     )
 

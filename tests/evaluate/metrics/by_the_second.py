@@ -1,4 +1,4 @@
-"""The metrics once more, by plain loops over seconds, jobs and GPUs: slow, hard to get wrong."""
+"""The metrics computed again, by plain loops over seconds, jobs and GPUs: slow but simple."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Seconds:
-    """What was so in every second [s, s + 1) before the end, and sums over them.
+    """The state in every second [s, s + 1) before the end, and sums over them.
 
-    Where a window is given, only its seconds are in what is not of jobs.
+    With a window, only its seconds count in what is not about jobs.
     """
 
     end: float
@@ -30,7 +30,7 @@ class Seconds:
     """{kind: {job (or node): times}}"""
     counted: list[int]
     waiting: list[int]
-    """How many jobs waited; one more entry for the end itself."""
+    """Number of waiting jobs; one more entry for the end itself."""
     watts: list[float]
     """Power of the cluster."""
     busy: list[float]
@@ -156,7 +156,7 @@ def _node_watts(
     *,
     inside: bool,
 ) -> float:
-    """Power of a node that is awake, GPU by GPU; also books what its jobs use."""
+    """Return the power of a node that is awake, GPU by GPU; also record what its jobs use."""
     kind = cluster.types[cluster.gpu_type[node]]
     whole = 0
     shared: dict[int, int] = defaultdict(int)
@@ -187,7 +187,7 @@ def _node_watts(
 def by_the_second(
     log: Schedule, workload: Workload, cluster: Cluster, window: tuple[float, float] = ALWAYS
 ) -> dict[str, object]:
-    """Work the metrics out again by plain loops; all events of the log are at whole seconds."""
+    """Compute the metrics again by plain loops; all events of the log are at whole seconds."""
     seen = second_by_second(log, workload, cluster, window)
     times, end = seen.times, seen.end
     within = {job for job, (t,) in times["submit"].items() if window[0] <= t < window[1]}
@@ -296,10 +296,10 @@ def by_the_second(
 def lost_gpu_seconds(
     log: Schedule, seen: Seconds, workload: Workload, cluster: Cluster, counted: set[int]
 ) -> float:
-    """GPU-seconds held in vain, in runs too short for a checkpoint and without delays at a start.
+    """Return lost GPU-seconds, in runs too short for a checkpoint and without delays at a start.
 
-    Whatever a job did before its last preemption but those at the end of a round is lost, and so
-    are the first seconds of every later stretch, up to the time of a restart.
+    Everything a job did before its last preemption is lost (preemptions at the end of a round do
+    not count), and so are the first seconds of every later stretch, up to the time of a restart.
     """
     conditions = cluster.conditions
     assert conditions.start_delay == conditions.wake_delay == 0

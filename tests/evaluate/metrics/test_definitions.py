@@ -11,7 +11,7 @@ import pytest
 from berthline.evaluate.metrics.measure import DEFINITIONS, Metrics
 
 FACTS = {"events", "decisions", "fallbacks", "log_sha256"}
-"""About the log as such."""
+"""Keys about the log itself."""
 
 UNIT = re.compile(
     r"in seconds|in kWh|GPU-hour|no unit|between|share of|how often|how many|number of|rho of|jobs"
@@ -19,7 +19,7 @@ UNIT = re.compile(
 
 
 def keys() -> set[str]:
-    """All keys; of records that are not distributions, each field by itself."""
+    """All keys; for records that are not distributions, each field by itself."""
     found = set()
     for field in msgspec.structs.fields(Metrics):
         parts = getattr(field.type, "__struct_fields__", ())

@@ -1,4 +1,4 @@
-"""Distributions: to the last bit what numpy's percentiles are."""
+"""Distributions: equal to numpy's percentiles to the last bit."""
 
 from __future__ import annotations
 

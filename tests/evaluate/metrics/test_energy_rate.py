@@ -1,4 +1,4 @@
-"""Energy rates: step functions, periods, files and what is wrong with them."""
+"""Energy rates: step functions, periods, files and their errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_from_csv__reads_steps_and_moves_them_to_the_clock(tmp_path: Path):
         ("time,value\n0\n", "1 cell", "line 2"),
         ("time,value\n0,1,2\n", "3 cells", "line 2"),
         ("time,value\n10,1\n", "begins at 10", ""),
-        ('time,value\n0,"1\n', "no CSV", "line"),
+        ('time,value\n0,"1\n', "not CSV", "line"),
     ],
 )
 def test_from_csv__what_is_wrong_is_named(tmp_path: Path, text: str, what: str, where: str):

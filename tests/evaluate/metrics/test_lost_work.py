@@ -1,4 +1,4 @@
-"""Lost GPU-seconds, worked out by hand: delays, restarts, and work that preemptions threw away."""
+"""Lost GPU-seconds, computed by hand: delays, restarts, and work that preemptions discarded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_preemption__restart_and_what_was_not_saved(checkpoint: float, seconds: 
 
 
 def test_preemption__before_any_progress_of_the_stretch() -> None:
-    """Stopped at 50 (40 s are saved, 10 lost), resumed at 60, stopped at 70 in its restart.
+    """Stopped at 50 (40 s are saved, 10 lost), resumed at 60, stopped at 70 during its restart.
 
     The second stretch was all restart: 10 s. The third has 20 s of it.
     """
@@ -73,7 +73,7 @@ def test_failure__at_half_the_speed_seconds_count_not_progress() -> None:
 
 
 def test_start_delay_and_wake_delay_are_lost_on_every_gpu() -> None:
-    """The node sleeps from 5 on; job 0 wakes it and job 1 at the same instant need not."""
+    """The node sleeps from 5 on; job 0 wakes it, and job 1 at the same instant need not."""
     workload, cluster = jobs((5, 10, 2), (5, 10, 1), (100, 10, 1)), nodes(4)
     conditions = {"sleep_after": 5, "wake_delay": 3, "start_delay": 2}
     cluster = cluster.with_conditions(conditions)

@@ -326,7 +326,7 @@ def test_measure__fragmentation_in_chunks__is_the_same(seed: int, monkeypatch: p
 
 
 def test_fragmentation__is_the_average_of_the_word():
-    """Two nodes: one partly in use for 10 s of 20, beside one empty; then one full, one empty."""
+    """Two nodes: one partly in use for 10 s of 20 and one empty; then one full, one empty."""
     jobs = Workload.from_columns(submit=[0, 10], run=[10, 10], gpus=[1, 2])
     rows = [
         (0, "submit", 0),

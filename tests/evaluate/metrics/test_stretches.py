@@ -1,4 +1,4 @@
-"""Stretches: jobs that run in pieces, on whole GPUs, on parts of them, or on none."""
+"""Stretches: jobs that run in several stretches, on whole GPUs, on parts of them, or on none."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_busy_gpu_seconds__does_not_depend_on_the_chunk(monkeypatch: pytest.Monk
 
 
 def test_random_cases__have_all_that_can_happen():
-    """What the comparisons with plain loops stand on."""
+    """The comparisons with plain loops rely on these cases."""
     kinds, reasons = set(), set()
     parts = without_gpus = asleep = again = 0
     for seed in range(150):

@@ -1,4 +1,4 @@
-"""Blocks of one continuous run: the cut, and intervals that know that neighbours are alike."""
+"""Blocks of one continuous run: the cut, and intervals that account for similar neighbours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_block_values__are_over_all_jobs_once(blocks: int, more: int) -> None:
 
 
 def test_block_ratio__alternating_blocks__is_the_paired_ratio_of_their_means() -> None:
-    """Neighbours that differ are not alike: nothing is widened."""
+    """Neighbours that differ are not correlated: nothing is widened."""
     values = np.repeat(np.tile([1.0, 1.3], 8), 100) * job_values(np.random.default_rng(0), 1600, 0)
     found = block_ratio(values, np.ones(1600), seed=5)
     assert found.windows == BLOCKS

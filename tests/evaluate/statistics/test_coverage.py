@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, over 500 repetitions. docs/guides/evaluate.md cites it.
+"""How often 95 % intervals contain the truth, over 500 repetitions (for docs/guides/evaluate.md).
 
 Printed with `pytest -m slow -s`.
 """
@@ -50,7 +50,7 @@ def test_paired_interval__covers_the_truth(shape: str, windows: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", [15, 30, 60])
 def test_paired_interval__strong_skew_and_few_windows__covers_less(windows: int) -> None:
-    """A known limit: it is the mean itself that few windows do not show."""
+    """A known limit: few windows do not show the mean itself."""
     covered = 0
     rng = np.random.default_rng([windows, 0xC1])
     for seed in range(REPETITIONS):

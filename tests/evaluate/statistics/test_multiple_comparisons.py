@@ -1,4 +1,4 @@
-"""Holm's procedure by hand, by its definition, and by how often it errs."""
+"""Holm's procedure by hand, by its definition, and by its error rate."""
 
 from __future__ import annotations
 

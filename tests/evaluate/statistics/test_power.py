@@ -1,4 +1,4 @@
-"""Power against published sample sizes, and against how often differences are really told."""
+"""Power against published sample sizes, and against how often differences are really detected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_power__of_values__is_by_their_scatter() -> None:
     found = power(np.exp(logs), np.ones(40), difference=0.05)
     assert found.windows == 40
     assert found.needed == windows_needed(math.log(1.05) / logs.std(ddof=1))
-    # As many windows as there are tell just the detectable difference.
+    # The given number of windows detects exactly the detectable difference.
     same = power(np.exp(logs), np.ones(40), difference=found.detectable)
     assert same.needed in (40, 41)
     seen = power(np.exp(logs), np.ones(40))
@@ -52,10 +52,8 @@ def test_power__no_scatter_or_no_ratio__is_none(values: list[float]) -> None:
 
 def test_power__in_words() -> None:
     found = Power(windows=30, difference=0.012, needed=412, detectable=0.046)
-    assert power_in_words(found) == (
-        "30 windows tell 4.6 % apart; 1.2 % would take about 410 windows"
-    )
+    assert power_in_words(found) == ("30 windows detect 4.6 %; 1.2 % would take about 410 windows")
     enough = Power(windows=30, difference=0.2, needed=12, detectable=0.046)
-    assert power_in_words(enough) == "30 windows tell 4.6 % apart"
+    assert power_in_words(enough) == "30 windows detect 4.6 %"
     never = Power(windows=30, difference=0.0, needed=None, detectable=0.046)
-    assert power_in_words(never) == "30 windows tell 4.6 % apart"
+    assert power_in_words(never) == "30 windows detect 4.6 %"

@@ -26,7 +26,7 @@ TABLES = hnp.arrays(
 
 
 def trimmed_mean(values: list[float]) -> float:
-    """The quarter at either end, rounded down, is left out."""
+    """A quarter at each end, rounded down, is left out."""
     ordered = sorted(values)
     cut = len(ordered) // 4
     kept = ordered[cut : len(ordered) - cut]
@@ -74,7 +74,7 @@ def test_resampling__windows_too__moves_whole_windows() -> None:
 
 
 def test_resampling__runs_of_a_window_are_drawn_alike() -> None:
-    """Each of the 2^2 ways to draw two runs of one window comes up about a quarter of the time."""
+    """Each of the 2^2 ways to draw two runs of one window occurs about a quarter of the time."""
     table = np.array([[0.0], [1.0]])
     drawn = np.concatenate([part for [part] in stratified([table], seed=1, resamples=40_000)])
     shares = np.bincount((drawn[:, 0, 0] * 2 + drawn[:, 1, 0]).astype(int), minlength=4) / 40_000
@@ -82,7 +82,7 @@ def test_resampling__runs_of_a_window_are_drawn_alike() -> None:
 
 
 def test_interquartile_mean__interval__is_the_percentiles_of_all_resamples() -> None:
-    """With 3 runs on 2 windows there are 3^3 x 3^3 equally likely resamples: all are worked out."""
+    """With 3 runs on 2 windows there are 3^3 x 3^3 equally likely resamples: all are computed."""
     table = np.array([[1.0, 4.0], [2.0, 8.0], [6.0, 5.0]])
     every = [
         trimmed_mean([*first, *second])

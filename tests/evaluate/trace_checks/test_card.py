@@ -1,4 +1,4 @@
-"""Trace cards: numbers that can be checked by hand, and those of the real traces' README."""
+"""Trace cards: figures that can be checked by hand, and those in the README of the real traces."""
 
 from __future__ import annotations
 

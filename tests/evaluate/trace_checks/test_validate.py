@@ -263,7 +263,7 @@ class TestOddities:
             pool_names=("p",),
         )
         found = find_warnings(workload, Cluster.uniform(nodes=1, gpus_per_node=4))
-        assert any(warning.what.startswith("pool p is asked for") for warning in found)
+        assert any(warning.what.startswith("pool p is oversubscribed") for warning in found)
         assert any("more work than it can do" in warning.what for warning in found)
 
 

@@ -1,4 +1,4 @@
-"""A simulated log as `sacct -P` would have printed it: what `whatif` has to see through."""
+"""A simulated log as `sacct -P` would print it, as input for `whatif`."""
 
 from __future__ import annotations
 

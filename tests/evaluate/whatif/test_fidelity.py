@@ -16,7 +16,7 @@ def test_fidelity__by_hand():
     recorded = np.array([0.0, 60.0, 540.0, 3540.0])
     simulated = np.array([0.0, 180.0, 1140.0, 840.0])
     found = fidelity(simulated, recorded)
-    # With a minute added: 60/60, 240/120, 1200/600, 900/3600, of which three are within a factor 2.
+    # With a minute added: 60/60, 240/120, 1200/600, 900/3600; three are within a factor of 2.
     assert found.jobs == 4
     assert found.recorded_mean == 1035.0
     assert found.mean_ratio == pytest.approx(540 / 1035)

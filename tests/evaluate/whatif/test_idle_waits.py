@@ -1,4 +1,4 @@
-"""Waits beside free GPUs."""
+"""Waits while enough GPUs are free."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_a_job_that_waits_for_a_full_cluster_does_not_count():
 
 
 def test_a_job_that_waits_beside_free_gpus_does():
-    # The second waits 200 s, of which the cluster is full for the first 100.
+    # The second waits 200 s; the cluster is full for the first 100.
     assert share([(0, 0, 100, 8), (0, 200, 300, 4)], [8.0]) == pytest.approx(0.5)
 
 

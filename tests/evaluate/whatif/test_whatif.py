@@ -1,4 +1,4 @@
-"""whatif sees through a simulated log: the cluster, the scheduler, and what others would do."""
+"""whatif reconstructs a simulated log: the cluster, the scheduler, and what others would do."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_the_scheduler_and_the_cluster_of_a_simulated_log_are_found(tmp_path, sc
     assert found.fidelity.error_factor == pytest.approx(1, abs=0.001)
     assert found.fidelity.rank_correlation == pytest.approx(1, abs=0.001)
     assert found.error_seconds < 1
-    assert found.models[1].fidelity.error_factor > 1.01  # the others are told apart
+    assert found.models[1].fidelity.error_factor > 1.01  # the others can be distinguished
     assert next(each.scheduler for each in found.outcomes) == scheduler
 
 
 def test_alternatives_are_what_a_simulation_gives(tmp_path):
-    """Of a whole log, which begins on an empty cluster, both are the same simulation."""
+    """For a whole log, which begins on an empty cluster, both are the same simulation."""
     workload = log(tmp_path, sacct_text(result("fcfs+easy")))
     end = float(workload.submit[-1]) + 1
     found = whatif(workload, begin=0.0, end=end, schedulers=["sjf+easy", "smallest-area+easy"])
@@ -155,7 +155,7 @@ def test_recorded_waits_decide_on_the_model_and_on_nothing_else(tmp_path):
 
 
 def test_partitions_apart_are_simulated_apart(tmp_path):
-    """Two partitions on nodes of their own, where the first of one blocks nobody of the other."""
+    """Two partitions with separate nodes: the head of one blocks no job of the other."""
     texts = []
     for name, seed in (("a", 3), ("b", 5)):
         part = jobs(seed)
@@ -205,7 +205,7 @@ def test_jobs_count_from_when_they_could_start():
         gpus=[1, 1, 1],
         history=History(np.full(3, 50.0), eligible=np.array([20.0, np.nan, 70.0])),
     )
-    # A job never becomes eligible after its start, whatever two clocks say.
+    # A job never becomes eligible after its start, even if two clocks disagree.
     assert eligible_since(workload).tolist() == [20.0, 0.0, 50.0]
 
 

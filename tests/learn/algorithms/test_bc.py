@@ -1,4 +1,4 @@
-"""Behaviour cloning: the network answers as its expert does, and is a warm start for others."""
+"""Behaviour cloning: the network acts as its expert does, and is a warm start for others."""
 
 import json
 
@@ -124,7 +124,7 @@ def test_a_clone_is_a_warm_start_and_goes_on_when_stopped(tmp_path):
     assert Trainer(config, tmp_path / "parts", resume=True).run() == whole
     lines = (tmp_path / "whole/metrics.jsonl").read_text().splitlines()
     assert any("charts/agreement" in json.loads(line) for line in lines)
-    # Another algorithm begins from it, without experts among its options.
+    # Another algorithm begins from it, without the option `experts`.
     ppo = TrainConfig(
         algorithm="ppo",
         seat="pick",

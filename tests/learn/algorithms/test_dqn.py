@@ -1,4 +1,4 @@
-"""D3QN: its parts against direct formulas, a run that is interrupted, and a toy's optimum."""
+"""D3QN: its parts against direct formulas, and an interrupted run."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_gradient_of_the_loss_is_that_of_the_formula(gap):
 
 
 def test_illegal_actions_have_no_gradient():
-    """The mean of advantages is over allowed actions, so the others are left alone."""
+    """The mean of advantages is over allowed actions, so the others have no gradient."""
     advantages = torch.randn(4, 5, requires_grad=True)
     masks = torch.rand(4, 5) < 0.5
     masks[:, 0] = True
@@ -169,7 +169,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, more):
     again.restore(checkpoint.load(path))
     for i in range(12, 20):
         again.iterate(i / 20)
-    # The replay has gone round, so what it holds has been overwritten since.
+    # The ring buffer has wrapped, so its old contents have been overwritten.
     assert whole.steps > SMALL["capacity"]
     for name, tensor in whole.tensors().items():
         assert torch.equal(tensor, again.tensors()[name]), name

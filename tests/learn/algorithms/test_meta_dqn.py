@@ -1,4 +1,4 @@
-"""Meta-DQN: its switches, regimes without labels, and a run that is interrupted."""
+"""Meta-DQN: its switches, regimes without labels, and an interrupted run."""
 
 import pytest
 import torch
@@ -64,13 +64,13 @@ def test_options_are_only_changed_once():
     given = {**OPTIONS, "reward": "multi-objective", "reward_weights": {"energy": 5.0}}
     once = options_for("meta-dqn", "meta", given, config)
     assert options_for("meta-dqn", "meta", once, config) == once
-    # What the reward has already counts as it was weighted.
+    # A term that the reward already has keeps its weight.
     assert once["reward"]["energy"][1].startswith("5.0 * (")
     assert options_for("d3qn", "meta", given, config) == given
 
 
 def test_centres_find_the_regimes():
-    """Three clouds, of which one is rare: each gets a centre, and states the right one."""
+    """Three clusters of states, one of them rare: each gets a centre, and states the right one."""
     layout = Environments("meta", num=1, seed=1, options=OPTIONS).layout
     regimes = Regimes(layout, 3, 4)
     finder = RegimeFinder(regimes)
@@ -101,7 +101,7 @@ def test_the_embedding_is_of_the_regime_and_is_saved_with_the_policy():
     loaded = Network.load(envs.layout, NETWORK, algorithm.policy.state_dict())
     with torch.no_grad():
         torch.testing.assert_close(loaded(seen)[0], algorithm.policy(seen)[0])
-    # Very near a centre it is that one's.
+    # Very close to a centre, it is the embedding of that regime.
     state = torch.zeros(1, envs.layout.size)
     regimes.centres[1:] += 50
     state[:, regimes.place] = regimes.centres[:1] * regimes.deviation + regimes.mean
@@ -112,7 +112,7 @@ def test_regimes_need_something_to_be_known_by():
     layout = Environments(
         "meta", num=1, seed=1, options={**OPTIONS, "features": {"globals": []}}
     ).layout
-    with pytest.raises(ConfigError, match="the cluster as a whole"):
+    with pytest.raises(ConfigError, match="numbers of the cluster as a whole"):
         Regimes(layout, 3, 4)
 
 

@@ -1,4 +1,4 @@
-"""PPO: its parts against direct formulas, and a run that is interrupted."""
+"""PPO: its parts against direct formulas, and an interrupted run."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def test_gradient_of_the_policy_loss_is_that_of_the_formula():
     loss.backward()
     scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     ratio = new.detach().exp()
-    # Where the clipped term is the smaller one, it is a constant.
+    # Where the clipped term is the minimum, it is constant.
     clipped = ((ratio > 1.2) & (scaled > 0)) | ((ratio < 0.8) & (scaled < 0))
     expected = torch.where(clipped, torch.zeros(50), -ratio * scaled / 50)
     torch.testing.assert_close(new.grad, expected)
@@ -44,7 +44,7 @@ def test_gradient_of_the_policy_loss_is_that_of_the_formula():
 def test_the_value_loss_may_be_clipped():
     values, old, returns = torch.tensor([0.0, 3.0]), torch.zeros(2), torch.tensor([1.0, 1.0])
     assert value_objective(values, old, returns, None) == pytest.approx((1 + 4) / 4)
-    # The second moves to 0.5 at most, which is 0.5 away; the larger of 4 and 0.25 counts.
+    # The second may move to 0.5, which is 0.5 away; the larger of 4 and 0.25 counts.
     assert value_objective(values, old, returns, 0.5) == pytest.approx((1 + 4) / 4)
     old = torch.tensor([0.0, 0.2])
     values = torch.tensor([0.0, 1.0])
@@ -93,10 +93,10 @@ def test_positions_are_returned_to():
 
 
 def test_values_begin_at_what_the_first_rewards_add_up_to():
-    """A reward of -2 in every step, of which the next counts nine tenths: -20 for ever."""
+    """A reward of -2 in every step, discounted by 0.9 per step: -2 / (1 - 0.9) = -20."""
     ppo, rewards = _fresh(), torch.full((5, 4), -2.0)
     ppo._begin_values(rewards, torch.full((5, 4), 0.9))
     assert ppo.returns.mean == pytest.approx(-20.0, rel=1e-5)
-    # Where nothing fades, the sum over the rollout stands for it.
+    # Without discount, the sum over the rollout is used instead.
     ppo._begin_values(rewards, torch.ones(5, 4))
     assert ppo.returns.mean == pytest.approx(rewards.sum() / ppo.envs.num)

@@ -15,7 +15,7 @@ from berthline.learn.networks.networks import NetworkConfig  # noqa: E402
 from berthline.learn.training.environments import Environments  # noqa: E402
 from berthline.learn.training.validation import Validation  # noqa: E402
 
-# Which scheduler decides next: whatever is chosen, jobs start, so nobody learns to wait for ever.
+# The action is the next scheduler: jobs start under each, so no policy learns to wait forever.
 OPTIONS = {
     "cluster": "uniform:2x4",
     "load": 1.5,
@@ -32,7 +32,7 @@ ENTROPY, CLIP, VALUE_WEIGHT, MAX_GRADIENT = 0.01, 0.2, 0.5, 0.5
 
 
 def ours(seed):
-    """Return the policy that PPO has learned."""
+    """Return the policy learned by PPO."""
     envs = Environments("meta", num=ENVS, seed=1000 * seed, options=OPTIONS)
     config = PPOConfig(
         **SHARED,
@@ -43,7 +43,7 @@ def ours(seed):
         clip=CLIP,
         value_weight=VALUE_WEIGHT,
         max_gradient=MAX_GRADIENT,
-        # What the library does not have.
+        # Not available in the library.
         horizon=None,
         trace_horizon=None,
         target_kl=None,
@@ -56,7 +56,7 @@ def ours(seed):
 
 
 def theirs(seed):
-    """Return the policy that the library has learned, as a network of ours is called."""
+    """Return the policy learned by the library, callable like one of our networks."""
     from sb3_contrib import MaskablePPO
 
     from berthline.compat import sb3
@@ -91,7 +91,7 @@ def theirs(seed):
 
 @pytest.mark.slow
 def test_ppo__learns_what_the_library_learns():
-    """Both beat random actions clearly, and ours is not above theirs by more than seeds differ."""
+    """Both clearly beat random actions, and ours is not worse than theirs beyond seed noise."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -110,5 +110,5 @@ def test_ppo__learns_what_the_library_learns():
     assert other.max() < 0.95 * random
     assert mine.max() < 0.95 * random
     noise = math.sqrt((mine.var(ddof=1) + other.var(ddof=1)) / SEEDS)
-    # Three standard errors of the difference: 1 of about 60 such tests of equals would fail.
+    # Three standard errors of the difference: for equals, about 1 in 60 such tests would fail.
     assert mine.mean() - other.mean() < 3 * noise

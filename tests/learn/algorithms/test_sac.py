@@ -1,4 +1,4 @@
-"""SAC: its parts against direct formulas, a run that is interrupted, and a toy's optimum."""
+"""SAC: its parts against direct formulas, and an interrupted run."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_gradient_of_the_policy_loss_is_that_of_the_formula():
         for a in allowed:
             expected[i, a] = -p[a] * (soft[a] - mean) / 6
     torch.testing.assert_close(moving.grad, expected)
-    # Where there is no choice there is nothing to learn, and nothing that is not a number.
+    # With one allowed action the gradient is 0, not NaN.
     assert (expected[0] == 0).all()
 
 
@@ -74,14 +74,14 @@ def test_the_temperature_goes_where_entropy_is_lacking():
     apart = torch.tensor([0.4, 0.0])
     temperature_objective(log_temperature, apart, allowed).backward()
     assert log_temperature.grad == pytest.approx((0.02 * math.log(3) - 0.4) / 2)
-    assert log_temperature.grad < 0  # too far apart: a step against it raises the price
+    assert log_temperature.grad < 0  # too far apart: a descent step raises the temperature
 
 
 def test_entropy_is_counted_from_a_plain_choice():
-    """Two jobs and a no-op, which e^3 times fewer plain choices are; where it is alone it is all.
+    """Two jobs and a no-op, which is e^3 times less likely in the plain choice; then a no-op alone.
 
-    A policy with chances p has an entropy of ln(3) - sum p log(p / plain) then, and one that is the
-    plain choice has all that is possible.
+    A policy with probabilities p has an entropy of ln(3) - sum p log(p / plain), so the plain
+    choice has the largest entropy.
     """
     algorithm = _fresh()
     masks = torch.zeros((2, 9), dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Settings of algorithms: what is refused, and in which words."""
+"""Settings of algorithms: which values are refused, and with which errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_defaults_are_taken(algorithm):
     for seat in ("pick", "gate"):
         made = config_of(algorithm, default_settings(algorithm, seat))
         again = config_of(algorithm, msgspec.to_builtins(made))
-        assert again == made, "every setting has a kind, and takes its default"
+        assert again == made, "every setting has a type that accepts its default"
 
 
 @pytest.mark.parametrize(

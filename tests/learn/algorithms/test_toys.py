@@ -1,4 +1,4 @@
-"""Toys whose optimum is worked out by hand, and which every algorithm has to find."""
+"""Toy problems with a known optimum, which every algorithm has to find."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ CHANGING = {
 MIDDLING = GpuType("MIDDLING", 125, 16_384, 10, 100, measured_speed=2 / 3)
 UNEQUAL = {
     **WHOLE,
-    # Short beside PPO's horizon of two hours: what comes later counts in full.
+    # Short compared with PPO's horizon of two hours, so later rewards count almost in full.
     "workload": jobs((0, HOUR / 10, 1), (0, 4 * HOUR / 10, 1)),
     "cluster": Cluster.from_groups(
         [
@@ -75,7 +75,7 @@ STEPS = 6_000
 
 
 def _best_found(name: str, seat: str, options: dict, kind: str = "mlp") -> float:
-    """Train until the policy's best actions bring what was the highest so far, or time is up."""
+    """Train for STEPS steps, and return the return of the greedy policy."""
     algorithm_name = "d3qn" if name == "rainbow" else name
     config = config_of(algorithm_name, SETTINGS[name])
     options = options_for(algorithm_name, seat, options, config)
@@ -103,7 +103,7 @@ def _greedy_return(policy, envs: Environments) -> float:
 
 @pytest.mark.parametrize("name", ["ppo", "d3qn", "rainbow", "sac"])
 def test_waiting_for_short_jobs(name):
-    """One GPU; a long job is there, three short ones come half an hour later.
+    """One GPU; a long job is there, three short ones arrive half an hour later.
 
         hours    0   0.5  1.5  2.5  3.5            7.5
         optimum  | -- | S1 | S2 | S3 |      L       |      JCT 1 + 2 + 3 + 7.5 = 13.5
@@ -111,8 +111,8 @@ def test_waiting_for_short_jobs(name):
         at once  |      L      | S1 | S2 | S3 |            JCT 4 + 4.5 + 5.5 + 6.5 = 20.5
                  0             4    5    6    7
 
-    Everything else lies between: after one short job 3.5 more hours of L for two others, and so
-    on. So it is best to do nothing though something could start, and the return is -13.5 / 4.
+    Everything else lies between: if L starts after one short job, the two others wait for it, and
+    so on. So it is best to do nothing although L could start, and the return is -13.5 / 4.
     """
     torch.set_num_threads(1)
     assert _best_found(name, "pick", PATIENT) == pytest.approx(-13.5 / 4)
@@ -126,10 +126,10 @@ def test_another_scheduler_for_other_times(name):
         sjf       | B  |    A!   |            | D  |    C!   |     JCT 1 + 3 each
         edf       |    A    | B  |            |    C!   | D  |     JCT 2 + 3 each
 
-    A is due at 2 and C at 11, which C cannot reach (! = missed); the others have time. A missed
-    deadline costs 2 h, so `edf` is right at first: 5 against 4 + 2. Later it is `sjf`: 4 + 2
-    against 5 + 2. The return is -(5 + 6) / 4. Without deadlines in the reward, `sjf` always is:
-    -(4 + 4) / 4.
+    A is due at 2 and C at 11, which C cannot meet (! = missed); the others have time. A missed
+    deadline costs 2 h, so `edf` is better at first: 5 against 4 + 2. Later `sjf` is better: 4 + 2
+    against 5 + 2. The return is -(5 + 6) / 4. Without deadlines in the reward, `sjf` is always
+    better: -(4 + 4) / 4.
     """
     torch.set_num_threads(1)
     optimum = -8 / 4 if name == "d3qn" else -11 / 4
@@ -144,8 +144,9 @@ def test_a_job_and_its_node_at_once(kind):
         V100          |        L        |         JCT 4 + 1.5 = 5.5
         MIDDLING      |    S    |
 
-    Else S, then L on the V100: 1 + 5 = 6. S there and L on the slower one: 1 + 6 = 7. L, then S on
-    the V100: 4 + 5 = 9. So the job and its node have to be right together; the return is -0.55 / 2.
+    Alternatives: S, then L on the V100: 1 + 5 = 6. S there and L on the slower node: 1 + 6 = 7. L,
+    then S on the V100: 4 + 5 = 9. So the job and its node have to be chosen together; the return is
+    -0.55 / 2.
     """
     torch.set_num_threads(1)
     assert _best_found("ppo", "pickplace", UNEQUAL, kind) == pytest.approx(-0.55 / 2)

@@ -105,7 +105,7 @@ def test_the_host_network_sees_the_job():
     other = states.clone()
     other[:, 0:8] = states[:, 0:8] * 0.5
     gap = network(other)[0] - network(states)[0]
-    # Not only all scores alike, which would choose the same node.
+    # Not the same change for all scores, which would choose the same node.
     assert (gap.std(dim=1) > 1e-6).any()
 
 

@@ -1,4 +1,4 @@
-"""Packed observations: networks make the same of them as of whole windows."""
+"""Packed observations: networks give the same scores as for whole windows."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_environments_are_scattered_and_say_how_much_time_passes():
         over = np.flatnonzero((terminated | truncated) & left)
         if over.size:
             scores = fresh.scores(over)
-            # Time before the first question is nobody's step.
+            # Time before the first question belongs to no step.
             assert (clocks[over] <= scores["makespan"] + 1e-6).all()
             assert (clocks[over] > 0.5 * scores["makespan"]).all()
             np.testing.assert_allclose(-3600 * scores["return"], scores["mean_jct"], rtol=0.02)

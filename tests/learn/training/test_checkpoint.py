@@ -1,4 +1,4 @@
-"""Checkpoints: whole, refused when damaged, and never lost."""
+"""Checkpoints: complete, refused if damaged, and never lost."""
 
 import pytest
 import torch

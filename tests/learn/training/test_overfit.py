@@ -22,7 +22,7 @@ def test_ppo_finds_the_optimum_of_a_toy():
         optimum       .  B  C  C  A  A  A ...  A |      JCT 100 + 300 + 1400 = 1800
         no holding    A  A  A ... A  B  C  C |          JCT 1000 + 1000 + 1200 = 3200
 
-    A has to be held back at 0 s though nobody else is there, and then B goes before C.
+    A has to be held back at 0 s although no other job is there; then B goes before C.
     """
     found = overfit(
         "ppo",
@@ -30,7 +30,7 @@ def test_ppo_finds_the_optimum_of_a_toy():
         NetworkConfig(hidden=(16, 16)),
         jobs=TOY,
         seed=1,
-        seconds=600,  # a few of a free core
+        seconds=600,  # it takes a few on a free core
     )
     assert found["optimum"] == 1800
     assert found["sjf+easy"] == 3200
@@ -39,7 +39,7 @@ def test_ppo_finds_the_optimum_of_a_toy():
 
 
 def test_no_heuristic_is_optimal_on_the_tiny_episode():
-    """Else the check of an algorithm would say nothing."""
+    """Otherwise the check of an algorithm would be meaningless."""
     found = overfit("ppo", {"rollout": 1}, seconds=0.0, jobs=tiny_workload())
     assert found["steps"] == 0
     assert not found["reached"]

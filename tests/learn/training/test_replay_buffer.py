@@ -1,4 +1,4 @@
-"""ReplayBuffer: transitions, chances and weights against recomputing them the long way."""
+"""ReplayBuffer: transitions, probabilities and weights against a direct computation."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def _play(
 ) -> list[list[dict]]:
     """Fill a replay with made-up steps; return them, by environment.
 
-    A state is one number that is never used twice.
+    A state is one unique number.
     """
     draws = np.random.default_rng(seed)
     num = replay.num_envs
@@ -32,7 +32,7 @@ def _play(
         terminated, truncated = end < 0.1, (end >= 0.1) & (end < 0.25)
         replay.see(states[:, None], masks, regimes)
         cut = np.flatnonzero(truncated)
-        # Steps take different times, so that what comes after them counts differently.
+        # Steps have different durations, hence different discounts.
         discounts = draws.uniform(0.7, 1.0, num)
         replay.act(
             actions,
@@ -60,7 +60,7 @@ def _play(
 
 
 def _expected(played: list[list[dict]], n_step: int) -> dict[float, tuple]:
-    """Return (action, return, discount, last state, its mask) of transitions that have ended."""
+    """Return (action, return, discount, last state, its mask) of completed transitions."""
     found = {}
     for steps in played:
         for begin, step in enumerate(steps):
@@ -111,7 +111,7 @@ def test_transitions_are_those_of_the_definition(n_step, capacity):
     if capacity == 400:
         assert drawn == set(expected)
     else:
-        # The oldest ones have been overwritten, and no others.
+        # Only the oldest ones have been overwritten.
         assert min(drawn) > min(expected)
         assert drawn >= {state for state in expected if state > max(expected) - 40}
 

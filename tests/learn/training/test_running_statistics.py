@@ -1,4 +1,4 @@
-"""What counts of rewards that come later, and the size of their sums."""
+"""Discounts of later rewards, and the size of discounted sums."""
 
 import math
 
@@ -21,7 +21,7 @@ def test_two_steps_of_an_hour_are_one_of_two():
 
 
 def test_the_scale_is_the_root_mean_square_of_faded_sums():
-    """Rewards 1, -2, 3 and then, in another episode, -4; after each a half of what was counts."""
+    """Rewards 1, -2, 3 and then, in another episode, -4; discount 1/2 per step."""
     scale = RewardScale(1)
     for reward, ended in ((1, False), (-2, False), (3, True), (-4, False)):
         scale.update(np.array([float(reward)]), np.array([0.5]), np.array([ended]))
@@ -30,7 +30,7 @@ def test_the_scale_is_the_root_mean_square_of_faded_sums():
 
 
 def test_sums_that_have_just_begun_are_not_taken_for_small():
-    """After rewards of -1 that fade by a tenth, -1 is the sum so far and -10 the one to come."""
+    """Rewards of -1 with discount 0.9: the sum so far is -1, its limit is -10."""
     scale = RewardScale(20)
     scale.update(np.full(20, -1.0), np.full(20, 0.9), np.zeros(20, np.bool_))
     assert scale.size == pytest.approx(10.0)
@@ -41,7 +41,7 @@ def test_sums_that_have_just_begun_are_not_taken_for_small():
 
 
 def test_what_ends_fades_wholly():
-    """Episodes of 5 steps, a reward of 1 each: a state is worth 5 at most, where nothing fades."""
+    """Episodes of 5 steps with reward 1 each: without discount, values are at most 5."""
     scale = RewardScale(1)
     for step in range(50):
         scale.update(np.ones(1), np.ones(1), np.array([step % 5 == 4]))

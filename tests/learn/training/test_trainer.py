@@ -1,4 +1,4 @@
-"""Training runs: what they leave behind, going on after an interruption, warm starts."""
+"""Training runs: their files, resuming after an interruption, warm starts."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(tmp_path):
     whole = _run(tmp_path / "whole").run()
     stopped = _run(tmp_path / "a")
     assert stopped.run(must_stop=lambda: stopped.algorithm.steps >= 256) is None
-    # What was logged after the checkpoint, or half written, is dropped.
+    # Lines logged after the checkpoint, and incomplete lines, are dropped.
     with (tmp_path / "a/metrics.jsonl").open("a") as file:
         file.write('{"step": 300, "x": 1}\n{"step": 4')
     again = _run(tmp_path / "a", resume=True)

@@ -1,4 +1,4 @@
-"""Validation: who policies are measured against, and on what."""
+"""Validation: the rivals of policies, and the episodes."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_the_gate_left_open_is_its_base_scheduler_and_is_among_the_rivals():
     opened = val.run("open", lambda envs: np.ones(envs.num, np.int64))
     for metric, values in rivals["sjf+easy@best-fit"].metrics.items():
         assert opened.metrics[metric] == pytest.approx(values, rel=1e-5), metric
-    # The placement is that of the environment, and not that of a scheduler that names none.
+    # A scheduler without a placement gets that of the environment.
     assert rivals["sjf+easy"].metrics == rivals["sjf+easy@best-fit"].metrics
     elsewhere = Validation("gate", {**OPTIONS, "placement": "worst-fit"}, part="val", episodes=6)
     assert elsewhere.heuristics(["sjf+easy"])[0].metrics != rivals["sjf+easy"].metrics

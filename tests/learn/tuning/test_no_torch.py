@@ -1,4 +1,4 @@
-"""Tuning needs no torch: neither when a module is imported nor later."""
+"""Tuning does not need torch, neither on import nor later."""
 
 import ast
 import pkgutil

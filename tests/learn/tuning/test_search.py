@@ -1,4 +1,4 @@
-"""Searches: they find what is known to be best, can be stopped and gone on with, and are fair."""
+"""Searches: they find the known optimum, can be stopped and resumed, and are fair."""
 
 import json
 
@@ -50,7 +50,7 @@ def _without_time(summary):
 
 
 def test_an_evolution_strategy_finds_the_least_of_a_bowl():
-    """Loss (x - 0.7)^2 + 100 (y - 0.2)^2: least at (0.7, 0.2), with valleys of unlike steepness."""
+    """Loss (x - 0.7)^2 + 100 (y - 0.2)^2: minimum at (0.7, 0.2), badly scaled."""
     strategy = EvolutionStrategy(np.array([0.5, 0.5]), population=8, seed=1)
     for _ in range(40):
         points = strategy.ask()
@@ -80,9 +80,9 @@ def test_random_search_draws_the_start_and_then_evenly():
 
 
 def test_a_known_best_order_is_found():
-    """One number p of [(2 p - 1) * estimate]: shortest first above 1/2, longest below.
+    """One parameter p in [(2 p - 1) * estimate]: shortest first above 1/2, longest first below.
 
-    For mean JCT all p above 1/2 are sjf, and the search begins at 0, which is ljf.
+    All p above 1/2 are sjf; the search begins at 0, which is ljf.
     """
     space = read_space(None, "[(2 * {p} - 1) * estimate]", ["p=0:1:0"])
     goal = Goal(name="jct")

@@ -1,4 +1,4 @@
-"""Search spaces: points become schedulers that can be read, and back."""
+"""Search spaces: points are schedulers that can be parsed; ranges and values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The trace of a run follows the rules of the trace event format, and shows what the log says."""
+"""The trace of a run follows the trace event format, and shows what the log says."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_format(found: list[dict[str, Any]]) -> None:
         assert event["ts"] >= last
         last = event["ts"]
         if kind in "Xisf":
-            # A thread belongs to one process, everywhere.
+            # A thread belongs to one process only.
             assert pids.setdefault(event["tid"], event["pid"]) == event["pid"]
             assert named["thread_name", event["pid"], event["tid"]] == 1
         assert named["process_name", event["pid"], None] == 1
@@ -81,7 +81,7 @@ def check_format(found: list[dict[str, Any]]) -> None:
             flows[kind][event["id"]] = event
             begin, end = slices[event["pid"], event["tid"]][-1]
             assert begin <= event["ts"] <= end
-    for track in slices.values():  # in order, and no two at once
+    for track in slices.values():  # in order, without overlap
         for (_, end), (begin, _) in itertools.pairwise(track):
             assert end <= begin
     assert set(flows["s"]) == set(flows["f"])
@@ -120,7 +120,7 @@ def test_random_runs(block: int) -> None:
         for make in (random_run, random_model_run):
             run = make(number)
             if run.workload.submit[0] > 1e12:
-                continue  # a float does not hold microseconds there
+                continue  # a float cannot represent microseconds there
             result = simulated(run)
             if result is None:
                 continue

@@ -1,4 +1,4 @@
-"""The numbers behind figures, against plain recomputation from the runs themselves."""
+"""The numbers behind figures, against a direct computation from the runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_cdf(run, jobs):
 
 
 def test_timeline_second_by_second(run):
-    """Means of short times against a count at many instants."""
+    """Means over bins against counts at many instants."""
     frame = timeline.data(run)
     log, workload = run.logs["sjf+easy"], run.workload
     edges = timeline.time_edges(run)

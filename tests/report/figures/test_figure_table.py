@@ -1,4 +1,4 @@
-"""Every kind of figure, drawn: whole files, twins that plotly takes, any number of schedulers."""
+"""Every kind of figure, drawn: complete files, twins valid for plotly, any number of schedulers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONLY_SWEPT = {"load", "gpus"}
 
 @pytest.fixture(scope="module")
 def drawn(reported, swept, tmp_path_factory):
-    """All figures: of one cell, and those that several cells have."""
+    """All figures: those of one cell, and those of several cells."""
     folder = tmp_path_factory.mktemp("figures")
     several = draw_all(results_of(open_run(swept)), folder, [*sorted(ONLY_SWEPT), "radar"])
     found = {figure.name: figure for figure in several}
@@ -54,7 +54,7 @@ def test_twin_is_a_figure_of_plotly(drawn, compared, swept, name):
         pytest.skip("the run has no pools")
     run = results_of(open_run(swept if name in ONLY_SWEPT else compared))
     spec = COMPARISON_FIGURES[name].interactive(drawn[name].frame, run.lineup)
-    figure = objects.Figure(spec)  # which knows every property there is
+    figure = objects.Figure(spec)  # it rejects unknown properties
     assert len(figure.data) >= 1
     if name == "cdf":
         names = [trace["name"] for trace in spec["data"] if trace["showlegend"]]

@@ -1,4 +1,4 @@
-"""The figure of a trace card: every kind of workload gives one, and nothing else is touched."""
+"""The figure of a trace card: every kind of workload has one, and no other state changes."""
 
 from __future__ import annotations
 

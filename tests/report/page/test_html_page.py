@@ -1,4 +1,4 @@
-"""The page: it parses, needs nothing from outside, escapes what comes from there, and opens."""
+"""The page: it parses, makes no requests, escapes texts from outside, and opens in a browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
 class Reader(html.parser.HTMLParser):
-    """Notes elements, attributes and text; fails where elements are not closed in order."""
+    """Records elements, attributes and text; fails if elements are not closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -105,8 +105,8 @@ def test_verdict(run):
     assert told[0].startswith(f"{best} has the lowest mean JCT, ")
     assert "Against fcfs: " in told[0]
     assert any("ot distinguishable" in sentence for sentence in told)
-    # slowdown never without the others
-    (beside,) = [sentence for sentence in told if sentence.startswith("What else")]
+    # slowdown is never shown without the others
+    (beside,) = [sentence for sentence in told if sentence.startswith("Other metrics")]
     for words in ("p99 JCT", "bounded slowdown", "makespan", "GPU utilisation"):
         assert words in beside
 
@@ -118,7 +118,7 @@ def test_cautions(tmp_path):
 
 @pytest.mark.parametrize("names", [("sjf+easy", "fcfs"), ("fcfs",), ("fcfs", "fcfs+skip")])
 def test_whoever_is_best(tmp_path, names):
-    """Also the baseline itself, nobody else, or all alike."""
+    """Also if the baseline is best, if it is alone, or if all are equal."""
     out = compare(
         tmp_path / "run", "--jobs", "60", "--windows", "3", "--load", "0.3", schedulers=names
     )

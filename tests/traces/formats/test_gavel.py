@@ -95,7 +95,10 @@ def test_throughputs_from_a_csv(files):
 @pytest.mark.parametrize(
     ("table", "what"),
     [
-        ({"v100": {"('A3C', 1)": {"null": 3.0}}}, "has none for 'LM .batch size 5.' on 1 GPUs"),
+        (
+            {"v100": {"('A3C', 1)": {"null": 3.0}}},
+            "no throughput for 'LM .batch size 5.' on 1 GPUs",
+        ),
         ({"v100": {"('A3C', 1)": {"null": "fast"}}}, "is 'fast'"),
         ({"v100": {"('A3C', 1)": {}}}, "is nothing"),
         ({"v100": []}, "v100 of the throughputs is '.]'"),

@@ -206,7 +206,7 @@ def test_gzip_and_unix_times(write, tmp_path):
         ("submitt=when", "unknown column of a workload 'submitt'"),
         ("submit=when,submit=who", "twice"),
         ("submit=when*1e99", "factor"),
-        ("submit=when@yesterday", "not a form of dates"),
+        ("submit=when@yesterday", "not a date format"),
     ],
 )
 def test_mappings_that_make_no_sense_are_refused(write, mapping, what):
@@ -220,14 +220,14 @@ def test_a_column_that_is_not_there_gets_the_nearest(write):
     path = write("created,how_long,cards", "0,5,1")
     with pytest.raises(TraceError) as caught:
         load_trace(path, mapping="submit=creatd,run=how_long,gpus=cards")
-    assert "no column 'creatd'" in caught.value.what
+    assert "a column 'creatd'" in caught.value.what
     assert caught.value.hint == "did you mean 'created'?"
 
 
 def test_what_is_missing_is_named(write):
     with pytest.raises(TraceError) as caught:
         load_trace(write("submit,cards", "0,5"), "csv")
-    assert caught.value.what == "no column is known to be 'gpus' or 'run'"
+    assert caught.value.what == "no column was recognised as 'gpus' or 'run'"
     assert "submit, cards" in caught.value.hint
     assert "--map submit=" in caught.value.hint
 

@@ -58,7 +58,7 @@ def test_a_run_time_can_depend_on_replicas_and_batch(workload_file, run_times):
 @pytest.mark.parametrize(
     ("text", "what", "line"),
     [
-        ("application,run_time\na,100\n", "has none for application 'b'", "line 3"),
+        ("application,run_time\na,100\n", "has no run time for application 'b'", "line 3"),
         (
             "application,run_time\na,100\na,200\nb,1\n",
             "two run times for application 'a'",

@@ -19,7 +19,7 @@ HEADER = """\
 ; Version: 2.2
 ; Computer: Model T
 ; Installation: Anywhere
-; Acknowledge: Nobody
+; Acknowledge: Someone
 ; UnixStartTime: 1000000000
 ; TimeZoneString: Europe/Stockholm
 ; MaxNodes: 338 (batch partition; 512 total)
@@ -84,7 +84,7 @@ def test_columns_come_from_the_right_fields(write):
         "origin_unix_time": 1000000050,
         "time_zone": "Europe/Stockholm",
         "max_procs": 340,
-        "source": {"computer": "Model T", "installation": "Anywhere", "acknowledge": "Nobody"},
+        "source": {"computer": "Model T", "installation": "Anywhere", "acknowledge": "Someone"},
     }
 
 

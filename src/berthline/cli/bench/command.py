@@ -1,4 +1,4 @@
-"""`berthline bench`: how fast the simulator is on this machine, and whether it is still right."""
+"""`berthline bench`: how fast the simulator is on this machine, and whether it is still correct."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 PACKING_SEEDS = 10
 
 Progress = Callable[[int, int, str], None]
-"""Called with (parts done, parts in all, the name of the next)."""
+"""Called with (parts done, parts in total, name of the next part)."""
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Measure the simulator: jobs per CPU-second over numbers of jobs and GPUs.
+    """Measure the simulator: jobs per CPU-second for several numbers of jobs and GPUs.
 
-    Takes about a minute. Mean waits are checked against published ones on the way.
+    Takes about a minute. It also checks mean waits against published ones.
 
     Examples:
       berthline bench sim
@@ -80,39 +80,39 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
-    """What to measure: sim, the simulator; load, the loading of trace files; model, the rest of the
+    """What to measure: sim, the simulator; load, loading trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
     comparisons; nets, decisions of learned policies; train, PPO."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Leave out the runs of a million jobs, load short files, or take fewer jobs, orders, windows
-    or episodes."""
+    """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
+    episodes."""
     jobs: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--jobs", lowest=1),
         arg(help_behavior_hint="(default: 100000)"),
     ] = None
-    """model: how many jobs."""
+    """model: number of jobs."""
     seeds: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--seeds", lowest=1),
         arg(help_behavior_hint=f"(default: {PACKING_SEEDS})"),
     ] = None
-    """packing: how many orders in which the pods arrive."""
+    """packing: number of arrival orders of the pods."""
     pods: Annotated[
         str | None, arg(metavar="FILE", help_behavior_hint="(default: the fetched openb-2023)")
     ] = None
-    """packing: a pod list of the openb trace; without one, pods like them are generated."""
+    """packing: a pod list of the openb trace; without it, similar pods are generated."""
     figure: Annotated[str | None, arg(metavar="FILE.png", help_behavior_hint="(default: none)")] = (
         None
     )
-    """packing: also draw it: png, pdf or svg. Needs the extra `report`."""
+    """packing: also draw the result: png, pdf or svg. Needs the extra `report`."""
     json: Json = False
     out: Out = None
     force: Force = False
 
 
 class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of loading found."""
+    """Results of the loading benchmark."""
 
     machine: str
     quick: bool
@@ -120,7 +120,7 @@ class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of the model found."""
+    """Results of the model benchmark."""
 
     machine: str
     quick: bool
@@ -128,7 +128,7 @@ class ModelReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodesReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of generated jobs found."""
+    """Results of the benchmark of generated jobs."""
 
     machine: str
     quick: bool
@@ -136,7 +136,7 @@ class EpisodesReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of environments found."""
+    """Results of the environment benchmark."""
 
     machine: str
     quick: bool
@@ -145,7 +145,7 @@ class EnvReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of networks found."""
+    """Results of the network benchmark."""
 
     machine: str
     quick: bool
@@ -153,7 +153,7 @@ class NetsReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the experiment of packing found."""
+    """Results of the packing experiment."""
 
     machine: str
     fgd_wins: bool
@@ -161,7 +161,7 @@ class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark found."""
+    """Results of the simulator benchmark."""
 
     machine: str
     quick: bool
@@ -204,10 +204,10 @@ def main(argv: list[str]) -> int:
 
 
 def _check_options(options: Bench) -> None:
-    """Refuse options of another benchmark.
+    """Reject options of other benchmarks.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: an option belongs to another benchmark.
     """
     for field, what in (
         ("jobs", "model"),
@@ -217,13 +217,13 @@ def _check_options(options: Bench) -> None:
     ):
         if getattr(options, field) is not None and options.what != what:
             raise ConfigError(
-                f"--{field} does not go with berthline bench {options.what}",
+                f"--{field} does not apply to berthline bench {options.what}",
                 expected=f"--{field} with berthline bench {what}",
             )
 
 
 class _Found(NamedTuple):
-    """What a benchmark found, and what is to be done with it."""
+    """Results of a benchmark, how to show them, and the exit code."""
 
     report: msgspec.Struct
     metrics: Sequence[msgspec.Struct]
@@ -338,8 +338,8 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
 
 
 def show(report: Report) -> None:
-    """Print the report for people."""
-    print("\nmillion jobs per CPU-second, the call of simulate alone:\n")
+    """Print the report as text."""
+    print("\nmillion jobs per CPU-second, only the call of simulate:\n")
     names = list(CONFIGURATIONS)
     table = new_table("jobs, GPUs", *(name.replace(",", "").replace(" ", "\n") for name in names))
     cells: dict[tuple[int, int], dict[str, float]] = {}
@@ -372,4 +372,4 @@ def show(report: Report) -> None:
     if not wrong:
         print(f"mean waits equal the published ones in all {len(checked)} cases that have one")
     if report.max_rss_mb is not None:
-        print(f"{MEMORY_JOBS:,} jobs took {report.max_rss_mb:,.0f} MB at most, Python included")
+        print(f"{MEMORY_JOBS:,} jobs took at most {report.max_rss_mb:,.0f} MB, Python included")

@@ -1,8 +1,8 @@
-"""`berthline bench compare`: what a whole comparison takes, command line, workers and files too.
+"""`berthline bench compare`: the time of a whole comparison, with command line, workers and files.
 
-The command is run as a user would, in a process of its own, with and without a run directory, in
-one process and in as many as there are cores. Measured are the seconds on the clock and the CPU
-seconds of all processes together; on a machine with other work, the clock says little.
+The command runs as a user would run it, in its own process, with and without a run directory, with
+one worker and with one per core. It measures wall-clock seconds and the CPU seconds of all
+processes together; on a busy machine, wall-clock time says little.
 """
 
 from __future__ import annotations
@@ -39,41 +39,41 @@ WINDOWS, JOBS = 30, 5_000
 QUICK_WINDOWS, QUICK_JOBS = 4, 1_000
 SEED = 0
 MOST_SECONDS = 10.0
-"""What it may take on the clock, on two idle cores, with its run directory."""
+"""Limit of wall-clock seconds, on two idle cores, with a run directory."""
 
 _COMPARE = ("synthetic", "--cluster", "uniform:16x8:V100", "--set", "users=20", "estimate_error=1")
 
 
 class CompareSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a comparison took."""
+    """Time of a comparison."""
 
     workers: int
     writes: bool
     """Whether it wrote a run directory."""
     runs: int
     jobs: int
-    """Placed in all runs together."""
+    """Jobs placed in all runs together."""
     wall_seconds: float
     cpu_seconds: float
     load_average: float | None
     within_limit: bool | None
-    """None = not the size, or not the way, that the limit is about."""
+    """None = the limit does not apply to this size or these options."""
 
 
 class CompareReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of comparisons found."""
+    """Results of the comparison benchmark."""
 
     machine: str
     quick: bool
     speeds: list[CompareSpeed]
     agrees: bool
-    """Whether all ways have given the same schedules."""
+    """Whether all comparisons made the same schedules."""
 
 
 def measure_compare(
     *, quick: bool, report: Callable[[int, int, str], None] = lambda *_: None
 ) -> tuple[list[CompareSpeed], bool]:
-    """Return what comparisons take, and whether all of them have made the same schedules."""
+    """Return the times of comparisons, and whether all of them made the same schedules."""
     from berthline.worker_pool import usable_cores
 
     cores = max(2, usable_cores())
@@ -102,7 +102,7 @@ def _measure(workers: int, *, writes: bool, quick: bool) -> tuple[CompareSpeed, 
         wall, after = time.perf_counter() - started, os.times()
     if child.returncode:
         last = (child.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise SimulationError(f"the comparison to be measured failed: {last}")
+        raise SimulationError(f"the measured comparison failed: {last}")
     found = json.loads(child.stdout)["schedulers"]
     runs = len(SCHEDULERS) * windows
     return CompareSpeed(
@@ -121,9 +121,9 @@ def _measure(workers: int, *, writes: bool, quick: bool) -> tuple[CompareSpeed, 
 
 
 def show_compare(speeds: list[CompareSpeed], *, agrees: bool) -> None:
-    """Print what was measured, for people."""
+    """Print the measurements as text."""
     first = speeds[0]
-    print(f"\ncomparisons of {first.runs:,} runs, {first.jobs:,} jobs in all, as commands:\n")
+    print(f"\ncomparisons of {first.runs:,} runs, {first.jobs:,} jobs in total, as commands:\n")
     table = new_table("workers", "seconds", "CPU s", "jobs per CPU-second", "load average")
     for speed in speeds:
         table.add_row(
@@ -135,9 +135,9 @@ def show_compare(speeds: list[CompareSpeed], *, agrees: bool) -> None:
         )
     print_table(table)
     print(
-        "\nall have made the same schedules"
+        "\nall made the same schedules"
         if agrees
-        else "\nWRONG: they have not all made the same schedules"
+        else "\nWRONG: they did not all make the same schedules"
     )
     if any(speed.within_limit is False for speed in speeds):
-        print(f"beyond {MOST_SECONDS:g} seconds, which it may take on two idle cores")
+        print(f"over the limit of {MOST_SECONDS:g} seconds on two idle cores")

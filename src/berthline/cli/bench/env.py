@@ -1,12 +1,11 @@
 """`berthline bench env`: steps of environments per CPU-second.
 
-Random legal actions are chosen beforehand, in a run that is not timed; the timed runs repeat them
-from the same seed, so that nothing but the environments is measured. New episodes and their jobs
-are included.
+Random legal actions are chosen beforehand, in an untimed run; the timed runs repeat them from the
+same seed, so that only the environments are measured. New episodes and their jobs are included.
 
-Other users of a machine slow it down for milliseconds or minutes. So there are several rounds, each
-of which goes through all kinds of environments; every round times the same pieces of the same
-steps, and the best time of each piece counts.
+Other users of a machine slow it down for milliseconds or minutes. Therefore several rounds go
+through all kinds of environments; every round times the same pieces of the same steps, and the
+best time of each piece counts.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class EnvSpeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThreadSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """How much two threads help, by the clock on the wall: it takes two free cores."""
+    """Speedup of two threads in wall-clock time, which needs two free cores."""
 
     case: str
     threads: int
@@ -114,7 +113,7 @@ class ThreadSpeed(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_second: float
     speedup: float
     apart: float
-    """What as many processes gain that share nothing: more than the machine gives nothing can."""
+    """Speedup of as many processes that share nothing: the most that the machine allows."""
     target: float
     meets_target: bool | None
 
@@ -153,7 +152,7 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
     alone, together = _Apart(1, quick=quick), _Apart(THREADS, quick=quick)
     with alone, together:
         for _ in range(QUICK_ROUNDS if quick else THREAD_ROUNDS):
-            one.repeat(time.perf_counter)  # side by side: other work hurts all alike
+            one.repeat(time.perf_counter)  # interleaved: other work slows all equally
             several.repeat(time.perf_counter)
             alone.repeat()
             together.repeat()
@@ -171,7 +170,7 @@ def measure_threads(*, quick: bool) -> ThreadSpeed:
 
 
 class _Apart:
-    """Processes with environments of their own, which step when they are told to, all at once."""
+    """Processes with their own environments, which all step at once on request."""
 
     def __init__(self, processes: int, *, quick: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -180,7 +179,7 @@ class _Apart:
             processes, context, initializer=_prepare, initargs=(context.Barrier(processes), quick)
         )
         self.speed = 0.0
-        """Steps a second of all of them."""
+        """Steps per second of all processes together."""
 
     def __enter__(self) -> None:
         self._pool.__enter__()
@@ -189,7 +188,7 @@ class _Apart:
         self._pool.__exit__(*raised)
 
     def repeat(self) -> None:
-        """Let each take all its steps once more."""
+        """Let each process repeat all its steps."""
         self.speed = sum(self._pool.map(_step_apart, range(self._processes)))
 
 
@@ -209,7 +208,7 @@ def _prepare(start: Any, quick: bool) -> None:  # noqa: FBT001 - arguments of an
 
 
 def _step_apart(_: int) -> float:
-    """Return the steps a second of one process, at its best so far, while the others step."""
+    """Return the best steps per second so far of one process, while the others step."""
     _prepared.start.wait(timeout=60)
     _prepared.run.repeat(time.perf_counter)
     return float(_prepared.run.speed)
@@ -222,9 +221,9 @@ class _Run:
     """Steps that are repeated from the beginning, piece by piece.
 
     Args:
-        steps: how many there are.
-        reset: begins again.
-        step: takes the steps from one to before another.
+        steps: number of steps.
+        reset: starts again.
+        step: takes steps `first` to `end - 1`.
         envs: environments that take each step.
     """
 
@@ -237,7 +236,7 @@ class _Run:
         self._steps = steps * envs
 
     def repeat(self, clock: _Clock) -> None:
-        """Take all steps once more."""
+        """Repeat all steps."""
         self._reset()
         for piece, (first, end) in enumerate(itertools.pairwise(self._bounds)):
             began = clock()
@@ -246,7 +245,7 @@ class _Run:
 
     @property
     def speed(self) -> float:
-        """Steps of an environment a second."""
+        """Environment steps per second."""
         return self._steps / sum(self._best)
 
 
@@ -313,8 +312,8 @@ def _single_run(case: _Case, *, quick: bool) -> _Run:
 
 
 def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
-    """Print what was measured, for people."""
-    print(f"\nsteps per CPU-second; episodes of {EPISODE_JOBS} jobs, new ones included:\n")
+    """Print the measurements as text."""
+    print(f"\nsteps per CPU-second; episodes of {EPISODE_JOBS} jobs, new episodes included:\n")
     table = new_table("environment", "envs", "steps", "target", "")
     marks = {True: "met", False: "missed", None: ""}
     for speed in speeds:
@@ -327,7 +326,7 @@ def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
         )
     print_table(table)
     print(
-        f"\n{threads.threads} threads: {threads.steps_per_second:,.0f} steps a second against "
+        f"\n{threads.threads} threads: {threads.steps_per_second:,.0f} steps per second against "
         f"{threads.one_thread_steps_per_second:,.0f} with one: {threads.speedup:.2f} x "
         f"(target {threads.target:g}, on free cores) {marks[threads.meets_target]}".rstrip()
     )

@@ -1,7 +1,7 @@
-"""`berthline bench episodes`: what generated jobs cost a training loop, in CPU microseconds each.
+"""`berthline bench episodes`: CPU microseconds that a training loop spends to generate an episode.
 
-An episode is 400 jobs, drawn with many others at once, as a batch of environments does it. Best of
-several rounds, in which the generators take turns.
+An episode has 400 jobs and is drawn together with many others, as in a batch of environments. The
+best of several rounds counts, in which the generators take turns.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 JOBS, EPISODES = 400, 1000
 QUICK_EPISODES = 100
 MOST_MICROSECONDS, MOST_OF_FITTED = 50.0, 100.0
-"""What an episode may take with many others; a fitted generator draws three times as many numbers
-for a job as others do."""
+"""Limits for an episode drawn with many others; a fitted generator draws three times as many
+numbers per job as the others."""
 FITTED_JOBS = 20_000
 ROUNDS, QUICK_ROUNDS = 5, 1
 
 
 class EpisodeSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What an episode of one generator takes."""
+    """Time of an episode of one generator."""
 
     generator: str
     jobs: int
     episodes: int
     microseconds: float
-    """CPU time of an episode, drawn with all others at once."""
+    """CPU time of an episode, drawn together with all others."""
     target: float
     meets_target: bool | None
     """None = too few episodes to tell."""
@@ -46,7 +46,7 @@ class EpisodeSpeed(msgspec.Struct, frozen=True, kw_only=True):
 def measure_episodes(
     *, quick: bool, report: Callable[[int, int, str], None] = lambda *_: None
 ) -> Iterator[EpisodeSpeed]:
-    """Yield what episodes take, generator by generator, and of one fitted to a workload."""
+    """Yield the time of episodes for each generator, and for one fitted to a workload."""
     from berthline.env.episodes_source import GeneratedEpisodes
     from berthline.model.cluster import Cluster
     from berthline.traces.generators.fitted.fit import fit
@@ -88,7 +88,7 @@ def _draw(source: GeneratedEpisodes, count: int, turn: int) -> None:
 
 
 def show_episodes(speeds: list[EpisodeSpeed]) -> None:
-    """Print what was measured, for people."""
+    """Print the measurements as text."""
     first = speeds[0]
     print(f"\nCPU microseconds for an episode of {first.jobs} jobs:\n")
     table = new_table("generator", f"{first.episodes:,} at once", "target", "")
@@ -102,7 +102,7 @@ def show_episodes(speeds: list[EpisodeSpeed]) -> None:
     print_table(table)
     judged = [speed.meets_target for speed in speeds if speed.meets_target is not None]
     if not judged:
-        print(f"\ntargets are for {EPISODES:,} episodes at once: not judged")
+        print(f"\ntargets are for {EPISODES:,} episodes at once: not checked")
     elif all(judged):
         print("\nall targets met")
     else:

@@ -1,8 +1,8 @@
 """`berthline bench load`: how fast trace files load, and how much memory that takes.
 
-Files are made here, a million rows in every format that is a table of text. Each is loaded in a
-process of its own, several times, and the best counts: CPU seconds of the call of `load_trace`
-alone, and the most memory that the process had, Python and its libraries included.
+It writes a file of a million rows in every format that is a text table, and loads each several
+times, every time in a new process. The results are the lowest CPU seconds, of the call of
+`load_trace` alone, and the highest peak memory, Python and its libraries included.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from berthline.errors import SimulationError
 
 ROWS, QUICK_ROWS = 1_000_000, 50_000
 MOST_SECONDS, MOST_MB = 1.0, 500.0
-"""What a million rows may take: CPU seconds, and memory in MB."""
+"""Limits for a million rows: CPU seconds, and memory in MB."""
 _ROUNDS = 3
 
 
 class LoadSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What loading one file took."""
+    """Cost of loading one file."""
 
     file: str
     """The format, and after a comma what is special about the file."""
@@ -46,7 +46,7 @@ class LoadSpeed(msgspec.Struct, frozen=True, kw_only=True):
 def measure_loads(
     *, quick: bool, report: Callable[[int, int, str], None] = lambda *_: None
 ) -> Iterator[LoadSpeed]:
-    """Yield what loading takes, file by file."""
+    """Yield the cost of loading, file by file."""
     for done, name in enumerate(SAMPLES):
         report(done, len(SAMPLES), name)
         with tempfile.TemporaryDirectory(prefix="berthline-bench-") as folder:
@@ -54,7 +54,7 @@ def measure_loads(
 
 
 def measure_sample(name: str, rows: int, directory: Path) -> LoadSpeed:
-    """Return what loading one of the `SAMPLES` takes, written to a directory first."""
+    """Write one of the `SAMPLES` to a directory, and return the cost of loading it."""
     sample = write_sample(name, rows, directory)
     is_long = rows >= ROWS
     runs = [_load_in_new_process(name, sample) for _ in range(_ROUNDS if is_long else 1)]
@@ -97,7 +97,7 @@ def load_and_print() -> None:
 
     from berthline.traces.load import load_trace
 
-    pl.read_csv(b"a\n1\n")  # what polars does once in a process is part of its import
+    pl.read_csv(b"a\n1\n")  # one-time work of polars counts as part of its import
     format_name, path, options = msgspec.json.decode(
         sys.stdin.buffer.read(), type=tuple[str, str, dict[str, str]]
     )
@@ -107,8 +107,8 @@ def load_and_print() -> None:
 
 
 def show_loads(loads: list[LoadSpeed]) -> None:
-    """Print what was measured, for people."""
-    print("\nloading, the call of load_trace alone, in processes of its own:\n")
+    """Print the measurements as text."""
+    print("\nloading, only the call of load_trace, each file in new processes:\n")
     table = new_table("file", "rows", "file, MB", "CPU s", "rows per CPU-second", "peak MB")
     for load in loads:
         table.add_row(
@@ -123,4 +123,4 @@ def show_loads(loads: list[LoadSpeed]) -> None:
     beyond = [load.file for load in loads if load.within_limits is False]
     if beyond:
         limits = f"{MOST_SECONDS:g} CPU-second and {MOST_MB:g} MB"
-        print(f"\nbeyond {limits} for a million rows: " + "; ".join(beyond))
+        print(f"\nover {limits} for a million rows: " + "; ".join(beyond))

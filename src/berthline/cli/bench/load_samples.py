@@ -1,7 +1,7 @@
 """The files that `berthline bench load` loads: made-up jobs in the formats of public traces.
 
-Every file has the publisher's columns, cells as long as there, and rows in the order of submission,
-nearly all of them usable. The numbers mean nothing.
+Every file has the publisher's columns, cells of the same length, and rows in order of submission,
+nearly all of them usable. The numbers are arbitrary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`berthline bench model`: how fast the parts of the model beyond plain queueing are, with targets.
+"""`berthline bench model`: speed of the model beyond plain queueing, with targets.
 
-Preemption, GPU types that differ in speed, fragmentation gradient descent and the mixed-integer
-program. As in `speed.py`, a figure is the best of several rounds in CPU seconds of this process.
+It measures preemption, GPU types that differ in speed, fragmentation gradient descent and the
+mixed-integer program. As in `speed.py`, a figure is the best of several rounds in CPU seconds of
+this process.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ JOBS, QUICK_JOBS = 100_000, 10_000
 GPUS = 512
 ROUNDS = 3
 MIXED_NODES = (("P100", 16), ("V100", 32), ("H100", 16))
-"""GPU types and nodes of 8 of the mixed cluster."""
+"""GPU types of the mixed cluster, and the number of 8-GPU nodes of each."""
 POD_RUN_SECONDS = 3600.0
 MILP_JOBS, MILP_NODES, MILP_QUEUES = 32, 64, 20
-_NO_LIMIT = 60.0  # seconds; a busy machine must not end the program that is measured
+_NO_LIMIT = 60.0  # seconds; a busy machine must not end the measured program
 
 Unit = Literal["jobs per CPU-second", "placements per CPU-second", "CPU milliseconds"]
 
@@ -41,11 +42,11 @@ class Case:
     Attributes:
         name: what the table calls it.
         scheduler: its text.
-        nodes: what the cluster is: one pool, nodes of 8 GPUs, nodes of several GPU types, or those
-            of the trace openb.
-        load: work submitted, as a share of what all GPUs could do meanwhile, each at its speed.
-        target: how many per CPU-second are wanted.
-        unit: of the figure.
+        nodes: the cluster: one pool, nodes of 8 GPUs, nodes of several GPU types, or the nodes of
+            the openb trace.
+        load: work submitted / work that all GPUs, each at its speed, could do in the same time.
+        target: wanted number per CPU-second.
+        unit: unit of the figure.
     """
 
     name: str
@@ -73,7 +74,7 @@ MILP_TARGET_MS = 100.0
 
 
 class ModelSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What one case took."""
+    """Speed of one case."""
 
     case: str
     scheduler: str
@@ -95,8 +96,8 @@ def measure_model(
 
     Args:
         quick: fewer jobs, one round.
-        jobs: how many jobs; None = as many as the targets are for, or fewer if `quick`.
-        report: called with (done, all, name) before each case.
+        jobs: number of jobs; None = as many as the targets are for, or fewer if `quick`.
+        report: called with (done, total, name) before each case.
     """
     count = jobs or (QUICK_JOBS if quick else JOBS)
     total = len(CASES) + 1
@@ -201,9 +202,9 @@ def _measure_milp(*, rounds: int) -> ModelSpeed:
 
 
 def show_model(speeds: list[ModelSpeed]) -> None:
-    """Print what was measured, for people."""
+    """Print the measurements as text."""
     jobs = max(speed.jobs for speed in speeds)
-    print(f"\n{jobs:,} jobs; per CPU-second, the call of simulate alone; MILP in CPU ms:\n")
+    print(f"\n{jobs:,} jobs; per CPU-second, only the call of simulate; MILP in CPU ms:\n")
     table = new_table("case", "load", "figure", "target", "", "")
     for speed in speeds:
         in_time = speed.unit == "CPU milliseconds"
@@ -218,7 +219,7 @@ def show_model(speeds: list[ModelSpeed]) -> None:
     print_table(table)
     judged = [speed.meets_target for speed in speeds if speed.meets_target is not None]
     if len(judged) < len(speeds):
-        print(f"\ntargets of jobs per second are for {JOBS:,} jobs or more: not judged")
+        print(f"\ntargets of jobs per second are for {JOBS:,} jobs or more: not checked")
     elif all(judged):
         print("\nall targets met")
     else:

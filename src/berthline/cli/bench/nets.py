@@ -1,7 +1,7 @@
-"""`berthline bench nets`: how long a policy takes for one decision, by the clock on the wall.
+"""`berthline bench nets`: wall-clock time of one decision of a policy.
 
-One question after another, in one thread, asked from Python; every row of every table is filled,
-which is the worst case. Of several rounds the one with the lowest median counts.
+Python asks for one decision after another, in one thread; every row of every table is filled, which
+is the worst case. Of several rounds, the one with the lowest median counts.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class NetSpeed(msgspec.Struct, frozen=True, kw_only=True):
     hidden: tuple[int, ...]
     runtime: str
     numbers: int
-    """In an observation."""
+    """Numbers in an observation."""
     actions: int
     parameters: int
     p50_us: float
     p99_us: float
     target_us: float | None
-    """Of the median."""
+    """Target of the median."""
     meets_target: bool | None
     """None = there is no target, or too few calls to tell."""
 
@@ -146,7 +146,7 @@ def _measure(case: _Case, *, quick: bool) -> NetSpeed:
 
 
 def _chooser(runtime: str, network: Any, layout: Any) -> Callable[[Any, Any], int]:
-    """Return what answers a question, as a run would ask it."""
+    """Return the function that makes a decision, as a run would call it."""
     if runtime == "native":
         from berthline.deploy.native_policy import NativePolicy
 
@@ -164,8 +164,8 @@ def _chooser(runtime: str, network: Any, layout: Any) -> Callable[[Any, Any], in
 
 
 def show_nets(speeds: list[NetSpeed]) -> None:
-    """Print the speeds for people."""
-    print("\nmicroseconds for one decision, asked from Python, one thread, all rows filled:\n")
+    """Print the speeds as text."""
+    print("\nmicroseconds per decision, called from Python, one thread, all rows filled:\n")
     table = new_table("policy", "runs in", "hidden", "parameters", "p50", "p99", "target p50")
     for speed in speeds:
         target = "" if speed.target_us is None else f"{speed.target_us:g}"

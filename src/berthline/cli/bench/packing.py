@@ -33,14 +33,14 @@ def find_pods(path: str | None) -> Pods:
     if FETCHED.exists():
         return read_pods(FETCHED)
     note(
-        f"there is no {FETCHED}, so pods of much the same shapes are generated; the real ones: "
+        f"there is no {FETCHED}, so pods of similar shapes are generated; for the real ones: "
         "berthline traces fetch openb-2023, or --pods FILE"
     )
     return generate_pods(GENERATED_PODS, GENERATED_SEED)
 
 
 def show_packing(found: Packing) -> None:
-    """Print the ranking, for people."""
+    """Print the ranking as text."""
     from berthline.experiments.packing import (
         ARRIVES,
         PUBLISHED_FEWER,
@@ -50,7 +50,7 @@ def show_packing(found: Packing) -> None:
 
     print(
         f"\n{found.pods} on {found.nodes:,} nodes with {found.gpus:,} GPUs;\n"
-        f"% of GPUs left unallocated when the pods that came asked for 100 and"
+        f"% of GPUs left unallocated when the arrived pods request 100 and"
         f" {100 * ARRIVES:.0f} %;\nmeans of {found.seeds} orders of arrival, with a 95 %"
         f" interval at {100 * ARRIVES:.0f} %:\n"
     )

@@ -1,6 +1,6 @@
-"""Made-up jobs as columns, of which the files for `berthline bench load` are made.
+"""Made-up jobs as columns, for the files that `berthline bench load` loads.
 
-The numbers mean nothing; they are about as large as in public traces, and the same in every run.
+The numbers are arbitrary, about as large as in public traces, and the same in every run.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Sample(NamedTuple):
 
     Attributes:
         path: the file, or the directory of the tables.
-        rows: how many rows all its tables have.
-        options: of the format.
+        rows: number of rows in all its tables.
+        options: options of the format.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class SampleJobs:
         self.limit = random.integers(1, 100, rows) * 15  # minutes
 
     def pick(self, *names: str) -> pl.Series:
-        """Return one of the names for every job; an empty one is an empty cell."""
+        """Return one of the names for every job; an empty name gives an empty cell."""
         import polars as pl
 
         words = pl.Series([name or None for name in names], dtype=pl.String)
@@ -67,14 +67,14 @@ class SampleJobs:
         return frame.select(pl.format(form, *frame.columns)).to_series()
 
     def hashed(self, numbers: npt.NDArray[np.int64], digits: int = 24) -> pl.Series:
-        """Return digits that are as unlike one another as hashes, equal for equal numbers."""
+        """Return digits that look like hashes, equal for equal numbers."""
         import polars as pl
 
         first, second = (pl.Series(numbers).hash(seed).cast(pl.String) for seed in (1, 2))
         return (first + second + "0" * digits).str.slice(0, digits)
 
     def save(self, path: Path, columns: dict[str, Any], **form: Any) -> Sample:
-        """Write a table; a column that is one value is that for every job."""
+        """Write a table; a single value is repeated for every job."""
         import polars as pl
 
         frame = pl.DataFrame(

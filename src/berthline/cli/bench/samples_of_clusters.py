@@ -1,4 +1,4 @@
-"""Files of made-up jobs in the forms in which clusters' owners published their traces."""
+"""Files of made-up jobs in the formats of published cluster traces."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def write_spot_reduced(jobs: SampleJobs, directory: Path) -> Sample:
 def _events(
     jobs: SampleJobs,
 ) -> tuple[SampleJobs, npt.NDArray[np.int64], npt.NDArray[np.int64], pl.Series]:
-    """Return submit, schedule and finish events in the order of time: job, type and its hash."""
+    """Return submit, schedule and finish events by time: columns, job, type and user hash."""
     few = SampleJobs(jobs.rows // 3)
     times = np.concatenate([few.submit, few.start, few.end])
     order = np.argsort(times, kind="stable")

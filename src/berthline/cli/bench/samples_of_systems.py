@@ -1,4 +1,4 @@
-"""Files of made-up jobs in the forms of batch systems, simulators and one's own tables."""
+"""Files of made-up jobs in the formats of batch systems and simulators, and in custom tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from berthline.cli.bench.sample_jobs import FIRST_SECOND, STATES, Sample, Sample
 
 
 def write_csv(jobs: SampleJobs, directory: Path) -> Sample:
-    """Write a table of numbers of one's own."""
+    """Write a custom table of numbers."""
     columns = {
         "job_id": jobs.number,
         "submit_time": jobs.submit,
@@ -25,7 +25,7 @@ def write_csv(jobs: SampleJobs, directory: Path) -> Sample:
 
 
 def write_dated_csv(jobs: SampleJobs, directory: Path) -> Sample:
-    """Write a table with dates of one's own."""
+    """Write a custom table with dates."""
     columns = {
         "id": jobs.number,
         "submitted_at": dates(jobs.submit),
@@ -42,7 +42,7 @@ def write_dated_csv(jobs: SampleJobs, directory: Path) -> Sample:
 
 
 def write_sacct(jobs: SampleJobs, directory: Path) -> Sample:
-    """Write a text of sacct."""
+    """Write the output of sacct."""
     form = "%Y-%m-%dT%H:%M:%S"
     asked = jobs.said("cpu={},gres/gpu={},mem={}G,node=1", jobs.gpus * 4, jobs.gpus, jobs.gpus * 32)
     hours = jobs.said("{}:{}:00", jobs.limit // 60 + 10, jobs.limit % 60 // 15 * 15 + 10)

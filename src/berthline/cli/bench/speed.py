@@ -1,8 +1,8 @@
-"""Measuring the simulator: jobs per CPU-second, yardsticks, memory. `berthline bench` prints it.
+"""Measure the simulator: jobs per CPU-second, yardsticks, memory. `berthline bench` prints them.
 
 Only the call of `simulate` is timed, in CPU seconds of this process, which other programs on the
-machine hardly change. The configurations take turns in every round and each keeps its best round,
-so that a disturbance hits none of them alone. Two yardsticks run in the same minute: a plain
+machine hardly affect. The configurations take turns in every round and each keeps its best round,
+so that a disturbance does not hit only one of them. Two yardsticks run in the same minute: a plain
 Python loop around heapq, and the SimPy reference.
 """
 
@@ -38,7 +38,7 @@ CONFIGURATIONS: dict[str, tuple[str, str]] = {
     "fcfs strict, node": ("fcfs+strict@first-fit", "uniform:{nodes}x8"),
     "sjf strict, node": ("sjf+strict@first-fit", "uniform:{nodes}x8"),
 }
-"""Scheduler and cluster of each. A pool is one node with all GPUs: no placement at all."""
+"""Scheduler and cluster of each. A pool is one node with all GPUs: there is no placement."""
 
 PUBLISHED: dict[tuple[int, int], dict[str, str]] = {
     (1_000, 64): dict(
@@ -98,7 +98,7 @@ def common_workload(jobs: int, gpus: int) -> Workload:
 
 def cpu_seconds(call: Callable[[], _T]) -> tuple[float, _T]:
     """Return the CPU time of this process that a call takes, and what it returns."""
-    gc.disable()  # as timeit does: a collection would fall on whichever call is next
+    gc.disable()  # as timeit does: a collection would be charged to an arbitrary call
     try:
         started = time.process_time()
         value = call()
@@ -194,7 +194,7 @@ def measure_yardsticks() -> list[Yardstick]:
 
 
 def heapq_fcfs(submit: list[float], run: list[float], gpus: list[int], total: int) -> float:
-    """Return the mean wait under strict FCFS in one pool: the loop one would write first."""
+    """Return the mean wait under strict FCFS in one pool: the obvious plain loop."""
     free, now, waited = total, 0.0, 0.0
     finishing: list[tuple[float, int]] = []
     queue: list[int] = []
@@ -246,7 +246,7 @@ def run_for_memory(jobs: int, gpus: int) -> None:
 def peak_memory_mb() -> float | None:
     """Return the peak resident memory of this process in MB.
 
-    Not by getrusage on Linux: there a new process starts with its parent's peak.
+    Linux does not use getrusage, where a new process starts with its parent's peak.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")

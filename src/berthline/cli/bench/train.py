@@ -1,8 +1,8 @@
 """`berthline bench train`: environment steps per second of PPO, learning included.
 
-Four epochs over every step. Of several iterations the fastest counts, in CPU time with one thread;
-two threads are measured by the clock on the wall, which takes two free cores. The library beside it
-has the same environments, network, rollouts and minibatches.
+Four epochs over every step. The fastest of several iterations counts, in CPU time with one thread;
+two threads are measured in wall-clock time, which needs two free cores. The library it is compared
+with has the same environments, network, rollouts and minibatches.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ class TrainSpeed(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_cpu_second: float
     steps_per_second: float
     target: float | None
-    """Of the clock on the wall."""
+    """Steps per wall-clock second."""
     meets_target: bool | None
     """None = there is no target, or too few steps to tell."""
 
 
 class TrainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the benchmark of training found."""
+    """Results of the training benchmark."""
 
     machine: str
     quick: bool
     speeds: list[TrainSpeed]
     against_library: float | None
-    """CPU time of sb3-contrib for the same steps, ours being 1; None = it is not installed."""
+    """CPU time of sb3-contrib / our CPU time, for the same steps; None = it is not installed."""
     against_library_target: float = LIBRARY_TARGET
 
 
@@ -130,7 +130,7 @@ def measure_training(
 
 
 def against_library(speeds: list[TrainSpeed]) -> float | None:
-    """Return how many times the steps of sb3-contrib the same network does."""
+    """Return our steps per CPU-second / those of sb3-contrib, with the same network."""
     theirs = next((speed for speed in speeds if speed.program != "berthline"), None)
     if theirs is None:
         return None
@@ -139,7 +139,7 @@ def against_library(speeds: list[TrainSpeed]) -> float | None:
 
 
 def _fastest(iterate: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Return the least CPU and wall time of an iteration, after one that is not counted."""
+    """Return the lowest CPU and wall-clock time of an iteration, after an uncounted one."""
     iterate()
     found = []
     for _ in range(rounds):
@@ -181,7 +181,7 @@ def _library(case: _Case, num: int) -> Callable[[], object]:
 
 
 def show_training(found: TrainReport) -> None:
-    """Print what was measured, for people."""
+    """Print the measurements as text."""
     print(f"\nsteps per second of PPO on Pick, learning included, {EPOCHS} epochs:\n")
     table = new_table("network", "by", "envs", "threads", "per CPU-s", "per s", "target", "")
     marks = {True: "met", False: "missed", None: ""}

@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
-"""What is compared when nothing is said."""
+"""The schedulers compared by default."""
 
 
 class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Run the same jobs under several schedulers, and compare them with one of them.
+    """Run the same jobs under several schedulers, and compare them with a baseline.
 
-    With --windows 8 or more, differences come with 95 % intervals.
+    With --windows 8 or more, differences have 95 % confidence intervals.
 
     Several workloads, clusters or loads are compared one by one, and then together.
 
@@ -78,20 +78,20 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         arg(
             metavar="CLUSTER[,B]",
             help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML"
-            " file with [[nodes]] groups, or a publisher's node list; several with commas.",
+            " file with [[nodes]] groups, or a publisher's node list; several separated by commas.",
         ),
     ] = "uniform:8x8:V100"
     schedulers: Annotated[str, arg(metavar="A,B,C")] = SCHEDULERS
-    """Schedulers, with commas between them; berthline policies lists the names."""
+    """Schedulers, separated by commas; berthline policies lists the names."""
     baseline: Annotated[
         str | None, arg(metavar="A", help_behavior_hint="(default: the first scheduler)")
     ] = None
     """The scheduler that the others are compared with."""
     windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
-    """How many independent runs: a generator makes that many workloads, a file is cut up."""
+    """Number of independent runs: a generator makes N workloads, a file is cut into N parts."""
     continuous: Annotated[bool, arg(help_behavior_hint="")] = False
-    """One run over the whole workload in place of windows, which start on an empty cluster and so
-    flatter schedulers that hold GPUs back; judged in blocks of jobs."""
+    """One run over the whole workload, evaluated in blocks of jobs, instead of windows. Windows
+    start on an empty cluster, which flatters schedulers that hold GPUs back."""
     blocks: Blocks = 16
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
@@ -100,11 +100,11 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     loads: Annotated[
         str | None, arg(metavar="X,Y,Z", help_behavior_hint="(default: only --load)")
     ] = None
-    """A sweep over loads, with commas between them: each as --load would set it."""
+    """A sweep over loads, separated by commas; each is applied like --load."""
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1)] = 1
-    """With how many seeds each window is run, where failures, refused starts or the schedulers are
-    random; a window's values are means over them."""
+    """Number of seeds for each window, if failures, refused starts or the schedulers are random;
+    the values of a window are means over its seeds."""
     set: Settings = ()
     format: Format = None
     map: Map = None
@@ -200,17 +200,17 @@ def main(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def noted_if_interrupted(out: str | None) -> Iterator[None]:
-    """Say how to go on when the user interrupts a command that keeps finished runs."""
+    """Print how to resume when the user interrupts a command that keeps finished runs."""
     try:
         yield
     except KeyboardInterrupt:
         if out is not None and (Path(out) / UNFINISHED).is_file():
-            note("finished runs are kept: the same command with --resume goes on")
+            note("finished runs are kept: to resume, run the same command with --resume")
         raise
 
 
 def read_clusters(text: str) -> list[str]:
-    """Return the clusters of `--cluster A,B`; the name of a file may have commas."""
+    """Return the clusters of `--cluster A,B`; a file name may contain commas."""
     return [text] if Path(text).exists() else [part.strip() for part in text.split(",")]
 
 
@@ -218,7 +218,7 @@ def read_loads(options: Compare) -> list[float] | None:
     """Return the loads of `--loads`; None = the option is not given.
 
     Raises:
-        ConfigError: one is not a load.
+        ConfigError: an entry is not a load.
     """
     if options.loads is None:
         return None
@@ -237,7 +237,7 @@ def read_loads(options: Compare) -> list[float] | None:
 
 
 def read_schedulers(text: str, flag: str = "--schedulers") -> list[str]:
-    """Return the schedulers of a list with commas, which an option gives.
+    """Return the schedulers in the comma-separated list of an option.
 
     Raises:
         ConfigError: the list is empty, or has an empty entry.

@@ -1,4 +1,4 @@
-"""What `berthline compare` prints for people: values, differences to the baseline, cautions."""
+"""The text that `berthline compare` prints: values, differences from the baseline, cautions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def show(comparison: Comparison, cluster: Cluster) -> None:
-    """Print a comparison for people: the values, then the differences to the baseline."""
+    """Print a comparison as text: the values, then the differences from the baseline."""
     jobs = comparison.window_jobs
     few = "" if min(jobs) == max(jobs) else f"{min(jobs):,} to "
     length = (
@@ -62,7 +62,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
         print()
         print_table(_further_differences(comparison))
     print()
-    # Without a horizon every job either finishes or is rejected, whatever the scheduler.
+    # Without a horizon every job either finishes or is rejected, under any scheduler.
     counts = comparison.schedulers[0].jobs
     print_facts(
         {
@@ -134,7 +134,7 @@ _COLUMNS: tuple[_Column, ...] = (
 
 
 def _differences(comparison: Comparison) -> Table:
-    """Return the table of differences to the baseline, in words."""
+    """Return the table of differences from the baseline, in words."""
     table = new_table("scheduler")
     table.columns[0].no_wrap = True
     table.add_column("mean JCT")
@@ -151,7 +151,7 @@ def _differences(comparison: Comparison) -> Table:
 
 
 def _further_differences(comparison: Comparison) -> Table:
-    """Return the table of the metrics that a gain must not be paid for with."""
+    """Return the table of the metrics that a gain must not worsen."""
     table = new_table("scheduler", "JCT p99, %", "makespan, %", "GPU use, %")
     table.columns[0].no_wrap = True
     for result in comparison.schedulers:
@@ -166,7 +166,7 @@ _UNCORRECTED = ", but not after correction for "
 
 
 def _words(judgement: Judgement) -> Text:
-    """Return a verdict, coloured; what concerns all rows alike is said once below the table."""
+    """Return a verdict, coloured; text common to all rows is printed once below the table."""
     from rich.text import Text
 
     text, uncorrected, _ = judgement.verdict.partition(_UNCORRECTED)
@@ -181,12 +181,12 @@ def _words(judgement: Judgement) -> Text:
 
 
 def parts_of(comparison: Comparison) -> int:
-    """Return how many windows, or blocks, the differences are over."""
+    """Return the number of windows, or blocks, behind the differences."""
     return comparison.schedulers[0].against_baseline.jct_mean.windows
 
 
 def _correction(comparison: Comparison) -> str:
-    """Return what the question marks of the table mean; empty when there are none."""
+    """Return what the question marks of the table mean; empty if there are none."""
     for result in comparison.schedulers:
         against = result.against_baseline
         for judgement in (against.jct_mean, against.bounded_slowdown_mean):
@@ -197,7 +197,7 @@ def _correction(comparison: Comparison) -> str:
 
 
 def _power(comparison: Comparison) -> str:
-    """Return how many windows would tell the nearest scheduler that was not told apart."""
+    """Return how many windows would distinguish the nearest undistinguished scheduler."""
     from berthline.evaluate.statistics.power import power_in_words
 
     unknown = [
@@ -213,7 +213,7 @@ def _power(comparison: Comparison) -> str:
 
 
 def bound_in_words(comparison: Comparison) -> str:
-    """Return what no scheduler can beat; empty where there is no job."""
+    """Return the lower bound of mean JCT, in words; empty if there are no jobs."""
     means = [bound.mean for bound in comparison.bounds if bound.jobs]
     if not means:
         return ""
@@ -221,7 +221,7 @@ def bound_in_words(comparison: Comparison) -> str:
 
 
 def _oracle(comparison: Comparison) -> str:
-    """Return the best fixed scheduler in hindsight; empty where nothing was there to choose."""
+    """Return the best fixed scheduler in hindsight; empty if there is no choice."""
     if comparison.windows == 1 or len(comparison.schedulers) == 1:
         return ""
     best = comparison.oracle.jct_mean
@@ -232,7 +232,7 @@ def _oracle(comparison: Comparison) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Return the text of a fact in lines that fit, as `print_facts` indents them."""
+    """Return the text of a fact, wrapped and indented for `print_facts`."""
     return textwrap.fill(
         text,
         NARROWEST - 1,
@@ -244,7 +244,7 @@ def wrapped(text: str) -> str:
 
 
 def caution_of(comparison: Comparison) -> str:
-    """Return how far a comparison can be trusted; empty when it can."""
+    """Return a caution about a comparison; empty if it can be trusted."""
     from berthline.evaluate.statistics.paired import FEW_WINDOWS
 
     parts, what = parts_of(comparison), "blocks" if comparison.continuous else "windows"
@@ -253,7 +253,7 @@ def caution_of(comparison: Comparison) -> str:
             "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"
         )
     if parts == 1:
-        return "one window has no interval: use --windows 8 or more to tell chance from gain"
+        return "one window has no interval: use --windows 8 or more to tell a gain from chance"
     return (
         f"only {parts} {what}: intervals are rough; use --{what} 8 or more"
         if parts < FEW_WINDOWS
@@ -262,7 +262,7 @@ def caution_of(comparison: Comparison) -> str:
 
 
 def show_overall(overall: Overall) -> None:
-    """Print what several comparisons say together."""
+    """Print the combined result of several comparisons."""
     print(
         f"all {overall.cells} together, {counted(overall.windows, 'window')}: changes against "
         f"{overall.baseline} in %, interquartile\nmeans; wins = windows with a better mean JCT, "

@@ -1,4 +1,4 @@
-"""`berthline demo`: the main job in one command, on a bundled workload."""
+"""`berthline demo`: the main task in one command, on a bundled workload."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BASELINE = "fcfs"
 USUAL = "fcfs+easy"
-"""What most clusters run; a verdict against strict FCFS alone would flatter everything."""
+"""What most clusters run; against strict FCFS alone every scheduler would look good."""
 
 SHIPPED = "holdback"
 SCHEDULERS = (
@@ -46,9 +46,9 @@ SCHEDULERS = (
 CLUSTER = "uniform:16x8:V100"
 WORKLOAD, JOBS, LOAD, WINDOWS = "diurnal", 10_000, 0.9, 8
 SETTINGS = ("run_median=200", "run_sigma=2.5", "run_high=172800", "estimate_error=1")
-"""Run times as different as on GPU clusters: two thirds end within ten minutes, one in a hundred
-runs for most of a day or longer (in the trace of Helios' cluster Venus one in 25 runs for a day).
-Users ask for more time than they need: twice as much at the median, 7 times for one in 20."""
+"""Run times vary as on GPU clusters: two thirds end within ten minutes, one in a hundred runs for
+most of a day or longer (in the trace of the Helios cluster Venus one in 25 runs for a day). Users
+request more time than they need: twice as much at the median, 7 times for one in 20."""
 
 
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     out: Annotated[str, arg(metavar="DIR")] = "runs/demo"
     """Where the results go; an earlier demo there is replaced."""
     tables_only: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Leave out the tuning and the report."""
+    """Omit the tuning and the report."""
 
 
 def main(argv: list[str]) -> int:
@@ -95,8 +95,8 @@ def main(argv: list[str]) -> int:
     )
     if not options.json:
         print(
-            f"{len(SCHEDULERS)} schedulers run the same jobs. They see the users' run time "
-            "estimates, which\nare too long (twice at the median), as real ones are.\n"
+            f"{len(SCHEDULERS)} schedulers run the same jobs. They see the users' run-time "
+            "estimates, which,\nlike real ones, are too long (twice the run time at the median).\n"
             f"{SHIPPED} was tuned on other jobs of this kind: berthline policies shipped\n"
         )
     grid = Grid(
@@ -154,7 +154,7 @@ def main(argv: list[str]) -> int:
 
 
 def tune_on(settings: Compare, *, quiet: bool) -> dict[str, Any]:
-    """Tune a gate on jobs of the same kind, and return what came of it."""
+    """Tune a gate on jobs of the same kind, and return the result."""
     from berthline.model.cluster import Cluster
     from berthline.traces.generators.synthetic import generate
 
@@ -170,7 +170,7 @@ def tune_on(settings: Compare, *, quiet: bool) -> dict[str, Any]:
 
 
 def report_of(directory: RunDirectory) -> str:
-    """Write the report about the results, and return where it is."""
+    """Write the report about the results, and return its path."""
     from berthline.cli.report.command import note_lacking
     from berthline.report.page.write_report import write_report
 
@@ -223,6 +223,6 @@ def shipped_sentence(comparison: Comparison) -> str:
 
     sentence = (
         f"The shipped policy {SHIPPED}: bounded slowdown {against('bounded_slowdown_mean')}, the"
-        f" lowest of the others; mean JCT {against('jct_mean')}, the lowest likewise."
+        f" lowest of the others; mean JCT {against('jct_mean')}, also the lowest."
     )
     return textwrap.fill(sentence, 79, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""The demo's live tuning: a gate is tuned for some seconds, and judged on jobs it has not seen."""
+"""The demo's live tuning: tune a gate for some seconds, and evaluate it on held-out jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 SECONDS = 12.0
-"""How long to search; choosing rivals before and judging after take some more."""
+"""How long to search; choosing rivals before and the evaluation after take extra time."""
 WINDOW_JOBS, TRAIN_WINDOWS, JUDGED = 2500, 16, 12
 SPACE = "gate"
 
@@ -29,9 +29,9 @@ def tune(
     Args:
         make: generates jobs from a seed.
         cluster: the nodes.
-        knowledge: what is known of run times.
-        seed: decides everything random but how far the search gets.
-        quiet: tell nothing while it lasts.
+        knowledge: what is known about run times.
+        seed: decides everything random except how far the search gets.
+        quiet: print nothing during the search.
     """
     from berthline.learn.tuning.search import Search, SearchConfig
     from berthline.learn.tuning.search_goal import Goal
@@ -43,7 +43,7 @@ def tune(
 
     has_cma = importlib.util.find_spec("cmaes") is not None
     if not has_cma and not quiet:
-        note("cmaes is not installed: random search takes its place")
+        note("cmaes is not installed: using random search instead")
     windows = SearchWindows.generated(make, cluster, seed=seed, train=TRAIN_WINDOWS, judged=JUDGED)
     config = SearchConfig(
         search="cma" if has_cma else "random",
@@ -57,20 +57,20 @@ def tune(
         search = Search(config, SPACES[SPACE], windows, workers, rivals=rivals)
         tell = (lambda _: None) if quiet else lines("tuning")
         summary = search.run(tell, lambda: bool(caught))
-    assert summary is not None  # without a directory a search that is stopped ends
+    assert summary is not None  # without a directory a stopped search still gives a summary
     return summary
 
 
 def tuned_sentence(summary: dict[str, Any]) -> str:
-    """Return what the tuning was worth, on jobs that it has not seen."""
+    """Return the result of the tuning on held-out jobs."""
     report = summary["report"]
     rival, lane = report["against"]["rival"], report["against"]["lane"]
     joint = report["joint"]["rival"]
     sentence = (
         f"Tuned just now: {number(summary['evaluations'])} gates in {summary['seconds']:.0f} s, the"
-        f" best chosen on {summary['val']['windows']} windows and judged on {report['windows']}"
-        f" others against {rival['scheduler']}, which was chosen likewise: {joint}. Against"
-        f" the express lane chosen likewise: slowdown {lane['mean_bounded_slowdown']['verdict']},"
-        f" mean JCT {lane['mean_jct']['verdict']}."
+        f" best chosen on {summary['val']['windows']} windows and evaluated on {report['windows']}"
+        f" others against {rival['scheduler']}, chosen in the same way: {joint}. Against the"
+        " express lane chosen in the same way: slowdown"
+        f" {lane['mean_bounded_slowdown']['verdict']}, mean JCT {lane['mean_jct']['verdict']}."
     )
     return f"{textwrap.fill(sentence, 79, break_on_hyphens=False)}\n\n  {summary['scheduler']}"

@@ -1,4 +1,4 @@
-"""`berthline eval`: judge a scheduler, or a run, on windows that nobody has chosen anything on."""
+"""`berthline eval`: evaluate a scheduler, or a run, on held-out windows."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
 
 class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Judge a scheduler or a run on windows that nobody has chosen anything on.
+    """Evaluate a scheduler or a run on held-out windows.
 
     The best rival is chosen on VAL windows; the verdict is about REPORT windows.
 
-    A generator makes both with seeds of their own; a trace is split by time.
+    A generator makes both, with different seeds; a trace is split by time.
 
     Examples:
       berthline eval sjf+easy --windows 20 --window-jobs 1000
@@ -59,11 +59,11 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN")]
-    """A scheduler, or a run directory: of sim its scheduler, of compare the one with the lowest
-    mean JCT; with the settings of that run."""
+    """A scheduler, or a run directory, whose settings are used: for sim its scheduler, for compare
+    the one with the lowest mean JCT."""
     against: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: nine)")] = None
-    """The rivals, with commas between them. The default are a random choice, fcfs, fcfs+easy, and
-    heuristics: sjf, smallest and largest first, f1, wfp3, and las."""
+    """The rivals, separated by commas. The default is random choice, fcfs, fcfs+easy, and the
+    heuristics sjf, smallest and largest first, f1, wfp3 and las."""
     workload: Annotated[
         str | None,
         arg(metavar="WORKLOAD", help_behavior_hint=f"(default: that of the run, or {WORKLOAD})"),
@@ -79,18 +79,18 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         whole("--windows", lowest=1),
         arg(help_behavior_hint=f"(default: {WINDOWS})"),
     ] = None
-    """How many VAL windows, and as many REPORT windows."""
+    """Number of VAL windows, and of REPORT windows."""
     window_jobs: WindowJobs = None
     continuous: Annotated[bool, arg(help_behavior_hint="")] = False
-    """One VAL run and one REPORT run in place of windows, which start on an empty cluster; judged
-    in blocks of jobs. A generator's has --window-jobs jobs."""
+    """One VAL run and one REPORT run, evaluated in blocks of jobs, instead of windows, which start
+    on an empty cluster. A generated run has --window-jobs jobs."""
     blocks: Blocks = 16
     gap: Gap = "1d"
     knowledge: Annotated[
         str | None,
         arg(metavar="WHAT", help_behavior_hint=f"(default: that of the run, or {KNOWLEDGE})"),
     ] = None
-    """What schedulers know of run times: none; estimate (the users'); predicted (from finished
+    """What schedulers know about run times: none; estimate (the users'); predicted (from finished
     jobs); exact."""
     condition: ConditionOption = ()
     load: Load = None

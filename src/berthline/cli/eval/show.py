@@ -1,4 +1,4 @@
-"""What `berthline eval` prints for people: rivals, values, and the verdict in a sentence."""
+"""The text that `berthline eval` prints: rivals, values, and the verdict in a sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def show(found: EvaluationResult) -> None:
-    """Print an evaluation for people."""
+    """Print an evaluation as text."""
     evaluation, cluster = found.evaluation, found.inputs[1].cluster
     report = evaluation.report
     few, many = min(report.window_jobs), max(report.window_jobs)
@@ -51,7 +51,7 @@ def show(found: EvaluationResult) -> None:
         mark = BEST if candidate.scheduler == evaluation.rival else ""
         table.add_row(fold_scheduler(candidate.scheduler), mark + seconds(candidate.jct_mean))
     print_table(table)
-    print("\nall on REPORT, where nothing is chosen:\n")
+    print("\nall on REPORT, which is held-out:\n")
     print_table(values_table(report))
     text = textwrap.fill(
         f"Verdict: {found.verdict}.",
@@ -73,7 +73,7 @@ def show(found: EvaluationResult) -> None:
 
 
 def power_of(evaluation: Evaluation) -> str:
-    """Return how many windows would tell the two apart; empty where they are told apart."""
+    """Return how many windows would distinguish the two; empty if they are distinguishable."""
     from berthline.evaluate.statistics.power import power_in_words
 
     is_open = evaluation.against_rival.jct_mean.verdict.startswith("not distinguishable")

@@ -20,7 +20,7 @@ LONGEST = "longest"
 
 
 class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Say why a job waited: reasons, who was ahead, and what would have helped.
+    """Explain why a job waited: reasons, jobs ahead, and what would have helped.
 
     Examples:
       berthline explain longest synthetic --scheduler fcfs+easy --load 1
@@ -29,20 +29,20 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     job: Annotated[Positional[str], arg(metavar="JOB")]
-    """Its name in the trace or its number (row) in the workload; longest = what waited longest."""
+    """Its name in the trace or its number (row) in the workload; longest = the longest wait."""
     workload: RunName
     at: Annotated[
         float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its submission)")
     ] = None
-    """The instant, on the workload's clock, of the list of jobs ahead and of the forecast."""
+    """The time, on the workload's clock, of the list of jobs ahead and of the forecast."""
     top: Annotated[int, msgspec.Meta(ge=1), whole("--top", lowest=1)] = 5
-    """How many rows each list of jobs has, and the timeline twice as many."""
+    """Number of rows in each list of jobs; the timeline has twice as many."""
     points: Annotated[int, msgspec.Meta(ge=0), whole("--points", lowest=0)] = 300
-    """Decision points to look at, evenly spread over its wait; 0 = all."""
+    """Decision points to examine, evenly spread over the wait; 0 = all."""
     replications: Annotated[int, msgspec.Meta(ge=0), whole("--replications", lowest=0)] = 40
     """Runs of the simulator for the forecast; 0 = no forecast."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Only say why: no forecast, and no runs with something changed."""
+    """Show only the reasons: no forecast, and no runs with changes."""
     json: Json = False
 
 
@@ -82,10 +82,10 @@ def main(argv: list[str]) -> int:
 
 
 def find_job(result: Result, text: str) -> int:
-    """Return the id of the job that a JOB argument means.
+    """Return the id of the job that a JOB argument names.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such job.
     """
     workload = result.workload
     if text == LONGEST:

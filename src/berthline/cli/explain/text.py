@@ -1,4 +1,4 @@
-"""What `berthline explain` prints for people."""
+"""The text that `berthline explain` prints."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 UNITS = {"gpus": "GPU", "cpus": "CPU", "memory_mib": "MiB"}
 DRAWN_FROM = {
     "exact": "run times as they are known",
-    "ratios": "run times drawn from the estimates and how finished jobs kept theirs",
+    "ratios": "run times drawn from the estimates and their errors for finished jobs",
     "run times": "run times drawn from those of finished jobs",
-    "even": "run times drawn evenly up to the estimates, as few jobs had finished",
+    "even": "run times drawn uniformly up to the estimates, as few jobs had finished",
 }
 
 
@@ -126,19 +126,19 @@ def _show_timeline(workload: Workload, explanation: Explanation, *, most: int) -
     if explanation.looked_at < explanation.points:
         print(
             f"{number(explanation.looked_at)} of {counted(explanation.points, 'decision point')} "
-            "were looked at; --points 0 looks at all"
+            "were examined; --points 0 examines all"
         )
 
 
 def _place(interval: Interval) -> str:
-    """Return the place in the queue, at the beginning and at the end if it has changed."""
+    """Return the place in the queue, at the beginning, and at the end if it has changed."""
     first = _of(interval.position, interval.queue)
     last = _of(interval.last_position, interval.last_queue)
     return first if first == last else f"{first} to {last}"
 
 
 def _of(position: int, queue: int) -> str:
-    # A job that must stay out of the queue has a place in it all the same.
+    # A job that must stay out of the queue still has a place in it.
     return f"{position}/{max(queue, position)}"
 
 
@@ -160,11 +160,11 @@ def sentence(workload: Workload, job: int, interval: Interval) -> str:
     if reason in (Reason.CPUS_SHORT, Reason.MEMORY_SHORT):
         return f"{short} short where it would go" if short else "no node has room"
     if reason == Reason.BEHIND_IN_ORDER:
-        fit = "it would fit" if interval.fits else f"{short} short besides" if short else ""
+        fit = "it would fit" if interval.fits else f"{short} also short" if short else ""
         return f"{named}{others} before it" + (f"; {fit}" if fit else "")
     if reason == Reason.HEAD_RESERVATION:
         late, until = clock(interval.late or 0), clock(interval.until or 0)
-        return f"could end {late} after {named} is to start, {until}{others}"
+        return f"could end {late} after {named} is due to start, {until}{others}"
     if reason == Reason.EARLIER_RESERVATIONS:
         return interval.detail or f"{named}{others} before it has a reservation it could delay"
     if reason == Reason.GATE_CLOSED:
@@ -187,13 +187,13 @@ def _show_ahead(moment: Moment) -> None:
         words = ", ".join(f"{word} {_plain(value)}" for word, value in moment.gate.words.items())
         print(f"its gate gives {_plain(moment.gate.value)}: {words}")
     if moment.expected_start is not None and moment.expected_start > moment.time:
-        print(f"were it alone, it could start by the estimates at {clock(moment.expected_start)}")
+        print(f"alone, by the estimates, it could start at {clock(moment.expected_start)}")
 
 
 def _print_values(rows: list[Valued]) -> None:
-    """Print values of the order's formula with their parts: terms, or words if it adds nothing.
+    """Print values of the order's formula with their parts: terms, or words if it is not a sum.
 
-    A column for each job, the one that waits first: texts of terms are long.
+    Each job has a column, the waiting job first, because the texts of terms are long.
     """
     by_terms = len(rows[0].terms) > 1
     table = new_table("job", *(f"{row.name}{'' if n else ' (this)'}" for n, row in enumerate(rows)))
@@ -210,7 +210,7 @@ def _show_overtakers(workload: Workload, explanation: Explanation) -> None:
         return
     title = (
         f"\nMeanwhile on its nodes: {counted(explanation.started_meanwhile, 'start')}; "
-        "these held most"
+        "these used the most"
     )
     table = new_table("job", "started", "GPU-hours", "submitted", "why it came first", title=title)
     table.columns[4].justify = "left"
@@ -232,18 +232,18 @@ def _why_first(other: Overtaker) -> str:
     value, own = _plain(other.value.value), _plain(other.own.value)
     if other.is_ahead:
         if other.value.value == other.own.value:
-            return f"as far ahead ({value}), submitted first"
+            return f"equal ({value}), submitted first"
         return f"ahead in order: {value} against {own}"
-    return f"went past it; {value} against {own}"
+    return f"passed it; {value} against {own}"
 
 
 def _show_forecast(explanation: Explanation, forecast: Forecast) -> None:
-    high = clock(forecast.high) if np.isfinite(forecast.high) else "later than can be said"
-    middle = clock(forecast.median) if np.isfinite(forecast.median) else "late"
+    high = clock(forecast.high) if np.isfinite(forecast.high) else "an unknown time"
+    middle = clock(forecast.median) if np.isfinite(forecast.median) else "an unknown time"
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
     started = first is not None and first.started
     really = f"; it started {clock(first.end)}" if started and first is not None else ""
-    come = "jobs to come as in the past" if forecast.jobs_to_come else "no jobs to come"
+    come = "future jobs as in the past" if forecast.jobs_to_come else "no future jobs"
     print(
         f"\nAs known at {clock(forecast.time)}, it would start between {clock(forecast.low)} and "
         f"{high}\n({forecast.level:.0%} of {counted(forecast.replications, 'run')}, half of them "
@@ -267,7 +267,7 @@ def _show_changes(changes: list[Change]) -> None:
             "-" if change.others_wait is None else f"{change.others_wait:+z,.0f} s",
         )
     print_table(table)
-    print("each is a run of the simulator; others: change of their mean wait")
+    print("each row is a run of the simulator; others: change in their mean wait")
 
 
 def _signed(seconds: float) -> str:

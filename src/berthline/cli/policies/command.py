@@ -1,4 +1,4 @@
-"""`berthline policies`: what a scheduler can be made of."""
+"""`berthline policies`: the shipped policies, and the parts of schedulers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List the shipped policies, and what schedulers and environments are made of.
+    """List the shipped policies, and the parts of schedulers and environments.
 
     A scheduler is order[+discipline][@placement][?gate][!preemption].
 
-    A formula, made of words, may stand for every part but the discipline.
+    A formula, made of words, can replace every part except the discipline.
 
     Examples:
       berthline policies
@@ -38,7 +38,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Positional[str],
         arg(
             metavar="[TOPIC]",
-            help_behavior_hint="(default: shipped ones and the parts of schedulers)",
+            help_behavior_hint="(default: shipped policies and parts of schedulers)",
         ),
     ] = ""
     """shipped (their cards); orders, disciplines, placements, gates, preemptions; words,
@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
         else:
             print_table(draw(rows()))
     if options.topic not in WITHOUT_MARKS:
-        print("\nt = needs to know run times: any --knowledge but none")
+        print("\nt = needs to know run times: any --knowledge except none")
     if not options.topic:
         print(EXAMPLES)
     elif options.topic in NOTES:
@@ -104,7 +104,7 @@ def disciplines() -> list[dict[str, Any]]:
 
 
 def placements() -> list[dict[str, Any]]:
-    """Return the placements; those that are a formula have it."""
+    """Return the placements, with the formulas of those that have one."""
     from berthline.policies.rules import PLACEMENT_FORMULAS, PLACEMENTS
 
     return [
@@ -131,7 +131,7 @@ def gates() -> list[dict[str, Any]]:
 
 
 def preemptions() -> list[dict[str, Any]]:
-    """Return the preemption rules, with all their options and those they share."""
+    """Return the preemption rules, with their own and their common options."""
     from berthline.policies.rules import COMMON_OPTIONS, PREEMPTIONS
     from berthline.policies.scheduler import Scheduler
 
@@ -162,7 +162,7 @@ def conditions() -> list[dict[str, Any]]:
 
 
 def words() -> list[dict[str, Any]]:
-    """Return the vocabulary of formulas, with what only rewards can be made of."""
+    """Return the words of formulas, including those for rewards only."""
     from berthline.policies.formulas import ALL_WORDS
 
     return [
@@ -256,7 +256,7 @@ def _note_on_words() -> str:
     from berthline.policies.formulas import FUNCTIONS
 
     return (
-        "words of nodes stand in placements and columns of nodes only\n"
+        "words of nodes: only in placements and in columns of nodes\n"
         "words for rewards only: of the system, at any time; of a decision, when it is\n"
         "made; of a finish, when a job finishes; of the end of an episode\n"
         f"functions: {' '.join(FUNCTIONS)}\n"
@@ -270,11 +270,11 @@ def _note_on_preemptions() -> str:
     defaults = dict(COMMON_OPTIONS)
     return (
         "options of every rule, also of a formula in brackets:\n"
-        f"  margin={defaults['margin']:g}  how much larger the index of who yields must be\n"
+        f"  margin={defaults['margin']:g}  how much larger the index of the preempted job must be\n"
         f"  min_run={defaults['min_run']:g}  seconds a job runs before it may be preempted\n"
-        "  max_restarts  how often a job may be preempted; no limit unless given\n"
-        f"  every={defaults['every']:g}  seconds between decisions while jobs wait, beside those at"
-        " events\n"
+        "  max_restarts  how often a job may be preempted; unlimited by default\n"
+        f"  every={defaults['every']:g}  seconds between decisions while jobs wait, besides those"
+        " at events\n"
         "a scheduler: las+skip!las:min_run=600, fcfs+skip![log2(attained + 60)]:margin=1"
     )
 
@@ -283,7 +283,7 @@ EXAMPLES = """\
 schedulers: sjf+easy@best-fit?express-lane:T=7200:r=0.2
             srpt+skip@fastest-type!srpt:min_run=600
             las+rounds:T=3600
-a formula in place of a name: [estimate * sqrt(gpus)]+easy@[node_free_gpus]
+a formula instead of a name: [estimate * sqrt(gpus)]+easy@[node_free_gpus]
 its words: berthline policies words; how jobs run: berthline policies conditions
 for learning: berthline policies environments (columns, rewards, presets)"""
 
@@ -293,7 +293,7 @@ NOTES: dict[str, Callable[[], str]] = {
     "conditions": lambda: "\nin a cluster file: [conditions]; for one run: --condition restart=30",
     **{topic: functools.partial(str, text) for topic, text in learning.NOTES.items()},
 }
-"""What is said below the table of a topic."""
+"""The text below the table of a topic."""
 
 PARTS: dict[
     str, tuple[Callable[[], list[dict[str, Any]]], Callable[[list[dict[str, Any]]], Table]]
@@ -304,7 +304,7 @@ PARTS: dict[
     "gates": (gates, _gates_table),
     "preemptions": (preemptions, _preemptions_table),
 }
-"""For each part of a scheduler, its rows as plain data and the table made of them."""
+"""For each part of a scheduler, its rows as plain data and the table made from them."""
 
 TOPICS = {
     "shipped": (shipped, shipped_table),
@@ -316,7 +316,7 @@ TOPICS = {
     "rewards": (learning.rewards, learning.rewards_table),
     "presets": (learning.presets, learning.presets_table),
 }
-"""Likewise for everything that can be listed."""
+"""The same for everything that can be listed."""
 
 WITHOUT_MARKS = ("shipped", "placements", "conditions", "environments", "rewards", "presets")
 """Topics in which nothing is marked as needing run times."""

@@ -20,7 +20,7 @@ def environments() -> list[dict[str, Any]]:
         {
             "name": env_id(name),
             **{
-                what: text.replace("`", "")  # of Markdown
+                what: text.replace("`", "")  # Markdown
                 for what, text in dataclasses.asdict(QUESTIONS[seat]).items()
             },
         }
@@ -112,7 +112,7 @@ def columns_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def rewards_table(rows: list[dict[str, Any]]) -> Table:
-    """Return the rewards as a table, with their terms below what they mean."""
+    """Return the rewards as a table, with their terms below the meaning."""
     table = new_table("reward")
     table.add_column("meaning; its terms: name (occasion): weight x formula")
     for row in rows:
@@ -126,7 +126,7 @@ def _term(term: dict[str, Any]) -> str:
 
 
 def presets_table(rows: list[dict[str, Any]]) -> Table:
-    """Return the presets as a table, without what differs from the originals."""
+    """Return the presets as a table, without their differences from the originals."""
     table = new_table("preset")
     table.add_column("environment")
     table.add_column("system")
@@ -137,10 +137,10 @@ def presets_table(rows: list[dict[str, Any]]) -> Table:
 
 NOTES = {
     "environments": "\ngym.make(NAME, ...) makes one, gym.make_vec(NAME, num_envs=256, ...) many",
-    "columns": '\nfeatures="NAME", or formulas of your own: features=["wait / 3600", "gpus"]',
-    "rewards": '\nreward="NAME", or terms of your own: reward={"queue": ("second", "-queue_len")}\n'
+    "columns": '\nfeatures="NAME", or your own formulas: features=["wait / 3600", "gpus"]',
+    "rewards": '\nreward="NAME", or your own terms: reward={"queue": ("second", "-queue_len")}\n'
     'other weights: reward_weights={"energy": 0}',
     "presets": '\ngym.make("berthline/Pick-v0", preset="rltune")\n'
-    "options, and what differs from the original: --json, or docs/mdp.md",
+    "options, and differences from the original: --json, or docs/mdp.md",
 }
-"""What is said below the tables."""
+"""The text below the tables."""

@@ -26,7 +26,7 @@ def shipped() -> list[dict[str, Any]]:
 
 
 def shipped_table(rows: list[dict[str, Any]]) -> Table:
-    """Return a table of what each does and gains."""
+    """Return a table of what each policy does and gains."""
     from berthline.policies.shipped_policies import card_of
 
     table = new_table("shipped policy")
@@ -59,10 +59,10 @@ def show_cards() -> None:
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             _fact(what.replace("_", " "), text)
         _fact("again", card.command)
-        print("\nmeasured on windows that chose nothing, losses first:")
+        print("\nmeasured on held-out windows, losses first:")
         for found in sorted(card.measured, key=lambda one: not one.is_loss):
             _show_measured(found)
-        print("\nnot to be used:")
+        print("\nnot recommended:")
         for text in card.loses:
             print(f"  {_filled(text, 2)}")
 

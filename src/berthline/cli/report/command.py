@@ -1,4 +1,4 @@
-"""`berthline report`: a page about a run, its figures for a paper, and curves of training."""
+"""`berthline report`: a page about a run, its figures for a paper, and training curves."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from berthline.cli.output import note, print_facts, print_json, progress
 from berthline.runs.run_layout import FIGURES
 
 PARTS = ("figures", "curve")
-"""First words that are not a directory; the module of that name does the work."""
+"""First arguments that are not a directory but the name of a module of this room."""
 
 RunPath = Annotated[
     Positional[str],
-    arg(metavar="DIR", help="A run directory of any verb but bench: what --out wrote."),
+    arg(metavar="DIR", help="A run directory, written by --out of any verb except bench."),
 ]
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write report.html and figures into a run directory, and say where they are.
+    """Write report.html and figures into a run directory, and print where they are.
 
     Works on runs of sim, compare, eval, demo, train, train es and whatif.
 
-    The page needs no other file and no network, and begins with the verdict.
+    The page is self-contained, needs no network, and begins with the verdict.
 
-    The numbers behind every figure are beside it as CSV.
+    The numbers behind every figure are saved beside it as CSV.
 
-    berthline report figures DIR writes figures alone, for a paper.
+    berthline report figures DIR writes only the figures, for a paper.
 
     berthline report curve FILE.csv ... draws training curves.
 
@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
 
 
 def note_lacking(package: str) -> None:
-    """Say on stderr which package a whole report lacks."""
+    """Print to stderr which package is missing for a complete report."""
     if package:
         what = "figures" if package == "matplotlib" else "interactive figures"
-        note(f"no {what}: {package} is not installed; pip install 'berthline[report]' brings it")
+        note(f"no {what}: {package} is not installed; run pip install 'berthline[report]'")

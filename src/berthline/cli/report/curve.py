@@ -14,11 +14,11 @@ from berthline.errors import ConfigError
 
 
 class ReportCurve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Draw a column of CSV files against another: one curve for each file.
+    """Draw one column of CSV files against another: one curve per file.
 
     Files that differ only in a number at the end are seeds of one curve.
 
-    So are rows that differ in a column seed; the band is over all of them.
+    So are rows with different values in a column seed; the band is over all seeds.
 
     Examples:
       berthline report curve progress.csv
@@ -32,13 +32,14 @@ class ReportCurve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     )
     """Column of the x axis."""
     y: Annotated[
-        str | None, arg(metavar="COLUMN", help_behavior_hint="(default: the last of numbers)")
+        str | None,
+        arg(metavar="COLUMN", help_behavior_hint="(default: the last numeric column)"),
     ] = None
     """Column of the y axis."""
     smooth: Annotated[int, msgspec.Meta(ge=1), whole("--smooth", lowest=1)] = 1
-    """Show the mean of so many rows."""
+    """Show the mean of N rows."""
     out: Annotated[str, arg(metavar="FILE.png")] = "curve.png"
-    """The figure: png, pdf or svg. The numbers behind it go beside it as CSV."""
+    """The figure: png, pdf or svg. The numbers behind it are saved beside it as CSV."""
     json: Json = False
 
 
@@ -55,7 +56,7 @@ def main(argv: list[str]) -> int:
     table = path.with_suffix(".csv")
     if table.resolve() in [Path(file).resolve() for file in options.files]:
         raise ConfigError(
-            "the numbers behind the figure would replace a file it is drawn from",
+            "the numbers behind the figure would overwrite an input file",
             where=str(table),
             hint="choose another --out",
         )

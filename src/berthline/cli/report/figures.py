@@ -20,13 +20,13 @@ FORMATS = ("png", "svg", "pdf")
 class ReportFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write figures of a run, and the numbers behind each as CSV, without the page.
 
-    Of comparisons: ratios, cdf, timeline, gantt, gantt-difference, sizes, users,
+    For comparisons: ratios, cdf, timeline, gantt, gantt-difference, sizes, users,
 
     priorities, pools, fairness, oracle, profile, load, gpus, radar, ablation.
 
-    Of train: validations, losses. Of train es: search.
+    For train: validations, losses. For train es: search.
 
-    Of whatif: changes, waits, fidelity.
+    For whatif: changes, waits, fidelity.
 
     Examples:
       berthline report figures runs/compare --only cdf,sizes
@@ -35,7 +35,7 @@ class ReportFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     directory: RunPath
     only: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: all)")] = None
-    """The kinds to draw, with commas between them."""
+    """The kinds to draw, separated by commas."""
     format: Annotated[str, arg(metavar="png|svg|pdf")] = "png"
     """The kind of file."""
     out: Annotated[

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Run one workload on one cluster under one scheduler, and print what came of it.
+    """Run one workload on one cluster under one scheduler, and print the results.
 
     Examples:
       berthline sim synthetic --jobs 10000 --scheduler sjf+easy
@@ -88,9 +88,9 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
     """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
     order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
-    """An ordering in place of the scheduler's: the smallest value is next."""
+    """An ordering that replaces the scheduler's: the smallest value is next."""
     gate: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
-    """A gate in place of the scheduler's: a job may start only while it is 0 or more."""
+    """A gate that replaces the scheduler's: a job may start only while it is 0 or more."""
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
     jobs: Jobs = None
@@ -104,7 +104,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         positive("--horizon", metavar="SECONDS"),
         arg(help_behavior_hint="(default: until every job has finished)"),
     ] = None
-    """Stop the clock there; jobs not finished by then count with the time spent so far."""
+    """Stop the run at this time; unfinished jobs count with the time spent so far."""
     measure: Measure = None
     by: By = ()
     energy_rate: EnergyRateFile = None
@@ -112,7 +112,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     simulator: Annotated[str, arg(metavar="NAME")] = "native"
     """native is fast; reference is slow, and defines the semantics."""
     time_decisions: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Time every decision of the scheduler: the run takes longer, its log stays the same."""
+    """Time every decision of the scheduler; the run takes longer, its log is the same."""
     json: Json = False
     out: Out = None
     force: Force = False
@@ -165,7 +165,7 @@ def main(argv: list[str]) -> int:
             summary["energy_cost"] = result.energy_cost(rate, measure=window)
         for done, grouping in enumerate(groupings, start=1):
             groups[grouping] = result.by(grouping, measure=window)
-            # by_priority is there already, with fewer metrics, whatever is asked for.
+            # by_priority always exists, with fewer metrics.
             summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
             report(done, len(groupings), f"by {grouping}")
     if directory is not None:
@@ -205,10 +205,10 @@ def main(argv: list[str]) -> int:
 
 
 def read_scheduler(options: Sim) -> Scheduler:
-    """Return the scheduler that --scheduler, --order and --gate make together.
+    """Return the scheduler that --scheduler, --order and --gate specify together.
 
     Raises:
-        PolicyError: a part is wrong; a whole scheduler given to --order is told from a formula.
+        PolicyError: a part is wrong; the error says so if --order is a whole scheduler.
     """
     from berthline.policies.orders import ORDERS
     from berthline.policies.scheduler import Scheduler
@@ -231,7 +231,7 @@ def read_scheduler(options: Sim) -> Scheduler:
 def show(
     result: Result, *, cost: float | None = None, window: MeasurementWindow | None = None
 ) -> None:
-    """Print a result for people, with what its energy cost if that is known."""
+    """Print a result as text, with the cost of its energy if known."""
     metrics, cluster = result.metrics(measure=window), result.cluster
     print(f"{result.scheduler}")
     print(

@@ -1,4 +1,4 @@
-"""What `berthline sim` says about a run beside its figures: in words, or nothing to say."""
+"""Remarks of `berthline sim` about a run, in words; empty if there is nothing to report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def disturbances(
     result: Result, metrics: Metrics, window: MeasurementWindow | None
 ) -> dict[str, str]:
-    """Return what came in between, in words: preemptions, refused starts, outages, fallbacks."""
+    """Return the disturbances, in words: preemptions, refused starts, outages, fallbacks."""
     reasons = "; ".join(
         f"{reason} ({number(count)})"
         for reason, count in metrics.preemptions_by_reason.items()
@@ -39,7 +39,7 @@ def disturbances(
         f"{percent(metrics.utilization.available)} of GPU-seconds were up"
         if metrics.outages
         else "",
-        "fallbacks": f"best-fit stood in for a plan {counted(metrics.fallbacks, 'time')}: "
+        "fallbacks": f"best-fit replaced a plan {counted(metrics.fallbacks, 'time')}: "
         + _by_reason(result.log, FALLBACK, FALLBACK_REASONS)
         if metrics.fallbacks
         else "",
@@ -47,13 +47,13 @@ def disturbances(
 
 
 def unlike_the_trace(result: Result) -> str:
-    """Return how the cluster differs from what the trace was made on; empty when nothing shows."""
+    """Return how the cluster differs from the trace's; empty if no difference is known."""
     workload, cluster = result.workload, result.cluster
     processors = workload.provenance.get("max_procs")
     if processors and processors != cluster.total_gpus:
         return (
             f"the trace's machine has {counted(processors, 'processor')}: "
-            f"--cluster uniform:1x{processors} is that"
+            f"--cluster uniform:1x{processors} matches it"
         )
     if cluster.pool_names and not workload.pool_names:
         pools = counted(len(cluster.pool_names), "pool")
@@ -62,27 +62,27 @@ def unlike_the_trace(result: Result) -> str:
 
 
 def shorter_than_its_jobs(result: Result) -> str:
-    """Return a caution if the run is too short to tell much; empty when it is long enough.
+    """Return a caution if the run is too short to be meaningful; empty if it is long enough.
 
-    As long as submissions last no longer than a single job, the cluster fills up and runs empty
-    again, and the figures say little about how it would go on. Jobs that all come at once are
-    meant to be one batch.
+    If all submissions arrive within the run time of a single job, the cluster only fills up and
+    empties again, and the figures say little about longer operation. Jobs that all arrive at once
+    are meant to be one batch.
     """
     workload = result.workload
     span = float(workload.submit[-1] - workload.submit[0])
     longest = float(workload.run.max())
     if not 0 < span < longest:
         return ""
-    return f"jobs come in over {clock(span)} but one runs {clock(longest)}: take more"
+    return f"jobs arrive over {clock(span)} but one runs {clock(longest)}: use more jobs"
 
 
 def rejected_by_reason(result: Result) -> str:
-    """Return why jobs were rejected, in words; empty when none was."""
+    """Return why jobs were rejected, in words; empty if none was."""
     return _by_reason(result.log, REJECT, REJECT_REASONS)
 
 
 def _by_reason(log: Schedule, kind: int, reasons: tuple[str, ...]) -> str:
-    """Return how often each reason stands in rows of this kind, in words."""
+    """Return how often each reason occurs in rows of this kind, in words."""
     import numpy as np
 
     counts = np.bincount(log.detail[log.kind == kind], minlength=len(reasons))

@@ -1,4 +1,4 @@
-"""`berthline traces`: a verb of verbs, each in a module of this room."""
+"""`berthline traces`: a verb with verbs of its own, each in a module of this room."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import importlib
 from berthline.errors import ConfigError, unknown_name
 
 VERBS: dict[str, tuple[str, str]] = {
-    "list": ("list_known", "public traces; formats, generators or clusters that are known"),
-    "fetch": ("fetch", "get a public trace from its publisher"),
-    "show": ("show", "what is in a trace: sizes, times, load; as table and figure"),
-    "validate": ("validate", "what is wrong or odd in a trace, line by line"),
+    "list": ("list_known", "list public traces; or known formats, generators or clusters"),
+    "fetch": ("fetch", "download a public trace from its publisher"),
+    "show": ("show", "show what is in a trace: sizes, times, load; as table and figure"),
+    "validate": ("validate", "report what is wrong or odd in a trace, line by line"),
     "import": ("import_trace", "read any format, write Parquet; --anonymize hides names"),
-    "convert": ("convert", "write a trace as SWF or Parquet, and say what is lost"),
-    "split": ("split", "train, validation and test parts by time, with gaps"),
-    "fit": ("fit", "a generator with the trace's own habits, and how close it is"),
+    "convert": ("convert", "write a trace as SWF or Parquet, and report what is lost"),
+    "split": ("split", "split by time into train, validation and test parts, with gaps"),
+    "fit": ("fit", "fit a generator to a trace, and report how close it is"),
 }
-"""Each verb, the module that does the work, and its line in the list."""
+"""Each verb, its module, and its line in the help."""
 
 _HELP = """\
 usage: berthline traces VERB [OPTIONS]
 
-Find, fetch, look at, check, convert and split traces of jobs. A FILE may be
-of any known format, plain or gzip'd; the format is recognised by its content.
+List, fetch, show, check, convert and split traces of jobs. A FILE may have any
+known format, plain or gzip'd; the format is recognised by its content.
 
 Examples:
   berthline traces list
@@ -35,7 +35,7 @@ positional arguments
 {verbs}
 
 options
-  -h, --help  this text; berthline traces VERB --help explains a verb
+  -h, --help  show this text; berthline traces VERB --help explains a verb
   --json      with any verb: print one JSON object to stdout
 """
 

@@ -1,4 +1,4 @@
-"""`berthline traces convert`: a trace in another format, and what is lost on the way."""
+"""`berthline traces convert`: write a trace in another format, and report what is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from berthline.cli.traces.list_known import size
 
 
 class Convert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write a trace as SWF, for other simulators, or as Parquet, and say what is lost.
+    """Write a trace as SWF (for other simulators) or Parquet, and report what is lost.
 
     Examples:
       berthline traces convert trace.swf --out trace.parquet
@@ -36,7 +36,7 @@ class Convert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     file: TraceFile
     out: Annotated[str, arg(metavar="FILE")]
-    """The file to write; its ending, .swf or .parquet, says the format."""
+    """The file to write; its suffix, .swf or .parquet, sets the format."""
     format: Format = None
     map: Map = None
     set: FormatOptions = ()
@@ -85,6 +85,6 @@ def main(argv: list[str]) -> int:
         "written": f"{out}, {size(out.stat().st_size)}",
         "lost": losses[0] if losses else "nothing",
     }
-    # Facts without a name of their own continue the one before.
+    # Facts with a blank name continue the previous one.
     print_facts(facts | {" " * (n + 1): text for n, text in enumerate(losses[1:])})
     return 0

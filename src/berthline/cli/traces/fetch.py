@@ -1,4 +1,4 @@
-"""`berthline traces fetch`: get a public trace from its publisher."""
+"""`berthline traces fetch`: download a public trace from its publisher."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from berthline.cli.traces.list_known import size
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get the files of a public trace from its publisher's address, and check them.
+    """Download the files of a public trace from its publisher, and check them.
 
-    Files that are there already are kept. How to unpack the files is printed.
+    Existing files are kept. The output says how to unpack the files.
 
     Examples:
       berthline traces fetch hpc2n
@@ -25,11 +25,11 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     name: Annotated[Positional[str], arg(metavar="NAME")]
-    """A trace of the catalog: berthline traces list."""
+    """A trace in the catalog: berthline traces list."""
     out: Annotated[str, arg(metavar="DIR", help_behavior_hint="(default: traces/NAME)")] = ""
     """Where the files go."""
     unchecked: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Take the files even if the publisher has changed them since their checksum was noted."""
+    """Accept files that the publisher has changed since their checksum was recorded."""
     json: Json = False
 
 
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
     unknown = [file.address for file in trace.files if not file.sha256]
     if unknown and not options.unchecked:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        note(f"no checksum is known of {unknown[0]}{more}: taken as sent")
+        note(f"no checksum is known for {unknown[0]}{more}: not checked")
     with progress("fetching") as report:
         outcome = fetch_trace(trace, folder, check=not options.unchecked, progress=report)
     if options.json:

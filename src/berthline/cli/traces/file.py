@@ -18,15 +18,14 @@ TraceFile = Annotated[
     Positional[str],
     arg(
         metavar="FILE",
-        help="A trace, plain or gzip'd; of a trace in parts, also the directory.",
+        help="A trace, plain or gzip'd; for a trace in parts, also the directory.",
     ),
 ]
 Map = Annotated[
     str | None,
     arg(
         metavar="KEY=COLUMN,...",
-        help="What the columns of a CSV of your own mean, such as"
-        " submit=created,run=minutes*60,gpus=n.",
+        help="What the columns of your own CSV mean, such as submit=created,run=minutes*60,gpus=n.",
         help_behavior_hint="",
     ),
 ]
@@ -43,19 +42,19 @@ ClusterOption = Annotated[
     str | None,
     arg(
         metavar="CLUSTER",
-        help="Also against a cluster: a preset (berthline traces list clusters),"
+        help="Also compare with a cluster: a preset (berthline traces list clusters),"
         " uniform:NODESxGPUS[:TYPE], a TOML file or a node list.",
         help_behavior_hint="",
     ),
 ]
-Replace = Annotated[bool, arg(help="Let --out replace what is there.", help_behavior_hint="")]
+Replace = Annotated[bool, arg(help="Let --out replace existing files.", help_behavior_hint="")]
 
 
 def format_options(column_map: str | None, settings: Iterable[str]) -> dict[str, str]:
     """Return the options of the format, from `--map` and `--set`.
 
     Raises:
-        ConfigError: one makes no sense, or is given twice.
+        ConfigError: an option is invalid, or given twice.
     """
     options = read_settings(settings)
     if column_map is not None:
@@ -75,10 +74,10 @@ def load_file(
 
 
 def check_out(out: str, *, suffixes: tuple[str, ...], force: bool) -> Path:
-    """Return the file to write; raise before any work is done for one that must not be.
+    """Return the file to write; raise, before any work, if it must not be written.
 
     Raises:
-        ConfigError: the name has another ending, or the file exists and `--force` is not given.
+        ConfigError: the name has another suffix, or the file exists and `--force` is not given.
     """
     path = Path(out)
     if not path.name.lower().endswith(suffixes):

@@ -1,4 +1,4 @@
-"""`berthline traces fit`: a generator with the habits of a trace, and how close it comes."""
+"""`berthline traces fit`: fit a generator to a trace, and report how close it is."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SEEDS = 5
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Learn a generator from a trace: load, cycles, bursts, sizes, run times, users.
+    """Fit a generator to a trace: load, cycles, bursts, sizes, run times, users.
 
-    It keeps shares, quantiles and rates: no user, no job and no time of the trace.
+    It stores shares, quantiles and rates, but no user, job or time of the trace.
 
-    As many jobs as the trace has are drawn from it and compared with the trace.
+    It then generates as many jobs as the trace has and compares them with it.
 
-    Waits are simulated, too: those of the trace, and of five seeds.
+    It also simulates and compares the waits of the trace and of five seeds.
 
     Example:
       berthline traces fit trace.swf --out mine.fit.json
@@ -44,7 +44,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     file: TraceFile
     out: Annotated[str, arg(metavar="FILE.fit.json")]
-    """The file to write; it is a WORKLOAD for every verb."""
+    """The file to write; every verb accepts it as WORKLOAD."""
     format: Format = None
     map: Map = None
     set: FormatOptions = ()

@@ -1,4 +1,4 @@
-"""`berthline traces import`: a trace of any format in, Berthline's own Parquet out."""
+"""`berthline traces import`: read a trace of any format, write Berthline's own Parquet."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     key_file: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="(default: random)")] = (
         None
     )
-    """A secret text: files anonymized with the same one have the same codes."""
+    """A secret text: files anonymized with the same text have the same codes."""
     clock: Annotated[str, arg(metavar="WHAT")] = "drop"
     """The dates, with --anonymize: drop; shift (whole weeks into the past); keep."""
     force: Replace = False
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 
     check_choice("--clock", options.clock, CLOCKS)
     if not options.anonymize and (options.key_file is not None or options.clock != CLOCKS[0]):
-        raise ConfigError("--key-file and --clock are for --anonymize", hint="add --anonymize")
+        raise ConfigError("--key-file and --clock need --anonymize", hint="add --anonymize")
     out = check_out(options.out, suffixes=(".parquet",), force=options.force)
     key = None if options.key_file is None else _read_key(options.key_file)
     workload = load_file(options.file, options.format, options.map, options.set)

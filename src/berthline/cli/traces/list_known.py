@@ -1,4 +1,4 @@
-"""`berthline traces list`: what there is to read, fetch, generate and run on."""
+"""`berthline traces list`: the known traces, formats, generators and clusters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class List(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: Annotated[Positional[str], arg(metavar="[NAME]", help_behavior_hint="(default: all)")] = (
         ""
     )
-    """Only this one; of a generator, also its dials."""
+    """Only this one; for a generator, also its dials."""
     json: Json = False
 
 
@@ -114,7 +114,7 @@ def generators() -> list[dict[str, Any]]:
 
 
 def clusters() -> list[dict[str, Any]]:
-    """Return the clusters that have a name."""
+    """Return the named clusters."""
     from berthline.model.cluster_presets import PRESETS
 
     return [
@@ -132,7 +132,7 @@ def clusters() -> list[dict[str, Any]]:
 
 
 def size(num_bytes: int | None) -> str:
-    """Return a number of bytes as people say it, and `-` for an unknown one.
+    """Return a number of bytes in a readable unit; `-` if it is unknown.
 
     Example:
         >>> size(1_055_988_361)
@@ -171,7 +171,7 @@ def _show_traces(rows: list[dict[str, Any]]) -> None:
 
 
 def _unchecked(row: dict[str, Any]) -> str:
-    """Return which files cannot be checked after fetching; empty when all can."""
+    """Return which files cannot be checked after fetching; empty if all can."""
     unchecked = row["without_checksum"]
     if len(unchecked) == len(row["files"]) > 1:
         return f"all {len(unchecked)} files"
@@ -181,7 +181,7 @@ def _unchecked(row: dict[str, Any]) -> str:
 
 
 def _show_formats(rows: list[dict[str, Any]]) -> None:
-    table = _table("format", texts=("what, and its options",))
+    table = _table("format", texts=("description; options",))
     for row in rows:
         options = "".join(f"\n  {name}: {text}" for name, text in row["options"].items())
         table.add_row(row["name"], row["description"] + options)
@@ -189,12 +189,12 @@ def _show_formats(rows: list[dict[str, Any]]) -> None:
 
 
 def _show_generators(rows: list[dict[str, Any]]) -> None:
-    table = _table("generator", texts=("what",))
+    table = _table("generator", texts=("description",))
     for row in rows:
         table.add_row(row["name"], row["description"])
     print_table(table)
     if len(rows) > 1:
-        print("\nits dials: berthline traces list generators NAME")
+        print("\ndials of a generator: berthline traces list generators NAME")
         return
     print()
     table = _table("--set", numbers=("default",), texts=("meaning; values",))
@@ -244,13 +244,13 @@ TOPICS: dict[
     "traces": (
         traces,
         _show_traces,
-        "get one: berthline traces fetch NAME\n"
+        "download one: berthline traces fetch NAME\n"
         "see also: berthline traces list formats | generators | clusters",
     ),
     "formats": (
         formats,
         _show_formats,
-        "a file's format is recognised by its content; --format NAME says it",
+        "a file's format is recognised by its content; --format NAME sets it",
     ),
     "generators": (
         generators,
@@ -264,4 +264,4 @@ TOPICS: dict[
         "any other cluster: uniform:NODESxGPUS[:TYPE], or a TOML file with [[nodes]] groups",
     ),
 }
-"""For each topic, its rows as plain data, how they are printed, and what to do with them."""
+"""For each topic, its rows as plain data, how to print them, and how to use them."""

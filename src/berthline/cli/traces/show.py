@@ -32,7 +32,7 @@ _MOST_PRESSURES = 12
 _FACT_WIDTH = 69
 _DAY = 86_400
 _SHOWS_HOURS, _SHOWS_WEEKS = 3 * _DAY, 14 * _DAY
-"""Seconds a trace must cover before its hours, and its weekends, tell something."""
+"""Seconds a trace must cover before its hours, and its weekends, are meaningful."""
 
 
 class Show(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class Show(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     set: FormatOptions = ()
     cluster: ClusterOption = None
     figure: Annotated[str | None, arg(metavar="FILE.png", help_behavior_hint="")] = None
-    """Also draw it: png, pdf or svg. Needs the extra `report`."""
+    """Also draw a figure: png, pdf or svg. Needs the extra `report`."""
     json: Json = False
 
 
@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
 
 
 def show(card: TraceCard) -> None:
-    """Print a card for people."""
+    """Print a card as text."""
     print(f"{card.name}{f' ({card.format})' if card.format else ''}\n")
     table = new_table("", "mean", "p10", "p50", "p90", "p99", "max")
     _add(table, "run time, s", card.run)
@@ -122,7 +122,7 @@ def show(card: TraceCard) -> None:
 
 
 def _facts(facts: dict[str, str]) -> None:
-    """Print facts, the long ones on several lines, all of 80 columns."""
+    """Print facts, with long ones wrapped to 80 columns."""
     folded = {}
     for name, text in facts.items():
         lines = textwrap.wrap(text, _FACT_WIDTH, break_long_words=False)
@@ -144,7 +144,7 @@ def _rows(rows: int | None, dropped: dict[str, int]) -> str:
         return f"{number(rows)}, none left out"
     reasons = "; ".join(f"{number(count)} {why}" for why, count in dropped.items())
     were = "was" if total == 1 else "were"
-    return f"{number(rows)}, of which {number(total)} {were} left out: {reasons}"
+    return f"{number(rows)}; {number(total)} {were} left out: {reasons}"
 
 
 def _rounded(rounded: dict[str, int]) -> str:

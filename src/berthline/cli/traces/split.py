@@ -33,11 +33,11 @@ _FRACTIONS = ",".join(f"{fraction:g}" for fraction in FRACTIONS)
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Split a trace by time: train, validation and test parts, with gaps between.
+    """Split a trace by time into train, validation and test parts, with gaps.
 
-    A scheduler must be judged on later jobs than those it has learned from.
+    Evaluate a scheduler on later jobs than those it learned from.
 
-    The gaps keep apart jobs that were in the queue together.
+    The gaps separate jobs that were in the queue together.
 
     Examples:
       berthline traces split trace.swf --out parts --gap 5m
@@ -48,7 +48,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     out: Annotated[str, arg(metavar="DIR")]
     """Where train.parquet, validation.parquet, test.parquet and summary.json go."""
     fractions: Annotated[str, arg(metavar="A,B,C")] = _FRACTIONS
-    """Shares of the jobs; those in a gap are taken from the part after it."""
+    """Shares of the jobs; jobs in a gap are taken from the part after it."""
     gap: Annotated[str, arg(metavar="TIME")] = "1d"
     """Time without jobs before validation and before test: 90s, 30m, 12h, 1d, 2w, or 0."""
     format: Format = None
@@ -90,7 +90,7 @@ def main(argv: list[str]) -> int:
     print_facts(
         {
             **trace_facts(workload),
-            "gaps": f"{options.gap} each, with {number(sum(parts.gap))} jobs that are in no part",
+            "gaps": f"{options.gap} each; their {number(sum(parts.gap))} jobs are in no part",
             "written": str(folder),
             "next": f"berthline compare {folder / 'test.parquet'} --schedulers fcfs,fcfs+easy",
         }
@@ -131,7 +131,7 @@ def parse_duration(flag: str, text: str) -> float:
     """Return a time such as `12h` in seconds.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a time.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
     if match is None:
@@ -166,14 +166,14 @@ def _check_folder(folder: Path, names: tuple[str, ...], *, force: bool) -> None:
     foreign = [name for name in present if name not in names]
     if foreign:
         raise ConfigError(
-            f"--force would delete {foreign[0]!r}, which is no part of a split",
+            f"--force would delete {foreign[0]!r}, which is not part of a split",
             where=str(folder),
             hint="move it away, or choose another directory",
         )
 
 
 def _write(parts: Parts, summary: dict[str, Any], folder: Path) -> None:
-    """Write the parts into a new folder, which takes its name when all are there."""
+    """Write the parts into a new folder, which gets its name when all are written."""
     from berthline.traces.formats.parquet import write_parquet
     from berthline.traces.split import PARTS
 

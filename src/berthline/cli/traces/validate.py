@@ -20,7 +20,7 @@ FOUND_ERRORS = 1
 class Validate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Check a trace: errors (lines that cannot be read) and warnings (what looks odd).
 
-    Exit code 0: it can be used, though there may be warnings; 1: it has errors.
+    Exit code 0: the trace is usable, perhaps with warnings; 1: it has errors.
 
     Examples:
       berthline traces validate trace.swf
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
 
 
 def show(found: Validation) -> None:
-    """Print what was found, the errors first."""
+    """Print the findings, errors first."""
     for kind, problems in (("error", found.errors), ("warning", found.warnings)):
         for problem in problems:
             _show_problem(kind, problem)
@@ -64,11 +64,11 @@ def show(found: Validation) -> None:
     print(f"{found.file}: {read}")
     print(f"{counts}: {'usable' if found.usable else 'not usable as it is'}")
     if not found.complete:
-        print("there may be more errors: these ended the check")
+        print("there may be more errors: the check ended at these")
 
 
 def _jobs(found: Validation) -> str:
-    """Return how many jobs there are, and how many of them are on less than a GPU."""
+    """Return the number of jobs, and how many of them use less than one GPU."""
     kinds = {"on a part of one GPU": found.jobs_on_parts, "without GPUs": found.jobs_without_gpus}
     some = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
     return counted(found.jobs, "job") + (f" ({some})" if some else "")

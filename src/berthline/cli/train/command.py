@@ -1,4 +1,4 @@
-"""`berthline train`: learn a policy in an environment, and say what it is worth."""
+"""`berthline train`: train a policy in an environment, and evaluate it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Whole = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Train a policy, keep the best on VAL episodes, measure it on REPORT episodes.
+    """Train a policy, keep the best on VAL episodes, evaluate it on REPORT episodes.
 
-    SIGINT and SIGTERM save and leave; --resume goes on with the same bits.
+    SIGINT and SIGTERM save and exit; --resume continues with the same bits.
 
     Needs the extra `train`.
 
@@ -40,7 +40,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     algorithm: Annotated[
-        Positional[str], arg(metavar="ALGORITHM", help=f"What learns: {', '.join(ALGORITHMS)}.")
+        Positional[str], arg(metavar="ALGORITHM", help=f"The algorithm: {', '.join(ALGORITHMS)}.")
     ]
     env: Annotated[
         str | None,
@@ -54,7 +54,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
     ] = ()
     """An option of the environment, such as cluster=uniform:16x8:V100, load=[0.9,1.3],
-    window=128; values other than text as JSON."""
+    window=128; write values other than text as JSON."""
     config: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
@@ -63,9 +63,9 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     expert: Annotated[
         str | None, arg(metavar="SCHEDULER", help_behavior_hint=f"(default: {EXPERT})")
     ] = None
-    """Of bc: the scheduler that is learned from."""
+    """For bc: the scheduler to imitate."""
     network: Annotated[str, arg(metavar="KIND")] = "kernel"
-    """mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at."""
+    """mlp, kernel, attention, cross or hosts: how the network reads jobs and nodes."""
     hidden: Annotated[str, arg(metavar="N,N")] = "32,16"
     """Widths of the network's layers."""
     steps: Annotated[
@@ -73,15 +73,15 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         whole("--steps", lowest=1),
         arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
     ] = None
-    """Environment steps in all, rounded up to whole iterations (rollout x --envs)."""
+    """Environment steps in total, rounded up to whole iterations (rollout x --envs)."""
     envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
     """Environments that step together."""
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
-    """Threads; more help only where so many cores are free. With other numbers of them torch adds
-    up in another order, so weights differ in their last bits."""
+    """Threads; more help only if as many cores are free. With another number torch adds in another
+    order, so weights differ in their last bits."""
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
-    """Train with so many seeds, from --seed on, each in a directory of its own."""
+    """Train with K seeds, starting at --seed, each in its own directory."""
     validate_every: Annotated[
         Whole | None,
         whole("--validate-every", lowest=1),
@@ -91,19 +91,19 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     episodes: Annotated[int, msgspec.Meta(ge=2), whole("--episodes", lowest=2)] = 64
     """Episodes of VAL; REPORT has twice as many."""
     patience: Annotated[int, msgspec.Meta(ge=0), whole("--patience", lowest=0)] = 0
-    """End after so many validations without a better one; 0 = never."""
+    """Stop after N validations without improvement; 0 = never."""
     least_gain: Annotated[float, arg(metavar="X")] = 0.0
-    """How much better counts for --patience, as a share of the best return's size."""
+    """Smallest improvement that counts for --patience, as a share of |best return|."""
     init_from: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(default: none)")] = (
         None
     )
-    """Begin from the policy of another run or checkpoint; the result is never below it on VAL."""
-    out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(needed)")] = None
+    """Start from the policy of another run or checkpoint; the result is never worse on VAL."""
+    out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(required)")] = None
     """The run directory: settings, metrics, curve.csv, checkpoints, TensorBoard files, summary."""
     resume: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Go on with the same command, where --out holds an interrupted run."""
+    """Resume an interrupted run of the same command, kept in --out."""
     check: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Only see whether the algorithm finds the known optimum of one tiny episode."""
+    """Only check whether the algorithm finds the known optimum of one tiny episode."""
     json: Json = False
 
 
@@ -136,7 +136,7 @@ def main(argv: list[str]) -> int:
     if found.summary is None:
         words = [word for word in argv if word != "--resume"]
         again = shlex.join(["berthline", "train", *words, "--resume"])
-        note(f"stopped; everything up to the last step is saved. to go on: {again}")
+        note(f"stopped; everything up to the last step is saved. to resume: {again}")
         return 128 + caught[0]
     if options.json:
         print_json(found.summary)
@@ -153,16 +153,17 @@ def main(argv: list[str]) -> int:
 
 
 def parameters(options: Train) -> dict[str, Any]:
-    """Return the parameters of `train_config` that the options stand for.
+    """Return the options as parameters of `train_config`.
 
     Raises:
-        ConfigError: one cannot be read.
+        ConfigError: an option cannot be read.
     """
     try:
         hidden = tuple(int(width) for width in options.hidden.split(","))
     except ValueError:
         raise ConfigError(
-            f"--hidden is {options.hidden!r}", expected="whole numbers with commas, such as 32,16"
+            f"--hidden is {options.hidden!r}",
+            expected="comma-separated whole numbers, such as 32,16",
         ) from None
     same = (
         *("env", "preset", "expert", "network", "steps", "envs", "threads", "seed", "seeds"),
@@ -177,7 +178,7 @@ def parameters(options: Train) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return a value that may be JSON, and is text otherwise."""
+    """Return a value: JSON if the text is valid JSON, else the text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -212,7 +213,7 @@ def _curves(options: Train) -> str:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Yield a list that gets the signal that asks for an end; the second one ends at once."""
+    """Yield a list that receives the stop signal; a second one ends the run at once."""
     caught: list[int] = []
     before: dict[int, Any] = {}
 

@@ -61,9 +61,9 @@ BUDGET_SECONDS = 60.0
 class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tune the numbers of a scheduler on the simulator; the result is a scheduler in plain text.
 
-    Candidates run on TRAIN windows, all on the same ones. The best is chosen on VAL windows.
+    All candidates run on the same TRAIN windows. The best is chosen on VAL windows.
 
-    It is reported on REPORT windows, against rivals that were chosen on VAL as well.
+    It is evaluated on REPORT windows, against rivals that were also chosen on VAL.
 
     Examples:
       berthline train es --space gate --budget 15
@@ -72,23 +72,23 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     space: Annotated[str, arg(metavar="NAME")] = "gate"
-    """What is tuned: order, gate, hold (a gate with ten numbers), lane (with two), preempt,
+    """What to tune: order, gate, hold (a gate with ten numbers), lane (with two), preempt,
     hold-preempt (both)."""
     scheduler: Annotated[
         str | None, arg(metavar="TEXT", help_behavior_hint="(default: that of --space)")
     ] = None
-    """A scheduler of your own with names in braces for the numbers that are searched for."""
+    """Your own scheduler, with names in braces for the numbers to search for."""
     param: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(metavar="NAME=LOW:HIGH[:log][:START]", help_behavior_hint="(repeatable)"),
     ] = ()
-    """The range of a number; those of a named space have one already."""
+    """The range of a number; the numbers of a named space already have one."""
     goal: Annotated[str, arg(metavar="WHAT")] = "slowdown"
-    """What is made small: slowdown (with limits to JCT), jct, or a mix of both."""
+    """What to minimise: slowdown (with limits on JCT), jct, or a mix of both."""
     jct_tolerance: Annotated[float, msgspec.Meta(ge=0), arg(metavar="X")] = 0.02
-    """By which share mean JCT may exceed that of the heuristic with the lowest."""
+    """Mean JCT may be up to 1 + X times the lowest mean JCT of the heuristics."""
     search: Annotated[str, arg(metavar="HOW")] = "cma"
-    """cma (CMA-ES); random, the yardstick; or both with the same budget."""
+    """cma (CMA-ES); random (the baseline); or both with the same budget."""
     budget: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
         positive("--budget", metavar="SECONDS"),
@@ -100,24 +100,24 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         whole("--evaluations", lowest=1),
         arg(help_behavior_hint="(default: as the time allows)"),
     ] = None
-    """How many candidates to try; the result is then the same on any machine."""
+    """Number of candidates to try; the result is then the same on any machine."""
     population: Annotated[
         Annotated[int, msgspec.Meta(ge=4)] | None,
         whole("--population", lowest=4),
         arg(help_behavior_hint="(default: 8, more with many parameters)"),
     ] = None
-    """Candidates of a generation."""
+    """Candidates per generation."""
     against: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: many)")] = None
-    """Heuristics that the rival is chosen from, on VAL. Express lanes compete apart."""
+    """Heuristics; the rival is the best of them on VAL. Express lanes compete separately."""
     workload: Annotated[str, arg(metavar="WORKLOAD")] = "synthetic"
     """A trace file or a generator: berthline traces list formats | generators."""
     cluster: ClusterName = "uniform:8x8:V100"
     knowledge: Knowledge = "estimate"
     window_jobs: WindowJobs = None
     train_windows: Annotated[int, msgspec.Meta(ge=1), whole("--train-windows", lowest=1)] = 32
-    """How many TRAIN windows there are; candidates run on four, which are exchanged."""
+    """Number of TRAIN windows; candidates run on four of them at a time."""
     windows: Annotated[int, msgspec.Meta(ge=2), whole("--windows", lowest=2)] = 20
-    """How many VAL windows, and as many REPORT windows."""
+    """Number of VAL windows, and of REPORT windows."""
     gap: Gap = "1d"
     condition: ConditionOption = ()
     load: Load = None
@@ -169,7 +169,7 @@ def main(argv: list[str]) -> int:
             if found is None:
                 words = [word for word in argv if word != "--resume"]
                 again = shlex.join(["berthline", "train", "es", *words, "--resume"])
-                note(f"stopped; all losses so far are saved. to go on: {again}")
+                note(f"stopped; all losses so far are saved. to resume: {again}")
                 return 128 + caught[0]
             summaries.append(found)
     summary = summaries[0] if len(summaries) == 1 else side_by_side(summaries)
@@ -201,10 +201,10 @@ def run_one(
     path: Path | None,
     must_stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
-    """Search in one way, and return the summary; None = it was stopped.
+    """Run one search, and return its summary; None = it was stopped.
 
     Raises:
-        BerthlineError: something does not go together.
+        BerthlineError: the search cannot run with these options.
     """
     from berthline.learn.tuning.search import Search
 
@@ -245,7 +245,7 @@ def rivals_of(options: TrainEs, space: SearchSpace) -> list[str]:
     """Return the heuristics and lanes to choose rivals from.
 
     Raises:
-        BerthlineError: one is no scheduler.
+        BerthlineError: an entry is not a scheduler.
     """
     from berthline.learn.tuning.search_rivals import HEURISTICS, LANES, usable_rivals
 
@@ -306,7 +306,7 @@ def windows_of(options: TrainEs, cluster: Cluster) -> SearchWindows:
 
 
 def resolved(options: TrainEs, space: SearchSpace) -> dict[str, Any]:
-    """Return all settings that decide the result, for config.toml."""
+    """Return all settings that determine the result, for config.toml."""
     left_out = ("json", "out", "resume", "workers", "condition", "scheduler", "param")
     given = msgspec.structs.asdict(options)
     return {

@@ -1,4 +1,4 @@
-"""What `berthline train es` shows: how far it is, and what the tuned scheduler is worth."""
+"""The output of `berthline train es`: progress, and the results of the tuned scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 def lines(name: str) -> Callable[[SearchProgress], None]:
-    """Return a function that tells on stderr how far a search is."""
+    """Return a function that prints the progress of a search to stderr."""
     shown = {"at": -SECONDS_BETWEEN_LINES}
 
     def tell(progress: SearchProgress) -> None:
@@ -34,7 +34,7 @@ def lines(name: str) -> Callable[[SearchProgress], None]:
 
 
 def show(summary: dict[str, Any]) -> None:
-    """Print the tuned scheduler and what it did on REPORT."""
+    """Print the tuned scheduler and its results on REPORT."""
     report, val = summary["report"], summary["val"]
     print(
         f"{summary['search']} on {summary['space']}: {number(summary['evaluations'])} candidates in"
@@ -42,11 +42,11 @@ def show(summary: dict[str, Any]) -> None:
     )
     print(f"  {summary['scheduler']}\n")
     print(
-        f"VAL, {val['windows']} windows: loss {_change(val['loss'])}; it began with"
-        f" {_change(val['start_loss'])}, the rival has {_change(val['rival_loss'])}"
+        f"VAL, {val['windows']} windows: loss {_change(val['loss'])}; at the start"
+        f" {_change(val['start_loss'])}, of the rival {_change(val['rival_loss'])}"
     )
-    print(f"REPORT, {report['windows']} windows that nothing was chosen on:\n")
-    table = new_table("", "slowdown", "mean JCT, s", "p99 JCT, s", "the tuned one's slowdown is")
+    print(f"REPORT, {report['windows']} held-out windows:\n")
+    table = new_table("", "slowdown", "mean JCT, s", "p99 JCT, s", "slowdown of tuned is")
     own = report["policy"]
     table.add_row("tuned", *_figures(own["mean_bounded_slowdown"], own["mean_jct"], own["p99_jct"]))
     for role, found in report["against"].items():
@@ -63,8 +63,8 @@ def show(summary: dict[str, Any]) -> None:
 
 
 def show_side_by_side(summaries: list[dict[str, Any]]) -> None:
-    """Print what searches of the same space and budget found."""
-    print("loss, as a change against the reference; rivals beside:\n")
+    """Print the results of searches with the same space and budget."""
+    print("loss, as a change against the reference, with the rivals:\n")
     table = new_table("", "candidates", "VAL", "REPORT", "rival on REPORT", "lane on REPORT")
     for one in summaries:
         report = one["report"]

@@ -1,4 +1,4 @@
-"""What `berthline train` shows: a live panel on a terminal, plain lines otherwise, and the end."""
+"""The output of `berthline train`: a live panel on a terminal, else lines; then the results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 _MOST_LOSSES = 8
 _LOSSES_WIDTH = 70
-"""Beside their label, on a terminal of 80 columns."""
-_BEGINS = "the heuristics play the VAL episodes"
-"""What happens before there is progress; it may take many seconds."""
+"""Columns left beside the label, on a terminal of 80 columns."""
+_BEGINS = "running the heuristics on the VAL episodes"
+"""Shown before the first progress, which may take many seconds."""
 
 
 @contextlib.contextmanager
 def watching(name: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows how far a run is, on stderr."""
+    """Yield a function that shows the progress of a run on stderr."""
     if not sys.stderr.isatty():
         yield _lines(name)
         return
@@ -61,7 +61,7 @@ def panel(name: str, progress: Progress) -> Table:
 
 
 def facts(progress: Progress) -> dict[str, str]:
-    """Return how far a run is, in words."""
+    """Return the progress of a run, in words."""
     left = max(progress.steps - progress.step, 0) / max(progress.steps_per_second, 1e-9)
     share = progress.step / progress.steps
     return {
@@ -96,13 +96,13 @@ def _value(value: float | None) -> str:
 
 
 def show_summary(summary: dict[str, Any]) -> None:
-    """Print what a run gave on REPORT."""
+    """Print the results of a run on REPORT."""
     report = summary["report"]
     print(
         f"{summary['algorithm']} on {summary['seat']}, seed {summary['seed']}, "
         f"{number(summary['steps'])} steps; the best policy on VAL is {summary['best_checkpoint']}"
     )
-    print(f"REPORT, {report['episodes']} episodes that nothing was chosen on:\n")
+    print(f"REPORT, {report['episodes']} held-out episodes:\n")
     table = new_table("", "mean JCT, s", "mean wait, s", "mean JCT of the policy is")
     policy = report["policy"]
     table.add_row(summary["algorithm"], seconds(policy["mean_jct"]), seconds(policy["mean_wait"]))
@@ -114,7 +114,7 @@ def show_summary(summary: dict[str, Any]) -> None:
 
 
 def show_seeds(summary: dict[str, Any]) -> None:
-    """Print what the runs of several seeds gave together."""
+    """Print the combined results of several seeds."""
     seeds = summary["seeds"]
     print(
         f"{summary['algorithm']} on {summary['seat']}, {len(seeds)} seeds: {seeds[0]} to", end=" "

@@ -37,11 +37,11 @@ _RUNNING = "running_jobs"
 
 
 class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Say what other schedulers would have done to a week of an accounting log.
+    """Show what other schedulers would have done to a week of an accounting log.
 
-    The cluster and today's scheduler are inferred from it, and how well is said.
+    The cluster and today's scheduler are inferred; the output says how well.
 
-    Nothing leaves this machine, and nothing is written but with --out.
+    Nothing leaves this machine, and nothing is written without --out.
 
     Examples:
       berthline whatif week.sacct
@@ -54,24 +54,24 @@ class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str | None,
         arg(
             metavar="CLUSTER",
-            help="The nodes there were: a TOML file, uniform:NODESxGPUS[:TYPE] or a preset.",
+            help="The nodes of the cluster: a TOML file, uniform:NODESxGPUS[:TYPE] or a preset.",
             help_behavior_hint="(default: inferred)",
         ),
     ] = None
     today: Annotated[
         str | None, arg(metavar="SCHEDULER", help_behavior_hint="(default: the best model)")
     ] = None
-    """The scheduler in use, if you know it better than a model that is fitted to the waits."""
+    """The scheduler in use, if you know it better than a model fitted to the waits."""
     schedulers: Annotated[
         str | None, arg(metavar="A,B,C", help_behavior_hint="(default: a list that fits the log)")
     ] = None
-    """The alternatives, with commas between them; berthline policies lists the names."""
+    """The alternatives, separated by commas; berthline policies lists the names."""
     from_: Annotated[str | None, arg(name="from", metavar="DATE", help_behavior_hint="")] = (
         msgspec.field(default=None, name="from")
     )
     """Start of the period, such as 2024-03-04, or 3d after the log began."""
     to: Annotated[str | None, arg(metavar="DATE", help_behavior_hint="")] = None
-    """Its end, which is not in it; 7 days later if only --from is given."""
+    """End of the period (exclusive); 7 days later if only --from is given."""
     week: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--week", lowest=1),
@@ -80,9 +80,9 @@ class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     last: Annotated[str | None, arg(metavar="TIME", help_behavior_hint="(default: 7d)")] = None
     """The last part of the log, such as 7d, 36h or 2w."""
     knowledge: Annotated[
-        str | None, arg(metavar="WHAT", help_behavior_hint="(default: limits, if there are any)")
+        str | None, arg(metavar="WHAT", help_behavior_hint="(default: the limits, if any)")
     ] = None
-    """What schedulers know of run times: none; estimate (the limits); predicted; exact."""
+    """What schedulers know about run times: none; estimate (the limits); predicted; exact."""
     seed: Seed = 0
     set: FormatOptions = ()
     format: Format = None
@@ -166,10 +166,10 @@ def main(argv: list[str]) -> int:
 
 
 def read_schedulers(options: Whatif) -> list[str] | None:
-    """Return the alternatives named, each a scheduler; None = none are.
+    """Return the alternatives that the options name; None = none are named.
 
     Raises:
-        BerthlineError: one is no scheduler, or there are none.
+        BerthlineError: an entry is not a scheduler, or the list is empty.
     """
     from berthline.policies.scheduler import Scheduler, split_schedulers
 
@@ -186,9 +186,9 @@ def read_schedulers(options: Whatif) -> list[str] | None:
 
 
 def read_log(file: str, format_name: str | None, options: Mapping[str, str]) -> Workload:
-    """Return the jobs of a log, with those that still ran where the format can tell them.
+    """Return the jobs of a log, including jobs still running if the format can tell.
 
-    They held GPUs that others waited for.
+    Running jobs held GPUs that others waited for.
     """
     from berthline.traces.formats.format_table import FORMATS, detect_format
     from berthline.traces.load import load_trace

@@ -1,4 +1,4 @@
-"""What `berthline whatif` prints: how far to trust it, then what would change, and for whom."""
+"""What `berthline whatif` prints: how far to trust it, what would change, and for whom."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 MOST_SIZES = 7
 MOST_USERS = 3
-"""Users shown on either side; `--json` has all."""
+"""Users shown on each side; `--json` has all."""
 
 _INDENT = 12
 _KNOWN = {
-    "none": "nothing of run times, as the log has no time limits",
+    "none": "nothing about run times, as the log has no time limits",
     "estimate": "the time limits, as on the cluster",
     "predicted": "run times predicted from each user's earlier jobs",
-    "exact": "the true run times, which no real scheduler does",
+    "exact": "the true run times, which no real scheduler knows",
 }
 
 
 def show(
     found: WhatIf, workload: Workload, *, period: tuple[str, str], results: str, again: str
 ) -> None:
-    """Print an answer for people."""
+    """Print the answer as text."""
     replay = found.replay
     print(
         f"{found.log}, {period[0]} to {period[1]}: {counted(replay.jobs, 'job')} of "
@@ -56,19 +56,19 @@ def show(
     _show_inputs(found)
     _show_fidelity(found)
     print(
-        "\nWhat each would have done to these jobs; the first is today's scheduler as\n"
+        "\nWhat each scheduler would have done to these jobs; the first is today's, as\n"
         f"modelled, not as recorded. Times in hours; {BEST} best\n"
     )
     print_table(_values(found.outcomes))
-    print("\nAgainst it, in mean JCT, with 95 % intervals over days:\n")
+    print("\nMean JCT against today's, with 95 % intervals over days:\n")
     print_table(_differences(found))
     print(
-        "\nwait mean: its change, in hours; may be model: how much of it the error of the\n"
-        "model could explain; users: how many would wait longer, and how many less"
+        "\nwait mean: its change, in hours; may be model: the share of it that the\n"
+        "model's error could explain; users: how many would wait longer, how many less"
     )
-    print("\nMean wait by size, in hours; GPUs of a job\n")
+    print("\nMean wait by size (GPUs of a job), in hours\n")
     _show_sizes(found)
-    print("\nWho would wait longer, and who less: change of the mean wait, in hours\n")
+    print("\nUsers who would wait longer, or less: change in mean wait, in hours\n")
     print_table(_users(found.outcomes))
     _show_doubts(found)
     print()
@@ -76,7 +76,7 @@ def show(
 
 
 def _show_summary(found: WhatIf) -> None:
-    """Print the answer in a sentence or two, for those who read no further."""
+    """Print the answer in one or two sentences."""
     _fact("in short", " ".join(in_short(found)))
     print()
 
@@ -94,13 +94,13 @@ def _show_inputs(found: WhatIf) -> None:
             f"{finding.found} ({finding.evidence}). But: {finding.uncertainty}.",
         )
     _fact("knows", _KNOWN[found.knowledge])
-    begins = f"{replay.running_at_begin:,} jobs ran and {replay.queued_at_begin:,} waited"
-    _fact("begins", f"with what was there: {begins}; none of them is measured")
+    begins = f"{replay.running_at_begin:,} jobs running and {replay.queued_at_begin:,} waiting"
+    _fact("begins", f"with {begins}; none of them is measured")
     for count, text in (
         (replay.eligible_later, "became eligible after submission; waits count from then on"),
         (replay.start_unknown, "without a recorded start: left out"),
         (replay.too_large, "too large for the cluster: left out"),
-        (replay.still_running, "still running when the log was taken: taken to end there"),
+        (replay.still_running, "still running when the log was taken: assumed to end there"),
         (replay.never_started, "not started when the log was taken: left out"),
     ):
         if count:
@@ -124,11 +124,11 @@ def _show_fidelity(found: WhatIf) -> None:
         _fact(
             "",
             f"Off by a factor of {error:.2f} in single waits and of {best.size_error_factor:.2f} "
-            f"in means of sizes ({best.distance:.2f}); next: {', '.join(others)}.",
+            f"in means by size ({best.distance:.2f}); next: {', '.join(others)}.",
         )
         equal = sum(model.distance == best.distance for model in found.models[1:])
         if equal:
-            _fact("", f"{counted(equal, 'other')} as close: which it is cannot be told.")
+            _fact("", f"{counted(equal, 'other')} equally close: they cannot be distinguished.")
     _fact("fidelity", f"{grade(found.fidelity)}, as follows")
     print(
         f"\nRecorded and modelled waits of {counted(found.split.judged_jobs, 'job')} "
@@ -155,7 +155,7 @@ def _show_fidelity(found: WhatIf) -> None:
             "of waits",
             f"{100 * found.idle_wait_share:.0f} % of the recorded waiting time passed while the "
             "job's GPUs were free: kept for larger jobs, or withheld by limits, reservations or "
-            "packing, which a log does not tell.",
+            "packing. A log does not show which.",
         )
 
 
@@ -263,7 +263,7 @@ def _named(users: Sequence[tuple[str, GroupOutcome]]) -> str:
             f"{user[:16]} {_signed(group.wait_change)} ({counted(group.jobs, 'job')})"
             for user, group in users
         )
-        or "nobody"
+        or "no one"
     )
 
 
@@ -272,23 +272,24 @@ def _show_doubts(found: WhatIf) -> None:
     if found.user_error_seconds is not None:
         _fact(
             "users",
-            "ordered by the change times their jobs. For a single user the model is off by "
-            f"{_hours(found.user_error_seconds)} h (median): less than that means nothing.",
+            "ordered by change x jobs. For a single user the model is off by "
+            f"{_hours(found.user_error_seconds)} h (median); smaller changes mean nothing.",
         )
     if found.left_out:
         _fact(
             "left out",
-            f"{', '.join(found.left_out)}, which takes long on a log of this size: --schedulers.",
+            f"{', '.join(found.left_out)}, which takes long on a log of this size; to add it: "
+            "--schedulers.",
         )
     _fact(
         "error",
-        f"the model is off by {_hours(found.error_seconds)} h in the mean wait of a day; that much "
-        "of a change could be the model and not the scheduler.",
+        f"the model is off by {_hours(found.error_seconds)} h in the mean wait of a day; a "
+        "change of that size could come from the model, not the scheduler.",
     )
 
 
 def _fact(name: str, text: str) -> None:
-    """Print a fact, folded under its own name."""
+    """Print a fact, wrapped under its name."""
     lines = textwrap.wrap(text, NARROWEST - _INDENT, break_long_words=False) or [""]
     print(f"{name:<{_INDENT}}{lines[0]}")
     for line in lines[1:]:
@@ -300,5 +301,5 @@ def _signed(seconds: float) -> str:
 
 
 def _short(size: str) -> str:
-    """Return a size class in few letters: `3 to 4 GPUs` is 3-4."""
+    """Return a size class in short form: `3 to 4 GPUs` is 3-4."""
     return size.replace(" to ", "-").removesuffix(" GPUs").removesuffix(" GPU")

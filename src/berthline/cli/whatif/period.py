@@ -25,9 +25,9 @@ class LogClock:
     """The clock of a log, whose zero is its first submission.
 
     Attributes:
-        origin: what a clock on the wall showed at that zero, as seconds since 1970 as if the wall
-            were in UTC; None = not known.
-        zone: the zone of that wall; None = not known, and `origin` is local time.
+        origin: Unix time of that zero, or, if `zone` is None, its local time as seconds since 1970
+            as if in UTC; None = not known.
+        zone: the time zone; None = not known, and `origin` is local time.
     """
 
     origin: float | None
@@ -43,10 +43,10 @@ class LogClock:
         return cls(None if unix is None else float(unix), zone or ("UTC" if unix else None))
 
     def read(self, flag: str, text: str) -> float:
-        """Return seconds of the log for a date, or for a time since the log began.
+        """Return the time in the log, in seconds, of a date or of a time since the log began.
 
         Raises:
-            ConfigError: it is neither, or the log has no dates.
+            ConfigError: the text is neither, or the log has no dates.
         """
         span = _SPAN.fullmatch(text)
         if span:
@@ -57,7 +57,7 @@ class LogClock:
             raise ConfigError(f"{flag} is {text!r}", expected=_DATES) from None
         if self.origin is None:
             raise ConfigError(
-                f"{flag} is a date, but the log does not tell its dates",
+                f"{flag} is a date, but the log has no dates",
                 expected="a time since the log began, such as 3d or 36h",
             )
         if date.tzinfo is None:
@@ -65,7 +65,7 @@ class LogClock:
         return date.timestamp() - self.origin
 
     def show(self, time: float) -> str:
-        """Return a time of the log for people."""
+        """Return a time of the log as text."""
         if self.origin is None:
             return f"day {time / DAY:.3g}"
         moment = dt.datetime.fromtimestamp(round(self.origin + time), self._zone())
@@ -79,7 +79,7 @@ class LogClock:
         try:
             return zoneinfo.ZoneInfo(self.zone) if self.zone else dt.UTC
         except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-            return dt.UTC  # headers of SWF files name zones as they like
+            return dt.UTC  # SWF headers may contain any zone name
 
 
 def read_period(
@@ -102,7 +102,7 @@ def read_period(
         last: `--last`.
 
     Raises:
-        ConfigError: the options do not go together, make no sense, or name a time without jobs.
+        ConfigError: the options conflict, are invalid, or name a period without jobs.
     """
     by_dates = begin is not None or end is not None
     if by_dates + (week is not None) + (last is not None) > 1:

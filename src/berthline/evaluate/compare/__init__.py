@@ -1,5 +1,5 @@
-"""Comparing schedulers: `compare.py` is the entry, `grid.py` makes runs, `judge.py` verdicts.
+"""Comparing schedulers: `compare.py` is the entry point.
 
-`protocol.py` chooses rivals on some windows and reports on others; `grid_workers.py` makes the runs
-in several processes.
+`grid.py` makes the runs, `grid_workers.py` in several processes, and `compare/judge.py` the
+verdicts. `protocol.py` chooses rivals on some windows and reports on others.
 """

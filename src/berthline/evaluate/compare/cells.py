@@ -1,6 +1,6 @@
 """Cells of a comparison: every workload on every cluster at every load.
 
-A generator makes a workload for every window, each with a seed of its own; the first is the one
+A generator makes one workload per window, each with its own seed; the first is the one that
 `simulate` makes with that seed. A trace is read once and cut into consecutive windows.
 """
 
@@ -52,7 +52,7 @@ def cells_of(
     """Return the cells: workloads, in each clusters, in each loads.
 
     Raises:
-        BerthlineError: a workload or cluster cannot be used, or one is there twice.
+        BerthlineError: a workload or cluster cannot be used, or is given twice.
     """
     _check_once("workload", workloads)
     _check_once("cluster", clusters)
@@ -70,7 +70,7 @@ def cells_of(
 def window_seeds(seed: int, windows: int) -> list[int]:
     """Return a seed for each window: `seed` itself, then seeds derived from it.
 
-    Neighbouring numbers would make runs with seeds 1 and 2 share all but one of their windows.
+    With consecutive seeds, comparisons with seeds 1 and 2 would share all but one of their windows.
     """
     import numpy as np
 
@@ -95,7 +95,7 @@ def cell_of(
     load: float | None = None,
     energy_rate: EnergyRate | None = None,
 ) -> Cell:
-    """Return the cell whose windows are these workloads, each cut into that many.
+    """Return the cell whose windows are cut from these workloads, `windows` from each.
 
     Raises:
         ConfigError: no workload, or more windows than jobs.
@@ -155,7 +155,7 @@ class _Cut:
 
 
 class _Generated:
-    """Cells whose windows are generated when their turn comes."""
+    """Cells whose windows are generated when they are needed."""
 
     def __init__(self, given: Any, common: CellSettings) -> None:
         self._given, self._common = given, common
@@ -179,7 +179,7 @@ class _Generated:
             )
             return workload, 0.0
 
-        first, _ = window(0)  # before any work, because it may be impossible
+        first, _ = window(0)  # before any run, because it may be impossible
         return Cell(
             workload=first.name,
             source=first,
@@ -201,7 +201,7 @@ def _is_generator(given: Any) -> bool:
 
 
 def _rate(common: CellSettings, workload: Workload) -> EnergyRate | None:
-    """Return the energy rate of a workload: as given, or read from a file for its clock."""
+    """Return the energy rate of a workload: as given, or read from a file and put on its clock."""
     rate = common.energy_rate
     if rate is None or isinstance(rate, EnergyRate):
         return rate
@@ -210,7 +210,7 @@ def _rate(common: CellSettings, workload: Workload) -> EnergyRate | None:
 
 
 def _check_once(what: str, given: Sequence[Any]) -> None:
-    """Raise unless each is there once; objects may be alike and differ all the same."""
+    """Raise if a text, path or number is given twice; objects are not compared."""
     texts = [one for one in given if isinstance(one, str | os.PathLike | float | int)]
     if not given or not all(map(str, texts)):
         raise ConfigError(f"`{what}` is missing, or has an empty entry", expected="one or more")

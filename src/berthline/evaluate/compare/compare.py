@@ -1,8 +1,8 @@
 """compare: several schedulers on the same windows of jobs, against one of them as the baseline.
 
 Every scheduler runs every window from an empty cluster, with the same knowledge and seed, so that
-differences are the schedulers' own. Windows that start empty flatter schedulers that hold GPUs
-back; a continuous run has no such windows, and is evaluated in blocks of its jobs.
+differences are due to the schedulers. Windows that start empty flatter schedulers that keep GPUs
+idle; a continuous run has no such windows, and is evaluated in blocks of its jobs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Comparisons:
 
     Attributes:
         cells: one comparison for each workload, cluster and load.
-        overall: what all of them say together; None = there is only one.
+        overall: the combined result of all cells; None = there is only one.
         inputs: the workload and cluster of each cell.
     """
 
@@ -54,7 +54,7 @@ class Comparisons:
     inputs: Sequence[Cell]
 
     def summary(self) -> dict[str, Any]:
-        """Return plain data, as summary.json has it: a comparison, or `cells` and `overall`."""
+        """Return plain data, as in summary.json: a comparison, or `cells` and `overall`."""
         cells = [
             {**msgspec.structs.asdict(each), "conditions": json_conditions(each.conditions)}
             for each in self.cells
@@ -63,7 +63,7 @@ class Comparisons:
 
 
 class Options(TypedDict, total=False):
-    """The optional parameters of `compare`, but for `loads`; it documents them."""
+    """The optional parameters of `compare` except `loads`; `compare` documents them."""
 
     baseline: TextOrPath | None
     knowledge: str
@@ -150,7 +150,7 @@ def compare(
     continuous: bool = False,
     blocks: int = BLOCKS,
     conditions: Mapping[str, float] | None = None,
-    format: str | None = None,  # noqa: A002 - the name that load_trace has for it
+    format: str | None = None,  # noqa: A002 - the same name as in load_trace
     settings: Mapping[str, object] | None = None,
     simulator: str = "native",
     energy_rate: EnergyRate | TextOrPath | None = None,
@@ -167,8 +167,8 @@ def compare(
     """Run every scheduler on the same windows and compare each with the baseline.
 
     One workload on one cluster gives a `Comparison`. A list of workloads, a list of clusters or
-    `loads` give `Comparisons`: every workload on every cluster at every load, one by one and then
-    together.
+    `loads` give `Comparisons`: every workload on every cluster at every load, each by itself and
+    all combined.
 
     Args:
         workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
@@ -180,40 +180,40 @@ def compare(
             paths.
         baseline: one of them, or another that is then run first; None = the first.
         knowledge: what the schedulers know of run times: none, estimate, predicted or exact.
-        jobs: how many jobs to generate, or to take from the start of a trace; None = 1000, or all.
+        jobs: number of jobs to generate, or to take from the start of a trace; None = 1000, or all.
         load: offered load; None = the default of a generator, or the trace as it is.
-        loads: several loads; each as `load` would set it.
-        seed: of generators, of everything random in a run, and of the intervals.
-        seeds: with how many seeds each window is run; its values are means over them.
-        windows: how many independent runs: a generator makes that many workloads, a trace is cut
-            into that many consecutive windows of equally many jobs (one more or less where it does
-            not divide), each on an empty cluster from time 0.
+        loads: several loads, each as for `load`.
+        seed: for generators, for everything random in a run, and for the intervals.
+        seeds: number of seeds that each window is run with; its values are means over them.
+        windows: number of independent runs: a generator makes that many workloads; a trace is cut
+            into that many consecutive windows of equal size (to within one job), each on an empty
+            cluster from time 0.
         continuous: one run over the whole workload, evaluated in blocks of jobs.
-        blocks: into how many.
+        blocks: number of blocks.
         conditions: replace some of the clusters' conditions, such as `{"restart": 30}`.
-        format: of trace files; None = recognise it.
+        format: format of trace files; None = recognise it.
         settings: dials of generators, or options of trace formats.
         simulator: `native` or `reference`.
         energy_rate: price or carbon per kWh over time, on the clock of each workload; or a CSV
             file of it. Windows cut from a workload keep their time in it.
-        energy_period: of an energy rate in a file: it repeats after this many seconds.
+        energy_period: an energy rate from a file repeats after this many seconds.
         by: also compare groups of jobs: `user`, `pool`, `size`, `priority`.
         measure: a measurement window (from, to) in seconds on the clock of each window, which
-            leaves out a warm-up and a cool-down: jobs count that are submitted in it.
-        workers: how many processes make the runs; 1 = this one alone, None = as many as pay. The
-            results are the same.
+            excludes a warm-up and a cool-down: only jobs submitted in it count.
+        workers: number of processes that make the runs; 1 = only this one, None = as many as are
+            worth starting. The results are the same.
         out: write a run directory, as `berthline compare` does. Finished runs survive an
             interruption.
         force: replace an earlier comparison there.
-        resume: go on with an interrupted comparison there; the other parameters must be the same.
-        remark: called with a sentence if a node list omits something or leaves it to a guess.
+        resume: resume an interrupted comparison there; the other parameters must be the same.
+        remark: called with a sentence if a node list omits something or a value is a guess.
         progress: called after each run with (done, total, label).
 
     Raises:
-        ConfigError: something else than workloads, no or duplicate schedulers, more windows or
-            blocks than jobs, several windows in a continuous run, no such grouping, no job in
+        ConfigError: something other than workloads, no or duplicate schedulers, more windows or
+            blocks than jobs, several windows in a continuous run, an unknown grouping, no job in
             the measurement window, or a directory that must not be replaced.
-        BerthlineError: a scheduler does not go with the workload, cluster or knowledge.
+        BerthlineError: a scheduler cannot be used with the workload, cluster or knowledge.
 
     Example:
         >>> found = compare("synthetic", "uniform:8x8:V100", ["fcfs", "sjf+easy"], jobs=200)
@@ -229,7 +229,7 @@ def compare(
     if loads is not None and load is not None:
         raise ConfigError("`load` and `loads` are both given", expected="one of them")
     if energy_period is not None and energy_rate is None:
-        raise ConfigError("`energy_period` does nothing without `energy_rate`")
+        raise ConfigError("`energy_period` has no effect without `energy_rate`")
     workloads: Any = workload if _is_list(workload) else [workload]
     clusters: Any = cluster if _is_list(cluster) else [cluster]
     output = RunOutput.of(out, "berthline.compare(...)")
@@ -311,7 +311,7 @@ def _is_list(given: object) -> bool:
 
 
 def _name(given: Any) -> str:
-    """Return what config.toml calls a parameter that may be an object."""
+    """Return the name in config.toml of a parameter that may be an object."""
     if isinstance(given, str | os.PathLike):
         return os.fspath(given)
     if _is_list(given):
@@ -324,10 +324,10 @@ def with_baseline(
 ) -> tuple[list[str], int]:
     """Return the schedulers to run and which of them is the baseline.
 
-    Two texts are the same scheduler when they are written out alike, as `sjf` and `sjf+strict`.
+    Two texts are the same scheduler if their full forms are equal, such as `sjf` and `sjf+strict`.
 
     Raises:
-        ConfigError: the list is empty, or a scheduler is there twice.
+        ConfigError: the list is empty, or a scheduler is listed twice.
         PolicyError: one is not a scheduler.
     """
     from berthline.policies.scheduler import Scheduler

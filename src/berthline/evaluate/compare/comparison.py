@@ -1,4 +1,4 @@
-"""Comparison: what `compare` found, under the names that `berthline compare --json` prints."""
+"""Comparison: the result of `compare`, under the names that `berthline compare --json` prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
-    """One thing for each of METRICS (metrics/compared_metrics.py)."""
+    """One value for each of METRICS (metrics/compared_metrics.py)."""
 
     jct_mean: _T
     jct_p99: _T
@@ -33,11 +33,11 @@ class PerMetric(msgspec.Struct, Generic[_T], frozen=True, kw_only=True):
 
 
 class Judgement(Ratio, frozen=True, kw_only=True):
-    """A ratio to the baseline and what it says, in words.
+    """A ratio to the baseline and its verdict in words.
 
     Attributes:
-        p_adjusted: the p-value, corrected for how many schedulers are compared (Holm).
-        verdict: better, worse or not distinguishable, and by how much; given that correction.
+        p_adjusted: the p-value, corrected for the number of schedulers compared (Holm).
+        verdict: better, worse or not distinguishable, and by how much, after that correction.
     """
 
     p_adjusted: float | None
@@ -67,17 +67,16 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """One scheduler over all windows.
 
     Attributes:
-        scheduler: its text, as it was given.
+        scheduler: its text, as given.
         jobs: counts summed over runs.
         metrics: means over runs.
         per_window: one value per window, in order.
         against_baseline: paired ratios; below 1 = smaller than the baseline's.
         trades: slowdown is better and JCT worse than the baseline's by more than the tolerance.
-        power: how many windows would tell the difference; None where that cannot be said.
-        gap_to_bound: by which share the mean JCT is above what no scheduler can beat; at most
-            that much is left to gain.
-        log_sha256: of each run's log: windows in order, and in each its seeds.
-        wall_seconds: simulation time of all runs together.
+        power: number of windows that would detect the difference; None if it cannot be computed.
+        gap_to_bound: mean JCT / lower bound - 1; at most this share is left to gain.
+        log_sha256: hash of each run's log: windows in order, and within a window its seeds.
+        wall_seconds: total simulation time of all runs.
         energy_cost: at the energy rate, if one was given; the mean over runs.
         by_user, by_pool, by_size, by_priority: the groupings asked for; see `groups.averaged`.
     """
@@ -100,26 +99,26 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What `compare` found.
+    """The result of `compare`.
 
     Attributes:
         workload: name of the workload (of the first, when there are several).
-        part: which part of a protocol this is, such as `VAL` or `REPORT`; empty = of none.
+        part: which part of a protocol this is, such as `VAL` or `REPORT`; empty = no part.
         cluster: name of the cluster.
-        conditions: how jobs ran there, as far as it differs from the defaults.
-        load: the offered load asked for; None = as the workload is, or its default.
+        conditions: the conditions of the cluster that differ from the defaults.
+        load: the requested offered load; None = the load of the workload, or its default.
         knowledge: what all schedulers knew about run times.
         seed: of all runs (the first, when there are several) and of the intervals.
-        seeds: how many seeds each window was run with; a window's values are means over them.
-        windows: how many windows each scheduler ran.
+        seeds: number of seeds that each window was run with; a window's values are means over them.
+        windows: number of windows that each scheduler ran.
         window_jobs: jobs in each of them.
-        continuous: one run, judged in blocks of jobs; `windows` in a judgement then counts blocks.
+        continuous: one run, evaluated in blocks of jobs; `windows` of a verdict then counts blocks.
         measure: the part of each run that counts, in seconds; None = all of it.
         baseline: the scheduler that the others are compared with.
         schedulers: one result each, in the order given.
-        bounds: for each window, a total JCT that no scheduler can go below.
-        best: the best fixed scheduler in hindsight, by the mean over windows of each metric; of
-            equals the first.
+        bounds: for each window, a lower bound on the total JCT of any scheduler.
+        best: the best fixed scheduler in hindsight, by the mean over windows of each metric; in a
+            tie, the first.
         oracle: the same with its mean, and the best of each window.
     """
 

@@ -1,7 +1,7 @@
 """evaluate: a scheduler or a run on held-out windows, against the best of its rivals.
 
-The protocol is that of protocol.py: the rival is chosen on VAL windows, the verdict is about REPORT
-windows.
+The protocol is that of protocol.py: the rival is chosen on VAL windows, and the verdict is about
+REPORT windows.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EvaluationResult:
-    """What `evaluate` found.
+    """The result of `evaluate`.
 
     Attributes:
         evaluation: the figures: rivals on VAL, comparisons on REPORT.
-        caution: a reason to doubt the verdict; empty = there is none.
+        caution: a reason to doubt the verdict; empty = none.
         inputs: the workload and cluster of VAL and of REPORT.
     """
 
@@ -71,7 +71,7 @@ class EvaluationResult:
         return verdict_sentence(self.evaluation)
 
     def summary(self) -> dict[str, Any]:
-        """Return plain data, as summary.json has it."""
+        """Return plain data, as in summary.json."""
         return {
             **msgspec.structs.asdict(self.evaluation),
             "verdict": self.verdict,
@@ -97,7 +97,7 @@ def evaluate(
     conditions: Mapping[str, float] | None = None,
     load: float | None = None,
     seed: int = 0,
-    format: str | None = None,  # noqa: A002 - the name that load_trace has for it
+    format: str | None = None,  # noqa: A002 - the same name as in load_trace
     settings: Mapping[str, object] | None = None,
     measure: tuple[float, float] | None = None,
     workers: int | None = 1,
@@ -110,35 +110,35 @@ def evaluate(
     """Evaluate a scheduler or a run on held-out windows, as `berthline eval` does.
 
     The best rival is chosen on VAL windows; the verdict is about REPORT windows. A generator makes
-    both with seeds of their own; a trace is split by time.
+    the two with different seeds; a trace is split by time.
 
     Args:
-        run: a scheduler's text, a learned policy, or a run directory: of `sim` its scheduler, of
-            `compare` the one with the lowest mean JCT; with the settings of that run.
+        run: a scheduler's text, a learned policy, or a run directory: the scheduler of a `sim` run,
+            or the one with the lowest mean JCT of a `compare` run; with the settings of that run.
         against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
         workload: a Workload or a WORKLOAD argument; None = that of the run, or `synthetic`.
         cluster: a Cluster or a CLUSTER argument; None = that of the run, or `uniform:8x8:V100`.
-        windows: how many VAL windows, and as many REPORT windows; None = 20.
-        window_jobs: jobs in each; None = 1000, or all that the trace has.
-        continuous: one VAL run and one REPORT run in place of windows, evaluated in blocks of jobs.
-        blocks: into how many.
-        gap_seconds: of a trace: time without jobs between its parts.
+        windows: number of VAL windows and of REPORT windows; None = 20.
+        window_jobs: jobs in each window; None = 1000, or all that the trace has.
+        continuous: one VAL run and one REPORT run instead of windows, evaluated in blocks of jobs.
+        blocks: number of blocks.
+        gap_seconds: time without jobs between the parts of a trace.
         knowledge: what schedulers know of run times; None = as in the run, or `estimate`.
         conditions: replace some of the cluster's conditions.
         load: offered load; None = that of the run, or as the workload is.
-        seed: of generators, of everything random in a run, and of the intervals.
-        format: of a trace file; None = recognise it.
+        seed: for generators, for everything random in a run, and for the intervals.
+        format: format of a trace file; None = recognise it.
         settings: dials of a generator, or options of a trace format.
         measure: a measurement window (from, to) in seconds on the clock of each window.
-        workers: how many processes make the runs; None = as many as pay.
+        workers: number of processes that make the runs; None = as many as are worth starting.
         out: write a run directory. Finished runs survive an interruption.
         force: replace an earlier evaluation there.
-        resume: go on with an interrupted evaluation there.
-        remark: called with sentences about rivals that are left out and what is assumed.
+        resume: resume an interrupted evaluation there.
+        remark: called with sentences about omitted rivals and about assumptions.
         progress: called after each run with (done, total, label).
 
     Raises:
-        BerthlineError: something does not go together, or cannot be read or written.
+        BerthlineError: the inputs are incompatible, or something cannot be read or written.
 
     Example:
         >>> found = evaluate("sjf+easy", against=["fcfs"], windows=2, window_jobs=50)
@@ -218,7 +218,7 @@ def evaluate(
 def _resolve(
     given: Mapping[str, Any], settings: Mapping[str, object], judged: JudgedRun
 ) -> dict[str, Any]:
-    """Return workload, cluster and their settings: what is given, else the run's, else usual ones.
+    """Return workload, cluster and their settings: as given, else the run's, else the defaults.
 
     The settings of a run's workload do not apply to another workload.
     """
@@ -298,24 +298,24 @@ def _cells(
 
 
 def _without_run_times(remark: Callable[[str], None] | None) -> list[str]:
-    """Return the usual rivals that need no run times, and say which are left out."""
+    """Return the default rivals that need no run times, and report those left out."""
     from berthline.policies.scheduler import Scheduler
 
     needing = [name for name in RIVALS if Scheduler.parse(name).needs_run_times]
     if remark is not None:
-        remark(f"without run times these rivals are left out: {', '.join(needing)}")
+        remark(f"these rivals need run times and are left out: {', '.join(needing)}")
     return [name for name in RIVALS if name not in needing]
 
 
 def _caution(judged: JudgedRun, workload: Workload | TextOrPath) -> str:
-    """Return a reason to doubt the verdict; empty where there is none."""
+    """Return a reason to doubt the verdict; empty = none."""
     if judged.verb not in ("compare", "demo") or is_generator(workload):
         return ""
-    return "RUN was the best of a comparison; if that was on this trace, it has seen REPORT"
+    return "RUN was the best of a comparison; if that used this trace, RUN has seen REPORT jobs"
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for config.toml; objects are written down by their names."""
+    """Return a value for config.toml; objects are written as their names."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return getattr(value, "name", value)

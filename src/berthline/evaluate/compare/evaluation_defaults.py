@@ -1,4 +1,4 @@
-"""What `evaluate` uses where neither the caller nor the run says anything. Light: help shows it."""
+"""Defaults of `evaluate`. This module must import quickly, because help texts show them."""
 
 from __future__ import annotations
 

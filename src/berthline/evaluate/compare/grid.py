@@ -1,8 +1,8 @@
-"""Grid: every scheduler on every window of every cell, with every seed, and what came of it.
+"""Grid: every scheduler on every window of every cell, with every seed, and the results.
 
-A *cell* is one workload on one cluster at one load; its windows are run from an empty cluster.
-Windows are made when their turn comes, so that few are in memory at a time. The order in which
-runs finish decides nothing: results are kept under their index in the grid.
+A *cell* is one workload on one cluster at one load; its windows start on an empty cluster. Windows
+are made when they are needed, so that few are in memory at a time. The order in which runs finish
+has no effect: results are stored by their index in the grid.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from berthline.runs.run_directory import FileWriter
 
 Progress = Callable[[int, int, str], None]
-"""Called after each run with (runs done, runs in all, what has just run)."""
+"""Called after each run with (runs done, total runs, label of the run)."""
 
 
 _FEW_JOBS = 200_000
-"""Jobs of all runs together: in about half a second one process has run so many, or another has
-started."""
+"""Total jobs of all runs: one process simulates this many in about half a second, which is also the
+time to start another process."""
 
 
 class RunIndex(NamedTuple):
-    """Which run of a grid; all are indexes."""
+    """The index of a run in a grid."""
 
     cell: int
     window: int
@@ -51,11 +51,11 @@ class Cell:
         workload: its name.
         source: the workload that windows are cut from, or the first of those generated.
         cluster: the nodes.
-        load: the offered load asked for; None = as the workload is.
-        windows: how many windows there are.
-        window: returns a window of that number, and its zero on the workload's clock.
+        load: the requested offered load; None = the load of the workload.
+        windows: number of windows.
+        window: returns a window by its number, and its zero on the workload's clock.
         energy_rate: on the workload's clock.
-        part: which part of the protocol it belongs to, where there is one: `VAL`, `REPORT`.
+        part: which part of the protocol it belongs to, if any: `VAL`, `REPORT`.
     """
 
     workload: str
@@ -73,12 +73,12 @@ class Grid:
     """The runs to make.
 
     Attributes:
-        cells: where.
+        cells: the cells to run in.
         schedulers: their texts.
         seeds: each window is run with each of them.
-        settings: of all runs.
-        continuous: every cell is one run, judged in blocks of its jobs.
-        blocks: how many.
+        settings: settings of all runs.
+        continuous: every cell is one run, evaluated in blocks of its jobs.
+        blocks: number of blocks.
     """
 
     cells: Sequence[Cell]
@@ -93,7 +93,7 @@ class Grid:
             raise ConfigError(
                 "a continuous run has no windows and one seed",
                 expected="--continuous without --windows and --seeds",
-                hint="--blocks says into how many parts it is cut to judge it",
+                hint="--blocks sets the number of blocks that it is evaluated in",
             )
 
     def __len__(self) -> int:
@@ -115,16 +115,16 @@ class Grid:
         ]
 
     def keeps_log(self, index: RunIndex) -> bool:
-        """Whether the log of this run is kept: those of the first window, with the first seed."""
+        """Whether the log of this run is kept: on the first window, with the first seed."""
         return self.settings.keeps_jobs and index[:3] == (0, 0, 0)
 
     def bounds(self, index: RunIndex) -> bool:
-        """Whether this run works out the bound of its window: the first one of a window does."""
+        """Whether this run computes the bound of its window: the first run of each window does."""
         return (index.seed, index.scheduler) == (0, 0)
 
 
 class WindowNote(NamedTuple):
-    """What a window was."""
+    """Facts about a window."""
 
     name: str
     jobs: int
@@ -132,16 +132,16 @@ class WindowNote(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class GridResults:
-    """What came of a grid.
+    """The results of a grid.
 
     Attributes:
-        grid: what was run.
+        grid: the runs.
         records: the figures of each run.
-        kept: finished runs of an earlier attempt, to which those of this one are added.
-        windows: what each window was, under (cell, window).
+        kept: finished runs of an earlier attempt; new runs are added to it.
+        windows: facts about each window, by (cell, window).
         columns: the jobs of each window, where jobs are kept.
-        jobs: what became of them, of runs with the first seed.
-        logs: of each scheduler on the first window.
+        jobs: the outcomes of these jobs, for runs with the first seed.
+        logs: the log of each scheduler on the first window.
     """
 
     grid: Grid
@@ -154,7 +154,7 @@ class GridResults:
     _first: tuple[Workload, float] | None = None
 
     def open_window(self, cell: int, window: int) -> tuple[Workload, float]:
-        """Make a window, note what is needed of it, and return it with its zero.
+        """Make a window, record the facts about it, and return it with its zero.
 
         Runs on it that were kept from an earlier attempt are added.
         """
@@ -179,11 +179,11 @@ class GridResults:
         return self.open_window(0, 0)[0]
 
     def missing(self, cell: int, window: int) -> list[RunIndex]:
-        """Return the runs of a window that are still to be made, in order."""
+        """Return the runs of a window that are not made yet, in order."""
         return [index for index in self.grid.runs_of(cell, window) if index not in self.records]
 
     def add(self, index: RunIndex, run: FinishedRun) -> None:
-        """Keep what a run gave."""
+        """Add the results of a run."""
         self.records[index] = run.record
         if run.jobs is not None and index.seed == 0:
             self.jobs[index] = run.jobs
@@ -219,7 +219,7 @@ class GridResults:
         ]
 
     def tables(self) -> dict[str, FileWriter]:
-        """Return the tables of the run directory and what writes each."""
+        """Return the tables of the run directory and their writers."""
         names = self.grid.schedulers
         return table_writers(
             self.run_jobs(),
@@ -251,17 +251,17 @@ def run_grid(
     kept: KeptGrid | None = None,
     progress: Progress | None = None,
 ) -> GridResults:
-    """Make all runs of a grid. The results are the same bits for any number of workers.
+    """Make all runs of a grid. The results are bit-identical for any number of workers.
 
     Args:
         grid: the runs.
-        workers: how many processes; 1 = this one alone; None = as many as there are cores, or
-            this one where the runs would be over before others have started.
-        kept: finished runs of an earlier attempt, to which those of this one are added.
+        workers: number of processes; 1 = only this one; None = one per core, or only this one if
+            the runs would end before other processes have started.
+        kept: finished runs of an earlier attempt; new runs are added to it.
         progress: called after each run.
 
     Raises:
-        BerthlineError: a scheduler does not go with a workload, cluster or knowledge; or a
+        BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or a
             worker process ended.
     """
     results = GridResults(grid, kept)
@@ -305,7 +305,7 @@ def _run_here(results: GridResults) -> Generator[tuple[RunIndex, FinishedRun]]:
 
 
 def _worthwhile_workers(results: GridResults) -> int:
-    """Return how many processes pay: a few runs are over before other processes have started."""
+    """Return how many processes are worth starting: few runs end before others have started."""
     from berthline.worker_pool import usable_cores
 
     grid = results.grid

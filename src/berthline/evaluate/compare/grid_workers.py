@@ -1,8 +1,8 @@
 """Grid workers: the runs of a grid in several processes.
 
-The jobs of a window are sent to a worker once. As long as there are windows enough, a worker gets
-all runs of one; the runs of the last windows are handed out one by one, so that all workers are
-done at about the same time.
+The jobs of a window are sent to a worker once. While there are enough windows, a worker gets all
+runs of one window. The runs of the last windows are assigned one by one, so that all workers finish
+at about the same time.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
-    """Runs on one window; its jobs are None where the worker has them from the batch before."""
+    """Runs on one window; its jobs are None if the worker has them from the previous batch."""
 
     workload: Workload | None
     energy_rate: EnergyRate | None
     runs: tuple[tuple[RunIndex, bool, bool], ...]
-    """Each with whether its log is wanted, and whether the bound is."""
+    """Each with two flags: whether its log is needed, and whether the bound is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    """What one run gave: its record and job outcomes as bytes; or the error that it ended with."""
+    """The result of one run: its record and job outcomes as bytes, or the error that ended it."""
 
     index: RunIndex
     record: bytes = b""
@@ -73,11 +73,11 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
     """Make the runs of a grid in several processes, and yield each when it is finished.
 
     Args:
-        results: of the grid; windows are opened there.
-        workers: how many processes.
+        results: results of the grid, which also opens the windows.
+        workers: number of processes.
 
     Raises:
-        BerthlineError: a scheduler does not go with a workload, cluster or knowledge; or a
+        BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or a
             process ended.
     """
     grid = results.grid
@@ -91,7 +91,7 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
     failed: dict[RunIndex, ErrorText] = {}
 
     def next_batch(worker: Worker) -> Batch | None:
-        # After a failure, runs under way may fail too: the first in order is reported.
+        # After a failure, runs in progress may fail too: the first in order is reported.
         return None if failed else batches.next_for(worker)
 
     with WorkerPool(__name__, setup, workers) as pool:
@@ -106,7 +106,7 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
 
 @dataclasses.dataclass(eq=False)
 class _OpenWindow:
-    """A window with runs that no worker has begun."""
+    """A window with runs that no worker has started."""
 
     workload: Workload
     begins: float
@@ -123,13 +123,13 @@ class _Batches:
         self._window_of: dict[Worker, tuple[int, int]] = {}
 
     def next_for(self, worker: Worker) -> Batch | None:
-        """Return what a worker should do next; None = nothing is left to begin."""
+        """Return the next batch for a worker; None = no runs are left to start."""
         last = self._window_of.get(worker)
         key = last if last in self._open else self._another()
         if key is None:
             return None
         window = self._open[key]
-        # Whole windows, unless others would have nothing to do meanwhile.
+        # Whole windows, unless other workers would be idle meanwhile.
         count = len(window.waiting) if len(self._coming) >= self._workers else 1
         indexes = [window.waiting.popleft() for _ in range(count)]
         if not window.waiting:
@@ -145,7 +145,7 @@ class _Batches:
         )
 
     def _another(self) -> tuple[int, int] | None:
-        """Return a new window; when there is none, the one with the most runs left."""
+        """Return a new window; if there is none, the one with the most runs left."""
         while self._coming:
             key = self._coming.popleft()
             workload, begins = self._results.open_window(*key)
@@ -161,7 +161,7 @@ def _lean(workload: Workload) -> Workload:
 
 
 def main() -> None:
-    """Be a worker process."""
+    """Run a worker process."""
     serve(_answers_of)
 
 

@@ -1,7 +1,7 @@
-"""Verdicts: what the runs of a cell say about each scheduler, against one of them.
+"""Verdicts: each scheduler of a cell compared with the baseline.
 
-No metric is evaluated alone. All metrics stand side by side, a gain in slowdown that is paid
-for in JCT is named as that, and verdicts are corrected for how many schedulers are compared.
+No metric is evaluated alone. All metrics are shown side by side, a gain in slowdown at the cost of
+JCT is reported as a trade, and verdicts are corrected for the number of schedulers compared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Record = TypeVar("_Record", Distribution, QueueLength, Utilization)
 
 
 def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
-    """Return what the runs of a cell say.
+    """Return the comparison of the schedulers in a cell.
 
     Args:
         results: all runs.
@@ -106,13 +106,13 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
 def judge_pair(
     results: GridResults, cell: int, ours: int, theirs: int
 ) -> tuple[PerMetric[Judgement], bool]:
-    """Return what the comparison of two schedulers says by itself, and whether one trades JCT.
+    """Return the verdicts for a pair of schedulers, and whether the first trades JCT for slowdown.
 
     Args:
         results: all runs.
         cell: which cell.
         ours: the scheduler that is evaluated.
-        theirs: the one it is compared with.
+        theirs: the scheduler it is compared with.
     """
     count = len(results.grid.schedulers)
     measured = [_per_window(results.of(cell, number)) for number in range(count)]
@@ -172,7 +172,7 @@ def _first_run(cell: int, scheduler: int) -> RunIndex:
 
 
 def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judgement]]:
-    """Return each scheduler's ratios with what they say, corrected for how many there are."""
+    """Return each scheduler's ratios with verdicts, corrected for the number of schedulers."""
     judged: list[dict[str, Judgement]] = [{} for _ in ratios]
     for metric in METRICS:
         others = [None if i == baseline else each[metric] for i, each in enumerate(ratios)]
@@ -251,14 +251,14 @@ def _summarise(
 
 
 def _gap(jct: list[float], bounds: list[Bound]) -> float | None:
-    """Return by which share the mean JCT is above the bound, both as means over windows."""
+    """Return mean JCT / bound - 1, both as means over windows."""
     if len(bounds) != len(jct) or not all(bound.jobs for bound in bounds):
         return None
     return _mean(jct) / _mean([bound.mean for bound in bounds]) - 1
 
 
 def _per_window(windows: list[list[RunRecord]]) -> _Values:
-    """Return a value for each window; the mean over its seeds, which do not sample windows."""
+    """Return one value per window: the mean over its seeds, which are not extra windows."""
     return PerMetric(
         **{
             name: [_mean([metric.of(record.metrics) for record in runs]) for runs in windows]

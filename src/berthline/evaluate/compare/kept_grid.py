@@ -1,4 +1,4 @@
-"""Resuming a comparison: which runs of a grid are in the file of finished runs already."""
+"""Resuming a comparison: which runs of a grid are already in the file of finished runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class KeptGrid:
     """The finished runs of a grid, in a file.
 
     Args:
-        path: the file; it is made when the first run is added.
-        asked: every setting that decides the results, as plain data.
+        path: the file; it is created when the first run is added.
+        asked: every setting that affects the results, as plain data.
 
     Raises:
-        ConfigError: the file holds runs of other settings, or cannot be read.
+        ConfigError: the file holds runs with other settings, or cannot be read.
     """
 
     def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
@@ -45,12 +45,12 @@ class KeptGrid:
     def runs_on(
         self, grid: Grid, cell: int, window: int, workload: Workload
     ) -> Iterator[tuple[RunIndex, FinishedRun]]:
-        """Yield the kept runs of a window, and note the keys of all its runs."""
+        """Yield the kept runs of a window, and record the keys of all its runs."""
         shared = _key_of_window(grid, cell, workload)
         for place in grid.runs_of(cell, window):
             key = _key_of_run(shared, grid.schedulers[place.scheduler], grid.seeds[place.seed])
             self._keys[place] = key
-            # A log is not kept: runs whose log is wanted are made again.
+            # Logs are not kept: runs whose log is needed are made again.
             if (found := self._runs.find(key)) and not grid.keeps_log(place):
                 record = msgspec.msgpack.decode(found.record, type=RunRecord)
                 jobs = None if found.jobs is None else JobOutcomes.from_bytes(found.jobs)
@@ -66,7 +66,7 @@ class KeptGrid:
         self._runs.add(KeptRun(self._keys[place], msgspec.msgpack.encode(run.record), jobs))
 
     def close(self) -> None:
-        """Close the file, which stays."""
+        """Close the file; it is not deleted."""
         self._runs.close()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.runs.run_directory import RunDirectory
 
 _NO_MATTER = ("out", "force", "resume", "json", "workers")
-"""Settings that change no result."""
+"""Settings that do not affect results."""
 
 
 def make_runs(
@@ -26,17 +26,17 @@ def make_runs(
     workers: int | None,
     progress: Progress | None,
 ) -> GridResults:
-    """Make the runs of a grid; with a directory, what is finished survives an interruption.
+    """Make the runs of a grid; with a directory, finished runs survive an interruption.
 
     Args:
         grid: the runs.
         directory: where the results will be.
         config: the resolved settings, which must be the same to resume.
-        workers: how many processes.
+        workers: number of processes.
         progress: called after each run.
 
     Raises:
-        BerthlineError: a run is impossible, or the directory has runs of other settings.
+        BerthlineError: a run is impossible, or the directory has runs with other settings.
     """
     kept = None
     if directory is not None:
@@ -63,7 +63,7 @@ def keep_results(
     config: Mapping[str, Any],
     summary: object,
 ) -> None:
-    """Write the run directory of a grid whose runs are all made.
+    """Write the run directory of a grid after all runs are made.
 
     Raises:
         OutputError: the disk is full, or the directory cannot be written.

@@ -1,8 +1,8 @@
-"""Oracle: the best fixed scheduler in hindsight. It is a yardstick, not a scheduler.
+"""Oracle: the best fixed scheduler in hindsight. It is a reference value, not a scheduler.
 
-A user who knew the results beforehand would take the best scheduler overall, or the best for each
+A user who knew the results in advance would take the best scheduler overall, or the best for each
 window. The mean of the latter is what a perfect choice among these schedulers would have given. It
-is not a bound: another scheduler may be better, and the lower bound (bounds.py) says by how much.
+is not a bound: another scheduler may be better, and the lower bound (bounds.py) limits by how much.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Oracle(msgspec.Struct, frozen=True, kw_only=True):
     """The best of some schedulers in hindsight, by one metric.
 
     Attributes:
-        overall: the scheduler with the best mean over windows; of equals the first.
+        overall: the scheduler with the best mean over windows; in a tie, the first.
         overall_mean: that mean.
-        per_window: the best scheduler of each window; of equals the first.
+        per_window: the best scheduler of each window; in a tie, the first.
         per_window_mean: the mean over windows of the best values.
     """
 
@@ -34,7 +34,7 @@ class Oracle(msgspec.Struct, frozen=True, kw_only=True):
 def oracle(
     names: Sequence[str], values: Sequence[Sequence[float]], *, higher_is_better: bool = False
 ) -> Oracle:
-    """Return which scheduler one would have chosen, had one known.
+    """Return the best scheduler in hindsight, overall and for each window.
 
     Formula: argmin (argmax) over schedulers of the mean over windows, and of each window's value.
 

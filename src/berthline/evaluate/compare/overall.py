@@ -1,7 +1,8 @@
-"""Overall: what several comparisons say together, over all cells and windows.
+"""Overall: the combined result of several comparisons, over all cells and windows.
 
-Cells differ in how hard they are, so values are compared as ratios to the baseline's on the same
-window. Their interquartile mean says by how much, the probability of improvement how often.
+Cells differ in difficulty, so values are compared as ratios to the baseline's on the same window.
+The interquartile mean of the ratios says by how much a scheduler is better, and the probability of
+improvement says how often.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESAMPLES = 2_000
-"""There are six metrics of each scheduler to resample, and intervals are read to two figures."""
+"""Each scheduler has six metrics to resample, and intervals are shown with two digits."""
 
 
 class OverallResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +33,8 @@ class OverallResult(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: its text.
         ratio: interquartile mean of the ratios to the baseline; None where a window has no ratio.
         improvement: how often it is better than the baseline, between 0 and 1.
-        gap_to_bound: by which share the mean JCT is above the bound; the mean over cells.
-        trades: in how many cells slowdown is bought with JCT.
+        gap_to_bound: mean JCT / lower bound - 1, averaged over cells.
+        trades: number of cells in which it trades JCT for slowdown.
     """
 
     scheduler: str
@@ -44,14 +45,14 @@ class OverallResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overall(msgspec.Struct, frozen=True, kw_only=True):
-    """What several comparisons of the same schedulers say together.
+    """The combined result of several comparisons of the same schedulers.
 
     Attributes:
         baseline: the scheduler that the others are compared with.
-        cells: how many comparisons.
-        windows: how many windows in all of them.
+        cells: number of comparisons.
+        windows: total number of windows.
         schedulers: one result each, in the order given.
-        best: the scheduler with the best ratio, by each metric; of equals the first.
+        best: the scheduler with the best ratio, by each metric; in a tie, the first.
     """
 
     baseline: str
@@ -62,7 +63,7 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overall_of(comparisons: Sequence[Comparison]) -> Overall:
-    """Return what comparisons of the same schedulers on several cells say together."""
+    """Return the combined result of comparisons of the same schedulers on several cells."""
     first = comparisons[0]
     names = [result.scheduler for result in first.schedulers]
     reference = names.index(first.baseline)

@@ -1,10 +1,10 @@
 """The VAL/REPORT protocol: rivals are chosen on some windows, and reported once on others.
 
-Choosing the best of many rivals on the windows you report rewards luck. So the rival is chosen on
-VAL windows alone, and the verdict is about REPORT windows, which played no part in the selection.
-Of a generator both are made with seeds of their own, which `compare` never uses. A trace is
-split by time (traces/split.py): VAL windows are cut from its validation part, REPORT windows from
-its test part, and a gap lies between.
+Choosing the best of many rivals on the windows you report rewards luck. Therefore the rival is
+chosen on VAL windows alone, and the verdict is about REPORT windows, which played no part in the
+selection. A generator makes the two with separate seeds, which `compare` never uses. A trace is
+split by time (traces/split.py): VAL windows are cut from its validation part and REPORT windows
+from its test part, with a gap between the parts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ RIVALS = (
     "wfp3+easy",
     "las+skip!las",
 )
-"""Whom a scheduler has to beat before anything is said about it, unless others are named: a random
-choice, what most clusters run, and the heuristics that do best on one workload or another."""
+"""The default rivals: a random choice, what most clusters run, and the heuristics that do best on
+one workload or another."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,18 +54,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the protocol found.
+    """The result of the protocol.
 
     Attributes:
         run: the scheduler that is evaluated.
-        rival: the best of the rivals by mean JCT on VAL; of equals the first.
+        rival: the best of the rivals by mean JCT on VAL; in a tie, the first.
         candidates: all rivals on VAL.
-        against_rival: paired ratios on REPORT; the only comparison, so none is corrected.
+        against_rival: paired ratios on REPORT; a single comparison, so not corrected.
         trades: slowdown is better and JCT worse than the rival's by more than the tolerance.
-        power: how many windows would tell the difference in mean JCT.
-        gap_to_bound: by which share the mean JCT on REPORT is above what no scheduler can beat.
-        cells: the comparisons of all on VAL and on REPORT, each with the rival as its baseline. In
-            hindsight another rival may be better on REPORT (`oracle`).
+        power: number of windows that would detect the difference in mean JCT.
+        gap_to_bound: mean JCT on REPORT / lower bound - 1.
+        cells: the comparisons of all schedulers on VAL and on REPORT, each with the rival as its
+            baseline. In hindsight another rival may be better on REPORT (`oracle`).
     """
 
     run: str
@@ -84,10 +84,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluation_of(results: GridResults) -> Evaluation:
-    """Return what the runs say of the first scheduler against the best of the others.
+    """Return the evaluation of the first scheduler against the best of the others.
 
     Args:
-        results: of a grid with two cells, VAL and REPORT.
+        results: results of a grid with two cells, VAL and REPORT.
     """
     names = results.grid.schedulers
     on_val = [
@@ -133,9 +133,9 @@ def generated_cells(
     Args:
         make: generates a workload from a seed.
         cluster: the nodes.
-        seed: what all seeds are derived from.
-        windows: in each part.
-        load: the load that is asked for.
+        seed: all seeds are derived from it.
+        windows: number of windows in each part.
+        load: the requested load.
     """
     cells = []
     for part, seeds in zip((VAL, REPORT), protocol_seeds(seed, windows), strict=True):
@@ -172,11 +172,11 @@ def trace_cells(
     """Return the VAL and the REPORT cell of a trace.
 
     Args:
-        trace: all of its jobs.
+        trace: all jobs of the trace.
         cluster: the nodes.
-        windows: in each part.
-        window_jobs: jobs in each window, which are spread over the part; None = the part is cut
-            into windows of equally many.
+        windows: number of windows in each part.
+        window_jobs: jobs in each window; the windows are spread over the part. None = the part is
+            cut into windows of equal size.
         gap_seconds: time between the parts.
         load: the load that the trace was scaled to.
 
@@ -211,7 +211,7 @@ def _cut_window(jobs: Workload, cuts: list[tuple[int, int]], number: int) -> tup
 def spread_windows(
     jobs: int, windows: int, window_jobs: int | None, *, where: str
 ) -> list[tuple[int, int]]:
-    """Return the first job of each window and the one after its last; windows share no job.
+    """Return (first job, one past the last job) of each window; windows share no job.
 
     Raises:
         ConfigError: there are not enough jobs.
@@ -223,7 +223,7 @@ def spread_windows(
     length = window_jobs or max(jobs // windows, 1)
     if windows * length > jobs:
         raise ConfigError(
-            f"{windows} windows of {length:,} jobs are {windows * length:,}",
+            f"{windows} windows of {length:,} jobs need {windows * length:,}",
             where=f"{where}, which has {jobs:,} jobs",
             expected=f"up to {jobs // length:,} windows, or up to {jobs // windows:,} jobs in each",
         )
@@ -238,7 +238,7 @@ def spread_windows(
 
 
 def distinct_rivals(run: str, rivals: Sequence[str]) -> list[str]:
-    """Return the rivals that differ from the scheduler that is evaluated.
+    """Return the rivals that differ from the evaluated scheduler.
 
     Raises:
         ConfigError: there is none.
@@ -249,6 +249,6 @@ def distinct_rivals(run: str, rivals: Sequence[str]) -> list[str]:
     others = [name for name in rivals if str(Scheduler.parse(name)) != own]
     if not others:
         raise ConfigError(
-            f"--against names no other scheduler than {run!r}", expected="one rival or more"
+            f"--against names no scheduler other than {run!r}", expected="one rival or more"
         )
     return others

@@ -1,8 +1,8 @@
 """The RUN argument of `berthline eval`: a scheduler, or a run directory and what it stands for.
 
 A run directory stands for a scheduler and for the settings it ran under. Which scheduler that is
-depends on the verb that wrote it: here is the one place that knows (`_SCHEDULER_OF`). A
-directory of a training run, or of a checkpoint, is a scheduler itself: the learned policy.
+depends on the verb that wrote the directory; only this module knows (`_SCHEDULER_OF`). A directory
+of a training run, or of a checkpoint, is itself a scheduler: the learned policy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be judged.
+    """The scheduler to evaluate.
 
     Attributes:
         scheduler: its text.
-        settings: the options of the run that are wanted again; empty for a scheduler's text.
-        directory: the run directory; None likewise.
-        verb: what wrote it; empty likewise.
+        settings: the options of the run to use again; empty for a scheduler's text.
+        directory: the run directory; None for a scheduler's text.
+        verb: the verb that wrote it; empty for a scheduler's text.
     """
 
     scheduler: str
@@ -43,7 +43,7 @@ def read_run_argument(text: str) -> JudgedRun:
     """Return what a RUN argument means.
 
     Raises:
-        ConfigError: it is a directory, but none of a run that has a scheduler.
+        ConfigError: it is a directory, but not that of a run with a scheduler.
         PolicyError: it is neither a directory nor a scheduler.
     """
     from berthline.policies.learned import Learned
@@ -82,7 +82,7 @@ def read_run_argument(text: str) -> JudgedRun:
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a formula may be longer than any file's name
+    except OSError:  # a formula may be too long for a file name
         return False
 
 
@@ -99,11 +99,11 @@ _SCHEDULER_OF: dict[str, Callable[[dict[str, Any]], str]] = {
     "eval": lambda summary: str(summary["run"]),
     "train": lambda summary: str(summary["scheduler"]),
 }
-"""Verb to what finds the scheduler in the summary of its run."""
+"""Maps a verb to the function that finds the scheduler in a run's summary."""
 
 
 def _settings_of_training(learned: Learned) -> dict[str, Any]:
-    """Return what a policy was trained on."""
+    """Return the settings that a policy was trained with."""
     from berthline.env.options import resolve_options
     from berthline.policies.learned import policy_files
 
@@ -115,7 +115,7 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
         "knowledge": learned.knowledge,
         "window_jobs": options.episode_jobs,
         "set": {name: str(value) for name, value in options.dials.items()},
-        # Of a range it is the middle, which is what episodes have on average.
+        # For a range, its middle, which is the average over episodes.
         "load": sum(options.load) / 2 if isinstance(options.load, tuple | list) else options.load,
         "conditions": dict(options.conditions or {}),
     }
@@ -123,14 +123,14 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
 
 
 def _settings(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Return the settings of a run that decide what its scheduler was up against."""
+    """Return the settings of a run that define the conditions its scheduler ran under."""
     from berthline.traces.workload_argument import is_generator
 
     wanted = ("workload", "cluster", "knowledge", "load", "set", "format", "map")
     found = {name: config[name] for name in wanted if name in config}
     workload = found.get("workload")
     if isinstance(workload, list):
-        # Of several, the first: the others are judged by naming them.
+        # If there are several, the first: name the others to evaluate them.
         found["workload"] = workload[0]
     jobs = config.get("window_jobs", config.get("jobs"))
     if jobs is not None and is_generator(found.get("workload", "")):

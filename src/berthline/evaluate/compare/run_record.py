@@ -1,8 +1,7 @@
-"""One run of a comparison: how it is made, and what is kept of it.
+"""One run of a comparison: how it is made, and which results are kept.
 
-A comparison makes thousands of runs, some of them in other processes and some of them yesterday.
-What is kept is small: the metrics, what became of each job, and the whole log only where it is
-asked for.
+A comparison makes thousands of runs, some in other processes and some in an earlier attempt. Little
+is kept of each: the metrics, what became of each job, and the whole log only on request.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What all runs of a comparison have in common.
+    """The settings that all runs of a comparison share.
 
     Attributes:
         knowledge: what the schedulers know of run times.
         simulator: `native` or `reference`.
-        by: groups of jobs to measure too.
-        keeps_jobs: whether job outcomes are wanted.
+        by: groupings of jobs to measure too.
+        keeps_jobs: whether job outcomes are kept.
         measure: the part of each run that counts, on the clock of its window; None = all of it.
     """
 
@@ -52,11 +51,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one run.
 
     Attributes:
-        metrics: of the run, or of what is measured of it.
-        wall_seconds: what the simulation took.
+        metrics: of the run, or of the measured part of it.
+        wall_seconds: wall-clock time of the simulation.
         energy_cost: at the energy rate, if one was given.
-        groups: the metrics of groups of jobs, under the name of the grouping.
-        bound: what no scheduler can beat on these jobs; worked out by one run of each window.
+        groups: the metrics of groups of jobs, by the name of the grouping.
+        bound: a lower bound for these jobs; computed by one run of each window.
     """
 
     metrics: Metrics
@@ -72,14 +71,14 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         if self.energy_cost is not None:
             line["energy_cost"] = self.energy_cost
         for grouping, rows in self.groups.items():
-            # by_priority is there already, with fewer metrics, whatever is asked for.
+            # by_priority is always there, with fewer metrics.
             line.setdefault(f"by_{grouping}", {row.group: row for row in rows})
         return line
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """A record with what else is kept of a run; None = not asked for."""
+    """A record and what else is kept of a run; None = not requested."""
 
     record: RunRecord
     jobs: JobOutcomes | None = None
@@ -103,15 +102,15 @@ def make_run(
         workload: the jobs.
         cluster: the nodes.
         scheduler: the scheduler.
-        settings: of the comparison.
-        seed: of this run.
+        settings: settings of the comparison.
+        seed: seed of this run.
         energy_rate: on the clock of this workload.
-        keeps_log: whether the log is wanted.
-        bounds: whether the bound of these jobs is wanted.
+        keeps_log: whether to keep the log.
+        bounds: whether to compute the bound of these jobs.
 
     Raises:
         ConfigError: no job is submitted in the measurement window.
-        BerthlineError: the inputs do not go together.
+        BerthlineError: the inputs are incompatible.
     """
     from berthline.sim.simulate import simulate
 
@@ -119,7 +118,8 @@ def make_run(
     if measure is not None and not measure.submitted(workload).any():
         raise ConfigError(
             f"no job of {workload.name} is submitted in the measurement window",
-            expected=f"a part of 0 to {workload.submit.max(initial=0):,.10g} s, when they are",
+            expected=f"a part of 0 to {workload.submit.max(initial=0):,.10g} s, "
+            "the span of submissions",
         )
     result = simulate(
         workload,

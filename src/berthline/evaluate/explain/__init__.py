@@ -1,1 +1,1 @@
-"""Why a job waited: `explain.py` is the entry; `forecast.py` says when a waiting job will start."""
+"""Why a job waited (`explain.py`, the entry point), and when it will start (`forecast.py`)."""

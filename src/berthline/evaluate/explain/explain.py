@@ -1,8 +1,8 @@
 """explain: why one job waited, from its submission to its start.
 
-The log of the run is replayed (sim/replay.py) and at every decision point at which the job waited
-the reason is found that kept it from starting (reasons.py). Nothing is guessed: the state
-is the one the decision was made in, and the rules are the reference simulator's.
+The log of the run is replayed (sim/replay.py). At every decision point at which the job waited,
+reasons.py finds the reason that kept it from starting. Nothing is guessed: the state is the one in
+which the decision was made, and the rules are those of the reference simulator.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from berthline.sim.simulate import Result
 
 MAX_POINTS = 300
-"""Decision points that are examined; of more, this many at equal distances."""
+"""Decision points that are examined; if there are more, this many at equal distances."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +49,14 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         time: seconds on the workload's clock.
         reason: why it did not start then.
-        position: its place in the order, from 1 on.
+        position: its place in the order, from 1.
         queue: jobs that waited.
-        expected_start: when it could start by the estimates of what ran then, if no other job took
-            what they give back; None = not by that alone, or run times are not known.
+        expected_start: when it could start by the estimates of the jobs running then, if no other
+            job took what they release; None = not by that alone, or run times are not known.
         order: the formula of the order.
         own: its value and terms for this job.
         ahead: the same for the first jobs before it.
-        ahead_in_all: how many were before it.
+        ahead_in_all: number of jobs before it.
         gate: the value and the terms of the gate, if there is one.
     """
 
@@ -77,17 +77,17 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         job: its id.
-        wait: seconds it waited in all.
-        reject_reason: why it was turned away; None = it was not.
+        wait: total seconds it waited.
+        reject_reason: why it was rejected; None = it was not.
         reasons: seconds waited for each reason, most first.
-        waits: when it waited, and since what.
+        waits: when it waited, and what began each wait.
         timeline: its wait, cut where the reason changes.
         moment: one instant in detail: that of `at`, or else the first.
-        forecast: when it would start, as known at that instant; None = it was not asked for.
-        overtakers: jobs that started while it waited, those that held most GPU-seconds first.
-        started_meanwhile: how many did.
+        forecast: when it would start, as known at that instant; None = not requested.
+        overtakers: jobs that started while it waited, most GPU-seconds first.
+        started_meanwhile: number of such jobs.
         points: decision points at which it waited.
-        looked_at: how many of them were looked at.
+        looked_at: number of them that were examined.
     """
 
     job: int
@@ -119,16 +119,16 @@ def explain(
     Args:
         result: the run.
         job: the job's id.
-        at: an instant of its wait to look at in detail, with the decision point that came last
-            before it; None = its first.
-        top: how many of the jobs before it, and of those that overtook it, are listed.
-        max_points: decision points to look at; 0 = all.
+        at: an instant of its wait to show in detail, by the last decision point before it; None =
+            its first decision point.
+        top: number of jobs before it, and of jobs that overtook it, to list.
+        max_points: decision points to examine; 0 = all.
         replications: runs of the simulator for the forecast; 0 = no forecast.
         progress: called with the steps done and their number.
 
     Raises:
         ConfigError: there is no such job, or it did not wait at that instant.
-        SimulationError: the log is not one of this workload, cluster and scheduler.
+        SimulationError: the log does not belong to this workload, cluster and scheduler.
     """
     log = result.log
     waits = _waits_at(result, job, at)
@@ -192,7 +192,7 @@ def explain(
 
 
 def _waits_at(result: Result, job: int, at: float | None) -> list[Wait]:
-    """Return when a job waited; `at` must be within."""
+    """Return when a job waited; `at` must be in one of these waits."""
     workload = result.workload
     if not 0 <= job < len(workload):
         raise ConfigError(
@@ -220,7 +220,7 @@ class _Seen:
     """What a replay showed of a job.
 
     Attributes:
-        looks: why it waited, at each of the instants asked for.
+        looks: why it waited, at each of the requested instants.
         overtakers: jobs that started while it waited.
         moment: the instant in detail.
         done: progress of all jobs at that instant.
@@ -243,7 +243,7 @@ def _watch(
     top: int,
     tell: Callable[[int], None],
 ) -> _Seen:
-    """Replay the log, and note at each instant what kept the job waiting."""
+    """Replay the log, and record at each instant what kept the job waiting."""
     order = Order(sim)
     seen = _Seen()
     for number, time in enumerate(instants):
@@ -272,7 +272,7 @@ def _watch(
 
 
 def _done(sim: Replay, job: int) -> float:
-    """Return how far a job has come, though a preemption may have thrown it back."""
+    """Return the progress of a job, including progress that a preemption discarded."""
     return max(progress_now(sim, job), sim.reached.get(job, 0.0))
 
 
@@ -300,7 +300,7 @@ def _points(sim: Replay, times: FloatColumn, waits: list[Wait]) -> list[float]:
 
 
 def _thinned(points: list[float], most: int) -> list[float]:
-    """Return at most `most` points, the first and the last among them."""
+    """Return at most `most` points, including the first and the last."""
     if len(points) <= most:
         return points
     indices = np.unique(np.linspace(0, len(points) - 1, most).round().astype(int))

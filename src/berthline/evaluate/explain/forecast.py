@@ -1,17 +1,18 @@
-"""When a waiting job will start, as far as one could know at some instant: replications.
+"""When a waiting job will start, from what was known at some instant, by replications.
 
-The run is simulated again with the same past. What was unknown at that instant is drawn
-again, many times, and each draw is a run of the simulator:
+The run is simulated many times with the same past. Each replication draws what was unknown at that
+instant:
 
-- Run times of the jobs that run or wait, unless the scheduler knows them (`exact`). A job with an
-  estimate gets that times a ratio of run time to estimate seen among the jobs that had finished by
-  then, one large enough for what it has done already; without estimates, such a run time itself.
-- Jobs still to come: the past, from an instant chosen at random on, comes once more. Its jobs have
-  the requests and estimates they had, and run times drawn the same way if they had not finished.
-- Failures of nodes to come are not foreseen; nodes that are down return as planned.
+- Run times of running and waiting jobs, unless the scheduler knows them (`exact`). A job with an
+  estimate gets estimate x ratio, where ratio is run time / estimate of a job that had finished by
+  then, large enough for the progress of the job. Without estimates, it gets the run time of such a
+  job.
+- Future jobs: the past is repeated from a random instant on. Its jobs keep their requests and
+  estimates, and get run times drawn in the same way if they had not finished.
+- Future failures of nodes are not predicted; nodes that are down return as planned.
 
-Decisions before the instant stay as they were, because they cannot depend on what is drawn; a
-replication in which they did not is left out.
+Decisions before the instant stay the same, because they cannot depend on what is drawn; a
+replication in which they differ is left out.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ LEVEL = 0.8
 """The share of replications inside the interval."""
 
 FEWEST_JOBS = 20
-"""With fewer finished jobs, ratios are drawn evenly from 0 to 1; with fewer submitted ones, no job
-is thought to come."""
+"""With fewer finished jobs, ratios are drawn uniformly from 0 to 1; with fewer submitted jobs, no
+future jobs are assumed."""
 
 AHEAD = 8.0
-"""Jobs come for this many times as long as the job would wait if none came; what has not started by
-then starts later than can be said."""
+"""Future jobs arrive for this many times the wait without future jobs; a job that has not started
+by then starts later than the forecast can say."""
 
 MOST_TURNS = 50
-"""The past comes again at most so often."""
+"""The past is repeated at most this many times."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +61,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time: the instant.
-        low: the start is not before this in `level` of the replications and half the others.
-        median: half the replications start the job by then.
-        high: as `low`, from above; infinity = after all that was simulated.
+        low: the (1 - level) / 2 quantile of the starts over replications.
+        median: the median of these starts.
+        high: the (1 + level) / 2 quantile; infinity = after all that was simulated.
         level: the share of replications inside.
-        replications: how many there were.
-        run_times: where run times come from: `exact`, `ratios` or `run times` of finished jobs,
-            or `even`, from too few of them.
-        jobs_to_come: whether jobs were thought to come.
+        replications: number of replications.
+        run_times: the source of run times: `exact`, `ratios` or `run times` of finished jobs, or
+            `even` if too few have finished.
+        jobs_to_come: whether future jobs were assumed.
     """
 
     time: float
@@ -87,7 +88,7 @@ class _Past:
     time: float
     jobs: int  # submitted by then
     finished: npt.NDArray[np.bool_]  # (jobs,)
-    done: FloatColumn  # (jobs,) seconds of run time made
+    done: FloatColumn  # (jobs,) seconds of run time completed
     ratios: FloatColumn  # sorted
     runs: FloatColumn  # sorted
 
@@ -102,19 +103,19 @@ def forecast(
     replications: int = REPLICATIONS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Forecast | None:
-    """Return when a job that waits would start, with an interval.
+    """Return when a waiting job would start, with an interval.
 
     Args:
         result: the run.
         inputs: of that run.
-        job: a job that waits then.
+        job: a job that waits at that instant.
         time: the instant of a decision that did not start it.
-        done: seconds of run time that each job which runs or waits then has come through.
-        replications: how many.
+        done: seconds of run time that each job running or waiting then has completed.
+        replications: number of replications.
         progress: called with the replications done and their number.
 
     Returns:
-        The forecast; None = the past could not be kept as it was.
+        The forecast; None = no replication reproduced the past.
     """
     past = _past(result, time, done)
     is_exact = inputs.knowledge == "exact"
@@ -186,7 +187,7 @@ def _one(
     span: float,
     horizon: float,
 ) -> float | None:
-    """Return when the job starts in one replication; None = the past came out differently."""
+    """Return when the job starts in one replication; None = the past differed."""
     workload, log = result.workload, result.log
     again, submit = _to_come(workload.submit[: past.jobs], past.time, span, rng)
     rows = np.concatenate([np.arange(past.jobs), again])
@@ -224,9 +225,9 @@ def _inputs(
     seed: int,
     horizon: float,
 ) -> Inputs:
-    """Return the inputs of a run with rows of its jobs; what they all share stays as it was.
+    """Return the inputs of a run with other rows of its jobs; what all jobs share stays the same.
 
-    So the mix of jobs, classes of nodes, and what stands for a missing estimate do not change.
+    Therefore the job mix, node classes and the substitute for a missing estimate do not change.
     """
     size = len(rows) if len(inputs.random) else 0
     changed = dataclasses.replace(
@@ -250,7 +251,7 @@ def _inputs(
 def _to_come(
     submit: FloatColumn, time: float, span: float, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.intp], FloatColumn]:
-    """Return which jobs of the past come again within a span, and when."""
+    """Return which jobs of the past are repeated within a span, and when."""
     length = time - float(submit[0])
     if span <= 0 or length <= 0:
         return np.zeros(0, np.intp), np.zeros(0)
@@ -263,7 +264,7 @@ def _to_come(
         inside = again < span
         times.append(again[inside])
         jobs.append(order[inside])
-    # The instant itself is over: what comes, comes after it.
+    # The instant itself is over: future jobs arrive after it.
     after = np.maximum(time + np.concatenate(times), np.nextafter(time, np.inf))
     return np.concatenate(jobs), after
 
@@ -271,7 +272,7 @@ def _to_come(
 def _drawn(
     done: FloatColumn, estimate: FloatColumn, past: _Past, rng: np.random.Generator
 ) -> FloatColumn:
-    """Return run times for jobs, each longer than what the job has done."""
+    """Return run times for jobs, each longer than the progress of the job."""
     unit = np.where(np.isnan(estimate), 1.0, estimate)
     chance = rng.random(len(done))
     found = np.empty(len(done))
@@ -285,14 +286,14 @@ def _drawn(
         index = first + (chance[rows] * (len(seen) - first)).astype(np.intp)
         known = first < len(seen)
         ratio = seen[np.minimum(index, len(seen) - 1)]
-        # Longer than anything seen: up to as long again.
+        # Longer than all that were seen: up to twice the progress.
         found[rows] = np.where(known, ratio, least * (1 + chance[rows])) * unit[rows]
     result: FloatColumn = np.maximum(found, done * (1 + 1e-9) + 1e-3)
     return result
 
 
 def _foreseen(outages: Outages, time: float) -> Outages:
-    """Return the changes of nodes up to an instant, and when those down then come back."""
+    """Return the node changes up to an instant, and the return of nodes that are down then."""
     last: dict[int, bool] = {}
     kept = []
     changes = zip(outages.time.tolist(), outages.node.tolist(), outages.up.tolist(), strict=True)

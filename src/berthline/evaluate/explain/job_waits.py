@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which a job waited without a break.
+    """An interval in which a job waited without interruption.
 
     Attributes:
         begin: seconds on the workload's clock.
         end: when it was started, or the end of the run if it was not.
         after: what began it: `submitted`, `start refused`, or `preempted: ` and why.
-        by: the job that it had to yield to, if it did.
-        back: when it returned to the queue, if it had to stay out for a while.
+        by: the job that it was preempted for, if any.
+        back: when it returned to the queue, if that was delayed.
         started: whether a start ended it; else a refusal or the end of the run.
     """
 
@@ -47,7 +47,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """Length in seconds."""
         return self.end - self.begin
 
 

@@ -1,4 +1,4 @@
-"""Jobs that started while another one waited, and by which numbers they came first."""
+"""Jobs that started while another one waited, and the values that put them first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         job: its id.
         time: when it started.
-        gpu_seconds: what it held, on nodes that the other one may use, while that one waited.
+        gpu_seconds: what it held on nodes that the waiting job may use, while that job waited.
     """
 
     job: int
@@ -33,14 +33,14 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overtaker(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that started while another one waited.
+    """A job that started while another one waited, with the values of both.
 
     Attributes:
         job: its id.
         time: when it started.
-        gpu_seconds: what it held, on nodes that the other one may use, while that one waited.
-        came_later: whether it was submitted after the other one.
-        is_ahead: whether it was before the other one in the order then; else it went past.
+        gpu_seconds: what it held on nodes that the waiting job may use, while that job waited.
+        came_later: whether it was submitted after the waiting job.
+        is_ahead: whether it was before the waiting job in the order then; otherwise it overtook.
         value: the order's value and terms for it, just before it started.
         own: the same for the job that waited.
     """
@@ -55,7 +55,7 @@ class Overtaker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def started_meanwhile(result: Result, inputs: Inputs, job: int, waits: list[Wait]) -> list[Started]:
-    """Return the starts on a job's nodes while it waited, those that held most first."""
+    """Return the starts on a job's nodes while it waited, most GPU-seconds first."""
     log, workload = result.log, result.workload
     own = int(inputs.job_class[job])
     borrowed = int(inputs.borrow_class[own])
@@ -78,7 +78,7 @@ def started_meanwhile(result: Result, inputs: Inputs, job: int, waits: list[Wait
 
 
 def overtaker(order: Order, job: int, start: Started) -> Overtaker:
-    """Return why a job that is about to start comes before one that goes on waiting."""
+    """Return why a job that is about to start comes before one that keeps waiting."""
     return Overtaker(
         job=start.job,
         time=start.time,

@@ -1,4 +1,4 @@
-"""Reason codes: why a job that waits does not start now.
+"""Reason codes: why a waiting job does not start now.
 
 The codes are stable: programs may rely on them. A reason is specific: a job is WAITING_FOR_GPUS
 only if no quota, failed node, pool or lack of CPUs keeps it from GPUs that are free.
@@ -32,21 +32,21 @@ class Reason(enum.StrEnum):
 
 
 MEANINGS: dict[Reason, str] = {
-    Reason.REJECTED: "it can never run here, and was turned away when it was submitted",
+    Reason.REJECTED: "it can never run here, and was rejected at submission",
     Reason.REQUEUE_DELAY: "it was preempted, and may not return to the queue yet",
     Reason.RETRY_DELAY: "its start was refused, and is not tried again yet",
     Reason.GATE_CLOSED: "the scheduler's gate is closed for it",
     Reason.QUOTA: "its user or pool holds as many GPUs as the quota allows",
     Reason.NODE_DOWN: "it would fit if no node were down",
-    Reason.CPUS_SHORT: "GPUs are free for it, but not the CPUs that go with them",
-    Reason.MEMORY_SHORT: "GPUs are free for it, but not the memory that goes with them",
+    Reason.CPUS_SHORT: "enough GPUs are free for it, but not enough CPUs on their nodes",
+    Reason.MEMORY_SHORT: "enough GPUs are free for it, but not enough memory on their nodes",
     Reason.FRAGMENTED: "enough GPUs are free in all, but not together on the nodes it needs",
-    Reason.POOL_FULL: "it would fit on nodes of other pools; its own are taken",
-    Reason.GPU_TYPE_FULL: "it would fit on GPUs of another type; those it asks for are taken",
+    Reason.POOL_FULL: "its pool is full; it would fit on nodes of other pools",
+    Reason.GPU_TYPE_FULL: "the GPU types it asks for are taken; it would fit on another type",
     Reason.WAITING_FOR_GPUS: "fewer GPUs are free than it needs",
-    Reason.BEHIND_IN_ORDER: "another job is before it, and no job may pass that one",
+    Reason.BEHIND_IN_ORDER: "another job is ahead of it, and no job may overtake that one",
     Reason.HEAD_RESERVATION: "it fits, but could delay the first job, whose start is reserved",
-    Reason.EARLIER_RESERVATIONS: "it fits, but could delay a job before it; all are reserved",
+    Reason.EARLIER_RESERVATIONS: "it fits, but could delay a reserved job ahead of it",
     Reason.DECISION_TICK: "it could start, but no decision is made until the next tick or round",
 }
 """What each code means, in words."""
@@ -58,14 +58,14 @@ class Finding:
 
     Attributes:
         reason: the code.
-        short: by how much which resource is short: `gpus`, `cpus`, `memory_mib`.
+        short: by how much each resource is short: `gpus`, `cpus`, `memory_mib`.
         free_gpus: GPUs free on the nodes the job may use.
         blocker: the job in the way, if it is one job.
         until: when this is known to change: the end of a delay, the next tick, a reservation.
         late: HEAD_RESERVATION: seconds by which the job would end after the reservation.
         value: GATE_CLOSED: what the gate's formula gives (it must be 0 or more).
         fits: whether it fits into what is free now.
-        detail: more, in words.
+        detail: further details, in words.
     """
 
     reason: Reason

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:
-    """Return why a job that waits does not start, in the state after a decision.
+    """Return why a waiting job does not start, in the state after a decision.
 
     Args:
         sim: the run, just after the decisions of an instant.
-        job: a job that waits, or must stay away.
+        job: a job that waits, or is not back in the queue yet.
         order: the order of the waiting jobs.
 
     Returns:
-        The reason; None = nothing keeps it from starting, which the log of a whole run never shows.
+        The reason; None = nothing keeps it from starting, which never occurs in a complete log.
     """
     kept_out = _kept_out(sim, job)
     if kept_out is not None:
@@ -59,10 +59,10 @@ def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:
 
 
 def before_decision(sim: Replay, job: int, order: Order) -> Finding | None:
-    """Return what is settled before the decision of an instant: who gets GPUs in a round.
+    """Return what is decided before the starts of an instant: which jobs get GPUs in a round.
 
     Returns:
-        Why the job gets none; None = that is decided later, as under the other disciplines.
+        Why the job gets none; None = this is decided later, as under the other disciplines.
     """
     if sim.scheduler.discipline != "rounds" or not (job in sim.queue or job in sim.running):
         return None
@@ -100,7 +100,7 @@ def before_decision(sim: Replay, job: int, order: Order) -> Finding | None:
 
 
 def _kept_out(sim: Replay, job: int) -> Finding | None:
-    """Return why a job is not a candidate at all: it is away, or its gate or quota is closed."""
+    """Return why a job is not a candidate: not in the queue, or its gate or quota is closed."""
     if job in sim.away:
         until = min(time for time, other in sim.returns if other == job)
         was_preempted = sim.last_row_of(job) == PREEMPT
@@ -116,7 +116,7 @@ def _kept_out(sim: Replay, job: int) -> Finding | None:
 
 
 def _waits_for_tick(sim: Replay, job: int) -> bool:
-    """Whether something could start, this job fits, and yet nothing is decided now."""
+    """Whether some job could start and this job fits, but no decision is made now."""
     return not sim.decides_now and bool(place(sim, job, sim.free)) and choose(sim) is not None
 
 
@@ -140,7 +140,7 @@ def _behind_reservation(sim: Replay, job: int, order: Order) -> Finding | None:
 
 
 def _behind_reservations(sim: Replay, job: int, order: Order) -> Finding | None:
-    """Name the job whose reservation is in the way: with those before it this one could start."""
+    """Name the job whose reservation blocks this one, which could start with those before it."""
     ahead = order.candidates(until=job)
 
     def starts(count: int) -> bool:
@@ -155,7 +155,7 @@ def _behind_reservations(sim: Replay, job: int, order: Order) -> Finding | None:
             Reason.EARLIER_RESERVATIONS,
             free_gpus=free_gpus(sim, job),
             fits=True,
-            detail="the shared GPU it fits on is given up before its expected end",
+            detail="the shared GPU it fits on is released before its expected end",
         )
     while too_many - enough > 1:
         middle = (enough + too_many) // 2

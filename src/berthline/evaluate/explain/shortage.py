@@ -1,9 +1,9 @@
 """Which resource a waiting job is short of, and by how much.
 
-Each question is asked of the reference simulator's placement with one obstacle thought away: would
-the job fit if no quota closed a GPU type, if no node were down, if it needed no CPUs, on nodes of
-other pools? The first obstacle whose absence would let it in is the reason; if none alone would,
-GPUs are short.
+The reference simulator's placement is asked with one obstacle removed at a time: would the job fit
+if no quota closed a GPU type, if no node were down, if it needed no CPUs, on nodes of other pools?
+The first obstacle whose removal lets the job fit is the reason; if no single one does, GPUs are
+short.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def find_shortage(sim: Replay, job: int) -> Finding | None:
-    """Return what a job is short of in the present state; None = it fits into what is free."""
+    """Return what a job is short of in the present state; None = it fits."""
     if place(sim, job, sim.free):
         return None
     free = free_gpus(sim, job)
@@ -79,7 +79,7 @@ def over_quota(sim: Replay, job: int) -> Finding:
         for counter in quotas.of_job(job)
         if sim.quota_used[counter] + need > quotas.limit[counter]
     ]
-    # A quota over all types keeps it out altogether; one of a type only from those nodes.
+    # A quota over all types excludes it everywhere; a quota of one type only from those nodes.
     full.sort(key=lambda counter: quotas.gpu_type[counter] != ANY_TYPE)
     [counter, *_] = full
     used, limit = sim.quota_used[counter] / 1000, int(quotas.limit[counter]) / 1000
@@ -94,7 +94,7 @@ def over_quota(sim: Replay, job: int) -> Finding:
 
 
 def allowed_nodes(sim: Replay, job: int) -> list[int]:
-    """Return the nodes that a job may use, borrowed ones included, up or down."""
+    """Return the nodes that a job may use, including borrowed ones, up or down."""
     own = sim.job_class[job]
     borrowed = int(sim.inputs.borrow_class[own])
     return sim.nodes_of_class[own if borrowed < 0 else borrowed]
@@ -112,7 +112,7 @@ def _gpus_short(need: float, free: float) -> dict[str, float]:
 def _would_fit(
     sim: Replay, job: int, *, without_quotas: bool = False, without_failures: bool = False
 ) -> bool:
-    """Whether a job would fit if quotas of GPU types, or failures of nodes, were thought away."""
+    """Whether a job would fit without quotas of GPU types, or without failures of nodes."""
     closed = closed_types(sim, job, sim.quota_used) or set()
     if (without_quotas and not closed) or (without_failures and all(sim.up)):
         return False
@@ -134,7 +134,7 @@ def _would_fit(
 
 @contextlib.contextmanager
 def _not_needing(sim: Replay, job: int, resources: Iterable[str]) -> Iterator[None]:
-    """Let a job need nothing of some resources for a while."""
+    """Set a job's need for some resources to zero temporarily."""
     columns = [getattr(sim, resource) for resource in resources]
     kept = [column[job] for column in columns]
     for column in columns:
@@ -160,7 +160,7 @@ def _missing_on(sim: Replay, job: int, allocation: Allocation) -> dict[str, floa
 
 
 def _together(sim: Replay, job: int) -> tuple[int, float]:
-    """Return on how few nodes a job must be, and the GPUs it could get on that many now."""
+    """Return how few nodes a job must fit on, and the GPUs it could get on that many now."""
     own = sim.job_class[job]
     closed = closed_types(sim, job, sim.quota_used) or set()
     best = (1, 0.0)
@@ -179,7 +179,7 @@ def _together(sim: Replay, job: int) -> tuple[int, float]:
 
 
 def _elsewhere(sim: Replay, job: int) -> Reason | None:
-    """Return why a job may not use GPUs of others that it would fit on; None = there are none."""
+    """Return why a job may not use other GPUs that it would fit on; None = there are none."""
     workload = sim.inputs.workload
     may_use = set(allowed_nodes(sim, job))
     if len(may_use) == len(sim.up):

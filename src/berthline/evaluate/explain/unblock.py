@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing changed, and what came of it, measured by a run of the simulator.
+    """One change and its effect, measured by a run of the simulator.
 
     Attributes:
         change: what was changed, in words.
         who: who could change it: `user`, `operator`, or `others`.
-        start: when the job first started then; None = it did not.
-        wait: seconds it waited in all.
-        sooner: seconds less that it waited; None = it was rejected before, or is then.
-        others_wait: by how much the mean wait until the first start of all other jobs grew.
-        error: why that run was not possible; empty = it was.
+        start: when the job first started with the change; None = it did not.
+        wait: total seconds it waited.
+        sooner: seconds by which its wait is shorter; None = it is rejected in either run.
+        others_wait: increase of the mean wait until the first start, over all other jobs.
+        error: why that run was impossible; empty = it was possible.
     """
 
     change: str
@@ -65,7 +65,7 @@ def unblock(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Change]:
-    """Return what changes would have done to a job's wait, those that help most first.
+    """Return the effects of changes on a job's wait, the most helpful first.
 
     Args:
         result: the run.
@@ -78,7 +78,7 @@ def unblock(
         found.append(_measured(result, explanation, variant))
         if progress is not None:
             progress(number + 1, len(variants))
-    # Jobs that were rejected have no wait to compare with: the earliest start is the best.
+    # Rejected jobs have no wait to compare with: the earliest start is the best.
     return sorted(
         found,
         key=lambda change: (
@@ -118,7 +118,7 @@ def _measured(result: Result, explanation: Explanation, variant: Variant) -> Cha
 
 
 def variants_of(result: Result, explanation: Explanation) -> list[Variant]:
-    """Return the changes that make sense for a job, by what kept it waiting."""
+    """Return the changes that make sense for a job, given what kept it waiting."""
     seen = {interval.reason for interval in explanation.timeline}
     return [
         *_requests(result, explanation, seen),
@@ -129,7 +129,7 @@ def variants_of(result: Result, explanation: Explanation) -> list[Variant]:
 
 
 def _requests(result: Result, explanation: Explanation, seen: set[Reason]) -> Iterator[Variant]:
-    """Yield other requests of the job itself."""
+    """Yield variants with other requests of the job itself."""
     job, workload = explanation.job, result.workload
 
     def asking(change: str, **values: float) -> Variant:
@@ -141,15 +141,15 @@ def _requests(result: Result, explanation: Explanation, seen: set[Reason]) -> It
     if gpus > 1:
         half = gpus // 2
         yield asking(
-            f"{half} GPU{'' if half == 1 else 's'} in place of {gpus}, as long",
+            f"{half} GPU{'' if half == 1 else 's'} instead of {gpus}, same run time",
             gpus=half,
             cpus=cpus * half // gpus,
             memory_mib=memory * half // gpus,
         )
     if Reason.CPUS_SHORT in seen and cpus > 1:
-        yield asking(f"{cpus // 2} CPUs in place of {cpus}", cpus=cpus // 2)
+        yield asking(f"{cpus // 2} CPUs instead of {cpus}", cpus=cpus // 2)
     if Reason.MEMORY_SHORT in seen and memory > 1:
-        yield asking(f"{memory // 2} MiB in place of {memory}", memory_mib=memory // 2)
+        yield asking(f"{memory // 2} MiB instead of {memory}", memory_mib=memory // 2)
     run, estimate = float(workload.run[job]), float(workload.estimate[job])
     if result.knowledge == "estimate" and result.scheduler.needs_run_times and run != estimate:
         yield asking(f"an estimate of {run:g} s, its run time", estimate=run)
@@ -164,7 +164,7 @@ def _requests(result: Result, explanation: Explanation, seen: set[Reason]) -> It
 
 
 def _without_others(result: Result, explanation: Explanation) -> Iterator[Variant]:
-    """Yield the run without the job that was in the way longest, or took most meanwhile."""
+    """Yield the run without the job that blocked it longest, or took most meanwhile."""
     held: dict[int, float] = {}
     for interval in explanation.timeline:
         if interval.blocker is not None:
@@ -173,7 +173,7 @@ def _without_others(result: Result, explanation: Explanation) -> Iterator[Varian
     others += [other.job for other in explanation.overtakers[:1] if other.job not in others]
     workload = result.workload
     for other in others:
-        # Turned away at its submission: the numbers of all other jobs stay.
+        # Rejected at its submission: the numbers of all other jobs stay the same.
         too_many = result.cluster.total_gpus + 1
         gone = with_values(workload, other, gpus=too_many, gpu_milli=WHOLE_GPU)
         name = f"without job {job_name(workload, other)}"
@@ -189,7 +189,7 @@ def _cluster_changes(result: Result, job: int, seen: set[Reason]) -> Iterator[Va
     node = _largest_node(result, job)
     if node is not None:
         gpus = int(cluster.gpus[node])
-        yield on(f"one node more, with {gpus} GPU{'' if gpus == 1 else 's'}", _with(cluster, node))
+        yield on(f"one more node, with {gpus} GPU{'' if gpus == 1 else 's'}", _with(cluster, node))
     if Reason.QUOTA in seen:
         yield on("no quotas", dataclasses.replace(cluster, quotas=()))
     if Reason.NODE_DOWN in seen:
@@ -233,7 +233,7 @@ def _largest_node(result: Result, job: int) -> int | None:
 
 
 def _with(cluster: Cluster, node: int) -> Cluster:
-    """Return the cluster with a node more that is like one of its own."""
+    """Return the cluster with one more node, a copy of one of its own."""
     columns = ("gpus", "cpus", "memory_mib", "gpu_type", "pool", "rack", "mtbf", "mttr")
     more: dict[str, Any] = {}
     for name in columns:

@@ -18,21 +18,21 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         begin: seconds on the workload's clock.
-        end: the same of its end.
-        reason: what kept the job from starting all the while.
-        position: the job's place in the order when it began, from 1 on.
+        end: its end on the same clock.
+        reason: what kept the job from starting.
+        position: the job's place in the order when it began, from 1.
         last_position: the same when it ended.
         queue: jobs that waited when it began.
         last_queue: the same when it ended.
-        short: by how much which resource was short when it began.
+        short: by how much each resource was short when it began.
         free_gpus: GPUs that were free on nodes it may use when it began.
         fits: whether it would have fitted there when it began.
-        blocker: the job that was in the way longest; None = no single job was.
-        blockers: how many different jobs were.
-        until: when it was to change, as known when it began.
+        blocker: the job that blocked it longest; None = no single job did.
+        blockers: number of different jobs that did.
+        until: when this was expected to change, as known when it began.
         late: HEAD_RESERVATION: seconds it would have ended after the reservation.
         value: GATE_CLOSED: what the gate's formula gave.
-        detail: more, in words.
+        detail: further details, in words.
     """
 
     begin: float
@@ -54,7 +54,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """Length in seconds."""
         return self.end - self.begin
 
 

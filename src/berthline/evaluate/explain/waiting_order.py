@@ -1,4 +1,4 @@
-"""The order of waiting jobs while a log is replayed: who is before whom, and by which numbers."""
+"""The order of waiting jobs while a log is replayed: positions, and the values behind them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Valued(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         job: its id.
-        name: what its trace calls it.
-        value: the formula's value; the smallest goes first.
-        terms: what is added up to it, by its text; one of them if nothing is added.
+        name: its name in the trace.
+        value: the formula's value; the smallest is first.
+        terms: the summands of the formula, by their text; a single one if it is not a sum.
         words: the value of each word.
     """
 
@@ -40,7 +40,7 @@ class Valued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order:
-    """The order of the jobs of a run that is replayed."""
+    """The order of the jobs of a replayed run."""
 
     def __init__(self, sim: Replay) -> None:
         self.sim = sim
@@ -49,7 +49,7 @@ class Order:
         self._known: dict[tuple[int, int], float] = {}
 
     def key(self, job: int) -> tuple[float, int]:
-        """Return what a job is sorted by."""
+        """Return the sort key of a job."""
         # Such a value changes only while the job runs.
         known = (job, self.sim.restarts[job])
         if self._is_fixed and job not in self.sim.running and known in self._known:
@@ -69,7 +69,7 @@ class Order:
         return self.of(self.sim.queue)
 
     def position(self, job: int) -> int:
-        """Return the place of a job among those that wait, from 1 on."""
+        """Return the place of a job among the waiting jobs, from 1."""
         mine = self.key(job)
         return 1 + sum(self.key(other) < mine for other in self.sim.queue)
 
@@ -78,7 +78,7 @@ class Order:
         return next((job for job in self.waiting() if self._is_candidate(job)), None)
 
     def candidates(self, *, until: int) -> list[int]:
-        """Return the jobs before one, in order, that may start."""
+        """Return the jobs before `until` that may start, in order."""
         mine = self.key(until)
         before = self.of(job for job in self.sim.queue if self.key(job) < mine)
         return [job for job in before if self._is_candidate(job)]
@@ -109,7 +109,7 @@ class Order:
 
 
 def terms(root: Node) -> list[tuple[str, Node]]:
-    """Return what a formula adds up, with the sign of each part, as text and tree.
+    """Return the summands of a formula with their signs, as text and tree.
 
     Example:
         >>> [text for text, _ in terms(Formula.parse("-(wait + 2 * gpus) - priority").root)]

@@ -2,5 +2,5 @@
 
 - `job_table.py`: wait and JCT of each job
 - `slowdown.py`: slowdown and bounded slowdown
-- `stretches.py`: what jobs held and when
+- `stretches.py`: what jobs held, and when
 """

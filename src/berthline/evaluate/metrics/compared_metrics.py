@@ -1,4 +1,4 @@
-"""Compared metrics: the metrics that every comparison is made by, with their names and readers."""
+"""Compared metrics: the metrics used in every comparison, with their names and readers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class ComparedMetric:
     """A metric that schedulers are compared by.
 
     Attributes:
-        label: what it is called in tables and figures.
-        path: where it stands in `Metrics`, and in what `berthline sim --json` prints.
-        higher_is_better: whether it is; times are better when lower.
-        column: the column of the table of jobs that it summarises; empty = it is of the whole run.
-        statistic: what it makes of that column, or of a block of it.
+        label: its name in tables and figures.
+        path: its place in `Metrics`, and in what `berthline sim --json` prints.
+        higher_is_better: whether higher values are better; for times, lower values are.
+        column: the column of the table of jobs that it summarises; empty = it is about the whole
+            run.
+        statistic: its statistic of that column, or of a block of it.
     """
 
     label: str
@@ -68,4 +69,4 @@ METRICS: dict[str, ComparedMetric] = {
     "makespan": ComparedMetric("makespan", ("makespan",)),
     "utilization": ComparedMetric("GPU utilisation", ("utilization", "gpu"), higher_is_better=True),
 }
-"""Slowdown is never shown alone: it can be bought with JCT."""
+"""Slowdown is never shown alone: it can be improved at the cost of JCT."""

@@ -26,7 +26,7 @@ def deadline_miss_rate(table: JobTable, workload: Workload) -> float | None:
 
 
 def missed_deadlines(table: JobTable, workload: Workload) -> npt.NDArray[np.bool_]:
-    """Return for each counted job whether it missed a deadline; one without any did not."""
+    """Return for each counted job whether it missed a deadline; False without a deadline."""
     deadline, finish = table.of_counted(workload.deadline), table.of_counted(table.finish)
     missed: npt.NDArray[np.bool_] = np.where(
         np.isnan(finish), deadline <= table.end, finish > deadline

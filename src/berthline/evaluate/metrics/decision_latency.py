@@ -1,4 +1,4 @@
-"""Decision latency: how long the scheduler takes to decide. Measured, so no two runs agree."""
+"""Decision latency: how long the scheduler takes to decide. Measured, so it varies between runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class DecisionLatency(msgspec.Struct, frozen=True, kw_only=True):
-    """Wall time per decision point, in seconds.
+    """Wall-clock time per decision point, in seconds.
 
     Attributes:
-        mean: of the whole run: what comes in between decisions is in it, so the scheduler itself
+        mean: over the whole run, including the time between decisions, so the scheduler itself
             takes less. NaN (JSON null) without decisions.
-        p50: median of the decisions alone; None where they were not timed one by one.
+        p50: median of the decisions alone; None if they were not timed individually.
         p99: 99th percentile, in the same unit.
         max: the longest, in the same unit.
     """
@@ -32,14 +32,15 @@ class DecisionLatency(msgspec.Struct, frozen=True, kw_only=True):
 def decision_latency(
     wall_seconds: float, decisions: int, each: Sequence[float] | None = None
 ) -> DecisionLatency:
-    """Return the wall time per decision point, in seconds.
+    """Return the wall-clock time per decision point, in seconds.
 
-    Formula: mean = wall time of the run / decision points; p50, p99 and max over the decisions
-    timed. Timed is what the scheduler does at a decision point: ordering, choosing, placing,
-    preempting and starting jobs; not the events before it, nor the changes of speed after it.
+    Formula: mean = wall-clock time of the run / decision points; p50, p99 and max over the timed
+    decisions. The time covers what the scheduler does at a decision point: ordering, choosing,
+    placing, preempting and starting jobs. It excludes the events before it and the changes of speed
+    after it.
 
     Args:
-        wall_seconds: of the run.
+        wall_seconds: wall-clock time of the run.
         decisions: decision points of the run.
         each: seconds of every decision; None = not timed.
 

@@ -30,8 +30,8 @@ def distribution(values: FloatColumn) -> Distribution:
     mean = float(values.mean()) if values.size else math.nan
     if math.isnan(mean):
         return Distribution(mean=np.nan, p50=np.nan, p95=np.nan, p99=np.nan, max=np.nan)
-    # What np.percentile does, to the last bit, at a fifth of its cost for a few thousand values:
-    # a comparison calls this some twenty times for each of its runs.
+    # Equals np.percentile to the last bit, at a fifth of its cost for a few thousand values: a
+    # comparison calls this about twenty times per run.
     last = values.size - 1
     below = [int(share * last) for share in _SHARES]
     values.partition(sorted({last, *below, *(min(i + 1, last) for i in below)}))
@@ -43,9 +43,9 @@ def distribution(values: FloatColumn) -> Distribution:
 
 
 def _between(low: float, high: float, part: float) -> float:
-    """Return the value that lies this part of the way from low to high.
+    """Return low + part x (high - low).
 
-    It is reckoned from the nearer of the two, so that it never lies beyond either.
+    It is computed from the nearer end, so that it never lies outside [low, high].
     """
     difference = high - low
     return high - difference * (1 - part) if part >= 0.5 else low + difference * part

@@ -1,4 +1,4 @@
-"""Energy: the exact integral of the GPUs' power over the log, in all and for each job.
+"""Energy: the exact integral of the GPUs' power over the log, in total and for each job.
 
 Power of a node whose GPUs draw `idle_w` at rest and `peak_w` at most:
 
@@ -7,8 +7,8 @@ Power of a node whose GPUs draw `idle_w` at rest and `peak_w` at most:
 - asleep: `sleep_w` of the conditions, for the whole node;
 - down: nothing.
 
-Power is linear in u, so the integral needs no steps in time: it follows from how long each node
-was in each state and from the GPU-seconds held on it. CPUs, network and cooling are not in it.
+Power is linear in u, so the integral needs no steps in time: it follows from how long each node was
+in each state and from the GPU-seconds held on it. CPUs, network and cooling are not included.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def node_seconds(
     end: float,
     clock: Clock | None = None,
 ) -> NodeSeconds:
-    """Return how long each node was in which state, in seconds or as a clock counts.
+    """Return how long each node was in which state, in seconds or in units of `clock`.
 
     Args:
         log: the run's log.
@@ -61,7 +61,7 @@ def node_seconds(
         cluster: the nodes it ran on.
         ran: from `stretches`.
         end: end of the log in seconds.
-        clock: what to count in place of seconds.
+        clock: what to count instead of seconds.
     """
     down = down_times(log, end)
     asleep = sleep_times(log, cluster, ran, down, end)
@@ -75,7 +75,7 @@ def node_seconds(
 
 
 def energy_kwh(seconds: NodeSeconds, cluster: Cluster) -> float:
-    """Return the energy the GPUs took over [0, end], in kWh.
+    """Return the energy that the GPUs used over [0, end], in kWh.
 
     Formula: sum over nodes of (peak_w x busy GPU-seconds + idle_w x GPU-seconds up, awake and not
     held + sleep_w x seconds asleep) / 3.6e6, with the watts of the node's GPU type. Jobs hold GPUs
@@ -90,7 +90,7 @@ def energy_kwh(seconds: NodeSeconds, cluster: Cluster) -> float:
 
 
 def held_kwh(busy: FloatColumn, cluster: Cluster) -> float:
-    """Return the energy of all jobs together, in kWh: what `job_energy_kwh` adds up to."""
+    """Return the energy of all jobs together, in kWh: the sum of `job_energy_kwh`."""
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
     return float(peak_w @ busy) / JOULES_PER_KWH
 
@@ -99,7 +99,7 @@ def energy_per_job_kwh(of_jobs: float, counts: JobCounts) -> float:
     """Return the energy of the jobs per counted job, in kWh.
 
     Formula: sum over jobs of peak_w x GPUs held x seconds / 3.6e6 / counted jobs. Unfinished jobs:
-    what they held so far. Rejected jobs: left out. What GPUs draw while free is not in it.
+    what they held so far. Rejected jobs: left out. The power of free GPUs is not included.
 
     Args:
         of_jobs: energy of all counted jobs: `held_kwh`, or a sum of `job_energy_kwh`.
@@ -114,7 +114,7 @@ def job_energy_kwh(
     """Return the energy of each job in kWh, (num_jobs,); 0 for a job that held no GPU.
 
     Formula: sum over its stretches and nodes of peak_w x GPUs x seconds, with a part of a GPU as
-    that part. What GPUs (or parts of them) draw while no job holds them belongs to no job.
+    that part. The power of GPUs (or parts of them) that no job holds belongs to no job.
     """
     peak_w = of_node(cluster, [kind.peak_w for kind in cluster.types])
     joules = np.zeros(len(workload))
@@ -131,7 +131,7 @@ def energy_cost(
     *,
     window: MeasurementWindow | None = None,
 ) -> float:
-    """Return what the energy of a run cost, or the carbon it stands for, in the unit of the rate.
+    """Return the cost of the energy of a run, or its carbon, in the unit of the rate.
 
     Formula: integral over [0, end] of power(t) x rate(t), exact over the steps of the rate.
 
@@ -140,7 +140,7 @@ def energy_cost(
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         rate: price or carbon per kWh over time.
-        window: only what is used in it; None = over [0, end].
+        window: count only energy used in it; None = over [0, end].
     """
     table = job_table(log, workload)
     ran = stretches(log, table)

@@ -1,4 +1,4 @@
-"""Energy rate: what a kWh costs, or how much carbon it stands for, as a step function of time."""
+"""Energy rate: the price or the carbon of a kWh, as a step function of time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EnergyRate:
 
     Attributes:
         times: when each value begins, in seconds on the workload's clock, ascending. A value holds
-            until the next one begins; the last one for good, unless the series repeats.
+            until the next one begins; the last one holds indefinitely, unless the series repeats.
         values: per kWh, in any unit: results are in that unit.
         period: the series repeats after this many seconds, in both directions; infinity = never.
 
@@ -68,13 +68,13 @@ class EnergyRate:
         if math.isnan(self.period) or self.period <= times[-1] - times[0]:
             raise ConfigError(
                 f"the period of an energy rate is {self.period:g}",
-                expected=f"more than its times span, which is {times[-1] - times[0]:g} seconds",
+                expected=f"more than the span of its times, {times[-1] - times[0]:g} seconds",
             )
         if math.isinf(self.period) and times[0] > 0:
             raise ConfigError(
                 f"an energy rate begins at {times[0]:g}",
                 expected="0 or earlier on the workload's clock",
-                hint="subtract the time that is to be the workload's zero, or add `energy_period`",
+                hint="subtract the time of the workload's zero, or add `energy_period`",
             )
 
     @classmethod
@@ -89,7 +89,7 @@ class EnergyRate:
             period: see the class.
 
         Raises:
-            ConfigError: the file cannot be read, or a line does not hold a step.
+            ConfigError: the file cannot be read, or a line is not a step.
         """
         times, values = _read(Path(path))
         try:
@@ -120,8 +120,8 @@ class EnergyRate:
                     f"its times are Unix times, from {first:.0f} on, but {workload.name} has no "
                     "date to match them with",
                     where=str(path),
-                    expected="seconds on the workload's clock, from 0 or earlier on",
-                    hint="subtract the time that is to be the workload's zero",
+                    expected="seconds on the workload's clock, beginning at 0 or earlier",
+                    hint="subtract the time of the workload's zero",
                 )
             origin = float(recorded)
         return cls.from_csv(path, origin=origin, period=period)
@@ -158,7 +158,7 @@ def _read(path: Path) -> tuple[FloatColumn, list[float]]:
             raise ConfigError(
                 f"time {time:g} is not after {times[-1]:g}",
                 where=f"{path}, line {line}",
-                expected="times that ascend",
+                expected="ascending times",
             )
         times.append(time)
         values.append(value)
@@ -204,7 +204,7 @@ def _steps(path: Path) -> Iterator[tuple[int, float, float]]:
         ) from None
     except csv.Error as error:
         raise ConfigError(
-            f"no CSV: {error}", where=f"{path}, line {lines.line_num}", expected="lines of cells"
+            f"not CSV: {error}", where=f"{path}, line {lines.line_num}", expected="lines of cells"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Event counts: how often something came in between, from the rows of the log."""
+"""Event counts: preemptions, refused starts and outages, from the rows of the log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def preemptions(log: Schedule, window: MeasurementWindow | None = None) -> int:
 def preemptions_by_reason(log: Schedule, window: MeasurementWindow | None = None) -> dict[str, int]:
     """Return how often running jobs were stopped for each reason.
 
-    Formula: number of preempt events with that reason; together they are `preemptions`.
+    Formula: number of preempt events with that reason; their sum is `preemptions`.
     """
     rows = log.kind == PREEMPT
     if window is not None:
@@ -44,7 +44,7 @@ def refusals(log: Schedule, window: MeasurementWindow | None = None) -> int:
 def outages(log: Schedule, window: MeasurementWindow | None = None) -> int:
     """Return how often nodes went down.
 
-    Formula: number of node-down events; each node and time counts.
+    Formula: number of node-down events; every outage of every node counts.
     """
     return _count(log, NODE_DOWN, window)
 

@@ -1,8 +1,8 @@
 """Fairness: how evenly users are served, the longest waits, and what an equal share would give.
 
 Finish-time fairness follows the idea of Themis (Mahajan et al., NSDI 2020): compare how long a job
-took in the shared cluster with how long it would have taken on an equal share of it that no
-other user touches. See `finish_time_fairness` for the formula and for where it differs.
+took in the shared cluster with how long it would have taken on an equal share of it for its user
+alone. See `finish_time_fairness` for the formula and for where it differs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Starvation(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that waited longest for its first start; of equals the first."""
+    """The job that waited longest for its first start; in a tie, the first."""
 
     wait: float
     job: int
@@ -60,10 +60,10 @@ def jain_index(values: FloatColumn) -> float:
 
 
 def starvation(table: JobTable, workload: Workload) -> Starvation | None:
-    """Return the longest wait in seconds, and whose it was; None when no job is counted.
+    """Return the longest wait in seconds, and its job; None when no job is counted.
 
-    Formula: max of `waits`; of equals the first job, by its row and its name. A job not started by
-    the end has waited until there. Rejected jobs: left out.
+    Formula: max of `waits`; in a tie, the first job. The job is given by row and name. A job not
+    started by the end has waited until the end. Rejected jobs: left out.
     """
     waited = waits(table, workload)
     if not waited.size:
@@ -78,18 +78,18 @@ def starvation(table: JobTable, workload: Workload) -> Starvation | None:
 def finish_time_fairness(
     log: Schedule, table: JobTable, workload: Workload, cluster: Cluster
 ) -> FloatColumn:
-    """Return rho of each counted job: above 1, it would have been better off on a share of its own.
+    """Return rho of each counted job: above 1, the job would have been better off on its own share.
 
     Formula: JCT / (run x max(1, n x gpus / G)). G is all GPUs of the cluster, n the time average
     over the job's stay of the number of users with unfinished jobs. G / n is then the equal share
-    of a user; a job that needs more than it would have the GPUs for a fraction of the time only,
-    so it takes longer by n x gpus / G. Unfinished jobs: with their JCT and n so far. Rejected
+    of a user; a job that needs more GPUs would have them for only a fraction of the time, so it
+    takes longer by the factor n x gpus / G. Unfinished jobs: with their JCT and n so far. Rejected
     jobs: left out. With a single user this is the slowdown.
 
-    Themis divides the cluster among applications, at the moment, and asks the application how
-    it would run on fewer GPUs. Here it is divided among users (to submit a job in two pieces earns
+    Themis divides the cluster among applications, at each moment, and asks each application how it
+    would run on fewer GPUs. Here the cluster is divided among users (splitting a job in two earns
     no second share), averaged over the stay, and a gang keeps its size and takes turns. Other jobs
-    of the same user are not part of the share's load: who floods the cluster sees it in rho.
+    of the same user are not part of the share's load: a user who floods the cluster sees it in rho.
     """
     if len(workload.user_names) == 1:
         return slowdowns(table, workload)
@@ -110,7 +110,7 @@ def _mean_active_users(log: Schedule, table: JobTable, workload: Workload) -> Fl
         is_event &= admitted[log.job]
     rows = np.flatnonzero(is_event)
     job, is_submit = log.job[rows], log.kind[rows] == SUBMIT
-    del rows  # 16 MB at a million jobs, and quickly made again
+    del rows  # 16 MB at a million jobs, and fast to recompute
     active = np.cumsum(_user_changes(job, is_submit, workload), dtype=np.int32)
     time = log.time[np.flatnonzero(is_event)]
     # The integral of the number of active users, up to each row.
@@ -127,7 +127,7 @@ def _mean_active_users(log: Schedule, table: JobTable, workload: Workload) -> Fl
     found[job[rows]] -= area[rows]
     found = table.of_counted(found)
     stay = completion_times(table, workload)
-    # A job submitted at the very end has seen nothing yet; its own user is active.
+    # A job submitted at the end has a stay of 0; only its own user counts as active.
     mean: FloatColumn = np.divide(found, stay, out=np.ones(len(found)), where=stay > 0)
     return mean
 
@@ -143,7 +143,7 @@ def _user_changes(
     user = user[order]
     is_submit = is_submit[order]
     unfinished = np.where(is_submit, np.int8(1), np.int8(-1)).cumsum(dtype=np.int32)
-    # The sum runs on over users: what those before have left is taken off.
+    # The cumulative sum continues over users: subtract what earlier users have left.
     last = np.flatnonzero(user[1:] != user[:-1])
     sizes = np.diff(last, prepend=-1, append=len(user) - 1)
     unfinished -= np.repeat(np.append(np.int32(0), unfinished[last]), sizes)

@@ -1,4 +1,4 @@
-"""Fragmentation: how much of what is free lies on nodes that are partly in use."""
+"""Fragmentation: the share of nodes with free GPUs that are partly in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _STRETCHES_PER_CHUNK = 32_768
 _DOWN = 2**40
-"""Thousandths of GPUs in use on a node that is down: more than any has, so nothing is free."""
+"""Thousandths of GPUs in use on a node that is down: more than any node has, so nothing is free."""
 
 _Longs = npt.NDArray[np.int64]
 
@@ -39,8 +39,8 @@ def mean_fragmentation(
 
     Formula: integral of (nodes partly in use / nodes with a free GPU or part of one) / end, and 0
     while nothing is free: the average of the word `fragmentation`. A node counts as partly in use
-    when jobs hold some of its GPUs, or part of one, but not all; one that is down as neither. 0
-    for an empty run.
+    when jobs hold some of its GPUs, or part of one, but not all; a node that is down counts as
+    neither. 0 for an empty run.
 
     Args:
         log: the run's log.
@@ -49,7 +49,7 @@ def mean_fragmentation(
         ran: from `stretches`.
         down: from `down_times`.
         end: end of the log in seconds.
-        clock: what to count in place of seconds.
+        clock: what to count instead of seconds.
     """
     count = (lambda time: time) if clock is None else clock
     first, last = (float(time) for time in count(np.array([0.0, end])))
@@ -60,17 +60,17 @@ def mean_fragmentation(
     partly, with_free, area = 0, cluster.num_nodes, 0.0
     value, since = 0.0, first
     for time, node, change in _changes(log, workload, ran, down):
-        # Of small numbers numpy sorts 16-bit ones in linear time.
+        # numpy sorts 16-bit integers in linear time.
         small = node.astype(np.uint16) if cluster.num_nodes <= 2**16 else node
         order = np.argsort(small, kind="stable")
         node, change = node[order], change[order]
         begins = np.flatnonzero(np.diff(node, prepend=-1))
         total = change.cumsum()
-        # The sum runs on over nodes: what those before have added is taken off.
+        # The cumulative sum continues over nodes: subtract what earlier nodes have added.
         earlier = used[node[begins]] - total[begins] + change[begins]
         after = total + np.repeat(earlier, np.diff(begins, append=len(node)))
         before, limit = after - change, capacity[node]
-        used[node] = after  # of repeated indices the last one stays
+        used[node] = after  # for repeated indices the last value stays
         is_free, was_free = after < limit, before < limit
         is_partly, was_partly = is_free & (after > 0), was_free & (before > 0)
         changes = np.empty((2, len(node)), np.int8)
@@ -80,7 +80,7 @@ def mean_fragmentation(
         parts = partly + changes[1].cumsum(dtype=np.int32)
         values = np.divide(parts, frees, out=np.zeros(len(parts)), where=frees > 0)
         times = count(time)
-        # Not a dot product: those of libraries sum in an order that depends on the number of cores.
+        # Not a dot product: libraries sum those in an order that depends on the number of cores.
         area += value * float(times[0] - since) + float((values[:-1] * np.diff(times)).sum())
         partly, with_free = int(parts[-1]), int(frees[-1])
         value, since = float(values[-1]), float(times[-1])
@@ -91,7 +91,7 @@ def mean_fragmentation(
 def _changes(
     log: Schedule, workload: Workload, ran: Stretches, down: NodeTimes
 ) -> Iterator[tuple[FloatColumn, _Longs, _Longs]]:
-    """Yield what is taken and given back on nodes, in the order of time: time, node, change.
+    """Yield what is taken and released on nodes, in time order: time, node, change.
 
     In chunks of time, to bound memory.
     """
@@ -125,7 +125,7 @@ def _of_stretches(
     time: FloatColumn,
     sign: int,
 ) -> tuple[FloatColumn, _Longs, _Longs]:
-    """Return what some stretches take (or give back) on each of their nodes."""
+    """Return what some stretches take (or release) on each of their nodes."""
     counts = ran.first[chosen + 1] - ran.first[chosen]
     ends = counts.cumsum()
     rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(

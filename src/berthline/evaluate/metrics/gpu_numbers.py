@@ -1,9 +1,9 @@
 """GPU numbers: which GPUs of its nodes each stretch of a job held.
 
-The log says how many GPUs a job took on a node, because they are alike. Pictures and other tools
-want to know which: here a stretch takes the lowest numbers that are free, as does a shared GPU with
-its first job. On a shared GPU each job has a *part* with the lowest free number; jobs without GPUs
-are in parts of GPU -1.
+The log says how many GPUs a job took on a node, but not which, because they are equal. Figures and
+other tools need to know which: here a stretch takes the lowest free numbers, and so does a shared
+GPU with its first job. On a shared GPU each job has a *part* with the lowest free number; jobs
+without GPUs are in parts of GPU -1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NO_GPU = -1
 WHOLE = -1
-"""The part of a job that has a GPU for itself."""
+"""The part of a job that has a whole GPU."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class GpuNumbers:
 
 
 class _Numbers:
-    """The lowest unused numbers, from 0 on."""
+    """The lowest unused numbers, from 0."""
 
     def __init__(self) -> None:
         self.given_back: list[int] = []

@@ -37,7 +37,7 @@ MAX_PRIORITIES = 16
 """With more distinct priorities than this, they are grouped."""
 
 PRIORITY_GROUPS = 8
-"""Into at most this many ranges of about equally many jobs."""
+"""The most ranges to group them into, of about equally many jobs each."""
 
 ANY_POOL = "any pool"
 """The group of jobs that may use every pool."""
@@ -58,14 +58,14 @@ class GroupMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: the user, pool, size or priority.
-        jobs: how many were submitted and not rejected.
-        completed: how many of them have finished.
+        jobs: number of jobs submitted and not rejected.
+        completed: number of them that have finished.
         jct: finish - submit, in seconds.
         wait: first start - submit, in seconds; its `max` shows starvation.
         bounded_slowdown: max(1, JCT / max(run, 10 s)).
-        rho: finish-time fairness; above 1, a share of its own would have served the job better.
+        rho: finish-time fairness; above 1, the job would have been better off on its own share.
         gpu_seconds: GPUs x seconds that the group held.
-        energy_kwh: of the GPUs while the group held them.
+        energy_kwh: energy of the GPUs while the group held them.
         preemptions: how often its jobs were preempted.
         deadline_miss_rate: share of the jobs with a deadline that missed it; None without any.
     """
@@ -87,7 +87,7 @@ class Groups(NamedTuple):
     """The counted jobs split into groups, none of them empty."""
 
     labels: list[str]
-    """What the groups are called; a range of priorities is `LOW to HIGH`."""
+    """Names of the groups; a range of priorities is `LOW to HIGH`."""
     member: npt.NDArray[np.integer]  # (num_counted,)
     """Index into `labels` for each counted job."""
 
@@ -107,10 +107,10 @@ def group_table(
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         by: `user`, `pool`, `size` (GPUs, in powers of two) or `priority`.
-        window: only jobs submitted in it count, with all they held; None = all.
+        window: only jobs submitted in it count, with everything they held; None = all.
 
     Raises:
-        ConfigError: there is no such grouping.
+        ConfigError: the grouping is unknown.
     """
     check_grouping(by)
     table = job_table(log, workload, window)
@@ -158,7 +158,7 @@ def group_table(
 
 
 def check_grouping(by: str) -> None:
-    """Raise a ConfigError unless there is a grouping of this name."""
+    """Raise a ConfigError if there is no grouping of this name."""
     if by not in GROUPINGS:
         what, expected, hint = unknown_name("grouping", by, GROUPINGS)
         raise ConfigError(what, expected=expected, hint=hint)
@@ -195,7 +195,7 @@ def averaged(tables: Sequence[Sequence[GroupMetrics]]) -> list[GroupMetrics]:
 
 
 def _rank(label: str) -> float:
-    """Return where a group stands among others: sizes and numbers by their value."""
+    """Return the sort key of a group: sizes and numbers by their value."""
     if label in SIZES:
         return SIZES.index(label)
     try:
@@ -219,7 +219,7 @@ def user_groups(table: JobTable, workload: Workload) -> Groups:
 
 
 def pool_groups(table: JobTable, workload: Workload) -> Groups:
-    """Return the counted jobs grouped by the pool they are bound to, if to any."""
+    """Return the counted jobs grouped by the pool they are bound to, if any."""
     return _present((ANY_POOL, *workload.pool_names), table.of_counted(workload.pool) + 1)
 
 
@@ -241,9 +241,9 @@ def size_classes(
 def priority_groups(table: JobTable, workload: Workload) -> Groups:
     """Return the counted jobs grouped by priority, lowest first.
 
-    Formula: `jobs`, `jct`, `wait` and `bounded_slowdown` over the jobs of each. Up to 16 distinct
-    priorities (`MAX_PRIORITIES`) are a group each. More are cut at their quantiles into at most 8
-    ranges (`PRIORITY_GROUPS`) of about equally many jobs; labels are then ranges.
+    Formula: `jobs`, `jct`, `wait` and `bounded_slowdown` over the jobs of each group. Up to 16
+    distinct priorities (`MAX_PRIORITIES`) form one group each. More are cut at their quantiles into
+    at most 8 ranges (`PRIORITY_GROUPS`) of about equally many jobs; labels are then ranges.
     """
     priority = table.of_counted(workload.priority)
     if priority.size and priority.min() == priority.max():
@@ -268,7 +268,7 @@ GROUPINGS: dict[str, Callable[[JobTable, Workload], Groups]] = {
     "size": size_groups,
     "priority": priority_groups,
 }
-"""Name of a grouping to what splits the jobs."""
+"""Maps the name of a grouping to the function that splits the jobs."""
 
 
 def distributions(values: FloatColumn, groups: Groups) -> tuple[Distribution, list[Distribution]]:

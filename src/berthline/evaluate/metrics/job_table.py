@@ -45,10 +45,10 @@ class JobTable:
         finish: when it finished; NaN = it has not.
         status: NOT_SUBMITTED, WAITING (also after a preemption), RUNNING, COMPLETED or REJECTED
             when the log ends.
-        end: when the log ends: the last finish; or the horizon, when it has cut something off
-            (a horizon later than everything changes no metric); or the last event, should jobs
-            be left over without a horizon.
-        measured: True for the jobs that are submitted in the measurement window; None = all.
+        end: when the log ends: the last finish; or the horizon, if it cut something off (a horizon
+            after everything changes no metric); or the last event, if jobs are left over without a
+            horizon.
+        measured: True for the jobs submitted in the measurement window; None = all.
     """
 
     start: FloatColumn  # (num_jobs,)
@@ -66,7 +66,7 @@ class JobTable:
 
     @property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """True for the jobs that metrics are over: admitted, and submitted in the window."""
+        """True for the jobs that metrics cover: admitted, and submitted in the window."""
         return self.admitted if self.measured is None else self.admitted & self.measured
 
     def of_counted(self, column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
@@ -96,7 +96,8 @@ def job_table(
         (REJECT, REJECTED, None),
     ):
         if reached is None:
-            # A job may be preempted and resumed many times: of repeated indices the last one stays.
+            # A job may be preempted and resumed many times: for repeated indices the last value
+            # stays.
             rows = np.flatnonzero((log.kind == PREEMPT) | (log.kind == RESUME))
             status[log.job[rows]] = np.where(log.kind[rows] == PREEMPT, WAITING, RUNNING)
             continue
@@ -119,9 +120,9 @@ def job_table(
 def job_counts(table: JobTable) -> JobCounts:
     """Return how many jobs were submitted, completed, rejected and left unfinished.
 
-    Formula: numbers of jobs by their last event; submitted is the sum of the other three. Jobs
-    with no event in the log (submitted after the horizon) are in none of them. Rejected jobs are
-    in no other metric.
+    Formula: numbers of jobs by their last event; submitted is the sum of the other three. Jobs with
+    no event in the log (submitted after the horizon) are in none of them. Rejected jobs are in no
+    other metric.
     """
     status = table.status if table.measured is None else table.status[table.measured]
     count = np.bincount(status, minlength=len(STATUSES))
@@ -144,8 +145,8 @@ def completion_times(table: JobTable, workload: Workload) -> FloatColumn:
 def waits(table: JobTable, workload: Workload) -> FloatColumn:
     """Return the wait of each counted job (SWF: field 3; Batsim: `waiting_time`).
 
-    Formula: first start - submit, in seconds; what a job waits after a preemption is in its JCT
-    only. Jobs not started: end - submit. Rejected jobs: left out.
+    Formula: first start - submit, in seconds; waits after a preemption count in the JCT only. Jobs
+    not started: end - submit. Rejected jobs: left out.
     """
     return _since_submit(table.start, table, workload)
 
@@ -160,7 +161,7 @@ def makespan(table: JobTable, begin: float = 0.0) -> float:
 
     Args:
         table: from `job_table`.
-        begin: of the measurement window, from which time then counts.
+        begin: begin of the measurement window, from which the time then counts.
     """
     status = table.of_counted(table.status)
     if ((status == WAITING) | (status == RUNNING)).any():
@@ -169,7 +170,7 @@ def makespan(table: JobTable, begin: float = 0.0) -> float:
 
 
 def _since_submit(instant: FloatColumn, table: JobTable, workload: Workload) -> FloatColumn:
-    """Return the counted jobs' instant - submit, with the end where the instant is NaN."""
+    """Return instant - submit of the counted jobs, with the end where the instant is NaN."""
     values = np.fmin(table.of_counted(instant), table.end)
     values -= table.of_counted(workload.submit)
     return values

@@ -1,10 +1,10 @@
-"""Lost work: GPU-seconds that jobs held and that came to nothing.
+"""Lost work: GPU-seconds that jobs held without lasting progress.
 
-A job holds its GPUs in vain in two ways. Before the first progress of a stretch come delays (the
-start, the restart after a preemption, nodes that wake up). And when a job is preempted, or its
-node goes down, the progress since its last checkpoint is gone, and with it the seconds in which
-it was made. Slow GPUs, gangs over several nodes and neighbours on a shared GPU are not in it:
-there, a second brings less progress, but none is lost.
+A job loses GPU-seconds in two ways. Delays (the start, the restart after a preemption, nodes that
+wake up) come before the first progress of a stretch. And when a job is preempted, or its node goes
+down, the progress since its last checkpoint is lost, and with it the seconds in which it was made.
+Slow GPUs, gangs over several nodes and neighbours on a shared GPU do not count: there, a second
+brings less progress, but none is lost.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Rows = npt.NDArray[np.intp]
 def lost_gpu_seconds(
     log: Schedule, workload: Workload, cluster: Cluster, ran: Stretches
 ) -> FloatColumn:
-    """Return the GPU-seconds that each job held in vain, (num_jobs,); 3600 are a GPU-hour.
+    """Return the lost GPU-seconds of each job, (num_jobs,); 3600 are a GPU-hour.
 
-    Formula: GPUs held - GPUs x seconds in which progress was made that is kept, over all
-    stretches. That is GPUs x (seconds of delay + seconds in which progress was made that a
-    preemption threw away; of a job's progress the last made goes first). A part of a GPU counts as
-    that part, a job without GPUs as 0. Unfinished jobs: what they have not saved is not lost yet.
-    A job that finishes at rate 1 throughout has held GPUs x run GPU-seconds more than it lost.
+    Formula: GPU-seconds held - GPUs x seconds whose progress is kept, over all stretches. This
+    equals GPUs x (seconds of delay + seconds whose progress a preemption discarded); the latest
+    progress of a job is discarded first. A part of a GPU counts as that part, a job without GPUs as
+    0. Unfinished jobs: what they have not saved is not lost yet. A job that finishes at rate 1
+    throughout has held GPUs x run GPU-seconds more than it lost.
 
     Args:
         log: the run's log.
@@ -94,7 +94,7 @@ def _on_sleeping_nodes(log: Schedule, ran: Stretches, patience: float) -> npt.ND
     node = np.concatenate([log.alloc_node, log.alloc_node, log.detail[about_nodes]])
     jobs = np.repeat([1, -1, 0], [len(stretch), len(stretch), len(about_nodes)])
     order = np.lexsort((row, node))
-    # Jobs on the node before this row, and since when that has been so.
+    # Jobs on the node before this row, and since when.
     before = np.append(0, jobs[order].cumsum()[:-1])
     since = np.append(0.0, log.time[np.minimum(row[order], len(log) - 1)][:-1])
     since[np.append(True, node[order][1:] != node[order][:-1])] = 0.0
@@ -106,7 +106,7 @@ def _on_sleeping_nodes(log: Schedule, ran: Stretches, patience: float) -> npt.ND
 
 
 def _stop_rows(log: Schedule) -> Rows:
-    """Return the row at which each stretch stopped; the number of rows = it did not."""
+    """Return the row at which each stretch stopped; the number of rows = it did not stop."""
     rows = np.flatnonzero(log.is_start | (log.kind == PREEMPT) | (log.kind == FINISH))
     rows = rows[np.argsort(log.job[rows], kind="stable")]
     following = np.append(rows[1:], len(log))
@@ -129,7 +129,7 @@ class _Done:
         self.pieces.append((seconds * rate, seconds))
 
     def keep(self, progress: float) -> float:
-        """Throw away all progress beyond `progress`; return the seconds it had taken."""
+        """Discard all progress beyond `progress`; return the seconds it had taken."""
         too_much = self.progress - progress
         self.progress = progress
         lost = 0.0
@@ -151,7 +151,7 @@ def _thrown_away(
     delay: FloatColumn,
     losers: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[int, float]]:
-    """Yield jobs and the seconds whose progress preemptions threw away, for these jobs."""
+    """Yield these jobs with the seconds whose progress preemptions discarded."""
     every = cluster.conditions.checkpoint
     stop_rows = _stop_rows(log)
     rates = _Rates(log, workload, cluster, ran, stop_rows)
@@ -175,7 +175,7 @@ def _thrown_away(
 
 
 class _Rates:
-    """How fast jobs made progress, worked out for one stretch at a time."""
+    """How fast jobs made progress, computed for one stretch at a time."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Rates:
         self.begin_rows, self.stop_rows = np.flatnonzero(log.is_start), stop_rows
         self.interference = cluster.conditions.interference
         self.together: dict[int, list[int]] = {}
-        """For stretches on shared GPUs, all that were there from when it was first used on."""
+        """For stretches on shared GPUs: all stretches on the GPU since it was first used."""
         if self.interference > 0:
             self._find_neighbours()
 
@@ -213,7 +213,7 @@ class _Rates:
             gpu = int(self.log.alloc_node[row]), int(self.log.alloc_slot[row])
             together, last = users.get(gpu, ([], -1))
             if self.begin_rows[stretch] > last:
-                together = []  # no job was left: it is another GPU of the same number
+                together = []  # no job was left: it is another GPU with the same number
             together.append(stretch)
             users[gpu] = together, max(last, int(self.stop_rows[stretch]))
             self.together[stretch] = together
@@ -245,7 +245,7 @@ class _Rates:
 def _rates_alone(
     log: Schedule, workload: Workload, cluster: Cluster, ran: Stretches
 ) -> FloatColumn:
-    """Return the rate of each stretch without neighbours, as docs/concepts/semantics.md has it."""
+    """Return the rate of each stretch without neighbours, as in docs/concepts/semantics.md."""
     conditions = cluster.conditions
     first = ran.first[:-1]
     node_speed, reference_speed = speeds(workload, cluster)

@@ -1,10 +1,10 @@
 """Metrics: what a schedule log says about the jobs and the nodes of one run.
 
-Every number is a pure function of the log, the workload and the cluster; nothing is measured on
-the side. One rule holds throughout: a metric is over all submitted jobs but the rejected ones,
-which are counted apart, and a job that is unfinished when the log ends is *censored* there. It is
-counted with the time it has spent so far, never left out, so such a value is a lower bound.
-Times are seconds unless a name says otherwise. Formulas in one table: `docs/reference/metrics.md`.
+Every number is a pure function of the log, the workload and the cluster; nothing else is measured.
+One rule holds throughout: a metric covers all submitted jobs except the rejected ones, which are
+counted separately. A job that is unfinished when the log ends is *censored* there: it counts with
+the time it has spent so far and is never left out, so such a value is a lower bound. Times are
+seconds unless a name says otherwise. All formulas are in one table: `docs/reference/metrics.md`.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def measure(
 ) -> Metrics:
     """Return all metrics of one run, or of a window of it.
 
-    With a window, jobs count that are submitted in it, to their finish and with all they lost.
-    What is integrated or averaged over time, and what is counted in events, is what happens in the
-    window, of all jobs. `events`, `decisions`, `fallbacks` and the hash are of the whole log.
+    With a window, jobs submitted in it count, until they finish and with everything they lost.
+    Integrals and averages over time, and counts of events, cover what happens in the window, for
+    all jobs. `events`, `decisions`, `fallbacks` and the hash cover the whole log.
 
     Args:
         log: the run's log.
@@ -145,7 +145,7 @@ def measure(
     waited_again = ran.waited_again
     del ran
     groups = priority_groups(table, workload)
-    # One per-job column at a time: at a million jobs each is 8 MB.
+    # One per-job column at a time: each takes 8 MB at a million jobs.
     jct, jct_by = distributions(completion_times(table, workload), groups)
     wait, wait_by = distributions(waits(table, workload), groups)
     bounded, bounded_by = distributions(bounded_slowdowns(table, workload), groups)
@@ -224,5 +224,5 @@ DEFINITIONS: dict[str, Callable[..., object]] = {
     "fragmentation": mean_fragmentation,
     "by_priority": priority_groups,
 }
-"""Where the metrics are defined: key of `berthline sim --json` to the function whose docstring has
-the formula and the unit. The reference page is written from them."""
+"""Maps each key of `berthline sim --json` to the function whose docstring has the formula and the
+unit. The reference page is generated from them."""

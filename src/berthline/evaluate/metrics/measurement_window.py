@@ -1,8 +1,8 @@
-"""Measurement window: the part of a run that metrics are about.
+"""Measurement window: the part of a run that metrics cover.
 
-A run starts on an empty cluster and ends on one that runs empty; neither says how it would go on.
-A window leaves them out, in the open: jobs count that are submitted in it, with all that becomes of
-them later, and time averages are over it alone.
+A run starts on an empty cluster and ends on one that empties; neither shows the steady state. A
+window excludes them explicitly: only jobs submitted in it count, with everything that happens to
+them later, and time averages cover the window only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MeasurementWindow(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> MeasurementWindow:
-        """Return the window that FROM:TO names; one side may be left out.
+        """Return the window that FROM:TO names; one side may be omitted.
 
         Raises:
             ConfigError: it is not such a pair, or contains no time.

@@ -23,7 +23,7 @@ class NodeTimes(NamedTuple):
     stop: FloatColumn
 
     def per_node(self, num_nodes: int, clock: Clock | None = None) -> FloatColumn:
-        """Return the length of each node's intervals together, in seconds or as a clock counts."""
+        """Return the total length of each node's intervals, in seconds or in units of `clock`."""
         if not self.node.size:
             return np.zeros(num_nodes)
         begin, stop = self.begin, self.stop
@@ -74,7 +74,7 @@ def sleep_times(
     stop = np.concatenate([np.repeat(ran.stop, counts), down.stop, clock_zero])
     node = np.concatenate([log.alloc_node, down.node, np.arange(cluster.num_nodes, dtype=np.int32)])
     time, node = np.concatenate([begin, stop]), np.concatenate([node, node])
-    # Of equal times a begin sorts before a stop, so no node is idle for an instant in between.
+    # At equal times a begin sorts before a stop, so no node is idle for an instant in between.
     order = np.lexsort((time, node))
     time, node = time[order], node[order]
     idle = np.where(order < len(begin), 1, -1).cumsum() == 0

@@ -32,15 +32,15 @@ def mean_queue_length(
 ) -> float:
     """Return the time average of the number of waiting jobs over [0, end].
 
-    Formula: (sum of waits + sum of the times from a preemption to the resume) / end; a job that
-    sits out a delay after its preemption or a refused start waits. Jobs not running at the end:
-    waiting until there. Rejected jobs: never in the queue. 0 for an empty run.
+    Formula: (sum of waits + sum of the times from a preemption to the resume) / end; a job in a
+    delay after a preemption or a refused start waits. Jobs not running at the end: waiting until
+    the end. Rejected jobs: never in the queue. 0 for an empty run.
 
     Args:
         table: from `job_table`.
         workload: the jobs of that run.
         waited_again: seconds waited after preemptions, from `stretches`.
-        window: measure in it, whenever jobs were submitted; None = over [0, end].
+        window: count only waiting in it, of all jobs; None = over [0, end].
     """
     if window is not None:
         first, last = window.clock(np.array([0.0, table.end])).tolist()
@@ -62,7 +62,8 @@ def max_queue_length(log: Schedule, window: MeasurementWindow | None = None) -> 
 
     Args:
         log: the run's log.
-        window: only what waits in it counts, from the queue it begins with; None = all of the run.
+        window: count only jobs waiting in it, including the queue at its begin; None = the whole
+            run.
     """
     if not len(log):
         return 0

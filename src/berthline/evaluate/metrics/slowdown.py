@@ -52,9 +52,9 @@ def bounded_slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
 def slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
     """Return the slowdown of each counted job (Batsim: `stretch`).
 
-    Formula: JCT / run; no unit. The run time is that on the reference GPU type, so that a job on
-    faster GPUs can be below 1. Unfinished jobs: with their JCT so far, which can be below 1 too.
-    Rejected jobs: left out.
+    Formula: JCT / run; no unit. The run time is that on the reference GPU type, so a job on faster
+    GPUs can be below 1. Unfinished jobs: with their JCT so far, which can be below 1 too. Rejected
+    jobs: left out.
     """
     values = completion_times(table, workload)
     values /= table.of_counted(workload.run)

@@ -1,7 +1,7 @@
-"""Stretches: when jobs ran and what they held, from each start to the finish or preemption after.
+"""Stretches: when jobs ran and what they held, from each start to the next finish or preemption.
 
-A job that is never preempted runs in one stretch. A job running when the log ends has its last
-stretch up to there.
+A job that is never preempted runs in one stretch. The last stretch of a job that is running when
+the log ends stops there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 Clock = Callable[[FloatColumn], FloatColumn]
-"""Maps times to what has added up until then, in place of seconds: the integral of a price, say."""
+"""Maps times to an accumulated quantity instead of seconds, such as the integral of a price."""
 
 _STRETCHES_PER_CHUNK = 65_536
 
@@ -32,13 +32,13 @@ class Stretches:
     """The stretches in which jobs ran, in the order of the log.
 
     Attributes:
-        job: whose it is.
+        job: its job.
         begin: time of its start or resume.
         stop: time of the preemption or finish that ended it, or the end of the log.
         first: its first allocation row; one more at the end, so that the rows of stretch `i` are
             `first[i]` to `first[i + 1] - 1`.
-        waited_again: seconds from every preemption to the resume after it, or to the end of the
-            log, added up.
+        waited_again: total seconds from every preemption to the next resume, or to the end of the
+            log.
     """
 
     job: IntColumn  # (num_stretches,)
@@ -59,7 +59,7 @@ class Shares(NamedTuple):
     stop: FloatColumn
 
     def gpu_seconds(self, clock: Clock | None = None) -> FloatColumn:
-        """Return amount x time of each row, in seconds or as a clock counts."""
+        """Return amount x time of each row, in seconds or in units of `clock`."""
         if clock is None:
             return (self.stop - self.begin) * self.amount
         return (clock(self.stop) - clock(self.begin)) * self.amount
@@ -71,7 +71,7 @@ def stretches(log: Schedule, table: JobTable, clock: Clock | None = None) -> Str
     Args:
         log: the run's log.
         table: from `job_table`.
-        clock: what `waited_again` counts in place of seconds.
+        clock: what `waited_again` counts instead of seconds.
     """
     rows = np.flatnonzero(log.is_start)
     job = log.job[rows]
@@ -112,7 +112,7 @@ def _stop_at_preemptions(
     table: JobTable,
     clock: Clock | None,
 ) -> float:
-    """Correct the stops of the jobs that were preempted; return what they waited afterwards."""
+    """Correct the stops of preempted jobs; return how long they waited afterwards."""
     preempted = log.kind == PREEMPT
     if not preempted.any():
         return 0.0
@@ -122,7 +122,7 @@ def _stop_at_preemptions(
     rows = rows[often[log.job[rows]]]
     rows = rows[np.argsort(log.job[rows], kind="stable")]
     job, time, kind = log.job[rows], log.time[rows], log.kind[rows]
-    # Starts and stops of a job alternate: what follows a start stops it, what follows a
+    # Starts and stops of a job alternate: the event after a start stops it, the event after a
     # preemption is the next start.
     until = np.full(len(rows), table.end)
     np.copyto(until[:-1], time[1:], where=job[1:] == job[:-1])

@@ -34,7 +34,7 @@ def busy_gpu_seconds(
     """Return the GPU-seconds that jobs held on each node, (num_nodes,).
 
     Formula: sum over the stretches on the node of GPUs x (stop - begin); a job on part of a GPU
-    holds that part, a job without GPUs nothing. Jobs running at the end: up to there. Waiting and
+    holds that part, a job without GPUs nothing. Jobs running at the end: until the end. Waiting and
     rejected jobs hold nothing.
 
     Args:
@@ -42,7 +42,7 @@ def busy_gpu_seconds(
         workload: the jobs of that run.
         cluster: the nodes it ran on.
         ran: from `stretches`.
-        clock: what to count in place of seconds.
+        clock: what to count instead of seconds.
     """
     busy = np.zeros(cluster.num_nodes)
     for part in shares(log, workload, ran):
@@ -53,8 +53,8 @@ def busy_gpu_seconds(
 def gpu_utilization(busy: FloatColumn, cluster: Cluster, end: float) -> float:
     """Return the share of the cluster's GPUs held by jobs, between 0 and 1.
 
-    Formula: busy GPU-seconds / (GPUs x end), over [0, end]; GPUs of nodes that are down are in the
-    denominator. 0 for an empty run.
+    Formula: busy GPU-seconds / (GPUs x end), over [0, end]; the denominator includes GPUs of nodes
+    that are down. 0 for an empty run.
 
     Args:
         busy: from `busy_gpu_seconds`, which says how unfinished and rejected jobs count.

@@ -1,9 +1,9 @@
 """Blocks: one continuous run per scheduler, evaluated in consecutive blocks of jobs.
 
-Windows that each start on an empty cluster flatter schedulers that hold GPUs back: there is always
+Windows that each start on an empty cluster flatter schedulers that keep GPUs idle: there is always
 room at first, and the queue that is left at the end costs nothing. One run over the whole period
-has neither, but its parts are not independent: a queue built up in one block is worked off in the
-next. So there are few and long blocks (batch means), and whatever correlation is left between
+avoids both, but its parts are not independent: a queue built up in one block is worked off in the
+next. Therefore blocks are few and long (batch means), and the remaining correlation between
 neighbours widens the interval.
 """
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from berthline.evaluate.statistics.interval import Floats
 
 BLOCKS = 16
-"""Few enough to outlast most queues, enough for an interval. More and shorter blocks, or a search
-for the shortest that look independent, cover the truth less often: neighbours that are alike do not
-always look so."""
+"""Few enough that a block outlasts most queues, many enough for an interval. More and shorter
+blocks, or a search for the shortest that look independent, cover the truth less often: correlated
+neighbours do not always look correlated."""
 
 _MOST_CORRELATED = 0.95
 
@@ -37,10 +37,10 @@ class BlockRatio(Ratio, frozen=True, kw_only=True):
     """A ratio to the baseline over the blocks of one continuous run; `windows` counts blocks.
 
     Attributes:
-        block_jobs: jobs per block (one more or less).
-        autocorrelation: between the log-ratios of neighbouring blocks, 0 or more; None where blocks
-            are too few or all alike.
-        widened: by which factor the interval is wider for it, on log-ratios; 1 = not at all.
+        block_jobs: jobs per block (to within one).
+        autocorrelation: between the log-ratios of neighbouring blocks, 0 or more; None if blocks
+            are too few or all equal.
+        widened: factor by which it widens the interval, on log-ratios; 1 = not at all.
     """
 
     block_jobs: int
@@ -59,19 +59,19 @@ def block_ratio(
 ) -> BlockRatio:
     """Return the ratio of one continuous run to another, in blocks of jobs.
 
-    Formula: jobs in the order of submission are cut into blocks of equally many; each block's
-    statistic is compared as a window's value is by `paired_ratio`. Then the interval is widened by
+    Formula: jobs in the order of submission are cut into blocks of equal size; `paired_ratio`
+    compares the statistic of each block like the value of a window. Then the interval is widened by
     sqrt((1 + r) / (1 - r)) on log-ratios, as for a first-order autoregression, with r the
-    correlation of neighbouring log-ratios. The n blocks estimate it as r1, on average too low by
-    (1 + 3 r1) / n, so that is added; below 0 it counts as 0, above 0.95 as that.
+    correlation of neighbouring log-ratios. The estimate r1 from n blocks is on average too low by
+    (1 + 3 r1) / n, so r = min(max(r1 + (1 + 3 max(r1, 0)) / n, 0), 0.95).
 
     Args:
-        values: of every counted job, in the order of submission, such as its JCT.
-        baseline: the baseline's, of the same jobs.
-        statistic: what a block's value is; the mean unless told, or a percentile for the tail.
-        blocks: how many; no more than there are jobs.
-        seed: of the resampling.
-        resamples: how many.
+        values: one value of every counted job, in the order of submission, such as its JCT.
+        baseline: the baseline's values of the same jobs.
+        statistic: the statistic of a block; the mean by default, or a percentile for the tail.
+        blocks: number of blocks; no more than there are jobs.
+        seed: seed of the resampling.
+        resamples: number of resamples.
 
     Raises:
         ConfigError: the two differ in length, or there are fewer jobs than blocks.
@@ -110,7 +110,7 @@ def block_values(values: Floats, blocks: int, statistic: Callable[[Floats], floa
 
 
 def _autocorrelation(logs: Floats | None) -> float | None:
-    """Return the correlation of neighbouring values, from 0 on; None where there is none."""
+    """Return the correlation of neighbouring values, 0 or more; None if it is undefined."""
     if logs is None or logs.size < 3 or not logs.std() > 0:
         return None
     centred = logs - logs.mean()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def change_in_words(ratio: Ratio) -> str:
-    """Return by how many per cent a value differs from the baseline's, with its interval."""
+    """Return the change of a value against the baseline in per cent, with its interval."""
     if ratio.ratio is None:
         return "-"
     change = signed_change(ratio.ratio)

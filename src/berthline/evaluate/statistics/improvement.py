@@ -1,7 +1,7 @@
-"""Probability of improvement: how likely a run of one policy beats a run of another.
+"""Probability of improvement: how likely a run of one policy is to beat a run of another.
 
-It says how often, not by how much: a policy that wins nine windows of ten by a hair and loses the
-tenth by far has 0.9 here.
+It says how often, not by how much: a policy that wins nine of ten windows by a little and loses the
+tenth by a lot has 0.9 here.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ def probability_of_improvement(
     seed: int = 0,
     resamples: int = 10_000,
 ) -> Interval:
-    """Return the chance that a random run is better than one of the baseline on the same window.
+    """Return the probability that a random run beats one of the baseline on the same window.
 
     Formula: mean over windows of (pairs of runs in which ours is better + half the ties) / pairs,
     which is Mann and Whitney's U / (runs x baseline runs); between 0 and 1. The interval resamples
-    the runs of each window on both sides; where both sides have a single run, the windows.
+    the runs of each window on both sides, or the windows if both sides have a single run.
 
     Args:
         scores: runs x windows; a list of values is one run.
         baseline: the baseline's runs x the same windows.
         higher_is_better: for values such as utilisation; times are better when lower.
-        seed: of the resampling.
-        resamples: how many.
+        seed: seed of the resampling.
+        resamples: number of resamples.
 
     Raises:
-        ConfigError: the two are not on equally many windows, or a score is missing.
+        ConfigError: the two differ in their number of windows, or a score is missing.
 
     Example:
         >>> probability_of_improvement([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 4.0, 5.0]).value

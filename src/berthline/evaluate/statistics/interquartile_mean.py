@@ -1,7 +1,7 @@
 """Interquartile mean: the mean of the middle half of all runs on all windows.
 
-It is less noisy than a median over few training seeds, and a lucky or failed run cannot pull it as
-it does a mean. The failed run is still a fact: show the tail beside it.
+It is less noisy than a median over few training seeds, and a lucky or failed run moves it less than
+a mean. The failed run is still a result: show the tail too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from berthline.evaluate.statistics.interval import Floats
 
 CUT = 0.25
-"""Share of the values that is left out at either end."""
+"""Share of the values that is left out at each end."""
 
 
 def interquartile_mean(scores: npt.ArrayLike) -> float:
     """Return the mean of the scores without the lowest and the highest quarter.
 
-    Formula: of n sorted scores, floor(n / 4) are left out at either end and the rest averaged; in
+    Formula: of n sorted scores, floor(n / 4) are left out at each end and the rest is averaged; in
     the unit of the scores. This is rliable's definition.
 
     Example:
@@ -43,12 +43,12 @@ def interquartile_mean_interval(
     """Return the interquartile mean with its 95 % interval over training seeds.
 
     Args:
-        scores: runs x windows: what each training seed scored on each window, such as its JCT as a
+        scores: runs x windows: the score of each training seed on each window, such as its JCT as a
             ratio to the baseline's on that window.
-        seed: of the resampling.
-        resamples: how many.
-        resample_windows: draw windows as well, for a statement about windows not seen; None = only
-            where there is a single run.
+        seed: seed of the resampling.
+        resamples: number of resamples.
+        resample_windows: also resample windows, for a statement about unseen windows; None = only
+            if there is a single run.
 
     Raises:
         ConfigError: a score is missing.

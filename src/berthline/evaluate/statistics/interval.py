@@ -1,8 +1,8 @@
 """Interval: a figure with its 95 % interval, and the stratified resampling that intervals use.
 
-Runs come as a table of training seeds x windows. Resampling is stratified: every window draws
-its own runs, with replacement, from the runs on that window, so that easy and hard windows stay in
-proportion (Agarwal and others, NeurIPS 2021, whose library rliable defines the same). Everything
+Runs come as a table of training seeds x windows. Resampling is stratified: every window draws its
+own runs, with replacement, from the runs on that window, so that easy and hard windows stay in
+proportion (as defined by Agarwal and others, NeurIPS 2021, and their library rliable). Everything
 is deterministic in (values, seed).
 """
 
@@ -25,7 +25,7 @@ DRAWS_PER_CHUNK = 1_000_000
 """Resamples are drawn in chunks of about this many values, to bound memory."""
 
 TAIL = 0.025
-"""What a 95 % interval leaves out on either side."""
+"""The share outside a 95 % interval on each side."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         value: the figure.
-        low: lower end; None where there is nothing to resample.
+        low: lower end; None if there is nothing to resample.
         high: upper end; None in the same case.
-        runs: how many runs (training seeds) there are per window.
-        windows: how many windows.
+        runs: number of runs (training seeds) per window.
+        windows: number of windows.
     """
 
     value: float
@@ -69,13 +69,13 @@ def score_table(scores: npt.ArrayLike) -> Floats:
 def stratified(
     tables: list[Floats], *, seed: int, resamples: int, windows_too: bool = False
 ) -> Iterator[list[Floats]]:
-    """Yield resamples of tables that have the same windows, some (resamples, runs, windows) each.
+    """Yield resamples of tables that have the same windows, as (resamples, runs, windows) each.
 
     Args:
         tables: runs x windows; the tables are resampled independently of each other.
-        seed: of the resampling.
-        resamples: how many in all.
-        windows_too: draw whole windows as well, the same for all tables.
+        seed: seed of the resampling.
+        resamples: total number of resamples.
+        windows_too: also draw whole windows, the same for all tables.
     """
     generator = np.random.Generator(np.random.Philox(seed))
     windows = tables[0].shape[1]
@@ -104,10 +104,10 @@ def interval_of(
     Args:
         figure: maps tables of (resamples, runs, windows) to one figure per resample.
         tables: runs x windows.
-        seed: of the resampling.
-        resamples: how many.
-        windows_too: also resample windows; None = only if no table has a second run, when there
-            is nothing else to resample.
+        seed: seed of the resampling.
+        resamples: number of resamples.
+        windows_too: also resample windows; None = only if no table has a second run, because then
+            there is nothing else to resample.
     """
     value = float(figure([table[np.newaxis] for table in tables])[0])
     runs, windows = max(map(len, tables)), tables[0].shape[1]

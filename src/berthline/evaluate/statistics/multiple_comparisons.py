@@ -1,4 +1,4 @@
-"""Multiple comparisons: what is left of a verdict when it is one of many.
+"""Multiple comparisons: verdicts corrected for their number.
 
 Of twenty schedulers that are all as good as the baseline, one looks better or worse at 95 % by
 chance. Holm's procedure keeps the chance of even one such verdict below 5 %, whatever the
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEVEL = 0.05
-"""Chance of a wrong verdict that is accepted, over all comparisons together."""
+"""Accepted probability of a wrong verdict, over all comparisons together."""
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return the p-values adjusted for being several.
+    """Return the p-values adjusted for their number.
 
-    Formula: with the m p-values in ascending order, the k-th (from 0) is multiplied by m - k; then
-    each becomes the largest up to and including itself, and at most 1. None = not a comparison.
+    Formula: adjusted p(k) = min(1, max over j <= k of (m - j) p(j)), with the m p-values p(0),
+    p(1), ... in ascending order. None = not a comparison.
 
     Example:
         >>> holm([0.01, 0.04, None, 0.03])
@@ -40,9 +40,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 def corrected_verdicts(
     ratios: Sequence[Ratio | None], *, higher_is_better: bool = False
 ) -> list[str | None]:
-    """Return what each ratio says in words, corrected for how many there are.
+    """Return the verdict of each ratio in words, corrected for the number of ratios.
 
-    A verdict that holds by itself but not among the others says so. A single comparison needs no
+    A verdict that does not hold after the correction says so. A single comparison needs no
     correction.
 
     Args:

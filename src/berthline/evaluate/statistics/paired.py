@@ -62,16 +62,16 @@ def paired_ratio(
     """Return the ratio of `values` to `baseline`, with a paired bootstrap interval.
 
     Formula: exp(mean over windows of ln(value / baseline value)). The interval is the percentile
-    one over `resamples` draws of windows with replacement, on log-ratios. Its percentiles are moved
-    outwards by what a t interval adds to a normal one at this number of windows, because the plain
-    ones cover too rarely with few windows ("expanded percentile": Hesterberg, The American
-    Statistician 69(4), 2015).
+    interval over `resamples` draws of windows with replacement, on log-ratios. Its percentiles are
+    moved outwards by as much as a t interval exceeds a normal one for this number of windows,
+    because plain percentiles cover too rarely with few windows ("expanded percentile": Hesterberg,
+    The American Statistician 69(4), 2015).
 
     Args:
         values: one value per window, 0 or more.
         baseline: the baseline's values on the same windows, in the same order.
-        seed: of the resampling.
-        resamples: how many resamples.
+        seed: seed of the resampling.
+        resamples: number of resamples.
 
     Raises:
         ConfigError: the two differ in length, or are empty.
@@ -103,7 +103,7 @@ def log_ratios(
 ) -> npt.NDArray[np.float64] | None:
     """Return ln(value / baseline) of every window; None when a window has no ratio.
 
-    Equal values have the ratio 1, zeros too.
+    Equal values have the ratio 1, even if both are 0.
 
     Raises:
         ConfigError: the two differ in length, or are empty.
@@ -124,10 +124,10 @@ def log_ratios(
 
 
 def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
-    """Return what the ratio says, in words: better, worse or not distinguishable.
+    """Return the verdict of a ratio in words: better, worse or not distinguishable.
 
-    Percentages are changes against the baseline. With fewer windows than an interval needs, the
-    sentence says so.
+    Percentages are changes against the baseline. If there are fewer windows than an interval needs,
+    the sentence says so.
 
     Args:
         ratio: from `paired_ratio`.
@@ -158,10 +158,10 @@ def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
 
 
 def _p_value(logs: npt.NDArray[np.float64]) -> float:
-    """Return the chance of a mean as far from 0, if log-ratios are normal around 0.
+    """Return the probability of a mean at least this far from 0, for log-ratios normal around 0.
 
     Formula: 2 P(T > |mean| sqrt(n) / s), T Student's with n - 1 degrees of freedom and s the
-    standard deviation of the log-ratios; 0 or 1 where they do not scatter.
+    standard deviation of the log-ratios; 0 or 1 if s is 0.
     """
     mean, spread = abs(float(logs.mean())), float(logs.std(ddof=1))
     if spread <= _ROUNDING * mean:
@@ -187,17 +187,17 @@ def _bootstrap_means(
 
 @functools.lru_cache(maxsize=1)
 def _draws(seed: int, resamples: int, windows: int) -> npt.NDArray[np.int64]:
-    """Return the windows of each resample. A comparison asks for the same ones again and again."""
+    """Return the windows of each resample. A comparison needs the same ones repeatedly."""
     generator = np.random.Generator(np.random.Philox(seed))
     return generator.integers(0, windows, (resamples, windows))
 
 
 def _tail(windows: int) -> float:
-    """Return the percentile (as a share) at which the expanded interval ends on either side.
+    """Return the percentile (as a share) at which the expanded interval ends on each side.
 
-    Formula: Phi(-t sqrt(n / (n - 1))), t the quantile of Student's distribution with n - 1
-    degrees of freedom, here by its expansion around the normal quantile (Abramowitz and Stegun
-    26.7.5; with 1 or 2 degrees of freedom it is off, but the tail is far below 1/resamples there).
+    Formula: Phi(-t sqrt(n / (n - 1))), t the quantile of Student's distribution with n - 1 degrees
+    of freedom, here by its expansion around the normal quantile (Abramowitz and Stegun 26.7.5; it
+    is inaccurate with 1 or 2 degrees of freedom, but there the tail is far below 1/resamples).
     """
     z, nu = Z_95, windows - 1
     t = (

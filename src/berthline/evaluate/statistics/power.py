@@ -1,7 +1,7 @@
-"""Power: how many windows it takes to tell two schedulers apart.
+"""Power: how many windows it takes to distinguish two schedulers.
 
-"Not distinguishable" may mean that there is no difference, or that there were too few windows.
-Which one it is follows from how much the log-ratios scatter between windows.
+"Not distinguishable" may mean that there is no difference, or that there were too few windows. The
+scatter of the log-ratios between windows tells which.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 POWER = 0.8
-"""How often a true difference should be told."""
+"""Probability of detecting a true difference."""
 
 _LEVEL = 0.05
 _MOST_WINDOWS = 10_000_000
 
 
 class Power(msgspec.Struct, frozen=True, kw_only=True):
-    """What a paired comparison could have told.
+    """What a paired comparison can detect.
 
     Attributes:
-        windows: how many there were.
-        difference: the difference asked about, as a share: 0.05 = 5 %.
-        needed: windows that tell this difference four times out of five; None where the difference
+        windows: number of windows.
+        difference: the difference in question, as a share: 0.05 = 5 %.
+        needed: windows that detect this difference four times out of five; None if the difference
             is 0, or more than ten million would be needed.
-        detectable: the smallest difference that this many windows tell four times out of five, as a
-            share.
+        detectable: the smallest difference that this many windows detect four times out of five, as
+            a share.
     """
 
     windows: int
@@ -47,17 +47,18 @@ class Power(msgspec.Struct, frozen=True, kw_only=True):
 def power(
     values: Sequence[float], baseline: Sequence[float], *, difference: float | None = None
 ) -> Power | None:
-    """Return how many windows would tell a difference; None where ratios have no scatter.
+    """Return how many windows would detect a difference; None if ratios have no scatter.
 
     Formula: the smallest n with n >= (t(0.975) + t(0.8))^2 s^2 / d^2, t the quantiles of Student's
     distribution with n - 1 degrees of freedom, s the standard deviation of the log-ratios and d =
-    ln(1 + difference); no fewer than an interval needs. The detectable difference solves the same
-    for d. It takes the scatter seen as the true one, so with few windows it is a rough figure.
+    ln(1 + difference); at least as many as an interval needs. The detectable difference solves the
+    same equation for d. The observed scatter is taken as the true one, so with few windows the
+    result is rough.
 
     Args:
         values: one value per window.
         baseline: the baseline's values on the same windows.
-        difference: as a share, such as 0.05; None = the one that was seen.
+        difference: as a share, such as 0.05; None = the observed one.
 
     Raises:
         ConfigError: the two differ in length, or are empty.
@@ -99,16 +100,16 @@ def windows_needed(effect: float) -> int | None:
 
 
 def power_in_words(found: Power) -> str:
-    """Return what the power says, in a sentence.
+    """Return the power in a sentence.
 
     Example:
         >>> power_in_words(Power(windows=30, difference=0.012, needed=412, detectable=0.046))
-        '30 windows tell 4.6 % apart; 1.2 % would take about 410 windows'
+        '30 windows detect 4.6 %; 1.2 % would take about 410 windows'
     """
-    told = f"{found.windows} windows tell {100 * found.detectable:.2g} % apart"
+    told = f"{found.windows} windows detect {100 * found.detectable:.2g} %"
     if found.needed is None or found.needed <= found.windows:
         return told
-    # Two figures: the scatter itself is known no better.
+    # Two digits: the scatter is not known more precisely.
     digits = max(0, int(np.log10(found.needed)) - 1)
     about = f"{round(found.needed, -digits):,} windows"
     return f"{told}; {100 * found.difference:.2g} % would take about {about}"

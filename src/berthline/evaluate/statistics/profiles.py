@@ -1,6 +1,6 @@
 """Performance profiles: the whole distribution of results over runs and windows, as a curve.
 
-A curve that lies above another everywhere is better everywhere; where two cross, a mean hides that
+A curve that lies above another everywhere is better everywhere. Where two cross, a mean hides that
 one wins the easy windows and the other the hard ones.
 """
 
@@ -25,8 +25,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: the thresholds, in the unit of the scores.
         share: of runs and windows that are as good as the threshold, between 0 and 1.
-        low: lower edge of the 95 % band, for each threshold by itself; None where there is nothing
-            to resample.
+        low: lower edge of the 95 % band, for each threshold by itself; None if there is nothing to
+            resample.
         high: upper edge; None in the same case.
     """
 
@@ -44,18 +44,18 @@ def performance_profile(
     seed: int = 0,
     resamples: int = 2_000,
 ) -> Profile:
-    """Return which share of runs and windows is as good as each threshold.
+    """Return the share of runs and windows that are as good as each threshold.
 
     Formula: number of scores <= threshold / number of scores; with `higher_is_better`, scores >
-    threshold, as rliable has it. The band resamples the runs of each window, or windows where
-    there is one run.
+    threshold, as in rliable. The band resamples the runs of each window, or the windows if there is
+    one run.
 
     Args:
         scores: runs x windows; a list of values is one run.
         at: thresholds.
         higher_is_better: for values such as utilisation.
-        seed: of the resampling.
-        resamples: how many.
+        seed: seed of the resampling.
+        resamples: number of resamples.
 
     Example:
         >>> performance_profile([1.0, 1.2, 1.9, 3.0], [1.0, 2.0]).share
@@ -85,8 +85,8 @@ def ratios_to_best(values: npt.ArrayLike, *, higher_is_better: bool = False) -> 
     """Return every value as a ratio to the best on its window; 1 = the best, more = worse.
 
     Formula: value / lowest value on that window (highest / value where higher is better); the
-    ratios of Dolan and More's performance profiles (Mathematical Programming 91, 2002). A zero is
-    1 where all are zero, and infinitely far from the best where not.
+    ratios of Dolan and More's performance profiles (Mathematical Programming 91, 2002). 0 / 0
+    counts as 1, and any other value / 0 as infinity.
 
     Args:
         values: schedulers x windows, 0 or more.
@@ -97,7 +97,7 @@ def ratios_to_best(values: npt.ArrayLike, *, higher_is_better: bool = False) -> 
     """
     table = score_table(values)
     if (table < 0).any():
-        raise ConfigError("a value is below 0", expected="values of which ratios make sense")
+        raise ConfigError("a value is below 0", expected="values of 0 or more")
     best = table.max(axis=0) if higher_is_better else table.min(axis=0)
     above, below = (
         (np.broadcast_to(best, table.shape), table) if higher_is_better else (table, best)

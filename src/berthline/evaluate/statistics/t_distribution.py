@@ -1,6 +1,6 @@
 """Student's t distribution: tails and quantiles, for intervals, tests and power.
 
-The tail is a regularised incomplete beta function, worked out by its continued fraction with the
+The tail is a regularised incomplete beta function, computed by its continued fraction with the
 modified Lentz method (Abramowitz and Stegun 26.5.8 and 26.7.1); a quantile is found by bisection.
 """
 
@@ -28,7 +28,7 @@ def t_tail(t: float, degrees: int) -> float:
 
 
 def t_quantile(share: float, degrees: int) -> float:
-    """Return the value that Student's t is below with chance `share`, between 0 and 1.
+    """Return the value that Student's t is below with probability `share`, between 0 and 1.
 
     Example:
         >>> round(t_quantile(0.975, 29), 4)

@@ -1,7 +1,7 @@
-"""Trace card: what a workload is made of, at a glance and as plain data.
+"""Trace card: a summary of a workload, as plain data.
 
-Everything is computed from the jobs as loaded, with their true run times; what the reader left out
-is beside it. With a cluster, the card also says how hard the jobs would press on it.
+Everything is computed from the jobs as loaded, with their true run times; the card also lists what
+the reader left out. With a cluster, it also shows the demand of the jobs on it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from berthline.text_or_path import TextOrPath
 
 ANY = "any"
-"""What the card calls the jobs that name no pool or no GPU type."""
+"""The card's name for the jobs that name no pool or no GPU type."""
 
 OWN_CLUSTER = "as stated in the file"
 """The name of the cluster that a trace states itself."""
 
 _ONE_NODE_MOST = 2**31 - 1
 _NOBODY = frozenset({"", "all", "unknown", "user0"})
-"""What the one user of a workload is called where the trace does not name users."""
+"""Names of the only user of a workload whose trace does not name users."""
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
-    """How values are spread."""
+    """The spread of values."""
 
     mean: float
     min: float
@@ -51,11 +51,11 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs that ask for the same number of GPUs; those on a part of one are one size."""
+    """The jobs that ask for the same number of GPUs; all jobs on part of a GPU are one size."""
 
     gpus: int
     is_part: bool
-    """They take a part of one GPU, large or small."""
+    """They take a part of one GPU, of any size."""
     jobs: int
     job_share: float
     work_share: float
@@ -79,7 +79,7 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
     per_day: float
     busiest_day: int
     most_at_once: int
-    """Jobs submitted at the same instant, at most."""
+    """Most jobs submitted at the same instant."""
     gap_cv: float | None
     """Standard deviation / mean of the time between submissions; 1 = Poisson, more = bursty."""
     by_hour: list[int]
@@ -88,7 +88,7 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):
-    """What the jobs of one pool, or of one GPU type set, ask of the GPUs they may use."""
+    """The demand of the jobs of one pool, or of one GPU type set, on the GPUs they may use."""
 
     name: str
     jobs: int
@@ -97,11 +97,11 @@ class Pressure(msgspec.Struct, frozen=True, kw_only=True):
     demand_mean: float
     demand_p95: float
     oversubscription: float | None
-    """Mean demand / GPUs: above 1 the queue grows without end. None = they may use none."""
+    """Mean demand / GPUs: above 1 the queue grows without limit. None = they may use none."""
 
 
 class OnCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The workload against a cluster."""
+    """The workload on a cluster."""
 
     name: str
     gpus: int
@@ -116,7 +116,7 @@ class OnCluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TraceCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload is made of."""
+    """A summary of a workload."""
 
     name: str
     format: str
@@ -153,7 +153,7 @@ class TraceCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_card(workload: Workload, cluster: Cluster | TextOrPath | None = None) -> TraceCard:
-    """Return the card of a workload, against a cluster where one is given or the trace names it.
+    """Return the card of a workload, on a cluster if one is given or the trace names it.
 
     Args:
         workload: the jobs.
@@ -194,7 +194,7 @@ def trace_card(workload: Workload, cluster: Cluster | TextOrPath | None = None) 
 
 
 def num_users(workload: Workload) -> int:
-    """Return how many users submitted the jobs; 0 = the trace does not say who did."""
+    """Return how many users submitted the jobs; 0 = the trace does not name them."""
     users = np.unique(workload.user)
     if len(users) > 1:
         return len(users)
@@ -211,7 +211,7 @@ def own_cluster(workload: Workload) -> Cluster | None:
 
 
 def quantiles(values: npt.NDArray[np.float64]) -> Quantiles:
-    """Return how values are spread."""
+    """Return the spread of values."""
     low, p10, p50, p90, p99, high = np.quantile(values, [0, 0.1, 0.5, 0.9, 0.99, 1]).tolist()
     return Quantiles(
         mean=float(values.mean()), min=low, p10=p10, p50=p50, p90=p90, p99=p99, max=high
@@ -219,7 +219,7 @@ def quantiles(values: npt.NDArray[np.float64]) -> Quantiles:
 
 
 def missing_fields(workload: Workload) -> list[str]:
-    """Return what no job of the workload tells."""
+    """Return the fields that no job of the workload has."""
     absent = {
         "dates": workload.provenance.get("origin_unix_time") is None,
         "users": num_users(workload) == 0,
@@ -310,7 +310,7 @@ def _on_cluster(workload: Workload, cluster: Cluster, demand: Demand) -> OnClust
 def _pressures(
     workload: Workload, cluster: Cluster, column: Literal["pool", "gpu_types"]
 ) -> list[Pressure]:
-    """Return the pressure of the jobs of each pool or GPU type set, the hardest first."""
+    """Return the pressure of the jobs of each pool or GPU type set, highest first."""
     codes = workload.pool if column == "pool" else workload.gpu_types
     names = workload.pool_names if column == "pool" else workload.gpu_type_sets
     if (codes < 0).all():

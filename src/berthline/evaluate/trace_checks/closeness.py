@@ -1,4 +1,4 @@
-"""How close one workload is to another: what `fit` promises, measured."""
+"""How close one workload is to another: the quality of a `fit`, measured."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Closeness:
-    """Numbers of an original and of a workload made after it, side by side.
+    """Figures of an original and of a workload modelled on it, side by side.
 
     Distances are between 0 (the same) and 1 (nothing in common). `pairs` have the original first.
 
     Attributes:
         jobs_per_day: pair.
-        demand: pair: GPUs busy on average if no job ever waited; its ratio is that of loads.
+        demand: pair: GPUs busy on average if no job ever waited; the ratio is that of the loads.
         gpu_mix_distance: total variation distance of GPUs per job.
         run_quantile_ratios: made / original, by level.
         run_distance: Kolmogorov-Smirnov distance of run times.
-        work_distance: the same of GPU-seconds per job.
-        gap_distance: the same of gaps between submissions.
-        gap_variation: pair: standard deviation of gaps over their mean.
-        hourly_dispersion: pair: variance of jobs per hour over its mean; 1 = Poisson.
-        daily_dispersion: pair: the same of jobs per day.
+        work_distance: the same for GPU-seconds per job.
+        gap_distance: the same for gaps between submissions.
+        gap_variation: pair: standard deviation of gaps / their mean.
+        hourly_dispersion: pair: variance of jobs per hour / their mean; 1 = Poisson.
+        daily_dispersion: pair: the same for jobs per day.
         hour_of_day_correlation: of jobs per hour of the day.
         same_user: pair: share of jobs that follow one of the same user.
         top_user: pair: share of the user with the most jobs.
-        user_run_correlation: pair: of the logarithm of run times of a user's successive jobs.
+        user_run_correlation: pair: of log run times of a user's successive jobs.
         user_gpus_repeated: pair: share of a user's successive jobs with equal GPUs.
         accuracy_distance: Kolmogorov-Smirnov distance of run time / estimate; None = no estimates.
         accuracy_median: pair: median of run time / estimate; None = no estimates.
-        requests: distances of what else the original's jobs ask for, by its name: of shares of
-            pools, GPU types and priorities, alone and together with GPUs, and of the distributions
-            of CPUs, memory and deadlines.
+        requests: distances of other requests of the original's jobs, by name: shares of pools, GPU
+            types and priorities, alone and together with GPUs, and distributions of CPUs, memory
+            and deadlines.
         waits: mean waits on one cluster; None = not simulated.
     """
 
@@ -114,7 +114,7 @@ def report(original: Workload, made: Workload, waits: WaitCheck | None = None) -
 
     Args:
         original: the workload to compare with.
-        made: the one made after it.
+        made: the workload modelled on it.
         waits: their waits, if they were simulated; see wait_check.py.
     """
     levels = np.array(QUANTILES)
@@ -165,7 +165,7 @@ def distance(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def _requests(original: Workload, made: Workload) -> dict[str, float]:
-    """Return distances of what jobs ask for, as far as the original's ask for it."""
+    """Return distances of what jobs request, for requests that the original's jobs make."""
     found: dict[str, float] = {}
     for what, column in (("pool", "pool"), ("GPU types", "gpu_types"), ("priority", "priority")):
         values = getattr(original, column), getattr(made, column)

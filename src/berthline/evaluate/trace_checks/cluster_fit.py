@@ -1,4 +1,4 @@
-"""What a cluster offers the jobs of a workload, by the simulator's own rules."""
+"""What a cluster offers the jobs of a workload, by the simulator's rules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def impossible_jobs(workload: Workload, cluster: Cluster) -> IntColumn:
     """Return for each job why it can never run (an index into REJECT_REASONS), -1 = it can.
 
-    One job of each kind is submitted to the empty cluster, one at a time, and what the simulator
-    rejects is impossible.
+    One job of each kind is submitted to the empty cluster, one at a time; those that the simulator
+    rejects are impossible.
     """
     from berthline.model.schedule import REJECT
     from berthline.sim.simulate import simulate
@@ -69,7 +69,7 @@ def _probes(
     memory_mib: npt.NDArray[np.int64],
     user: npt.NDArray[np.int64],
 ) -> Workload:
-    """Return jobs that ask for this, each of which has finished before the next arrives."""
+    """Return jobs with these requests, each of which has finished before the next arrives."""
     count = len(gpus)
     return dataclasses.replace(
         workload,

@@ -1,7 +1,7 @@
-"""Jobs that started before they were submitted: a wrong clock, or two columns mistaken.
+"""Jobs that started before they were submitted: a wrong clock, or two swapped columns.
 
-Workloads do not keep when jobs started in reality, so the file is asked once more, as far as it is
-a table whose columns have well-known names.
+Workloads do not keep the recorded starts, so the file is read once more if it is a table whose
+columns have well-known names.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _PAIRS = (
     ("Submit", "Start"),
     ("creation_time", "scheduled_time"),
 )
-"""What tables call the submission and the start."""
+"""The names of the submission and the start in tables."""
 
 _DATES = ("%Y-%m-%d %H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 _SEPARATORS = (",", "|", "\t", ";")
 _SWF_COMMENT = re.compile(rb";[^\n]*")
 _UNKNOWN = -1  # a wait in SWF
-_HINT = "two clocks that disagree, or two columns mistaken for each other; waits are not used"
+_HINT = "two clocks disagree, or two columns are swapped; waits are not used"
 
 
 def negative_waits(path: Path, format_name: str) -> list[TraceWarning]:
-    """Return a remark if jobs started before their submission, as far as the file tells.
+    """Return a warning if jobs started before their submission, as far as the file shows it.
 
     Args:
         path: the trace file, known to be readable.
@@ -96,7 +96,7 @@ def _table_lines(path: Path) -> list[int]:
 
 
 def _seconds(text: pl.Series) -> pl.Series:
-    """Return times as seconds, whichever of the usual forms they have; null = not known."""
+    """Return times as seconds, in whichever of the usual forms they are; null = not known."""
     import polars as pl
 
     numbers = text.str.strip_chars().cast(pl.Float64, strict=False)

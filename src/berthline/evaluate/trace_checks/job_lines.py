@@ -1,7 +1,7 @@
-"""On which line of its file a job stands: found again by its id, for remarks about single jobs.
+"""The line of a job in its file, found by the job's id, for warnings about single jobs.
 
-A workload keeps ids, not lines. In a table of text the ids fill one column; the column that holds
-them is looked for, and then every line is asked for its id.
+A workload keeps ids, not lines. In a table of text the ids fill one column: this column is found
+first, then the id of every line is read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ UNKNOWN = 0
 
 _SEPARATORS = (b",", b"\t", b";", b"|", None)  # None = blanks
 _LOOKED_AT = 2_000  # lines
-_SURE = 0.5  # share of the ids to be expected among those lines that a column must have
+_SURE = 0.5  # share of the ids expected in those lines that a column must have
 
 
 def lines_of_jobs(path: Path, names: npt.NDArray[np.str_] | None) -> npt.NDArray[np.int64]:
-    """Return the line of each job, 0 where it cannot be told; of a repeated id, its first line.
+    """Return the line of each job, 0 if it is not found; for a repeated id, its first line.
 
     Args:
         path: the file; for a directory nothing is found.
@@ -54,7 +54,7 @@ def lines_of_jobs(path: Path, names: npt.NDArray[np.str_] | None) -> npt.NDArray
 
 
 def _id_column(lines: list[bytes], ids: dict[bytes, int]) -> tuple[bytes | None, int] | None:
-    """Return the separator and the column in which the ids stand; None = there is none."""
+    """Return the separator and the column of the ids; None = there is none."""
     # Headers and comments hold no ids; the middle of the file is past them.
     middle = max(0, len(lines) // 2 - _LOOKED_AT // 2)
     sample = [line for line in lines[middle : middle + _LOOKED_AT] if line.strip()]
@@ -63,7 +63,8 @@ def _id_column(lines: list[bytes], ids: dict[bytes, int]) -> tuple[bytes | None,
         rows = [line.split(separator) for line in sample]
         for column in range(max(map(len, rows), default=0)):
             cells = [row[column].strip(b' "\r') for row in rows if len(row) > column]
-            # Each id once: a column of small numbers has ids too, but the same ones over and over.
+            # Count each id once: a column of small numbers has ids too, but the same few
+            # repeatedly.
             count = len({cell for cell in cells if cell in ids})
             if count > most:
                 best, most = (separator, column), count

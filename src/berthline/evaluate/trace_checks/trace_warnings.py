@@ -1,7 +1,7 @@
-"""What is odd about a workload: readable, but perhaps not what its user believes it is.
+"""Oddities of a workload: it is readable, but perhaps not what the user expects.
 
-Each check is a function that yields what it found; `CHECKS` lists them. A check looks at jobs as
-loaded; the thresholds are such that the clean public logs pass most of them.
+Each check is a function that yields its findings; `CHECKS` lists them. Checks examine the jobs as
+loaded; the thresholds are chosen so that the clean public logs pass most of them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class TraceWarning:
 
     Attributes:
         what: in words, with the number of jobs.
-        job: the row of an example, -1 = it is about no single job.
+        job: the row of an example, -1 = not about a single job.
         hint: what to do about it.
-        line: the line of an example, where it is known without the job; 0 = it is not.
+        line: the line of an example, if it is known without the job; 0 = not known.
     """
 
     what: str
@@ -71,7 +71,7 @@ def _too_short_estimates(workload: Workload) -> Iterator[TraceWarning]:
         yield TraceWarning(
             f"{_jobs(over.sum())} ran longer than the estimate",
             _first(over),
-            "a batch system would have killed them; here they run on",
+            "a batch system would have killed them; here they run to the end",
         )
     known = ~np.isnan(workload.estimate)
     if known.any() and not known.all():
@@ -158,7 +158,7 @@ def _run_times(workload: Workload) -> Iterator[TraceWarning]:
     at_most = run == run.max()
     if max(_CUT_JOBS, _CUT_SHARE * len(run)) <= at_most.sum() < len(run) / 2:
         yield TraceWarning(
-            f"{_jobs(at_most.sum())} ran for {run.max():,.0f} s exactly, the longest time there is",
+            f"{_jobs(at_most.sum())} ran for {run.max():,.0f} s exactly, the longest of all",
             _first(at_most),
             "run times look cut off there, by a time limit or by the program that made the file",
         )
@@ -191,7 +191,7 @@ CHECKS: tuple[Callable[[Workload], Iterator[TraceWarning]], ...] = (
     _too_short_estimates,
     _machine,
 )
-"""Every check of a workload by itself."""
+"""All checks of a workload by itself."""
 
 
 def _on_cluster(workload: Workload, cluster: Cluster) -> Iterator[TraceWarning]:
@@ -210,14 +210,14 @@ def _on_cluster(workload: Workload, cluster: Cluster) -> Iterator[TraceWarning]:
         yield TraceWarning(
             f"the load on {cluster.name} is {pressed.load:.2f}: more work than it can do",
             -1,
-            "waits grow without end; a larger cluster or --load below 1 avoids that",
+            "waits grow without limit; use a larger cluster or --load below 1",
         )
     for kind, entries in (("GPU type", pressed.by_gpu_type), ("pool", pressed.by_pool)):
         for entry in entries:
             if entry.oversubscription is not None and entry.oversubscription > _FULL:
                 yield TraceWarning(
-                    f"{kind} {entry.name} is asked for {entry.oversubscription:.2f} times over: "
-                    f"{entry.demand_mean:,.0f} GPUs at once on average, of {entry.gpus:,}"
+                    f"{kind} {entry.name} is oversubscribed {entry.oversubscription:.2f} times: "
+                    f"{entry.demand_mean:,.0f} GPUs are needed on average, of {entry.gpus:,}"
                 )
 
 

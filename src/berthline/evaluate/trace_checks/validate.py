@@ -1,7 +1,7 @@
 """validate_trace: everything that is wrong or odd in a trace file, not only the first thing.
 
-A reader stops at the first line it cannot use. So the file is read again with that line, and all
-others like it, blanked out in a copy, until the reader is content or the list is long enough.
+A reader stops at the first line it cannot use. Therefore the file is read again with that line, and
+all others like it, blanked out in a copy, until the reader succeeds or the list is long enough.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from berthline.text_or_path import TextOrPath
 
 MOST_ERRORS = 20
-"""Kinds of errors after which the list is long enough."""
+"""The most kinds of errors to list."""
 
 _MOST_NEIGHBOURS = 200
 _LINE = re.compile(r", line (\d+)")
@@ -80,7 +80,7 @@ def validate_trace(
     Args:
         path: the file.
         format: the name of its format; None = recognise it.
-        cluster: a Cluster or a CLUSTER argument: also say what would be odd about running the jobs
+        cluster: a Cluster or a CLUSTER argument: also list what would be odd about running the jobs
             there.
         **options: settings of the format, as of `load_trace`.
 
@@ -125,13 +125,13 @@ def _read_all(
                 error = copy.renamed(caught)
             found = _problem(error)
             if found.line is None:
-                break  # of a file with these lines blanked out; the file itself has not earned that
+                break  # due to the blanked lines, not to the file itself
             errors.append(found)
     return errors, None, False
 
 
 class _Copy:
-    """A copy of a trace file in which lines can be blanked out, with its neighbours beside it."""
+    """A copy of a trace file in which lines can be blanked out, with its neighbouring files."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         self._original = path
@@ -188,7 +188,7 @@ def _warnings(path: Path, workload: Workload, cluster: Cluster | None) -> list[P
 
 
 def _order(workload: Workload, lines: npt.NDArray[np.int64]) -> list[TraceWarning]:
-    """Return a remark if the file is not in the order of submission, as far as that is known."""
+    """Return a warning if the file is not in the order of submission, as far as that is known."""
     known = np.flatnonzero(lines != UNKNOWN)
     if len(known) < 2 or len(np.unique(lines[known])) < len(known):
         return []
@@ -204,7 +204,7 @@ def _order(workload: Workload, lines: npt.NDArray[np.int64]) -> list[TraceWarnin
             f"the file is not sorted by submission: {count} back in time, the furthest by "
             f"{-steps[furthest]:,.0f} s",
             int(in_file[furthest + 1]),
-            "jobs are sorted when they are read; single steps of about an hour are a clock that "
+            "jobs are sorted when they are read; single steps of about an hour mean that a clock "
             "was set back",
         )
     ]

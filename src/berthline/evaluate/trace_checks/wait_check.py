@@ -1,7 +1,7 @@
-"""How long jobs wait in a workload and in others made after it, on one and the same cluster.
+"""How long jobs wait in a workload and in others modelled on it, on the same cluster.
 
-The cluster is a single node, so that packing plays no part, with as many GPUs as make the load of
-the original 0.8, or more if a job is wider; the scheduler is `fcfs+easy`, with stated run times if
+The cluster is a single node, so that packing plays no part. It has as many GPUs as give the
+original a load of 0.8, or more if a job is wider. The scheduler is `fcfs+easy`, with estimates if
 every job has one.
 """
 
@@ -31,7 +31,7 @@ class WaitCheck:
         load: of the original on it.
         knowledge: what the scheduler knows of run times.
         original: mean wait of the original, in seconds.
-        made: those of the workloads made after it.
+        made: mean waits of the workloads modelled on it.
     """
 
     gpus: int
@@ -42,7 +42,7 @@ class WaitCheck:
 
     @property
     def ratio(self) -> float | None:
-        """The median of what was made over the original; None = the original has no waits."""
+        """Median of `made` / original; None = the original has no waits."""
         return float(np.median(self.made)) / self.original if self.original > 0 else None
 
     def rows(self) -> list[tuple[str, str, str, str]]:
@@ -73,12 +73,12 @@ def gpus_for(workload: Workload) -> int:
 
 
 def knowledge_of(workload: Workload) -> str:
-    """Return what the scheduler can know: stated run times, or else true ones."""
+    """Return what the scheduler can know: estimates, or else true run times."""
     return "exact" if np.isnan(workload.estimate).any() else "estimate"
 
 
 def mean_wait(workload: Workload, gpus: int, knowledge: str) -> float:
-    """Return the mean wait in seconds of jobs with GPUs; nothing else they ask for plays a part."""
+    """Return the mean wait in seconds of jobs with GPUs; their other requests are ignored."""
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload as Jobs
     from berthline.sim.simulate import simulate
@@ -99,7 +99,7 @@ def mean_wait(workload: Workload, gpus: int, knowledge: str) -> float:
 
 
 def check_waits(original: Workload, made: Iterable[Workload]) -> WaitCheck:
-    """Return the mean waits of a workload and of others made after it."""
+    """Return the mean waits of a workload and of others modelled on it."""
     gpus, knowledge = gpus_for(original), knowledge_of(original)
     span = max(float(original.submit[-1] - original.submit[0]), 1.0)
     return WaitCheck(

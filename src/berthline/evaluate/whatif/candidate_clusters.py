@@ -60,11 +60,11 @@ def settings_of(
 def _given(
     workload: Workload, cluster: Cluster, inferred: InferredCluster, begin: float, end: float
 ) -> Setting:
-    """Return the given cluster, with the pools of jobs as far as the cluster has them.
+    """Return the given cluster, with those pools of the jobs that the cluster has.
 
     Jobs are bound to their partitions, or else to the inferred pools (a user may edit and pass the
-    file of an inferred cluster). Where the nodes are those of the log, jobs that run at the begin
-    are held on theirs.
+    file of an inferred cluster). If the nodes are those of the log, jobs that run at the begin stay
+    on their nodes.
     """
     same_speed = cluster.with_conditions({"gpu_speeds": 0})
     pool = np.full(len(workload), -1, np.int32)

@@ -1,7 +1,7 @@
-"""What today's scheduler may be, and what could stand in its place.
+"""Candidates for today's scheduler, and alternatives to it.
 
-None of them preempts: a batch system that stops jobs does so by rules that no log tells. All of
-them can be had from Slurm or LSF by settings or by a priority that a plugin or a script sets.
+None of them preempts: a batch system stops jobs by rules that are not in a log. All of them are
+available in Slurm or LSF through settings, or through a priority that a plugin or a script sets.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 MODELS: dict[str, str] = {
-    "fcfs": "first come, first served; the first blocks all (sched/builtin)",
-    "fcfs+skip": "first come, first served; whoever fits starts",
-    "fcfs+easy": "first come, first served, with backfill around the first",
-    "fcfs+conservative": "first come, first served, with backfill around all",
+    "fcfs": "first come, first served; the first job blocks all (sched/builtin)",
+    "fcfs+skip": "first come, first served; any job that fits starts",
+    "fcfs+easy": "first come, first served, with backfill around the first job",
+    "fcfs+conservative": "first come, first served, with backfill around all jobs",
     "slurm-multifactor+easy": "age, size and fair share in equal parts, with backfill",
-    "slurm-multifactor+skip": "age, size and fair share in equal parts; whoever fits starts",
+    "slurm-multifactor+skip": "age, size and fair share in equal parts; any job that fits starts",
     "[user_share]+easy": "fair share alone, with backfill",
-    "[user_share]+skip": "fair share alone; whoever fits starts",
+    "[user_share]+skip": "fair share alone; any job that fits starts",
     "smallest-first+easy": "small jobs first, with backfill",
-    "smallest-first+skip": "small jobs first; whoever fits starts",
+    "smallest-first+skip": "small jobs first; any job that fits starts",
     "largest-first+easy": "large jobs first, with backfill",
     "sjf+easy": "short limits first, with backfill",
 }
@@ -34,17 +34,17 @@ MODELS: dict[str, str] = {
 
 PRIORITY_MODELS: dict[str, str] = {
     "static-priority+easy": "by the recorded priority, with backfill",
-    "static-priority+skip": "by the recorded priority; whoever fits starts",
+    "static-priority+skip": "by the recorded priority; any job that fits starts",
 }
 """More candidates where the log has priorities."""
 
 SLOW = ("fcfs+conservative",)
 SLOW_FROM = 200_000
-"""Jobs times nodes from which on slow schedulers are run only if they are asked for: reservations
-for all jobs on all nodes then take minutes."""
+"""From this many jobs x nodes on, slow schedulers run only on request: reservations for all jobs on
+all nodes then take minutes."""
 
 PLACEMENTS = ("best-fit", "worst-fit")
-"""Placements that are tried beside first-fit, where the log tells on which nodes jobs ran."""
+"""Placements tried besides first-fit, if the log tells on which nodes jobs ran."""
 
 ALTERNATIVES = (
     "fcfs+easy",
@@ -54,7 +54,7 @@ ALTERNATIVES = (
     "smallest-area+easy",
     "wfp3+easy",
 )
-"""What is tried when nothing is said, and run times are known from limits."""
+"""The default alternatives, if run times are known from limits."""
 
 ALTERNATIVES_WITHOUT_LIMITS = (
     "fcfs",
@@ -63,11 +63,11 @@ ALTERNATIVES_WITHOUT_LIMITS = (
     "slurm-multifactor+skip",
     "qssf+skip",
 )
-"""The same where they are not; qssf predicts them from each user's earlier jobs."""
+"""The default alternatives otherwise; qssf predicts run times from each user's earlier jobs."""
 
 
 def models_for(workload: Workload, knowledge: str) -> dict[str, str]:
-    """Return the candidates that need no more than is known."""
+    """Return the candidates that need no more than what is known."""
     history = workload.history
     has_priority = len(np.unique(workload.priority)) > 1 or (
         history is not None
@@ -83,7 +83,7 @@ def models_for(workload: Workload, knowledge: str) -> dict[str, str]:
 
 
 def too_slow(size: int) -> list[str]:
-    """Return what is not run unless it is asked for, on a log of so many jobs times nodes."""
+    """Return the schedulers that run only on request, on a log of `size` jobs x nodes."""
     return list(SLOW) if size >= SLOW_FROM else []
 
 
@@ -103,5 +103,5 @@ def with_placement(text: str, placement: str) -> str:
 
 
 def alternatives_for(knowledge: str) -> list[str]:
-    """Return the schedulers that are tried when nothing is said."""
+    """Return the default alternatives."""
     return list(ALTERNATIVES_WITHOUT_LIMITS if knowledge == "none" else ALTERNATIVES)

@@ -1,8 +1,8 @@
 """Fidelity: how close simulated waits come to those that were recorded.
 
-Pure functions of two columns of waits. Ratios are of means and of medians; the error of single jobs
-is a factor, and waits below a minute are as good as none, because nobody models the seconds that a
-batch system takes to start a job.
+Pure functions of two columns of waits. Means and medians are compared by ratios, single jobs by an
+error factor. Waits below a minute hardly count, because the seconds that a batch system takes to
+start a job are not modelled.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """Simulated against recorded waits of the same jobs, in seconds.
 
     Attributes:
-        jobs: how many.
+        jobs: number of jobs.
         recorded_mean: mean of the recorded waits.
         simulated_mean: mean of the simulated ones.
         recorded_median: median of the recorded waits.
         simulated_median: median of the simulated ones.
-        mean_ratio: simulated_mean / recorded_mean; None when nobody waited.
-        median_ratio: the same of medians plus a minute.
-        rank_correlation: Spearman's; None when either side has one value only.
+        mean_ratio: simulated_mean / recorded_mean; None when no job waited.
+        median_ratio: the same for medians plus a minute.
+        rank_correlation: Spearman's; None when either side has only one value.
         within_2x: share of jobs with (simulated + 60) / (recorded + 60) from 1/2 to 2.
         error_factor: geometric mean of the larger over the smaller of the two, each plus 60; 1 is
             perfect.
@@ -78,10 +78,10 @@ def fidelity(simulated: FloatColumn, recorded: FloatColumn) -> Fidelity:
 def group_error_factor(
     simulated: FloatColumn, recorded: FloatColumn, group: npt.NDArray[np.int64]
 ) -> float:
-    """Return by which factor the mean wait of a group of jobs is off; 1 is perfect.
+    """Return the error factor of the mean waits of groups of jobs; 1 is perfect.
 
     Formula: geometric mean over groups of the larger over the smaller of the two mean waits, each
-    plus 60; every group counts alike.
+    plus 60; every group has the same weight.
     """
     _, member, jobs = np.unique(group, return_inverse=True, return_counts=True)
     means = [np.bincount(member, column) / jobs + FLOOR_SECONDS for column in (simulated, recorded)]
@@ -92,7 +92,7 @@ def grade(found: Fidelity) -> str:
     """Return how far a model can be trusted, in a word.
 
     good: the mean is within a quarter and four waits of five are close. fair: the mean is within a
-    factor of 2 and half of the waits are close. poor: less. All with a minute added.
+    factor of 2 and half of the waits are close. poor: otherwise. All with a minute added.
     """
     ratio = (found.simulated_mean + FLOOR_SECONDS) / (found.recorded_mean + FLOOR_SECONDS)
     for word, factor, share in (("good", 1.25, 0.8), ("fair", 2.0, 0.5)):
@@ -117,10 +117,10 @@ def rank_correlation(a: FloatColumn, b: FloatColumn) -> float | None:
 
 
 def daily_error(simulated: FloatColumn, recorded: FloatColumn, day: npt.NDArray[np.int64]) -> float:
-    """Return by how many seconds the mean wait of a day is off, on average over jobs.
+    """Return the error of the mean wait of a day in seconds, on average over jobs.
 
-    Formula: sum over days of |sum of simulated - sum of recorded waits| / number of jobs. At least
-    the error of the mean over all days, in which days that are too long and too short cancel.
+    Formula: sum over days of |sum of simulated - sum of recorded waits| / number of jobs. This is
+    at least the error of the mean over all days, in which errors of opposite sign cancel.
     """
     difference = np.bincount(day - day.min(), simulated - recorded)
     return float(np.abs(difference).sum() / len(recorded))

@@ -1,8 +1,8 @@
-"""Waits that the GPUs in use do not explain: jobs that waited beside enough free ones.
+"""Waits that the GPUs in use do not explain: jobs that waited although enough GPUs were free.
 
-What a log does not tell (limits of users, reservations, drained nodes, CPUs and memory, packing)
-makes jobs wait too. How much of the waiting that is bounds how well any model of the scheduler can
-do that knows GPUs only.
+Causes that a log does not contain (limits of users, reservations, drained nodes, CPUs and memory,
+packing) make jobs wait too. Their share of the waiting limits the accuracy of any model of the
+scheduler that knows only GPUs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import FloatColumn
 
 SAMPLES = 32
-"""Instants at which each wait is looked at, evenly spread over it."""
+"""Number of instants at which each wait is sampled, evenly spread over it."""
 
 
 def idle_wait_share(
@@ -33,15 +33,15 @@ def idle_wait_share(
     """Return the share of waiting time during which a job's GPUs were free in its pool.
 
     Formula: sum over jobs of wait x (share of instants with capacity - GPUs in use >= GPUs of the
-    job) / sum of waits; None when nobody waited. Also counts the time in which GPUs were free
+    job) / sum of waits; None when no job waited. Also counts the time in which GPUs were free
     because they were held for a larger job.
 
     Args:
-        since: from when on each job of the log waited.
+        since: when each job of the log began to wait.
         start: when it started, as recorded.
         end: when it ended.
         gpus: what it held.
-        pool: its pool; -1 or 0 where there is one for all.
+        pool: its pool; -1 or 0 if there is one for all.
         capacity: GPUs of each pool.
         rows: the jobs whose waits count.
     """

@@ -20,7 +20,7 @@ LEAD = 7 * DAY
 period is simulated too, because later jobs may overtake those of the period."""
 
 FEWEST_JOBS = 20
-"""The fewest jobs with a recorded start that a result may rest on."""
+"""The fewest jobs with a recorded start that a result needs."""
 
 FEWEST_TO_CHOOSE = 50
 SHORTEST_TO_CHOOSE = 2 * DAY
@@ -60,5 +60,5 @@ def days_of(excerpt: LogExcerpt, begin: float, end: float) -> Days:
     if min(odd.sum(), even.sum()) >= FEWEST_JOBS:
         return Days(odd, even, measured, day, "every other day of the period")
     return Days(
-        measured, measured, measured, day, "the same jobs it is judged on: there are no other days"
+        measured, measured, measured, day, "the same jobs it is tested on: there are no other days"
     )

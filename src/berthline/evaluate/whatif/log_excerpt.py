@@ -32,7 +32,7 @@ _PIN = "node-{}"
 """The GPU type of a node, in a cluster of `with_node_types`."""
 
 SHORTEST_ESTIMATE = 60.0
-"""The least estimate of a running job, in seconds: its limit may be over."""
+"""The least estimate of a running job, in seconds: its limit may have passed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class LogExcerpt:
         workload: the jobs, in the order of their simulated submission.
         since: when each became eligible, on the log's clock.
         recorded: recorded start - since, in seconds.
-        running: number of jobs, the first ones, that ran when the excerpt begins.
-        queued: number of jobs, the next ones, that waited then.
+        running: number of jobs, the first ones, that were running when the excerpt begins.
+        queued: number of jobs, the next ones, that were waiting then.
         begin: time of the log at which the excerpt begins.
         rows: the index of each job in the log.
     """

@@ -42,7 +42,7 @@ class Judged:
     Attributes:
         excerpt: the jobs.
         rows: those of the period that count.
-        day: the day of the period on which each of these was submitted.
+        day: the day of the period on which each of these jobs was submitted.
         begin: start of the period, on the log's clock.
         end: its end.
         gpus: of the cluster.
@@ -112,7 +112,7 @@ def _against(
         could_explain=share,
         jct=jct,
         bounded_slowdown=slowdown,
-        verdict="",  # which depends on how many are compared
+        verdict="",  # set later: it depends on the number of comparisons
         users_longer=longer,
         users_shorter=shorter,
     )

@@ -1,6 +1,6 @@
 """The model of today's scheduler: the candidate whose simulated waits are closest to the recorded.
 
-Candidates are ranked on other days than those on which the winner is evaluated (judged_days.py).
+Candidates are ranked on days other than those on which the winner is evaluated (judged_days.py).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 First, today's scheduler is modelled: of some candidates, the one whose simulated waits are closest
 to the recorded ones (today_model.py). Alternatives are then compared with that model, never with
-the recorded waits: both sides are the same simulator on the same jobs, so its errors are in both.
-The error of the model stands beside every difference.
+the recorded waits: both sides are the same simulator on the same jobs, so both have its errors. The
+error of the model is shown beside every difference.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def whatif(
         workload: the jobs of the log, with their history.
         begin: start of the period, in seconds of the log's clock.
         end: its end.
-        cluster: the nodes there were: a Cluster or a CLUSTER argument; None = infer them from the
+        cluster: the nodes at the time: a Cluster or a CLUSTER argument; None = infer them from the
             log.
         today: the scheduler in use; None = the candidate that models the waits best.
         schedulers: the alternatives; None = a list that fits what is known.
@@ -154,7 +154,7 @@ def _cluster_facts(setting: Setting) -> ClusterFacts:
 
 
 def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
-    """Return the cluster that an answer inferred; None = it was given."""
+    """Return the cluster that was inferred for an answer; None = it was given."""
     if not found.cluster.findings:
         return None
     return infer_cluster(workload, apart=found.models[0].pools == APART).cluster
@@ -194,7 +194,7 @@ def _by_size(excerpt: LogExcerpt, mask: npt.NDArray[np.bool_]) -> dict[str, npt.
 def _idle_waits(
     workload: Workload, setting: Setting, judged: npt.NDArray[np.int64]
 ) -> float | None:
-    """Return the share of recorded waits beside enough free GPUs, of some jobs of the excerpt."""
+    """Return the share of recorded waits with enough free GPUs, of some jobs of the excerpt."""
     cluster, start = setting.cluster, recorded_starts(workload)
     pool = np.zeros(len(workload), np.int32)
     capacity = [float(cluster.total_gpus)]

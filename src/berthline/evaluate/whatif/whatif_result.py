@@ -11,7 +11,7 @@ from berthline.traces.inspect.infer_cluster import Finding
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster of the simulations, and what it rests on; no findings = it was given."""
+    """The cluster of the simulations, and the evidence for it; no findings = it was given."""
 
     name: str
     nodes: int
@@ -25,15 +25,15 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         jobs: submitted in the period; all metrics are over them.
-        users: who submitted them.
-        running_at_begin: ran already when the replay began.
-        queued_at_begin: waited already then.
+        users: number of users who submitted them.
+        running_at_begin: already running when the replay began.
+        queued_at_begin: already waiting then.
         others: submitted before or after the period, as competitors.
         start_unknown: of the whole log, left out because no start is recorded.
-        eligible_later: of the whole log, could start only some time after the submission, from
-            which on their waits count.
+        eligible_later: of the whole log, could start only some time after submission; their waits
+            count from then on.
         too_large: of the period, left out because the cluster can never run them.
-        still_running: of the whole log, still ran when it was taken; they end there.
+        still_running: of the whole log, still running when it was taken; they end there.
         never_started: rows of the log that had not started when it was taken, left out.
     """
 
@@ -50,7 +50,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs the model of today's scheduler was chosen on, and on which it was judged."""
+    """The jobs on which the model of today's scheduler was chosen, and tested."""
 
     how: str
     chosen_jobs: int
@@ -58,16 +58,16 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate for today's scheduler, on the jobs that the choice is made on.
+    """A candidate for today's scheduler, on the jobs used for the choice.
 
     Attributes:
         scheduler: its text.
         meaning: what it stands for.
         pools: which cluster it ran on, where several are possible.
         fidelity: its waits against the recorded ones.
-        size_error_factor: by which factor mean waits of size classes are off.
-        distance: geometric mean of both error factors, by which models are ranked: single waits
-            alone would let a model win that starves the few large jobs.
+        size_error_factor: error factor of the mean waits of size classes.
+        distance: geometric mean of both error factors, by which models are ranked. By single waits
+            alone, a model that starves the few large jobs could win.
     """
 
     scheduler: str
@@ -86,8 +86,8 @@ class GroupOutcome(msgspec.Struct, frozen=True, kw_only=True):
         wait_mean: their mean wait.
         wait_p95: the wait that 95 % of them do not exceed.
         jct_mean: their mean JCT.
-        wait_change: wait_mean less that under today's scheduler.
-        wait_error: by how much the model is off in the mean wait of such jobs; None = not known.
+        wait_change: wait_mean - wait_mean under today's scheduler.
+        wait_error: error of the model in the mean wait of such jobs; None = not known.
     """
 
     jobs: int
@@ -102,14 +102,14 @@ class AgainstToday(msgspec.Struct, frozen=True, kw_only=True):
     """A scheduler against the model of today's.
 
     Attributes:
-        wait_change: of the mean wait.
+        wait_change: change of the mean wait.
         could_explain: the model's error in the mean wait of a day, as a share of that change, at
             most 1; None = there is no change.
         jct: ratio of daily mean JCTs, with its interval over days.
-        bounded_slowdown: the same of bounded slowdowns.
+        bounded_slowdown: the same for bounded slowdowns.
         verdict: what it says, in words.
         users_longer: users whose mean wait grows by more than a minute and 5 %.
-        users_shorter: likewise, shrinks.
+        users_shorter: users whose mean wait shrinks by more than a minute and 5 %.
     """
 
     wait_change: float
@@ -148,7 +148,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """What schedulers would have done to a stretch of a log.
+    """What schedulers would have done to a period of a log.
 
     Attributes:
         log: its name.
@@ -157,17 +157,17 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         knowledge: what all schedulers knew of run times.
         cluster: the cluster.
         replay: the jobs.
-        split: what the model was chosen and judged on.
+        split: what the model was chosen and tested on.
         models: the candidates for today's scheduler, the best first.
-        today: the one taken.
-        today_given: it was named, not chosen.
-        fidelity: its waits against the recorded ones, on the jobs it is judged on.
+        today: the chosen candidate.
+        today_given: whether it was given, not chosen.
+        fidelity: its waits against the recorded ones, on the jobs it is tested on.
         fidelity_by_size: the same by size class.
-        error_seconds: by how much the mean wait of a day is off.
-        user_error_seconds: by how much the mean wait of a user with five jobs or more is off, the
-            median over such users; None = there are none.
-        idle_wait_share: of the recorded waiting time, the share during which as many GPUs as the
-            job wanted were free: limits, reservations or packing, which no model here knows.
+        error_seconds: error of the mean wait of a day.
+        user_error_seconds: error of the mean wait of a user with five jobs or more, the median over
+            such users; None = there are none.
+        idle_wait_share: share of the recorded waiting time during which as many GPUs as the job
+            wanted were free: limits, reservations or packing, which no model here knows.
         outcomes: today's scheduler as modelled, then the alternatives.
         left_out: schedulers that were not run, because they take long on a log of this size.
         seed: the seed.

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from berthline.evaluate.whatif.whatif_result import Outcome, WhatIf
 
 NOT_CORRECTED = "but not after correction"
-"""In a verdict that holds for a single comparison only."""
+"""Part of a verdict that holds only for a single comparison."""
 
 ADVICE = {
-    "good": "differences can be taken as they are",
+    "good": "differences can be trusted",
     "fair": "large differences can be trusted, small ones cannot",
     "poor": "take differences as hints; naming the nodes or today's scheduler may help",
 }
@@ -25,12 +25,12 @@ def in_short(found: WhatIf) -> list[str]:
     """Return the answer in a few sentences, the most important first."""
     best = best_alternative(found)
     if best is None or best.against_today is None:
-        told = ["no alternative is better than today's scheduler beyond chance, in mean JCT."]
+        told = ["no alternative has a better mean JCT than today's scheduler beyond chance."]
         today, nearest = found.outcomes[0], min(found.outcomes, key=lambda each: each.jct.mean)
         if nearest.jct.mean < today.jct.mean:
             told.append(
                 f"The lowest is that of {nearest.scheduler}: {hours(nearest.jct.mean)} h, "
-                f"against {hours(today.jct.mean)} h; a longer period may tell."
+                f"against {hours(today.jct.mean)} h; a longer period may show more."
             )
     else:
         against = best.against_today
@@ -40,7 +40,7 @@ def in_short(found: WhatIf) -> list[str]:
             f"{users} would wait less, {against.users_longer:,} longer."
         ]
         if against.could_explain is not None and against.could_explain >= DOUBTFUL:
-            told.append("But half of that or more may be the error of the model.")
+            told.append("But half of that change or more may be the error of the model.")
     word = grade(found.fidelity)
     return [*told, f"The model of today's scheduler is {word}: {ADVICE[word]}."]
 

@@ -1,1 +1,1 @@
-"""Algorithms, one file each; `table.py` lists them, `algorithm.py` is their common interface."""
+"""Algorithms, one file each; `algorithm_table.py` lists them, `algorithm.py` is their interface."""

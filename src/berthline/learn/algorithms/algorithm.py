@@ -1,4 +1,4 @@
-"""Algorithm: what the trainer asks of PPO, D3QN, SAC and the others."""
+"""Algorithm: the interface of PPO, D3QN, SAC and the others, as the trainer uses it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Algorithm(Protocol):
     """Learns a policy from environments that step together.
 
-    Everything that decides what comes next is in `tensors()` and `state()`: loaded into a fresh
-    instance, training continues bit for bit.
+    `tensors()` and `state()` hold the complete state: loaded into a fresh instance, training
+    continues bit for bit.
     """
 
     steps: int
@@ -23,20 +23,20 @@ class Algorithm(Protocol):
 
     @property
     def policy(self) -> Network:
-        """The network whose best-scored allowed action is the policy's answer."""
+        """The network; the policy takes the allowed action that it scores highest."""
 
     def iterate(self, progress: float) -> dict[str, float]:
-        """Collect some steps, learn from them, and return what is to be logged.
+        """Collect some steps, learn from them, and return values to log.
 
         Args:
-            progress: share of all steps that is done, for schedules.
+            progress: share of all steps done so far, for schedules.
         """
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the tensors to be saved: `policy.*`, optimisers, replay."""
+        """Return the tensors to save: `policy.*`, optimisers, replay."""
 
     def state(self) -> dict[str, Any]:
-        """Return the rest, as JSON: random numbers, where the environments are, averages."""
+        """Return the rest of the state as JSON: random generators, environments, averages."""
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint."""

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
         module: in `berthline.learn.algorithms`.
         algorithm: the name of its class; see `Algorithm`.
         config: the name of the struct with its settings.
-        steps: how many steps it makes by default: some minutes of one core.
+        steps: the default number of steps: some minutes on one core.
         learns_pairs: whether it can learn PickPlace.
         changes_options: whether its settings change the environments; then its module has a
             function `environment_options`.
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     changes_options: bool = False
 
     def load(self, name: str) -> Any:
-        """Return a name of the module."""
+        """Return an attribute of the module."""
         return getattr(importlib.import_module(f"berthline.learn.algorithms.{self.module}"), name)
 
 
@@ -54,7 +54,7 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
     """Return the settings of an algorithm: those given, and defaults for the others.
 
     Raises:
-        ConfigError: no such algorithm or setting, or a value that the setting does not take.
+        ConfigError: no such algorithm or setting, or an invalid value.
     """
     entry = _entry(name)
     return read_settings(name, entry.load(entry.config), given)
@@ -75,8 +75,8 @@ def make_algorithm(
     """Return a fresh instance.
 
     Raises:
-        ConfigError: the algorithm cannot learn PickPlace, because its replay buffer does not keep
-            pairs; or there are more minibatches than steps.
+        ConfigError: the algorithm cannot learn PickPlace because its replay buffer does not store
+            pairs, or there are more minibatches than steps.
     """
     entry = _entry(name)
     if envs.layout.has_pairs and not entry.learns_pairs:

@@ -1,10 +1,10 @@
-"""Behaviour cloning: a network learns to answer as a scheduler does in the agent's place.
+"""Behaviour cloning: a network learns to choose the actions of a scheduler.
 
-The scheduler (env/experts.py) decides in all environments, and the network is taught its answers by
-cross-entropy over the allowed actions. New episodes never run out, so none is learned by
-heart. Every eighth environment is held out: nothing is learned from its episodes, and how often the
-network would have answered alike there is the agreement. States with one allowed action are left
-out of both. The result is a warm start for other algorithms: `--init-from`.
+The scheduler (env/experts.py) acts in all environments, and the network learns its actions by
+cross-entropy over the allowed actions. There are always new episodes, so the network cannot
+memorise them. Every eighth environment is held out: the network does not learn from it, and the
+agreement is how often it would have chosen the expert's action there. States with one allowed
+action are excluded from both. The result is a warm start for other algorithms: `--init-from`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from berthline.learn.training.environments import Environments
 
 HELD_OUT = 8
-"""One in this number of environments is not learned from."""
+"""One of every HELD_OUT environments is held out."""
 
 
 class BCConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,15 +40,15 @@ class BCConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Attributes:
         expert: one of the environment's `experts`; empty = the first.
-        rollout: steps of each environment in an iteration.
-        epochs: times that an iteration's steps are gone over.
-        minibatches: parts in which that is done.
+        rollout: steps of each environment per iteration.
+        epochs: passes over the steps of an iteration.
+        minibatches: minibatches per epoch.
         learning_rate: of Adam.
         learning_rate_schedule: see `schedules`.
-        own_share: share of the environments in which the network acts, while the expert still says
-            what would have been right: it then learns in states that its own slips lead to
+        own_share: share of the environments in which the network acts while the expert still gives
+            the right action, so that the network learns in states that its own mistakes lead to
             (DAgger, Ross et al. 2011).
-        max_gradient: norm at which gradients are cut.
+        max_gradient: norm at which gradients are clipped.
     """
 
     expert: str = ""
@@ -62,16 +62,16 @@ class BCConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class BC:
-    """See the module.
+    """Behaviour cloning; see the module.
 
     Args:
         envs: where the expert acts; two or more.
         network: shape of the policy.
         config: settings.
-        seed: of weights and draws.
+        seed: of weights and random draws.
 
     Raises:
-        ConfigError: there is no such expert, or one environment only.
+        ConfigError: there is no such expert, or only one environment.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class BC:
                 hint=f'name it among the experts: --set experts=["{self.expert or "sjf"}"]',
             )
         if envs.num < 2:
-            raise ConfigError("one environment", expected="two or more: some are held out")
+            raise ConfigError("only one environment", expected="two or more: some are held out")
         self.envs, self.config = envs, config
         self.steps = 0
         with torch.random.fork_rng(devices=[]):
@@ -104,7 +104,7 @@ class BC:
         self._acts_itself[learned[: round(config.own_share * len(learned))]] = True
 
     def iterate(self, progress: float) -> dict[str, float]:
-        """Watch the expert, learn, and return what is to be logged."""
+        """Observe the expert, learn, and return values to log."""
         rate = self.config.learning_rate * factor(self.config.learning_rate_schedule, progress)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -115,7 +115,7 @@ class BC:
 
     @torch.no_grad()
     def _collect(self) -> tuple[tuple[Tensor, Tensor, Tensor], dict[str, float]]:
-        """Return decisions to learn from, and how many held-out ones the network agrees with."""
+        """Return decisions to learn from, and values to log, such as the held-out agreement."""
         envs = self.envs
         seen: list[tuple[Tensor, Tensor, Tensor]] = []
         agreed: list[Tensor] = []
@@ -176,14 +176,14 @@ class BC:
         return {"losses/cross_entropy": sum(losses) / len(losses)}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
+        """Return the tensors to save."""
         return {
             **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
             **optimizer_tensors("optimizer", self.optimizer),
         }
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {
             "steps": self.steps,
             "generator": generator_state(self.generator),

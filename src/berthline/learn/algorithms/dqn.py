@@ -1,10 +1,10 @@
 """D3QN: dueling double Q-learning (Wang et al. 2016, van Hasselt et al. 2016), with masked actions.
 
-It learns from transitions of n steps, those with large errors more often. Actions that the mask
+It learns from n-step transitions, more often from those with large errors. Actions that the mask
 forbids are never chosen, explored or bootstrapped from, and do not count in the mean of advantages.
-One decision is worth little beside the state that it is made in, so the gap between the best action
-and others is widened (Bellemare et al. 2016). `noisy` and `distributional` add the other two parts
-of Rainbow (Hessel et al. 2018).
+The effect of one decision is small compared with the value of the state, so the gap between the
+best action and the others is widened (Bellemare et al. 2016). `noisy` and `distributional` add the
+other two parts of Rainbow (Hessel et al. 2018).
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ if TYPE_CHECKING:
 
 
 class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of D3QN: those of every replay, and these.
+    """Settings of D3QN, in addition to those of every algorithm with a replay.
 
     Attributes:
-        no_op: advantage of the no-op at first; jobs have about 0.
-        gap: how far all but the best action are made to look worse, so that errors do not hide
-            which one that is (advantage learning): by gap / (1 - gap) of what they are behind.
-        priority_exponent: of errors, when they become priorities; 0 = all are drawn alike.
-        importance: how far that is made up for at first; wholly in the end.
-        epsilon: share of random actions at first.
-        epsilon_final: in the end.
-        epsilon_share: share of all steps after which it is that.
-        dueling: values and advantages are parts of their own.
-        double: one network chooses the next action, the other one values it.
-        target_network: next values are those of a network that follows slowly.
-        target_every: updates after which it follows wholly instead; 0 = never.
-        noisy: exploration by noise in the last layers, whose size is learned, not by epsilon.
-        noise: size of that noise at first.
-        distributional: learns chances of returns, not their means (C51).
-        atoms: returns that have a chance.
-        least_return: the first of them, in units of the size of returns.
-        largest_return: the last of them.
+        no_op: initial advantage of the no-op; jobs have about 0.
+        gap: of advantage learning: targets are reduced by gap * (best value - value of the action),
+            so that errors do not hide which action is best. In the limit, an action looks worse
+            than the best by another gap / (1 - gap) times the difference.
+        priority_exponent: priority = |error|^exponent; 0 = all are drawn with equal probability.
+        importance: initial exponent of the importance weights; it rises to 1.
+        epsilon: initial share of random actions.
+        epsilon_final: final share of random actions.
+        epsilon_share: share of all steps after which `epsilon_final` is reached.
+        dueling: separate outputs for values and advantages.
+        double: one network chooses the next action, the other evaluates it.
+        target_network: next values come from a network that follows slowly.
+        target_every: updates between full copies to the target network; 0 = it follows slowly.
+        noisy: explore by noise of learned size in the last layers instead of by epsilon.
+        noise: initial size of that noise.
+        distributional: learn the distribution of returns instead of the mean (C51).
+        atoms: number of returns in the support of the distribution.
+        least_return: lowest return of the support, in units of the size of returns.
+        largest_return: highest return of the support.
     """
 
     no_op: float = -0.1
@@ -73,36 +74,36 @@ class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Values(NamedTuple):
-    """Of actions: means (batch, actions), and where learned, chances (batch, actions, atoms)."""
+    """Action values: means (batch, actions); log-probabilities (batch, actions, atoms) or None."""
 
     means: Tensor
     log_chances: Tensor | None
 
 
 class QNetwork(nn.Module):
-    """Values of actions. The policy's scores are their advantages, which have the same best one.
+    """Values of actions. The policy's scores are advantages, which have the same best action.
 
     Args:
         policy: scores actions.
-        dueling: whether scores are advantages, and a value is added.
+        dueling: whether scores are advantages to which a state value is added.
     """
 
     def __init__(self, policy: Network, *, dueling: bool) -> None:
         super().__init__()
         self.policy = policy
-        # With chances of returns, the policy has a part that all actions have in common.
+        # A distributional policy has its own part for what all actions have in common.
         has_value = dueling and policy.support is None
         self.value = mlp((policy.width, policy.width, 1), last_gain=0.1) if has_value else None
 
     def begin_at(self, value: float) -> None:
-        """Set the initial value of states, where it is a part of its own."""
+        """Set the initial value of states, if there is a separate value output."""
         if self.value is not None:
             last = self.value[-1]
             assert isinstance(last, nn.Linear)
             nn.init.constant_(last.bias, value)
 
     def forward(self, flat: Tensor, masks: Tensor) -> Values:
-        """Return values of actions; those of forbidden ones mean nothing."""
+        """Return values of actions; those of forbidden actions are meaningless."""
         if self.policy.support is not None:
             log_chances, _ = self.policy.log_chances(flat)
             return Values((log_chances.exp() * self.policy.support).sum(dim=-1), log_chances)
@@ -113,11 +114,11 @@ class QNetwork(nn.Module):
 
 
 class Noise(nn.Module):
-    """Noise in the last layers of a network (Fortunato et al. 2018), beside their weights.
+    """Noise in the last layers of a network (Fortunato et al. 2018), kept apart from the weights.
 
     Args:
-        network: whose last layers.
-        size: of the noise at first.
+        network: the network.
+        size: initial size of the noise.
     """
 
     def __init__(self, network: QNetwork, size: float) -> None:
@@ -135,7 +136,7 @@ class Noise(nn.Module):
         )
 
     def draw(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Return what is to be added to parameters, by name."""
+        """Return what to add to the parameters, by name."""
         found: dict[str, Tensor] = {}
         sizes = iter(self.sizes)
         for name, (width_out, width_in) in self.shapes.items():
@@ -148,15 +149,15 @@ class Noise(nn.Module):
 
 
 class DQN(OffPolicy):
-    """See the module.
+    """D3QN; see the module.
 
     Args:
         envs: where to learn.
         network: shape of the network.
         config: settings.
-        seed: of weights and draws.
-        num_regimes: regimes that the network knows.
-        num_drawn_alike: regimes that the replay draws from alike.
+        seed: of weights and random draws.
+        num_regimes: number of regimes that the network distinguishes.
+        num_drawn_alike: number of regimes that the replay draws equally often.
     """
 
     def __init__(
@@ -218,18 +219,18 @@ class DQN(OffPolicy):
         return log
 
     def _regimes_of(self, _seen: Tensor) -> npt.NDArray[np.int64] | None:
-        """Return the regimes that the replay tells apart; None = there is one."""
+        """Return the regimes for the replay; None = there is only one."""
         return None
 
     def choose(self, observations: Tensor, masks: Tensor, epsilon: float) -> Tensor:
-        """Return the best allowed actions, or any allowed ones in a share of cases."""
+        """Return the best allowed actions, or random allowed ones with probability epsilon."""
         best = masked_argmax(self.values(observations, masks).means, masks)
         any_allowed = MaskedCategorical(torch.zeros(masks.shape), masks).sample(self.generator)
         explores = torch.rand(len(best), generator=self.generator) < epsilon
         return torch.where(explores, any_allowed, best)
 
     def values(self, observations: Tensor, masks: Tensor) -> Values:
-        """Return values of actions, with new noise if there is any."""
+        """Return values of actions, with new noise if noise is used."""
         if self.noise is None:
             found: Values = self.q(observations, masks)
             return found
@@ -254,7 +255,7 @@ class DQN(OffPolicy):
             loss = (batch.weights * huber(errors)).mean()
         else:
             log_chances = taken(values.log_chances, batch.actions)
-            # The error is how many nats the chances are off, apart from what no one can know.
+            # Cross-entropy, in nats: KL(target || ours) + the entropy of the target.
             errors = -(self._target_chances(batch) * log_chances).sum(dim=-1)
             loss = (batch.weights * errors).mean()
         norm = self._step("optimizer", loss)
@@ -269,7 +270,7 @@ class DQN(OffPolicy):
 
     @torch.no_grad()
     def _next_values(self, batch: Transitions) -> tuple[Values, Tensor]:
-        """Return values of what follows, and the actions that count there."""
+        """Return the values of the following states, and the actions chosen there."""
         values: Values = self._follower(batch.following, batch.following_masks)
         chooser = values
         if self.config.double:
@@ -282,7 +283,7 @@ class DQN(OffPolicy):
 
     @torch.no_grad()
     def _returns(self, batch: Transitions) -> Tensor:
-        """Return the returns, less a share of what the best action is said to be better by."""
+        """Return the returns minus gap * (best value - value of the action)."""
         if self.config.gap == 0.0:
             return batch.returns
         means = self._follower(batch.observations, batch.masks).means
@@ -327,24 +328,24 @@ def masked_argmax(values: Tensor, masks: Tensor) -> Tensor:
 
 
 def taken(values: Tensor, actions: Tensor) -> Tensor:
-    """Return what belongs to the actions: (batch, actions, ...) to (batch, ...)."""
+    """Select the entries of the actions: (batch, actions, ...) to (batch, ...)."""
     return values[torch.arange(len(actions)), actions]
 
 
 def huber(errors: Tensor) -> Tensor:
-    """Return error^2 / 2, or |error| - 1/2 where that is beyond 1."""
+    """Return error^2 / 2 where |error| <= 1, else |error| - 1/2."""
     size = errors.abs()
     return torch.where(size <= 1, 0.5 * errors.square(), size - 0.5)
 
 
 def project(chances: Tensor, support: Tensor, returns: Tensor, discounts: Tensor) -> Tensor:
-    """Return the chances of returns + discounts x support, on the support itself (C51).
+    """Return the distribution of returns + discounts x support, projected on the support (C51).
 
-    What falls between two of its returns is shared between them, the nearer one gets more; what
-    falls beyond its ends is at the ends.
+    Probability that falls between two atoms is split linearly between them; beyond the ends of the
+    support it goes to the end.
 
     Args:
-        chances: (batch, atoms), of the support.
+        chances: (batch, atoms), probabilities of the support.
         support: (atoms,), evenly spaced.
         returns: (batch,).
         discounts: (batch,).

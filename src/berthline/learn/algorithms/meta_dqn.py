@@ -1,16 +1,16 @@
-"""Meta-DQN: D3QN that chooses schedulers, and knows what kind of times these are.
+"""Meta-DQN: D3QN that chooses schedulers and knows the current regime of the cluster.
 
-Each of its parts is a switch, so that it can be left out to see what it is worth:
+Each part is a switch, so that its effect can be measured by leaving it out:
 
-    regime_embedding  the network is told which regime it is in: the nearest of some centres of what
-                      is seen of the cluster as a whole, found meanwhile; there are no labels
-    balanced_replay   regimes are drawn from alike, however rare they are
+    regime_embedding  the network sees the regime it is in: the nearest of some centres of the
+                      cluster-wide numbers; the centres are learned online, without labels
+    balanced_replay   all regimes are drawn equally often, however rare they are
     deadline_shaping  missed deadlines cost
     energy            energy costs
-    job_age           columns about how long jobs have waited, short and long
+    job_age           columns for the wait of jobs, on a short and a long time scale
     target_network    as in D3QN
 
-Those about rewards and columns change the environments: see `environment_options`.
+Switches for rewards and columns change the environments: see `environment_options`.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 _REGIME_COLUMNS = ("arrival_rate * 60", "tanh(arrival_burstiness / 4)")
 _AGE_COLUMNS = ("wait / (wait + 600)", "wait / (wait + 36000)")
 _RATE = 0.02
-"""How far a centre moves towards what is nearest to it, in one step of all environments."""
+"""How far a centre moves towards the mean of its states, in one step of all environments."""
 _LEAST_SHARE = 0.1
-"""A centre that is nearest to less than this part of its fair share is put somewhere else."""
+"""A centre with less than this part of its fair share of states is moved elsewhere."""
 _SHARE_MEMORY = 0.98
 
 
 class MetaDQNConfig(DQNConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of Meta-DQN: those of D3QN, and these.
+    """Settings of Meta-DQN, in addition to those of D3QN.
 
     Attributes:
-        regimes: how many are distinguished.
+        regimes: number of regimes.
         regime_embedding: a switch; see the module.
         balanced_replay: a switch; see the module.
         deadline_shaping: a switch; see the module.
-        deadline_weight: what a missed deadline costs, in hours of JCT of a job.
+        deadline_weight: cost of a missed deadline, in hours of JCT of a job.
         energy: a switch; see the module.
-        energy_weight: what a kWh costs, in the same unit.
+        energy_weight: cost of a kWh, in the same unit.
         job_age: a switch; see the module.
     """
 
@@ -72,9 +72,9 @@ class MetaDQNConfig(DQNConfig, frozen=True, kw_only=True, forbid_unknown_fields=
 def environment_options(
     seat: str, options: Mapping[str, Any], config: MetaDQNConfig
 ) -> dict[str, Any]:
-    """Return options with the columns and the terms of the reward that the switches ask for.
+    """Return options with the columns and the reward terms that the switches require.
 
-    What is there already stays as it is, so that doing it twice changes nothing.
+    Existing columns and terms stay as they are, so the function is idempotent.
     """
     resolved = resolve_options(seat, options)
     columns = resolve_columns(resolved.features, knowledge=resolved.knowledge)
@@ -94,7 +94,7 @@ def environment_options(
         cost = Term("energy", "second", "-power_w / 3.6e6 / num_jobs", config.energy_weight)
         terms.append(cost)
     found = {**options, "features": tables, "reward": {}}
-    # The weights are in the formulas now.
+    # The formulas contain the weights now.
     found.pop("reward_weights", None)
     for term in terms:
         weighted = term.formula if term.weight == 1.0 else f"{term.weight!r} * ({term.formula})"
@@ -103,13 +103,13 @@ def environment_options(
 
 
 class MetaDQN(DQN):
-    """See the module.
+    """Meta-DQN; see the module.
 
     Args:
         envs: where to learn; made with `environment_options`.
         network: shape of the network.
         config: settings.
-        seed: of weights and draws.
+        seed: of weights and random draws.
     """
 
     config: MetaDQNConfig
@@ -144,18 +144,18 @@ class MetaDQN(DQN):
         return nearest if self.config.balanced_replay else None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
+        """Return the tensors to save."""
         found = super().tensors()
         if self.regimes is not None and self.q.policy.regimes is None:
             found |= {f"regimes.{name}": t for name, t in self.regimes.state_dict().items()}
         return found
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {**super().state(), "finder": self.finder.state() if self.finder else None}
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         super().restore(checkpoint)
         if self.regimes is not None and self.q.policy.regimes is None:
             self.regimes.load_state_dict(checkpoint.part("regimes"))
@@ -164,10 +164,10 @@ class MetaDQN(DQN):
 
 
 class RegimeFinder:
-    """Moves the centres of regimes to where states are (online k-means).
+    """Moves the centres of regimes towards the states (online k-means).
 
     Args:
-        regimes: whose centres.
+        regimes: the regimes.
     """
 
     def __init__(self, regimes: Regimes) -> None:
@@ -177,12 +177,12 @@ class RegimeFinder:
 
     @torch.no_grad()
     def update(self, flat: Tensor) -> Tensor:
-        """Take states into account, and return their regimes: (batch,)."""
+        """Update the centres with states, and return their regimes: (batch,)."""
         regimes, number = self.regimes, len(self.regimes.centres)
         self._measure(flat[:, regimes.place])
         scaled = regimes.scaled(flat)
         if not any(self.shares):
-            # At first, each one is where the state is that is farthest from those before it.
+            # At first, each centre is the state that is farthest from the centres before it.
             regimes.centres[:] = scaled[0]
             for index in range(1, number):
                 gaps = torch.cdist(scaled, regimes.centres[:index]).min(dim=-1).values
@@ -197,13 +197,13 @@ class RegimeFinder:
             if len(own):
                 regimes.centres[index] += _RATE * (own.mean(dim=0) - regimes.centres[index])
             elif self.shares[index] < _LEAST_SHARE / number:
-                # It has been left behind.
+                # No states are left near this centre.
                 regimes.centres[index] = scaled[distances.min(dim=-1).values.argmax()]
                 self.shares[index] = 1 / number
         return nearest
 
     def _measure(self, numbers: Tensor) -> None:
-        """Bring the mean and the deviation up to date (Chan et al. 1979)."""
+        """Update the mean and the standard deviation (Chan et al. 1979)."""
         regimes, more = self.regimes, len(numbers)
         total = self.count + more
         gap = numbers.mean(dim=0) - regimes.mean
@@ -213,14 +213,14 @@ class RegimeFinder:
             + gap.square() * self.count * more / total
         ) / total
         regimes.mean += gap * more / total
-        # A number that never changes says nothing, and must not be blown up.
+        # A number that never changes has no information, and its noise must not be amplified.
         regimes.deviation.copy_(variance.sqrt().clamp_min(1e-3))
         self.count = total
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` takes, as JSON."""
+        """Return the argument of `restore`, as JSON."""
         return {"count": self.count, "shares": self.shares}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.count, self.shares = state["count"], list(state["shares"])

@@ -1,7 +1,7 @@
-"""Learning from what is long past: what D3QN and SAC have in common.
+"""Off-policy learning: what D3QN and SAC have in common.
 
 One iteration steps every environment `rollout` times and learns from batches of the replay. The
-policy is an average over time of the network that learns, which is steadier than that network.
+policy is a moving average of the network that learns, which is more stable than that network.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class OffPolicy:
-    """Collects, learns, and can be saved; how to choose and to update is up to subclasses.
+    """Collects, learns, saves and restores; subclasses choose actions and update networks.
 
     Args:
         experience: the environments and their replay.
         config: settings.
-        modules: everything that has weights, by the name that it is saved under.
-        learned: by the name of each optimiser: what it moves, and its learning rate.
-        seed: of draws.
+        modules: everything that has weights, by the name it is saved under.
+        learned: by the name of each optimiser: its parameters and its learning rate.
+        seed: of random draws.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class OffPolicy:
         }
 
     def iterate(self, progress: float) -> dict[str, float]:
-        """Collect, learn, and return what is to be logged."""
+        """Collect, learn, and return values to log."""
         config, envs = self._common, self.experience.envs
         if self.steps == 0:
-            # A short run would otherwise see nothing but the first hours of episodes.
+            # Otherwise a short run would only see the first hours of episodes.
             envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
         log = self._collect(progress)
         fresh = config.rollout * envs.num
@@ -82,23 +82,23 @@ class OffPolicy:
         return log
 
     def _collect(self, progress: float) -> dict[str, float]:
-        """Step the environments, and return what is to be logged."""
+        """Step the environments, and return values to log."""
         raise NotImplementedError
 
     def _begin(self, usual: float) -> None:
-        """Begin to learn: take over the policy, which may have been given another beginning.
+        """Begin to learn: copy the policy, which may come from a warm start.
 
         Args:
-            usual: what critics begin at; see `for_ever`.
+            usual: initial value of critics; see `for_ever`.
         """
         raise NotImplementedError
 
     def _update(self, progress: float) -> dict[str, float]:
-        """Learn from a batch, and return what is to be logged."""
+        """Learn from a batch, and return values to log."""
         raise NotImplementedError
 
     def _step(self, name: str, loss: Tensor) -> float:
-        """Let an optimiser make a step, and return the size of the gradient."""
+        """Make a step of an optimiser, and return the norm of the gradient."""
         optimizer = self._optimizers[name]
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ class OffPolicy:
         return norm.item()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
+        """Return the tensors to save."""
         found = self.experience.tensors()
         for name, module in self._modules.items():
             found |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
@@ -117,7 +117,7 @@ class OffPolicy:
         return found
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {
             "steps": self.steps,
             "updates": self.updates,
@@ -126,7 +126,7 @@ class OffPolicy:
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         state = checkpoint.facts["state"]
         for name, module in self._modules.items():
             module.load_state_dict(checkpoint.part(name))
@@ -139,7 +139,7 @@ class OffPolicy:
 
 @torch.no_grad()
 def follow(target: nn.Module, network: nn.Module, rate: float) -> None:
-    """Move a network's parameters towards another's, and copy what is no parameter."""
+    """Move a network's parameters towards another's, and copy the buffers."""
     torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), rate)
     for ours, theirs in zip(target.buffers(), network.buffers(), strict=True):
         ours.copy_(theirs)

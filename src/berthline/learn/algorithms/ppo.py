@@ -1,14 +1,14 @@
 """PPO: proximal policy optimisation with masked actions (Schulman et al. 2017).
 
-One iteration collects `rollout` steps of every environment, estimates advantages (GAE), and goes
-over them `epochs` times in minibatches. Actions that the mask forbids have probability 0 when they
-are drawn, in the ratio and in the entropy.
+One iteration collects `rollout` steps of every environment, estimates advantages (GAE), and learns
+from them for `epochs` epochs in minibatches. Actions that the mask forbids have probability 0 in
+sampling, in the ratio and in the entropy.
 
-Decisions are not equally far apart: after a job is held back the next question comes at the next
-event, after a start often much later. Weighed by decisions, a sum of the next twenty rewards is
-cheap where little time passes in them. So rewards and traces fade with simulated time. That alone
-did not keep policies from holding everything: where the critic and the no-op (`no_op`) begin was
-changed too, and which of these helps was not measured separately.
+Decisions are not evenly spaced in time: after a job is held, the next decision comes at the next
+event; after a start, often much later. With a discount per decision, the next twenty rewards cost
+little if little time passes during them. Therefore rewards and traces are discounted by simulated
+time. That alone did not prevent policies that hold everything. The initial values of the critic and
+of the no-op (`no_op`) were changed too; which of these changes helps was not measured separately.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings of PPO.
 
     Attributes:
-        rollout: steps of each environment in an iteration.
-        epochs: times that an iteration's steps are gone over.
-        minibatches: parts in which that is done.
+        rollout: steps of each environment per iteration.
+        epochs: passes over the steps of an iteration.
+        minibatches: minibatches per epoch.
         learning_rate: of Adam.
         learning_rate_schedule: see `schedules`.
         discount: of rewards, per decision.
         trace: lambda of GAE, per decision.
-        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
-            None = only decisions count.
+        horizon: seconds of simulated time after which rewards are discounted by 1 / e; None = no
+            discount by time.
         trace_horizon: the same for lambda.
-        no_op: logit of the no-op at first; jobs have about 0.
-        clip: how far the ratio of probabilities may move.
-        value_clip: how far values may move, in standard deviations of returns; None = freely.
+        no_op: initial logit of the no-op; jobs have about 0.
+        clip: how far the ratio of probabilities may move from 1.
+        value_clip: how far values may move, in standard deviations of returns; None = no limit.
         value_weight: of the value loss.
         entropy: weight of the entropy bonus.
         entropy_schedule: see `schedules`.
-        max_gradient: norm at which gradients are cut.
-        target_kl: an iteration ends when the policy has moved this far, in nats; None = never.
+        max_gradient: norm at which gradients are clipped.
+        target_kl: an iteration ends when the policy has moved this far, in nats; None = no limit.
     """
 
     rollout: int = 64
@@ -86,7 +86,7 @@ class Critic(nn.Module):
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.body = network.body
-        # A flat network has seen all numbers together by then; rows meet only in the summary.
+        # A flat network has combined all numbers by then; rows are combined only in the summary.
         hidden = () if network.config.kind == "mlp" else (network.width,)
         self.head = mlp((network.width, *hidden, 1), last_gain=0.1)
 
@@ -98,13 +98,13 @@ class Critic(nn.Module):
 
 
 class PPO:
-    """See the module.
+    """PPO; see the module.
 
     Args:
         envs: where to learn.
-        network: shape of the policy and of the critic, which share nothing.
+        network: shape of the policy and of the critic, which share no weights.
         config: settings.
-        seed: of weights and draws.
+        seed: of weights and random draws.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class PPO:
         self.returns = RunningMoments()
 
     def iterate(self, progress: float) -> dict[str, float]:
-        """Collect, learn, and return what is to be logged."""
+        """Collect, learn, and return values to log."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.learning_rate * factor(
                 self.config.learning_rate_schedule, progress
@@ -150,7 +150,7 @@ class PPO:
         if self.steps == 0:
             envs.scatter(int(torch.randint(2**31, (), generator=self.generator)))
         for t in range(length):
-            # What the environments have written is overwritten by the next step.
+            # The next step overwrites the arrays of the environments.
             seen.append(self.policy.observed(torch.from_numpy(envs.observations), copy=True))
             masks[t] = torch.from_numpy(envs.masks)
             chances = self.choices(seen[t], masks[t])
@@ -164,7 +164,7 @@ class PPO:
             over = np.flatnonzero(terminated | truncated)
             ended[t] = torch.from_numpy(terminated | truncated)
             if truncated.any():
-                # The episode goes on in truth; what it would still have brought is added.
+                # The episode was only cut off, so the value of its last state is added.
                 cut = np.flatnonzero(truncated)
                 last = torch.from_numpy(envs.last_observations(cut))
                 rewards[t, cut] += discounts[t, cut] * self._value(self.policy.observed(last))
@@ -202,7 +202,7 @@ class PPO:
         return batch, log
 
     def _begin_values(self, rewards: Tensor, discounts: Tensor) -> None:
-        """Let values begin at the sum of the first rewards, repeated without end."""
+        """Set the initial mean of values: the first rewards, repeated without end, discounted."""
         mean = for_ever(float(rewards.sum()), float((1 - discounts).sum()), self.envs.num)
         self.returns = RunningMoments(mean, variance=mean**2 / 100, count=1.0)
 
@@ -264,7 +264,7 @@ class PPO:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
+        """Return the tensors to save."""
         return {
             **{f"policy.{name}": t for name, t in self.policy.state_dict().items()},
             **{f"critic.{name}": t for name, t in self.critic.state_dict().items()},
@@ -272,7 +272,7 @@ class PPO:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {
             "steps": self.steps,
             "generator": generator_state(self.generator),
@@ -281,7 +281,7 @@ class PPO:
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         state = checkpoint.facts["state"]
         self.policy.load_state_dict(checkpoint.part("policy"))
         self.critic.load_state_dict(checkpoint.part("critic"))
@@ -323,10 +323,10 @@ def gae(
 def policy_objective(
     log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, clip: float
 ) -> tuple[Tensor, dict[str, float]]:
-    """Return the clipped loss of the policy, and how far it has moved.
+    """Return the clipped loss of the policy, and how far the policy has moved.
 
-    Formula: -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)), r the ratio of probabilities and A
-    the advantages brought to mean 0 and deviation 1.
+    Formula: -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)), where r is the ratio of probabilities
+    and A the advantages, scaled to mean 0 and deviation 1.
     """
     scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     log_ratio = log_probs - old_log_probs
@@ -341,7 +341,7 @@ def policy_objective(
 
 
 def value_objective(values: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:
-    """Return half the mean squared error, or with `clip` the larger of it and the clipped one."""
+    """Return half the mean squared error; with `clip`, of the larger of plain and clipped error."""
     loss = (values - returns) ** 2
     if clip is not None:
         near = old + (values - old).clamp(-clip, clip)

@@ -1,15 +1,16 @@
 """SAC: soft actor-critic for discrete actions (Christodoulou 2019), with masked actions.
 
-Two critics value actions, the lower value counts. The temperature, the price of a nat of entropy,
-moves until the policy has the entropy that is asked for: in each state a share of what its number
-of allowed actions makes possible, 0 where only one is allowed. Only what is above that is paid for,
-as the Lagrangian of that constraint says: otherwise states with many actions would be worth
-something by themselves, and jobs would be left waiting to be chosen from. Forbidden actions have
-probability 0, and are left out of every sum.
+Two critics value actions, and the lower value counts. The temperature, the price of a nat of
+entropy, is adjusted until the policy has the target entropy: in each state
+`entropy` * log(number of allowed actions), which is 0 with one allowed action. Only entropy above
+the target is rewarded, as in the Lagrangian of this constraint. Otherwise states with many actions
+would have a value of their own, and jobs would be kept waiting to keep the choice large. Forbidden
+actions have probability 0 and are excluded from every sum.
 
-Entropy is counted from a plain choice: any job alike, and the no-op seldom. Counted from equal
-chances, as is usual, it would ask for a policy that holds every other job back, and what critics
-learn about such times does not help at others. Without a no-op, the two are the same.
+Entropy is measured relative to a plain choice: all jobs with equal probability, and the no-op
+rarely. Relative to equal probabilities, as is usual, it would require a policy that holds every
+second job, and what critics learn about such states does not help in others. Without a no-op, the
+two are the same.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 
 
 class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of SAC: those of every replay, and these.
+    """Settings of SAC, in addition to those of every algorithm with a replay.
 
     Attributes:
         learning_rate: of Adam.
         average_rate: how far the policy follows the actor in each update.
-        no_op: logit of the no-op at first and in the plain choice; jobs have 0.
-        temperature: at first; returns have a size of about 1.
-        temperature_rate: learning rate of its logarithm; 0 = it stays as it is.
-        entropy: the policy's, as a share of the logarithm of the number of allowed actions, counted
-            from the plain choice: see the module.
+        no_op: logit of the no-op, initially and in the plain choice; jobs have 0.
+        temperature: initial temperature; returns have a size of about 1.
+        temperature_rate: learning rate of the log temperature; 0 = the temperature is constant.
+        entropy: target entropy of the policy / log(number of allowed actions), relative to the
+            plain choice: see the module.
     """
 
     learning_rate: float = 3e-3
@@ -53,13 +54,13 @@ class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SAC(OffPolicy):
-    """See the module.
+    """SAC; see the module.
 
     Args:
         envs: where to learn.
-        network: shape of the actor and of the critics, which share nothing.
+        network: shape of the actor and of the critics, which share no weights.
         config: settings.
-        seed: of weights and draws.
+        seed: of weights and random draws.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class SAC(OffPolicy):
         return MaskedCategorical(scores.squeeze(-1), masks)
 
     def plain(self, masks: Tensor) -> MaskedCategorical:
-        """Return the choice that knows nothing: any job alike, and the no-op seldom."""
+        """Return the plain choice: all jobs with equal probability, and the no-op rarely."""
         scores = torch.zeros(masks.shape)
         if self.actor.layout.no_op is not None:
             scores[:, self.actor.layout.no_op] = self.config.no_op
         return MaskedCategorical(scores, masks)
 
     def _allowed_apart(self, masks: Tensor) -> Tensor:
-        """Return how far from the plain choice the policy may be, in nats: (batch,)."""
+        """Return the target of KL(policy || plain choice), in nats: (batch,)."""
         return (1 - self.config.entropy) * log_allowed(masks)
 
     def _update(self, _progress: float) -> dict[str, float]:
@@ -160,7 +161,7 @@ class SAC(OffPolicy):
 
     @torch.no_grad()
     def _goals(self, batch: Transitions, temperature: Tensor) -> Tensor:
-        """Return what critics are to say: returns and the soft value of what follows."""
+        """Return the targets of the critics: return + discount * soft value of the next state."""
         chances = self.choices(batch.following, batch.following_masks)
         first, second = (
             critic(batch.following, batch.following_masks).means for critic in self.targets
@@ -185,7 +186,7 @@ def policy_objective(chances: MaskedCategorical, values: Tensor, temperature: Te
 
 
 def temperature_objective(log_temperature: Tensor, apart: Tensor, allowed: Tensor) -> Tensor:
-    """Return a loss that falls where the temperature rises and choices are too far apart."""
+    """Return log temperature * mean(allowed - apart); apart > allowed raises the temperature."""
     return log_temperature * (allowed - apart).mean()
 
 

@@ -1,4 +1,4 @@
-"""Schedules of learning rates and the like: a factor for each share of the steps done."""
+"""Schedules of learning rates and other settings: a factor that depends on the progress."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from berthline.errors import ConfigError
 
 SCHEDULES = ("constant", "linear", "exponential", "cosine", "warmup_cosine")
 _LEAST = 0.05
-"""Where exponential and cosine schedules end."""
+"""Final factor of exponential and cosine schedules."""
 _WARMUP = 0.05
 
 
 def factor(schedule: str, progress: float) -> float:
-    """Return what a value is multiplied by.
+    """Return the factor of a value.
 
     Args:
         schedule: one of SCHEDULES.
-        progress: share of all steps that is done, 0 to 1.
+        progress: share of all steps done so far, 0 to 1.
 
     Raises:
         ConfigError: no such schedule.

@@ -1,7 +1,7 @@
-"""What the settings of algorithms take: one table for all, because a name means the same in each.
+"""Valid values of settings: one table for all algorithms, since a name means the same in each.
 
-The bounds keep out what cannot be meant, such as a discount of 2, and what torch would fail at
-later; they are not advice.
+The bounds reject obvious mistakes, such as a discount of 2, and values at which torch would fail
+later. They are not recommendations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _one_of(*names: str) -> OptionType:
 
 
 def _or_null(kind: OptionType) -> OptionType:
-    # In the spelling of the command line.
+    # `null` is the spelling on the command line.
     return OptionType(f"{kind.expected}; or null", kind.or_none().convert)
 
 
@@ -60,7 +60,7 @@ SETTING_TYPES: dict[str, OptionType] = {
     "epsilon_final": _SHARE,
     "epsilon_share": _SHARE,
     "expert": TEXT,
-    "gap": number(0, 0.999),  # at 1 all actions would be infinitely far apart
+    "gap": number(0, 0.999),  # at 1 the differences between actions would be infinite
     "horizon": _or_null(_SECONDS),
     "importance": _SHARE,
     "job_age": FLAG,
@@ -95,10 +95,10 @@ SETTING_TYPES: dict[str, OptionType] = {
 
 
 def read_settings(name: str, kind: type[msgspec.Struct], given: Mapping[str, Any]) -> Any:
-    """Return the settings of the algorithm `name`, with those that were given.
+    """Return the settings of the algorithm `name`: those given, and defaults for the others.
 
     Raises:
-        ConfigError: no such setting, or a value that it does not take.
+        ConfigError: no such setting, or an invalid value.
     """
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
     found: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def read_settings(name: str, kind: type[msgspec.Struct], given: Mapping[str, Any
         try:
             plain = msgspec.convert(value, fields[key], strict=False)
         except msgspec.ValidationError:
-            plain = value  # it is refused below, with an error of ours
+            plain = value  # `take` refuses it below, with our own error
         found[key] = SETTING_TYPES[key].take(f"{key} of {name}", plain)
     made: Any = kind(**found)
     if getattr(made, "distributional", False) and made.least_return >= made.largest_return:
@@ -121,13 +121,13 @@ def read_settings(name: str, kind: type[msgspec.Struct], given: Mapping[str, Any
 
 
 def check_minibatches(name: str, config: Any, num_envs: int) -> None:
-    """See whether the steps of an iteration are enough for its minibatches.
+    """Check that an iteration has enough steps for its minibatches.
 
     Raises:
-        ConfigError: they are not.
+        ConfigError: it has not.
     """
     parts = getattr(config, "minibatches", 1)
-    # PPO divides by the deviation of a minibatch's advantages, which one step does not have.
+    # PPO divides by the deviation of a minibatch's advantages, which needs two steps.
     each = 2 if name == "ppo" else 1
     steps = config.rollout * num_envs
     if parts * each > steps:

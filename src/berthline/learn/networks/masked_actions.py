@@ -1,4 +1,4 @@
-"""Choices among the allowed actions: probabilities of the others are zero, exactly."""
+"""Choices among the allowed actions: all others have probability exactly 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 _FORBIDDEN = -1e9
-"""A logit whose exponential is exactly 0 in float32, and which stays finite in gradients."""
+"""A logit whose exponential is exactly 0 in float32 and whose gradient is finite."""
 
 
 class MaskedCategorical:
@@ -24,20 +24,20 @@ class MaskedCategorical:
     @property
     def probs(self) -> Tensor:
         """Probabilities; those of forbidden actions are 0."""
-        # The exponential function takes ten times as long where it underflows.
+        # Not exp(log_probs): exp takes ten times as long where it underflows.
         return torch.softmax(self.log_probs, dim=-1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        """Draw an action: the first at which the probabilities, added up, pass a random number."""
+        """Draw an action: the first whose cumulative probability exceeds a random number."""
         sums = self.probs.cumsum(dim=-1)
         total = sums[..., -1:]
         drawn = torch.rand(total.shape, generator=generator) * total
-        # Rounding may reach the total, which no sum passes.
+        # Rounding may give the total, which no cumulative sum exceeds.
         drawn = torch.minimum(drawn, torch.nextafter(total, torch.zeros_like(total)))
         return (sums > drawn).to(torch.uint8).argmax(dim=-1)
 
     def mode(self) -> Tensor:
-        """Return the likeliest action."""
+        """Return the most probable action."""
         return self.log_probs.masked_fill(~self.mask, -torch.inf).argmax(dim=-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
@@ -56,9 +56,9 @@ class MaskedCategorical:
 
 
 def masked_mean(rows: Tensor, present: Tensor) -> Tensor:
-    """Return the mean over the rows that are there: (..., rows, width) to (..., width).
+    """Return the mean over the present rows: (..., rows, width) to (..., width).
 
-    Of no rows it is 0.
+    Without any, it is 0.
     """
     weights = present.to(rows.dtype).unsqueeze(-1)
     return (rows * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(1.0)

@@ -1,16 +1,16 @@
-"""Networks: from a flat observation to scores of actions, and a summary of the whole.
+"""Networks: from a flat observation to scores of actions, and a summary of the observation.
 
     mlp        one multilayer perceptron over all numbers: fixed window, no symmetry
-    kernel     the same small perceptron for every row that is an action, beside a summary
-    attention  rows look at each other first
-    cross      rows look at the other tables' rows: jobs at nodes, running jobs and look-ahead
-    hosts      nodes are scored for the job at hand, which asks them; any number of nodes
+    kernel     the same small perceptron for every row that is an action, with a summary as input
+    attention  rows first attend to each other
+    cross      rows attend to the other tables: jobs to nodes, running jobs and look-ahead
+    hosts      nodes are scored for the job at hand, which attends to them; any number of nodes
 
 A network may score actions by distributions of returns, and may know regimes: see `Network`.
 
-All but `mlp` do not care in which order rows stand (where a seat has a job at hand, which is the
-first row of jobs, that one apart), and leave empty rows out of every mean and attention. Rows are
-empty where all their numbers are 0; most are, so they are not computed either.
+All but `mlp` are independent of the order of rows, except for the job at hand of some seats, which
+is the first row of jobs. They exclude empty rows from every mean and attention. A row is empty if
+all its numbers are 0. Most rows are empty, so they are not computed either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_WIDTH, _MOST_LAYERS = 4096, 32
 _HIDDEN = 1e9
-"""Taken off the score of a row that is not there: none of it is left after the softmax."""
+"""Subtracted from the attention score of an empty row: its weight is 0 after the softmax."""
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,8 +44,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         kind: one of NETWORKS.
-        hidden: widths of the layers; of rows and of the summary alike.
-        heads: of attention.
+        hidden: widths of the layers, the same for rows and for the summary.
+        heads: number of attention heads.
     """
 
     kind: str = "kernel"
@@ -54,11 +54,11 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def mlp(sizes: Sequence[int], *, last_gain: float | None = None) -> nn.Sequential:
-    """Return linear layers with ReLU between, orthogonal, with zero biases.
+    """Return linear layers with ReLU between them, orthogonal weights and zero biases.
 
     Args:
         sizes: widths, from the input to the output.
-        last_gain: scale of the last layer; None = it is a hidden one and is followed by ReLU too.
+        last_gain: scale of the last layer; None = it is a hidden layer, followed by ReLU too.
     """
     layers: list[nn.Module] = []
     for index, (width_in, width_out) in enumerate(itertools.pairwise(sizes)):
@@ -77,16 +77,16 @@ class Network(nn.Module):
     """Scores of actions and a summary.
 
     Args:
-        layout: what goes in and how many actions there are.
-        config: its shape.
+        layout: defines the input and the number of actions.
+        config: shape of the network.
         outputs: numbers for each action.
-        gain: scale of the last layer; 0 = all actions are alike at first, so that what a policy
-            prefers later is learned. Small weights would do for the scores but not for the best
-            one: a network that happens to prefer short jobs is a good policy, untrained.
-        no_op: score of the no-op at first. It competes with the best job rather than with all of
-            them, so a policy that holds jobs back too readily is best begun below 0.
-        support: returns that a score is a mean of; None = scores are what the last layer says.
-        num_regimes: regimes of `Regimes`, whose embedding the summary has; 0 = none.
+        gain: scale of the last layer; 0 = all actions have the same score at first, so that every
+            later preference is learned. Small random weights would already prefer some actions,
+            and an untrained network that happens to prefer short jobs is a good policy.
+        no_op: initial score of the no-op. It competes with the best job, not with all jobs, so
+            begin below 0 if a policy holds jobs too readily.
+        support: the returns whose mean is a score; None = scores are outputs of the last layer.
+        num_regimes: number of regimes, whose embedding is added to the summary; 0 = none.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Network(nn.Module):
     def load(
         cls, layout: ObservationLayout, config: NetworkConfig, tensors: Mapping[str, Tensor]
     ) -> Network:
-        """Return the network that tensors of a checkpoint are of."""
+        """Return the network with the tensors of a checkpoint."""
         centres = tensors.get("regimes.centres")
         network = cls(
             layout,
@@ -152,22 +152,22 @@ class Network(nn.Module):
         return (log_chances.exp() * self.support).sum(dim=-1, keepdim=True), summary
 
     def log_chances(self, flat: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logarithms of the chances of returns (batch, actions, support), and the summary.
+        """Return log-probabilities of returns (batch, actions, support), and the summary.
 
-        What all actions have in common is a part of its own (dueling); its logits are added.
+        A separate part has what all actions have in common (dueling); its logits are added.
         """
         logits, summary = self._last_layer(flat)
         common = self.common(summary).unsqueeze(-2)
         return torch.log_softmax(logits + common, dim=-1), summary
 
     def observed(self, flat: Tensor, *, copy: bool = False) -> Tensor | Packed:
-        """Return observations as `forward` takes them fastest; flat ones it takes as well.
+        """Return observations in the form that is fastest for `forward`.
 
-        Where there are regimes, it only takes flat ones.
+        `forward` also takes flat observations; with regimes, only these.
 
         Args:
             flat: (batch, size).
-            copy: whether `flat` will change; what is packed is a copy in any case.
+            copy: whether `flat` will change; packed observations are always copies.
         """
         if self.body.packs:
             return pack(self.layout, flat)
@@ -201,8 +201,8 @@ class Network(nn.Module):
     def _pairs(self, body: _Rows, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Score jobs, then nodes for each job.
 
-        A job's score is shared out over its nodes as logarithms of shares, so that a job does not
-        gain by the number of nodes it could go to.
+        score(job, node) = score(job) + log softmax over nodes, so that a job does not gain from the
+        number of nodes it could run on.
         """
         rows, present, summary = body.tables(flat)
         jobs, nodes = rows["jobs"], rows["nodes"]
@@ -223,22 +223,22 @@ class Network(nn.Module):
 
 
 class Regimes(nn.Module):
-    """What kind of times these are, from what is seen of the cluster as a whole.
+    """The current regime, from the numbers of the cluster as a whole.
 
-    Regimes are the nearest of some centres, in standard deviations of each number; the algorithm
-    moves the centres. Between two of them it is a little of both, so that nothing jumps.
+    A regime is the nearest of some centres, in standard deviations of each number. The algorithm
+    moves the centres. Between two centres the embedding is a mixture, so that it is continuous.
 
     Args:
         layout: has the table `globals`.
-        num: centres.
-        width: numbers of the embedding.
+        num: number of centres.
+        width: width of the embedding.
     """
 
     def __init__(self, layout: ObservationLayout, num: int, width: int) -> None:
         super().__init__()
         if "globals" not in layout.shapes:
             raise ConfigError(
-                "regimes are known by the cluster as a whole",
+                "regimes need numbers of the cluster as a whole",
                 where="features",
                 expected="columns of globals",
             )
@@ -254,7 +254,7 @@ class Regimes(nn.Module):
         nn.init.zeros_(self.embedding.weight)
 
     def scaled(self, flat: Tensor) -> Tensor:
-        """Return the numbers that regimes are about, in standard deviations: (batch, size)."""
+        """Return the numbers that define regimes, in standard deviations: (batch, size)."""
         return (flat[:, self.place] - self.mean) / self.deviation
 
     def distances(self, flat: Tensor) -> Tensor:
@@ -269,7 +269,7 @@ class Regimes(nn.Module):
 
 
 class _Flat(nn.Module):
-    """All numbers at once."""
+    """Takes all numbers at once."""
 
     packs = False
 
@@ -282,7 +282,7 @@ class _Flat(nn.Module):
 
 
 class _Rows(nn.Module):
-    """Encodes tables row by row, lets rows look at each other, and sums up."""
+    """Encodes tables row by row, lets rows attend to others, and makes a summary."""
 
     def __init__(self, layout: ObservationLayout, config: NetworkConfig) -> None:
         super().__init__()
@@ -290,7 +290,7 @@ class _Rows(nn.Module):
         self.slices = layout.slices()
         self.shapes = {name: shape for name, shape in layout.shapes.items() if 0 not in shape}
         self.main = layout.row_table or "jobs"
-        # Its row would otherwise be one of many.
+        # Otherwise its row would be one of many in the mean.
         self.has_job_at_hand = layout.has_job_at_hand and "jobs" in self.shapes
         self.encoders = nn.ModuleDict(
             {name: mlp((_width_of(name, s), *config.hidden)) for name, s in self.shapes.items()}
@@ -323,7 +323,7 @@ class _Rows(nn.Module):
         return rows[self.main], present[self.main], summary
 
     def tables(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
-        """Return the rows of every table, which of them are there, and the summary."""
+        """Return the encoded rows of every table, which rows are present, and the summary."""
         rows: dict[str, Tensor] = {}
         present: dict[str, Tensor] = {}
         for name, shape in self.shapes.items():
@@ -332,7 +332,7 @@ class _Rows(nn.Module):
                 rows[name] = self.encoders[name](table)
                 continue
             if name == "lookahead":
-                # A column of numbers; where each stands is what it means.
+                # A column of numbers; the position of each defines its meaning.
                 place = torch.linspace(0, 1, shape[0], device=flat.device).expand_as(table)
                 table = torch.stack((table, place), dim=-1)
                 present[name] = torch.ones_like(place, dtype=torch.bool)
@@ -351,8 +351,8 @@ class _Rows(nn.Module):
         return rows, present, self.summary(torch.cat(parts, dim=-1))
 
     def attend(self, queries: Tensor, keys: Tensor, present: Tensor) -> Tensor:
-        """Return queries with what they have seen of the keys that are there."""
-        # The layer's own forward, in half of its operations: what is exported runs one by one.
+        """Return queries after attention to the present keys."""
+        # The layer's own forward with half the operations: an exported model runs them one by one.
         layer, width = self.attention, queries.shape[-1]
         weight, bias = layer.in_proj_weight, layer.in_proj_bias
         if queries is keys:
@@ -364,11 +364,11 @@ class _Rows(nn.Module):
             part.view(*part.shape[:2], layer.num_heads, -1).transpose(1, 2) for part in parts
         )
         there = present.to(queries.dtype)
-        # Not infinity: attention over nothing would not be a number.
+        # Not infinity: attention without any keys would be NaN.
         hidden = ((there - 1) * _HIDDEN)[:, None, None, :]
         seen = F.scaled_dot_product_attention(query, key, value, attn_mask=hidden)
         seen = layer.out_proj(seen.transpose(1, 2).flatten(2))
-        if queries is not keys:  # without keys there is nothing to see; queries are always there
+        if queries is not keys:  # without keys, attention adds nothing
             seen = seen * there.amax(dim=-1)[:, None, None]
         normed: Tensor = self.norm(queries + seen)
         return normed
@@ -387,18 +387,18 @@ def _look_at_other_tables(body: _Rows, rows: _Tables, present: _Tables) -> None:
 
 
 def _ask_nodes(body: _Rows, rows: _Tables, present: _Tables) -> None:
-    # Each node sees the job, and what the job has seen of all nodes.
+    # Each node gets the job, after the job's attention to all nodes.
     asked = body.attend(rows["jobs"][:, :1], rows["nodes"], present["nodes"])
     rows["nodes"] = torch.relu(rows["nodes"] + asked)
 
 
 class NetworkKind(NamedTuple):
-    """What makes a network different from the others.
+    """What distinguishes a network from the others.
 
     Attributes:
         is_flat: whether it takes all numbers at once; otherwise it encodes tables row by row.
-        look: changes the encoded rows of tables, given those of all tables and which of them are
-            there: how rows take others into account, by `_Rows.attend`; None = they do not.
+        look: changes the encoded rows by attention to others (`_Rows.attend`), given the rows of
+            all tables and which of them are present; None = no attention.
     """
 
     is_flat: bool = False
@@ -419,7 +419,7 @@ def _width_of(name: str, shape: tuple[int, ...]) -> int:
 
 
 def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
-    """Return what the layers make of the rows that are there, and zeros for the others."""
+    """Return the layers' outputs for the present rows, and zeros for the others."""
     if torch.onnx.is_in_onnx_export():
         # All rows as one matrix: a layer and its ReLU become one operation.
         made = layers(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
@@ -431,10 +431,10 @@ def _where_present(layers: nn.Module, rows: Tensor, present: Tensor) -> Tensor:
 
 
 def check_hidden(hidden: Sequence[int]) -> None:
-    """See whether these can be the widths of layers.
+    """Check the widths of layers.
 
     Raises:
-        ConfigError: they cannot.
+        ConfigError: they are not valid.
     """
     fits = 1 <= len(hidden) <= _MOST_LAYERS
     if not fits or min(hidden) < 1 or max(hidden) > _MOST_WIDTH:
@@ -458,7 +458,7 @@ def _check(layout: ObservationLayout, config: NetworkConfig) -> None:
         raise ConfigError(
             f"the network {config.kind!r} needs columns of {' and '.join(sorted(needed))}",
             where=f"features of the seat {layout.seat}",
-            hint="add columns, or take the network mlp",
+            hint="add columns, or use the network mlp",
         )
     if config.kind == "hosts" and layout.row_table != "nodes":
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Packed observations: only the rows that are there, since most of a window is empty.
+"""Packed observations: only the rows that are present, since most of a window is empty.
 
-Rows of all observations stand one after another, each with the observation it is of and the place
-it has there. Networks that treat rows alike compute them at once.
+The rows of all observations are concatenated. Each has the number of its observation and its place
+there. Networks that treat all rows the same way compute them at once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class PackedTable(msgspec.Struct, frozen=True):
 
     Attributes:
         rows: (rows, columns).
-        owner: which observation each is of, ascending: (rows,).
-        place: its place in the table: (rows,).
-        counts: rows of each observation: (batch,).
+        owner: the observation of each row, ascending: (rows,).
+        place: the place of each row in the table: (rows,).
+        counts: number of rows of each observation: (batch,).
     """
 
     rows: Tensor
@@ -37,7 +37,7 @@ class PackedTable(msgspec.Struct, frozen=True):
         """Return the rows of some observations, in their order."""
         counts = self.counts[chosen]
         owner = torch.repeat_interleave(counts)
-        # Row i of the new ones is the (i - first new)-th from the first old one of its owner.
+        # New row i is the old row with index first_old + i - first_new of its owner.
         first_old = (self.counts.cumsum(0) - self.counts)[chosen]
         first_new = counts.cumsum(0) - counts
         index = (first_old - first_new).index_select(0, owner) + torch.arange(len(owner))
@@ -46,18 +46,18 @@ class PackedTable(msgspec.Struct, frozen=True):
         )
 
     def mean(self, made: Tensor) -> Tensor:
-        """Return the mean over each observation's rows of what was made of them; of none 0."""
+        """Return the mean of the encoded rows of each observation; without rows 0."""
         total = made.new_zeros((len(self.counts), made.shape[-1])).index_add(0, self.owner, made)
         return total / self.counts.clamp_min(1).unsqueeze(-1)
 
     def first(self, made: Tensor) -> Tensor:
-        """Return what was made of the rows in the first place; 0 where there is none."""
+        """Return the encoded row at place 0 of each observation; 0 where there is none."""
         index = (self.place == 0).nonzero().squeeze(-1)
         out = made.new_zeros((len(self.counts), made.shape[-1]))
         return out.index_copy(0, self.owner[index], made.index_select(0, index))
 
     def spread(self, made: Tensor, height: int) -> Tensor:
-        """Return what was made of the rows in their places, and zeros: (batch, height, width)."""
+        """Return the encoded rows at their places, else zeros: (batch, height, width)."""
         batch, width = len(self.counts), made.shape[-1]
         out = made.new_zeros((batch * height, width))
         return out.index_copy(0, self.owner * height + self.place, made).view(batch, height, width)
@@ -109,13 +109,13 @@ def pack(layout: ObservationLayout, flat: Tensor) -> Packed:
         if name == "globals":
             whole = table.clone()
         elif name == "lookahead":
-            # A column of numbers; where each stands is what it means.
+            # A column of numbers; the position of each defines its meaning.
             where = torch.linspace(0, 1, shape[0]).expand_as(table)
             there = torch.ones_like(table, dtype=torch.bool)
             tables[name] = _packed(torch.stack((table, where), dim=-1), there)
         else:
             rows = table.reshape(-1, *shape)
-            # A product with ones adds up faster than a sum over so short a dimension.
+            # A product with ones is faster than a sum over such a short dimension.
             tables[name] = _packed(rows, rows.abs() @ rows.new_ones(shape[-1]) != 0)
     return Packed(tables, whole)
 

@@ -2,7 +2,7 @@
 
 A checkpoint is a directory `KIND-STEP` under `checkpoints/` of the run, such as `last-000040960`
 or `best-000032768`. It is written under a temporary name and renamed when complete, and older ones
-of its kind are removed only then: whatever happens meanwhile, a complete one is there.
+of its kind are removed only then, so there is a complete one at any time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import torch
 
 FORMAT = 1
-"""Raised when what is in a checkpoint changes its meaning."""
+"""Increased when the meaning of a checkpoint's contents changes."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Attributes:
         path: where it is.
@@ -39,7 +39,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     tensors: dict[str, Any]
 
     def part(self, prefix: str) -> dict[str, Any]:
-        """Return the tensors of one part, without its name."""
+        """Return the tensors of one part, without its prefix."""
         begin = f"{prefix}."
         return {k.removeprefix(begin): v for k, v in self.tensors.items() if k.startswith(begin)}
 
@@ -76,7 +76,7 @@ def load(path: Path) -> Checkpoint:
     """Read a checkpoint.
 
     Raises:
-        ConfigError: it is not one, or of another format.
+        ConfigError: it is not a checkpoint, or has another format.
         MissingExtraError: safetensors is not installed.
     """
     try:
@@ -95,7 +95,7 @@ def load(path: Path) -> Checkpoint:
         ) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ConfigError(
-            "a checkpoint of another format",
+            "the checkpoint has another format",
             where=str(path),
             expected=f"format {FORMAT}",
             hint="read it with the version of Berthline that wrote it",
@@ -104,7 +104,7 @@ def load(path: Path) -> Checkpoint:
 
 
 def optimizer_tensors(name: str, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """Return what an optimiser remembers of each parameter, as tensors to be saved."""
+    """Return the state of an optimiser for each parameter, as tensors to save."""
     state = optimizer.state_dict()["state"]
     return {
         f"{name}.{index}.{key}": value
@@ -114,7 +114,7 @@ def optimizer_tensors(name: str, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def restore_optimizer(checkpoint: Checkpoint, name: str, optimizer: torch.optim.Optimizer) -> None:
-    """Let an optimiser remember what a checkpoint has; its options stay as they are."""
+    """Set the state of an optimiser from a checkpoint; its options stay as they are."""
     state: dict[int, dict[str, Any]] = {}
     for key, tensor in checkpoint.part(name).items():
         index, field = key.split(".", 1)
@@ -134,7 +134,7 @@ def generator_state(generator: torch.Generator) -> str:
 
 
 def restore_generator(generator: torch.Generator, state: str) -> None:
-    """Let a generator continue from a state."""
+    """Set the state of a generator."""
     import torch
 
     generator.set_state(torch.tensor(list(bytes.fromhex(state)), dtype=torch.uint8))

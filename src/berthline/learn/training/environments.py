@@ -1,4 +1,4 @@
-"""Environments as algorithms see them: flat arrays, and a position that can be returned to."""
+"""Environments as algorithms see them: flat arrays, and a position that can be restored."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _MOST_SCATTERED = 2048
-"""Steps."""
+"""Largest number of steps of `Environments.scatter`."""
 
 
 class Environments:
     """Environments that step together, for learning.
 
-    What they are at is given by the episode each is in and its actions since, so that is what
-    `position` returns and `restore` repeats.
+    The state of an environment follows from its episode and the actions in it. `position` returns
+    both, and `restore` repeats the actions.
 
     Attributes:
         observations: (num, size) of float32; overwritten by every step.
-        masks: (num, actions) of bool; also overwritten.
-        seconds: (num,) how much simulated time passed in the last step.
-        layout: what the observations mean.
+        masks: (num, actions) of bool; overwritten by every step.
+        seconds: (num,) simulated time that passed in the last step.
+        layout: of the observations.
 
     Args:
         seat: pick, place, ...
-        num: how many.
+        num: number of environments.
         seed: environment i has the seed `seed + i`.
         options: see `berthline.env.options.Options`.
         num_threads: threads that step them.
@@ -73,9 +73,9 @@ class Environments:
     def step(
         self, actions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Step all; return rewards, and which episodes terminated and were truncated.
+        """Step all; return rewards, and which episodes terminated or were truncated.
 
-        The arrays are overwritten by the next step.
+        The next step overwrites the arrays.
         """
         self._step(actions)
         ended = self._envs.terminated | self._envs.truncated
@@ -86,7 +86,7 @@ class Environments:
         return self._reward, self._envs.terminated, self._envs.truncated
 
     def _step(self, actions: npt.NDArray[np.int64]) -> None:
-        # Those whose episode was over have begun another.
+        # Environments whose episode was over have begun another.
         self._returns[self._envs.terminated | self._envs.truncated] = 0.0
         self._envs.step(actions if self._pairs is None else self._pairs.split(actions))
         self._look()
@@ -102,17 +102,17 @@ class Environments:
         return self._envs.final_observation[envs]
 
     def last_masks(self, envs: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return what would have been allowed where episodes ended in the last step."""
+        """Return the last masks of episodes that ended in the last step."""
         return self._envs.final_mask[envs]
 
     def scores(self, envs: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float64]]:
-        """Return what became of episodes that ended in the last step."""
+        """Return the scores of episodes that ended in the last step."""
         found = dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
         found["return"] = self._returns[envs]
         return found
 
     def workload(self, env: int) -> Workload:
-        """Return the jobs of the episode that an environment is in."""
+        """Return the jobs of an environment's current episode."""
         return self._envs.workload(env)
 
     def set_load(self, low: float, high: float | None = None) -> None:
@@ -120,14 +120,14 @@ class Environments:
         self._vector.set_load(low, high)
 
     def expert_actions(self, expert: str) -> npt.NDArray[np.int64]:
-        """Return what one of the option `experts` would do now in every environment."""
+        """Return the action of an expert (option `experts`) in every environment."""
         actions = np.ascontiguousarray(expert_actions(self._vector, expert), np.int64)
         return actions if self._pairs is None else self._pairs.joined(actions)
 
     def scatter(self, seed: int) -> None:
-        """Go to a random place of every environment's first episode, by random actions.
+        """Go to a random step of every environment's first episode, by random actions.
 
-        Environments that begin together would all fill up and empty at the same time.
+        Otherwise the clusters of all environments would fill and empty at the same time.
         """
         draws = np.random.Generator(np.random.Philox(seed))
         position, lengths = self.position(), np.zeros(self.num, np.int64)
@@ -145,7 +145,7 @@ class Environments:
         self.restore(position)
 
     def position(self) -> list[dict[str, Any]]:
-        """Return where every environment is."""
+        """Return the seed, the episode and its actions so far, for every environment."""
         return [
             {"seed": seed, "episode": episode, "actions": list(self._since[env])}
             for env in range(self.num)
@@ -153,11 +153,11 @@ class Environments:
         ]
 
     def restore(self, position: list[dict[str, Any]]) -> None:
-        """Go to where the environments were: begin their episodes and repeat the actions."""
+        """Restore a position: begin the episodes and repeat the actions."""
         histories = [entry["actions"] for entry in position]
         longest = max(map(len, histories))
         actions = np.zeros(self.num, np.int64)
-        # All arrive together: an environment with few actions to repeat begins late.
+        # All finish together: an environment with fewer actions to repeat begins later.
         for time in range(longest + 1):
             begin = [env for env, h in enumerate(histories) if len(h) == longest - time]
             for env in begin:
@@ -176,7 +176,7 @@ class Environments:
 
 
 def _with_clock(seat: str, options: Mapping[str, Any]) -> Reward:
-    """Return the reward with one more term, seconds, which is not counted in sums of rewards."""
+    """Return the reward with one more term, seconds, which is excluded from sums of rewards."""
     reward = resolve_reward(resolve_options(seat, options).reward)
     clock = Term("seconds since the last question", "second", "1")
     return dataclasses.replace(reward, terms=(*reward.terms, clock))

@@ -1,4 +1,4 @@
-"""Experience: environments that fill a replay, for algorithms that learn from what is long past."""
+"""Experience: environments that fill a replay, for off-policy algorithms."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 
 
 class ExperienceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings that all algorithms with a replay have.
+    """Settings of all algorithms with a replay.
 
     Attributes:
-        rollout: steps of each environment in an iteration.
-        reuse: how often a step is learned from, on average.
-        batch: transitions of a batch.
-        capacity: states of the replay.
+        rollout: steps of each environment per iteration.
+        reuse: how often a step is used for learning, on average.
+        batch: transitions per batch.
+        capacity: states in the replay.
         warmup: steps before learning begins.
         learning_rate: of Adam.
         learning_rate_schedule: see `schedules`.
-        max_gradient: norm at which gradients are cut.
+        max_gradient: norm at which gradients are clipped.
         discount: of rewards, per decision.
-        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
-            None = only decisions count.
+        horizon: seconds of simulated time after which rewards are discounted by 1 / e; None = no
+            discount by time.
         n_step: steps of a transition.
         target_rate: how far target networks follow in each update.
-        average_rate: how far the policy, an average over time, follows what learns in each update.
+        average_rate: how far the policy, a moving average, follows the network that learns in each
+            update.
     """
 
     rollout: int = 4
@@ -61,13 +62,13 @@ class Experience:
 
     Args:
         envs: where to learn.
-        capacity: states of the replay.
+        capacity: states in the replay.
         discount: of rewards, per step.
-        horizon: seconds of simulated time after which rewards count 1 / e of what they would now;
-            None = only steps count.
+        horizon: seconds of simulated time after which rewards are discounted by 1 / e; None = no
+            discount by time.
         n_step: steps of a transition.
-        exponent: of errors, when they become priorities.
-        num_regimes: regimes that are drawn from alike.
+        exponent: priority = |error|^exponent.
+        num_regimes: number of regimes, which are drawn equally often.
     """
 
     def __init__(
@@ -100,12 +101,12 @@ class Experience:
         choose: Callable[[Tensor, Tensor], Tensor],
         regimes: Callable[[Tensor], npt.NDArray[np.int64] | None] = lambda _: None,
     ) -> dict[str, float]:
-        """Step all environments, and return what is to be logged of episodes that ended.
+        """Step all environments, and return values to log about episodes that ended.
 
         Args:
             steps: of each environment.
             choose: returns actions for observations and masks.
-            regimes: returns the regimes of observations; None = there is one.
+            regimes: returns the regimes of observations; None = there is only one.
         """
         envs = self.envs
         finished: dict[str, list[float]] = {}
@@ -145,11 +146,11 @@ class Experience:
         return batch
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is to be saved."""
+        """Return the tensors to save."""
         return {f"replay.{name}": tensor for name, tensor in self.replay.tensors().items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {
             "replay": self.replay.state(),
             "scale": self.scale.state(),
@@ -157,7 +158,7 @@ class Experience:
         }
 
     def restore(self, checkpoint: Checkpoint, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         self.replay.restore(checkpoint, "replay", state["replay"])
         self.scale.restore(state["scale"])
         self.envs.restore(state["environments"])

@@ -1,8 +1,8 @@
-"""Overfitting: whether an algorithm finds the known optimum of one tiny episode.
+"""Overfitting check: does an algorithm find the known optimum of one tiny episode?
 
-The jobs are such that no order of the queue is optimal: the first has to be held back though it
-could start, because a short one that needs the whole node comes a little later. An algorithm that
-does not find the optimum here, with nothing to generalise from, has a fault.
+No order of the queue is optimal for these jobs: the first job must be held although it could start,
+because a short job that needs the whole node arrives a little later. An algorithm that does not
+find the optimum here, where nothing has to generalise, has a bug.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLUSTER = "uniform:1x4:V100"
 NUM_ENVS = 16
 SECONDS = 60.0
 STEPS = 200_000
-"""Of which schedules are a share; few runs need a tenth of it."""
+"""Steps that schedules refer to; few runs need a tenth of them."""
 
 _ROUNDING = 1e-6
 
@@ -52,19 +52,19 @@ def overfit(
     seed: int = 0,
     seconds: float = SECONDS,
 ) -> dict[str, Any]:
-    """Train on one episode until the greedy policy is optimal, or the time is over.
+    """Train on one episode until the greedy policy is optimal or the time is up.
 
     Args:
         algorithm: its name.
-        settings: of the algorithm, where not the default.
+        settings: of the algorithm, where they differ from the default.
         network: shape of its networks.
         jobs: up to 10; None = `tiny_workload`.
-        seed: of weights and draws.
-        seconds: after which it is given up.
+        seed: of weights and random draws.
+        seconds: time limit.
 
     Returns:
-        Whether it was reached, the total JCT found and the optimum in seconds, those of two
-        heuristics, steps and seconds.
+        Whether the optimum was reached; the total JCT found, the optimum and the total JCT of two
+        heuristics, in seconds; steps and seconds of training.
     """
     jobs, cluster = jobs or tiny_workload(), Cluster.parse(CLUSTER)
     options = {

@@ -1,12 +1,12 @@
-"""ReplayBuffer: what was seen and done, drawn from again and again.
+"""ReplayBuffer: past states and actions, sampled repeatedly.
 
-Transitions are of n steps: what was seen and chosen, the discounted rewards of the next n steps,
-and what was seen then. They are shorter where an episode ends before. If it was truncated, it goes
-on in truth, so what was seen last stands at their end; if it was terminated, nothing does.
+A transition has n steps: the first state and its action, the discounted rewards of the next n
+steps, and the state after them. It is shorter if the episode ends before. If the episode was
+truncated, the transition ends with the last state; if it terminated, there is no last state.
 
-States are kept once, in a ring of rows. A transition is the row of its first state, which knows the
-row of its last one; rows are numbered as they come and never twice, and row i is in slot
-i % capacity. A transition's end is younger than its beginning, so it is overwritten later.
+States are stored once, in a ring buffer of rows. A transition is the row of its first state, which
+refers to the row of its last one. Rows are numbered consecutively, and row i is in slot
+i % capacity. The last state of a transition is newer than the first, so it is overwritten later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 _LEAST_ERROR = 1e-3
-"""Added to errors, so that a transition without one is drawn now and then."""
+"""Added to errors, so that transitions with error 0 are also drawn sometimes."""
 _ARRAYS = (
     "observations",
     "masks",
@@ -43,10 +43,10 @@ _ARRAYS = (
 
 
 class SumTree:
-    """Weights of slots, drawn from in proportion. All methods are about many slots at once.
+    """Weights of slots, for draws in proportion to them. All methods take many slots at once.
 
-    Node 1 is the root, the children of node i are 2 i and 2 i + 1, and the last level are slots.
-    Every node is the sum of its children, whatever the order of changes was.
+    Node 1 is the root, the children of node i are 2 i and 2 i + 1, and the last level holds the
+    slots. Every node is the sum of its children, independent of the order of changes.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -73,14 +73,14 @@ class SumTree:
             width >>= 1
 
     def find(self, targets: FloatArray) -> IntArray:
-        """Return the slots at which the weights, added up from slot 0 on, pass the targets."""
+        """Return the first slots whose cumulative weights, from slot 0 on, exceed the targets."""
         left = targets.copy()
         nodes = np.ones(len(targets), np.int64)
         width = 1
         while width < self._first:
             nodes = 2 * nodes
             before = self._sums[nodes]
-            # Rounding may leave more than there is: never go where nothing is.
+            # After rounding, `left` may exceed the remaining weight: never enter an empty branch.
             right = (left >= before) & (self._sums[nodes + 1] > 0)
             left = np.where(right, left - before, left)
             nodes = nodes + right
@@ -92,15 +92,15 @@ class Transitions(msgspec.Struct, frozen=True):
     """Some transitions.
 
     Attributes:
-        slots: where they are, for `set_errors`.
-        observations: (batch, size), what was seen.
-        masks: (batch, actions), what was allowed.
-        actions: (batch,), what was chosen.
-        returns: (batch,), discounted rewards until the end.
-        discounts: (batch,), what the value of the last state is multiplied by; 0 = there is none.
-        following: (batch, size), the last state; any where the discount is 0.
-        following_masks: (batch, actions), what is allowed there.
-        weights: (batch,), make up for unequal chances to be drawn; the largest is 1.
+        slots: their slots, for `set_errors`.
+        observations: (batch, size), the first states.
+        masks: (batch, actions), the allowed actions.
+        actions: (batch,), the chosen actions.
+        returns: (batch,), the sums of discounted rewards.
+        discounts: (batch,), factor of the value of the last state; 0 = there is no last state.
+        following: (batch, size), the last states; arbitrary where the discount is 0.
+        following_masks: (batch, actions), the actions allowed there.
+        weights: (batch,), importance weights against unequal probabilities; the largest is 1.
     """
 
     slots: IntArray
@@ -117,16 +117,16 @@ class Transitions(msgspec.Struct, frozen=True):
 class ReplayBuffer:
     """Transitions of environments that step together.
 
-    Each step is told in two halves: `see` before, and `act` after it.
+    Call `see` before each step and `act` after it.
 
     Args:
-        capacity: rows: states, one for each step and one for each truncated episode.
-        num_envs: environments.
+        capacity: rows, one state each: one for each step and one for each truncated episode.
+        num_envs: number of environments.
         size: numbers in an observation.
-        actions: how many there are.
+        actions: number of actions.
         n_step: steps of a transition.
-        exponent: of errors, when they become priorities; 0 = all are drawn alike.
-        num_regimes: regimes that are drawn from alike, however many transitions each has.
+        exponent: priority = |error|^exponent; 0 = all are drawn with equal probability.
+        num_regimes: number of regimes, which are drawn equally often regardless of their sizes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ReplayBuffer:
         exponent: float = 0.0,
         num_regimes: int = 1,
     ) -> None:
-        # Transitions that have no end yet must not be overwritten, nor any state of one step.
+        # Open transitions must not be overwritten, nor any state of the current step.
         least = 2 * num_envs * (n_step + 1)
         if capacity < least:
             raise ConfigError(
@@ -160,16 +160,16 @@ class ReplayBuffer:
         self._counts = np.zeros(num_regimes, np.int64)
         self._next_row = 0
         self._largest = 1.0
-        # [k, env]: the row of k steps ago whose transition has no end yet; -1 = none.
+        # [k, env]: the row of k steps ago whose transition is still open; -1 = none.
         self._open = np.full((n_step, num_envs), -1, np.int64)
 
     def __len__(self) -> int:
-        """Return how many transitions can be drawn."""
+        """Return the number of transitions that can be drawn."""
         return int(self._counts.sum())
 
     @property
     def counts(self) -> IntArray:
-        """How many there are of each regime."""
+        """The number of transitions of each regime."""
         return self._counts.copy()
 
     def see(
@@ -178,7 +178,7 @@ class ReplayBuffer:
         masks: BoolArray,
         regimes: IntArray | None = None,
     ) -> None:
-        """Keep what all environments are at, before they step.
+        """Store the states of all environments before a step.
 
         Args:
             observations: (num_envs, size).
@@ -201,12 +201,12 @@ class ReplayBuffer:
         last_observations: npt.NDArray[np.float32],
         last_masks: BoolArray,
     ) -> None:
-        """Keep what was done and what came of it.
+        """Store the actions and outcomes of a step.
 
         Args:
             actions: (num_envs,).
             rewards: (num_envs,).
-            discounts: (num_envs,), of what comes after this step.
+            discounts: (num_envs,), of everything after this step.
             terminated: (num_envs,).
             truncated: (num_envs,).
             last_observations: (number truncated, size).
@@ -232,9 +232,9 @@ class ReplayBuffer:
         """Draw transitions.
 
         Args:
-            size: how many.
+            size: number of transitions.
             generator: of random numbers.
-            importance: how far unequal chances are made up for: 0 = not at all, 1 = wholly.
+            importance: exponent of the importance weights: 0 = no correction, 1 = full correction.
         """
         present = np.flatnonzero(self._counts)
         draws = torch.rand((2, size), dtype=torch.float64, generator=generator).numpy()
@@ -245,7 +245,7 @@ class ReplayBuffer:
             chosen = np.flatnonzero(regimes == regime)
             tree = self._trees[regime]
             slots[chosen] = tree.find(draws[1, chosen] * tree.total)
-            # In units of what it would be if all of its regime were drawn alike.
+            # Relative to a uniform draw from the regime.
             chances[chosen] = tree.get(slots[chosen]) / tree.total * self._counts[regime]
         weights = chances**-importance
         ends = self.following[slots] % self.capacity
@@ -262,7 +262,7 @@ class ReplayBuffer:
         )
 
     def set_errors(self, slots: IntArray, errors: FloatArray) -> None:
-        """Let transitions be drawn as often as their errors ask for."""
+        """Set the priorities of transitions from their errors."""
         if self.exponent == 0.0:
             return
         priorities = (np.abs(errors) + _LEAST_ERROR) ** self.exponent
@@ -270,22 +270,22 @@ class ReplayBuffer:
         self._set_priorities(slots, priorities)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what has been kept, to be saved."""
+        """Return the contents as tensors to save."""
         filled = min(self._next_row, self.capacity)
         found = {name: getattr(self, name)[:filled] for name in _ARRAYS if name != "priorities"}
         slots = np.arange(filled)
-        # Each slot has a weight in one tree, that of its regime.
+        # Each slot has a weight in one tree only, that of its regime.
         found["priorities"] = sum((tree.get(slots) for tree in self._trees), np.zeros(filled))
         found["open"] = self._open
-        # Copies: what is to be saved must not change meanwhile.
+        # Copies: the arrays must not change while they are saved.
         return {name: torch.from_numpy(array.copy()) for name, array in found.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the rest of it, as JSON."""
+        """Return the rest of the state as JSON."""
         return {"next_row": self._next_row, "largest": self._largest}
 
     def restore(self, checkpoint: Checkpoint, name: str, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint in which the tensors have a name."""
+        """Continue from a checkpoint, whose tensors have the prefix `name`."""
         self._next_row, self._largest = state["next_row"], state["largest"]
         found = {key: tensor.numpy() for key, tensor in checkpoint.part(name).items()}
         filled = min(self._next_row, self.capacity)
@@ -305,7 +305,7 @@ class ReplayBuffer:
         masks: BoolArray,
         regimes: IntArray | None,
     ) -> IntArray:
-        """Put states into new rows, over the oldest ones, and return their numbers."""
+        """Write states to new rows, replacing the oldest ones, and return the row numbers."""
         rows = np.arange(self._next_row, self._next_row + len(observations))
         self._next_row += len(observations)
         slots = rows % self.capacity
@@ -321,7 +321,7 @@ class ReplayBuffer:
         return rows
 
     def _close(self, rows: IntArray, ends: IntArray) -> None:
-        """Give transitions their ends, so that they can be drawn."""
+        """Set the last states of transitions, so that they can be drawn."""
         slots = rows % self.capacity
         self.following[slots] = ends
         self._counts += np.bincount(self.regimes[slots], minlength=len(self._trees))

@@ -1,4 +1,4 @@
-"""Running mean and deviation of numbers, to learn in units of about 1."""
+"""Running mean and deviation of numbers, to scale them to order 1."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LEAST_DEVIATION = 1e-4
 
 
 class RunningMoments:
-    """Mean and standard deviation of everything seen so far (Chan et al. 1979)."""
+    """Mean and standard deviation of all numbers so far (Chan et al. 1979)."""
 
     def __init__(self, mean: float = 0.0, variance: float = 1.0, count: float = 0.0) -> None:
         self.mean, self.variance, self.count = mean, variance, count
 
     def update(self, values: Tensor) -> None:
-        """Take more numbers into account."""
+        """Add numbers."""
         mean, number = float(values.mean()), values.numel()
         variance = float(values.var(correction=0))
         total = self.count + number
@@ -46,15 +46,15 @@ class RunningMoments:
         return values * self.deviation + self.mean
 
     def state(self) -> dict[str, float]:
-        """Return what the constructor takes."""
+        """Return the arguments of the constructor."""
         return {"mean": self.mean, "variance": self.variance, "count": self.count}
 
 
 class RewardScale:
-    """The size of discounted sums of rewards: divided by it, values are of order 1.
+    """The size of discounted sums of rewards; values divided by it are of order 1.
 
     Args:
-        num_envs: environments that step together.
+        num_envs: number of environments that step together.
     """
 
     def __init__(self, num_envs: int) -> None:
@@ -68,7 +68,7 @@ class RewardScale:
         discounts: npt.NDArray[np.float64],
         ended: npt.NDArray[np.bool_],
     ) -> None:
-        """Take a step of all environments into account."""
+        """Add a step of all environments."""
         sums = discounts * self.sums + rewards
         self.count += len(sums)
         gap = float(np.mean(sums**2)) - self.mean_square
@@ -79,20 +79,20 @@ class RewardScale:
 
     @property
     def size(self) -> float:
-        """The root of the mean square, never 0.
+        """The root mean square of the sums, or |`for_ever`| if that is larger; never 0.
 
-        The sums begin at 0, and are too small at first; so what is usual counts if it is larger.
+        The sums begin at 0, so they are too small at first.
         """
         usual = abs(for_ever(self.total, self.faded, len(self.sums)))
         return max(math.sqrt(self.mean_square), usual, _LEAST_DEVIATION)
 
     @property
     def usual(self) -> float:
-        """The sum of the mean reward so far, repeated without end, divided by the size."""
+        """The discounted sum of the mean reward so far, repeated without end, / size."""
         return for_ever(self.total, self.faded, len(self.sums)) / self.size
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` takes, as JSON."""
+        """Return the argument of `restore`, as JSON."""
         return {
             "sums": self.sums.tolist(),
             "mean_square": self.mean_square,
@@ -102,36 +102,36 @@ class RewardScale:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.sums = np.array(state["sums"])
         self.mean_square, self.count = state["mean_square"], state["count"]
         self.total, self.faded = state["total"], state["faded"]
 
 
 def for_ever(total: float, faded: float, num_envs: int) -> float:
-    """Return what rewards that go on as they were would add up to.
+    """Return the discounted sum of rewards that continue without end: total / faded.
 
-    A critic that begins at 0 takes all that follows for free, and blames actions that let time
-    pass, such as starting a job, for the costs of that time. So it begins here.
+    Critics begin at this value. A critic that begins at 0 assumes that the future costs nothing,
+    and blames actions after which time passes, such as starting a job, for the costs of that time.
 
     Args:
         total: sum of the rewards of some steps.
-        faded: sum of 1 - discount over them.
-        num_envs: environments that they are of.
+        faded: sum of 1 - discount over these steps.
+        num_envs: number of environments that made these steps.
     """
-    # Where next to nothing fades there is no such sum; what those steps brought has to do.
+    # Almost without discount the sum has no limit; then it is the sum so far per environment.
     return total / (faded if faded >= 1 else num_envs)
 
 
 def fading(
     per_step: float, horizon: float | None, seconds: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return what counts of the rest after steps of these durations.
+    """Return the discount of each step: per_step * exp(-seconds / horizon).
 
     Args:
-        per_step: what counts after any step.
-        horizon: seconds after which it is 1 / e of that; None = time does not matter.
-        seconds: that each step has taken.
+        per_step: discount per step.
+        horizon: seconds after which the discount is another 1 / e; None = time does not matter.
+        seconds: duration of each step.
     """
     if horizon is None:
         return np.full(len(seconds), per_step)

@@ -1,4 +1,4 @@
-"""What training runs that differ only in their seed say together."""
+"""Joint results of training runs that differ only in their seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def summary_of_seeds(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the interquartile mean, over seeds and REPORT episodes, of mean JCT against others.
+    """Return interquartile means, over seeds and REPORT episodes, of mean JCT / that of others.
 
     Args:
         summaries: of the runs; all have the same REPORT episodes.

@@ -1,6 +1,6 @@
 """train: learn a policy in an environment, in a run directory.
 
-Nothing here imports torch before a run begins: wrong names are refused without it.
+Nothing here imports torch before a run begins, so wrong names are refused without it.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ ENVIRONMENT = "Pick"
 EXPERT = "sjf"
 
 Watch = Callable[[str], AbstractContextManager[Callable[["Progress"], None]]]
-"""Given the name of a run, a context in which to tell how far it is."""
+"""Given the name of a run, returns a context with a function that shows its progress."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingResult:
-    """What `train` left behind.
+    """The result of `train`.
 
     Attributes:
         directory: the run directory, which is a scheduler: `simulate(jobs, cluster, directory)`.
-        summary: what summary.json has; None = it was stopped, and `resume` goes on.
+        summary: the contents of summary.json; None = the run was stopped and can be resumed.
     """
 
     directory: Path
@@ -78,39 +78,39 @@ def train(
     must_stop: Callable[[], bool] | None = None,
     watch: Watch | None = None,
 ) -> TrainingResult:
-    """Train a policy, keep the best on VAL episodes, measure it on REPORT episodes.
+    """Train a policy, keep the best on VAL episodes, evaluate it on held-out REPORT episodes.
 
     The same as `berthline train`; `tune` is `berthline train es`. Needs the extra `train`.
 
     Args:
-        algorithm: what learns: `ppo`, `bc`, ...
+        algorithm: the algorithm: `ppo`, `bc`, ...
         out: the run directory: settings, metrics, curve.csv, checkpoints, summary.
         env: the environment: Pick, Gate, ...; None = that of the preset, or Pick.
         preset: options of a reference system.
         env_options: options of the environment, such as `{"load": (0.9, 1.3)}`.
         config: settings of the algorithm, such as `{"learning_rate": 0.0005}`.
-        expert: of bc: the scheduler that is learned from; None = sjf.
-        network: mlp, kernel, attention, cross or hosts: how jobs and nodes are looked at.
+        expert: for bc: the scheduler to learn from; None = sjf.
+        network: mlp, kernel, attention, cross or hosts: how jobs and nodes are processed.
         hidden: widths of the network's layers.
         steps: environment steps in all, rounded up to whole iterations; None = a few minutes.
         envs: environments that step together.
         threads: threads of torch and of the environments.
         seed: of everything random.
-        seeds: train with that many seeds, from `seed` on, each in a directory of its own.
+        seeds: number of seeds, from `seed` on; each is trained in its own directory.
         validate_every: steps between validations; None = a fifth of `steps`.
         episodes: episodes of VAL; REPORT has twice as many.
-        patience: end after that many validations without a better one; 0 = never.
-        least_gain: how much better counts for `patience`, as a share of the best return's size.
+        patience: stop after this number of validations without improvement; 0 = never.
+        least_gain: smallest improvement that counts, as a share of |best return|.
         init_from: begin from the policy of another run or checkpoint.
-        resume: go on with an interrupted run in `out`; the other parameters must be the same.
-        must_stop: asked now and then; once it is true, the run is saved and left.
-        watch: shows how far each run is.
+        resume: resume an interrupted run in `out`; the other parameters must be the same.
+        must_stop: called repeatedly; once it returns true, the run is saved and stops.
+        watch: shows the progress of each run.
 
     Raises:
         BerthlineError: an unknown name, a wrong value, or a directory that must not be replaced.
     """
     if algorithm == "es":
-        raise ConfigError("es trains no network", hint="berthline.tune tunes schedulers with it")
+        raise ConfigError("es does not train a network", hint="use berthline.tune for es")
     if algorithm not in ALGORITHMS:
         what, expected, hint = unknown_name("algorithm", algorithm, ALGORITHMS)
         raise ConfigError(what, expected=expected, hint=hint)
@@ -170,7 +170,7 @@ def train_config(
     patience: int = 0,
     least_gain: float = 0.0,
 ) -> TrainConfig:
-    """Return what is to be trained, with every setting; the parameters are those of `train`.
+    """Return the configuration of a run with every setting; the parameters are those of `train`.
 
     Raises:
         ConfigError: an unknown name or a wrong value.
@@ -197,7 +197,7 @@ def train_config(
         given = default_options(seat, given)
     given = on_training_part(given)
     if expert is not None and algorithm != "bc":
-        raise ConfigError(f"{algorithm} learns from no expert", hint="train bc does")
+        raise ConfigError(f"{algorithm} does not learn from an expert", hint="use the algorithm bc")
     if algorithm == "bc" and (expert is not None or "experts" not in given):
         given["experts"] = (expert or EXPERT,)
     resolve_options(seat, given)
@@ -227,7 +227,7 @@ def train_config(
 
 
 def _seat(env: str | None, preset: Any) -> str:
-    """Return the seat of an environment, or else of a preset."""
+    """Return the seat of an environment, or of a preset if there is no environment."""
     from berthline.env.presets import PRESETS
     from berthline.env.registration import SEATS
 
@@ -246,7 +246,7 @@ def _seat(env: str | None, preset: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Runs:
-    """Trains in directories; the attributes are what all runs of a call share."""
+    """Trains in directories; the attributes are shared by all runs of a call."""
 
     command: str
     init_from: Path | None
@@ -254,12 +254,12 @@ class _Runs:
     watch: Watch
 
     def kept(self, config: TrainConfig) -> dict[str, Any]:
-        """Return what config.toml has."""
+        """Return the contents of config.toml."""
         found: dict[str, Any] = msgspec.to_builtins(config)
         return {**found, "init_from": None if self.init_from is None else str(self.init_from)}
 
     def one(self, config: TrainConfig, path: Path) -> dict[str, Any] | None:
-        """Train in a directory that has been opened; None = it was stopped."""
+        """Train in an opened directory; None = the run was stopped."""
         from berthline.learn.training.checkpoint import find
         from berthline.learn.training.trainer import Trainer
 
@@ -276,7 +276,7 @@ class _Runs:
     def with_seeds(
         self, config: TrainConfig, out: Path, seeds: int, *, resume: bool
     ) -> dict[str, Any] | None:
-        """Train one seed after another; those that are complete stay."""
+        """Train one seed after another; complete seeds are kept."""
         from berthline.learn.training.seeds import summary_of_seeds
 
         kept = {**self.kept(config), "seeds": seeds}

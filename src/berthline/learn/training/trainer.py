@@ -1,7 +1,7 @@
 """Trainer: the loop around an algorithm, with validation, checkpoints and an end.
 
-The policy that counts is the one with the highest mean return on VAL; a run that began from another
-policy (a warm start) keeps that one until it is beaten there, so it never ends below it on VAL.
+The result is the policy with the highest mean return on VAL. A run with a warm start keeps the
+initial policy until another beats it on VAL, so the result is never worse than it on VAL.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         algorithm: its name.
         seat: of the environments.
         options: of the environments.
-        settings: of the algorithm; what is not given has its default.
+        settings: of the algorithm; those not given have their defaults.
         network: shape of the networks.
         num_envs: environments that step together.
         steps: environment steps in all.
@@ -52,8 +52,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         validate_every: steps between validations.
         val_episodes: episodes of VAL.
         report_episodes: episodes of REPORT.
-        patience: validations without a better one after which the run ends; 0 = never.
-        least_gain: how much better, as a share of the best return's size, counts.
+        patience: validations without improvement after which the run ends; 0 = never.
+        least_gain: smallest improvement that counts, as a share of |best return|.
         threads: of torch and of the environments.
     """
 
@@ -74,20 +74,20 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
-    """See whether a run can be made, before anything is.
+    """Check the configuration of a run before anything is made.
 
     Args:
         config: of the first run.
-        seeds: runs, each with the next seed.
+        seeds: number of runs, each with the next seed.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it is not valid.
     """
     last = config.seed + seeds - 1
     if config.seed < 0 or last >= MOST_RUNS:
         found = f"seed is {last}" if seeds == 1 else f"seeds are {config.seed} to {last}"
         raise ConfigError(f"the {found}", expected=f"0 to {MOST_RUNS - 1}")
-    # Torch takes any number of threads, and crashes.
+    # Torch accepts any number of threads, then crashes.
     THREADS.take("threads", config.threads)
     _LEAST_GAIN.take("least_gain", config.least_gain)
     check_hidden(config.network.hidden)
@@ -96,16 +96,16 @@ def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is at, for those who watch.
+    """Progress of a run.
 
     Attributes:
         step: environment steps done.
-        steps: in all, with the last iteration as a whole.
+        steps: total, including the whole last iteration.
         seconds: since this process began to train.
-        steps_per_second: since then.
-        log: of the last iteration.
+        steps_per_second: since this process began to train.
+        log: values of the last iteration.
         val: mean return of the last validation; None = there was none yet.
-        best: of the best.
+        best: mean return of the best validation.
         against: verdict on mean JCT against the best heuristic on VAL.
     """
 
@@ -125,11 +125,11 @@ class Trainer:
     Args:
         config: what to do.
         path: the run's directory, which exists.
-        resume: go on from its last checkpoint.
-        init_from: run directory or checkpoint whose policy is begun from.
+        resume: resume from its last checkpoint.
+        init_from: run directory or checkpoint with the initial policy.
 
     Raises:
-        ConfigError: a wrong value; there is no checkpoint to resume from, or it is of other
+        ConfigError: a wrong value; there is no checkpoint to resume from, or it is for other
             observations.
     """
 
@@ -180,11 +180,11 @@ class Trainer:
         report: Callable[[Progress], None] = lambda _: None,
         must_stop: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any] | None:
-        """Train, and return the summary; None = it was stopped, and can be resumed.
+        """Train, and return the summary; None = the run was stopped and can be resumed.
 
         Args:
             report: called after every iteration.
-            must_stop: asked after every iteration.
+            must_stop: called after every iteration.
         """
         config, algorithm = self.config, self.algorithm
         began, first = time.monotonic(), algorithm.steps
@@ -265,7 +265,7 @@ class Trainer:
         }
         tensors = self.algorithm.tensors()
         if kind == "best":
-            # It is not resumed from, and a replay is a hundred times as large as a policy.
+            # It is not for resuming, and a replay is a hundred times as large as a policy.
             tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
         checkpoint.save(self.path / CHECKPOINTS, kind, self.algorithm.steps, tensors, facts)
 
@@ -289,17 +289,17 @@ class Trainer:
         self._against = trainer["against"]
 
     def _summary(self) -> dict[str, Any]:
-        """Measure the best policy on REPORT, once."""
+        """Evaluate the best policy on REPORT, once."""
         config = self.config
         path = checkpoint.find(self.path / CHECKPOINTS, "best")
         if path is None:
-            raise ConfigError("the best checkpoint has gone", where=str(self.path))
+            raise ConfigError("the best checkpoint is missing", where=str(self.path))
         best = Network.load(self.layout, config.network, checkpoint.load(path).part("policy"))
         report = Validation(
             config.seat, config.options, part="report", episodes=config.report_episodes
         )
         ours = report.policy(config.algorithm, best)
-        # The rival is chosen on VAL as the policy was, and both are measured here.
+        # The rival was chosen on VAL, like the policy; both are evaluated on REPORT.
         chosen = best_of(self._heuristics, "mean_jct").name
         others = [report.random(), *report.heuristics([h.name for h in self._heuristics])]
         return {
@@ -324,12 +324,12 @@ class Trainer:
 
 
 def best_of(scores: list[Scores], metric: str) -> Scores:
-    """Return who has the lowest mean of a metric."""
+    """Return the scores with the lowest mean of a metric."""
     return min(scores, key=lambda one: one.mean(metric))
 
 
 def against(ours: Scores, theirs: Scores) -> dict[str, Any]:
-    """Return paired ratios on the same episodes, and what they say."""
+    """Return paired ratios on the same episodes, and their verdicts."""
     found: dict[str, Any] = {}
     for metric, values in ours.metrics.items():
         ratio = paired_ratio(values, theirs.metrics[metric])
@@ -342,7 +342,7 @@ def against(ours: Scores, theirs: Scores) -> dict[str, Any]:
 
 
 def _policy_tensors(path: Path, layout: ObservationLayout) -> dict[str, Any]:
-    """Return the policy of a checkpoint, or of a run's best one.
+    """Return the policy of a checkpoint, or of the best checkpoint of a run.
 
     Raises:
         ConfigError: there is none, or it was trained on other observations.

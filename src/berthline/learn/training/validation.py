@@ -1,9 +1,9 @@
-"""Validation: what a policy is worth on episodes that it has not learned from.
+"""Validation: evaluate a policy on held-out episodes.
 
 There are two sets of episodes: VAL, on which checkpoints are compared with each other, and REPORT,
-on which the chosen one is measured once. They share no seed with each other or with training; of a
-trace, VAL is cut from its validation part and REPORT from its test part. Every policy and heuristic
-gets the same episodes.
+on which the chosen one is evaluated once. They share no seed with each other or with training. For
+a trace, VAL is cut from the validation part and REPORT from the test part. Every policy and
+heuristic gets the same episodes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from berthline.learn.networks.networks import Network
 
 TRAIN_SEEDS, VAL_SEED, REPORT_SEED = 1_000_000, 900_000_000, 950_000_000
-"""Training run s has the seeds s * TRAIN_SEEDS, + 1, ...; those of VAL and REPORT are the same for
-all runs, so that runs can be compared with each other."""
+"""A training run with seed s uses s * TRAIN_SEEDS, s * TRAIN_SEEDS + 1, ...; the seeds of VAL and
+REPORT are the same for all runs, so that runs can be compared with each other."""
 
 MOST_RUNS = VAL_SEED // TRAIN_SEEDS
 
@@ -45,10 +45,10 @@ HEURISTICS = (
     "f1+easy",
 )
 BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "lcfs+skip")
-"""Those that need no run times."""
+"""Heuristics that need no run times."""
 
 LANES = ("express-lane:T=3600:r=0.1", "express-lane:T=3600:r=0.2")
-"""Gates that an agent in the seat of the gate is measured against, with the base scheduler."""
+"""Gates to compare an agent in the gate seat with, on the base scheduler."""
 
 _KNOWN: dict[tuple[str, str, int, int], dict[str, Scores]] = {}
 
@@ -60,15 +60,15 @@ EPISODE_METRICS = {
     "utilization": "utilization",
     "makespan": "makespan",
 }
-"""What environments call the metrics of an episode, and what comparisons call them."""
+"""Metrics of an episode: their names in environments, and in comparisons."""
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a set of episodes, one number each.
+    """Scores of a set of episodes, one number each.
 
     Attributes:
         name: of the policy or scheduler.
-        episode_return: sum of rewards; empty where a scheduler ran outside of the environment.
+        episode_return: sums of rewards; empty if a scheduler ran outside the environment.
         metrics: by name, see EPISODE_METRICS.
     """
 
@@ -88,7 +88,7 @@ class Validation:
         seat: of the environments.
         options: of the environments.
         part: `val` or `report`.
-        episodes: how many.
+        episodes: number of episodes.
     """
 
     def __init__(self, seat: str, options: Mapping[str, Any], *, part: str, episodes: int) -> None:
@@ -102,7 +102,7 @@ class Validation:
         return Environments(self._seat, num=self.episodes, seed=self._seed, options=self._options)
 
     def run(self, name: str, choose: Callable[[Environments], npt.NDArray[np.int64]]) -> Scores:
-        """Let a function decide in every episode, to its end."""
+        """Run every episode to its end with the actions of a function."""
         envs = self._environments()
         left = np.ones(self.episodes, np.bool_)
         returns: npt.NDArray[np.float64] = np.zeros(self.episodes)
@@ -124,7 +124,7 @@ class Validation:
         )
 
     def policy(self, name: str, network: Network) -> Scores:
-        """Return the scores of a policy that takes the best-scored action."""
+        """Return the scores of a policy that takes the action with the highest score."""
 
         @torch.no_grad()
         def choose(envs: Environments) -> npt.NDArray[np.int64]:
@@ -154,8 +154,8 @@ class Validation:
     def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
         """Return the scores of schedulers on the same episodes, with the same knowledge.
 
-        Those that name no placement have that of the environment. Training runs with several
-        seeds have the same episodes, so what was found is kept.
+        A scheduler without a placement gets that of the environment. Training runs with several
+        seeds have the same episodes, so results are cached.
         """
         plan = self._environments().plan
         schedulers = schedulers or _rivals(plan)
@@ -188,7 +188,7 @@ class Validation:
 
 
 def _rivals(plan: Plan) -> list[str]:
-    """Return who policies are measured against."""
+    """Return the schedulers that policies are compared with."""
     if plan.options.knowledge == "none":
         return list(BLIND_HEURISTICS)
     rivals = list(HEURISTICS)

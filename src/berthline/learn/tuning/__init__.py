@@ -1,1 +1,1 @@
-"""Tuning the numbers of a scheduler on the simulator: `search.py`. Nothing here uses torch."""
+"""Tuning the parameters of a scheduler on the simulator: `search.py`. Nothing here uses torch."""

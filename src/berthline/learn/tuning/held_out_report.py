@@ -1,4 +1,4 @@
-"""REPORT of a search: the chosen scheduler against its rivals on windows that chose nothing."""
+"""REPORT of a search: the chosen scheduler against its rivals on held-out windows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 def report_of(
     best: str, start: str, rivals: Rivals, keys: list[Key], workers: SearchWorkers, goal: Goal
 ) -> dict[str, Any]:
-    """Run the chosen scheduler and those it is compared with on REPORT.
+    """Run the chosen scheduler and its rivals on REPORT.
 
     Args:
-        best: the chosen one.
-        start: what the search began with.
+        best: the chosen scheduler.
+        start: the scheduler that the search began with.
         rivals: as chosen on VAL.
         keys: the windows.
-        workers: who runs them.
+        workers: run the schedulers.
         goal: for the limits.
 
     Raises:
-        BerthlineError: one cannot be run.
+        BerthlineError: a scheduler cannot be run.
     """
     roles = {
         "rival": rivals.rival,
@@ -63,10 +63,10 @@ def report_of(
 
 
 def joint_reading(found: dict[str, Any], goal: Goal) -> str:
-    """Return what slowdown and JCT say together: one can be had for the other.
+    """Return the verdicts on slowdown and JCT together, since one can be traded for the other.
 
     Args:
-        found: of one rival, from `report_of`.
+        found: the comparison with one rival, from `report_of`.
         goal: for the limits.
     """
     slowdown, jct = found["mean_bounded_slowdown"], found["mean_jct"]

@@ -1,12 +1,12 @@
-"""Search: tune the numbers of a scheduler on the simulator itself.
+"""Search: tune the parameters of a scheduler on the simulator itself.
 
-In each generation a strategy (es.py, random_search.py) asks for the losses of some candidates. All
-of them run on the same TRAIN windows, so that a window's difficulty cancels; the windows are
-exchanged now and then, so that no candidate wins by knowing them. Now and then the strategy's
-favourites run on VAL, where the one that is kept is chosen, the start among them. At the end it is
-measured on REPORT, once, against rivals that were chosen on VAL as well.
+In each generation a strategy (strategies.py) asks for the losses of some candidates. All of them
+run on the same TRAIN windows, so that the difficulty of a window cancels. The windows are exchanged
+every few generations, so that candidates do not overfit to them. Also every few generations, the
+most promising candidates run on VAL; the best on VAL is kept, and the start takes part. At the end
+it is evaluated on REPORT, once, against rivals that were also chosen on VAL.
 
-    state.json   all losses so far: telling them again brings a fresh strategy to where it was
+    state.json   all losses so far: telling them to a fresh strategy restores its state
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         search: one of STRATEGIES.
-        goal: what is to be made small.
-        seconds: ends after this time, over all its processes; None = no such end.
-        evaluations: ends after this number of candidates; None = no such end.
-        population: candidates of a generation; 0 = 4 + 3 ln(parameters), 8 or more.
+        goal: the loss to minimise.
+        seconds: time limit, summed over interrupted runs; None = no limit.
+        evaluations: largest number of candidates; None = no limit.
+        population: candidates per generation; 0 = max(8, 4 + 3 ln(parameters)).
         windows: TRAIN windows that each candidate runs on.
         exchange_every: generations after which those windows are exchanged.
-        validate_every: generations between looks at VAL.
-        seed: decides everything random.
+        validate_every: generations between runs on VAL.
+        seed: of all random draws.
     """
 
     search: str = "cma"
@@ -64,17 +64,17 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SearchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search is at, for those who watch.
+    """Progress of a search.
 
     Attributes:
-        generation: how many are done.
+        generation: generations done.
         evaluations: candidates tried.
         seconds: since the search began.
-        train_loss: of the generation's best.
-        val_loss: of the best on VAL.
-        rival: who is to be beaten.
+        train_loss: lowest loss of the generation.
+        val_loss: lowest loss on VAL.
+        rival: the scheduler to beat.
         rival_loss: its loss on VAL.
-        scheduler: the best.
+        scheduler: the best scheduler on VAL.
     """
 
     generation: int
@@ -94,14 +94,14 @@ class Search:
         config: what to do.
         space: where to search.
         windows: what candidates run on.
-        workers: who runs them.
+        workers: run the candidates.
         rivals: schedulers to choose the rival from.
         path: the run's directory, which exists; None = nothing is written.
-        resume: go on from its state.
+        resume: resume from its state.
 
     Raises:
-        BerthlineError: no such strategy; the start or a rival cannot be run; or there is nothing
-            to go on from.
+        BerthlineError: no such strategy; the start or a rival cannot be run; or the state cannot
+            be read.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Search:
             what, expected, hint = unknown_name("strategy", config.search, STRATEGIES)
             raise ConfigError(what, expected=expected, hint=hint)
         if config.seconds is None and config.evaluations is None:
-            raise ConfigError("the search has no end", expected="a budget, or a number of them")
+            raise ConfigError("the search has no end", expected="seconds or evaluations")
         self.config, self.space, self.windows, self.path = config, space, windows, path
         self._workers, self._rival_names = workers, rivals
         self._made_before, self._began = workers.simulations, time.monotonic()
@@ -147,11 +147,11 @@ class Search:
         report: Callable[[SearchProgress], None] = lambda _: None,
         must_stop: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any] | None:
-        """Search, and return the summary; None = it was stopped, and can be resumed.
+        """Search, and return the summary; None = the search was stopped and can be resumed.
 
         Args:
             report: called after every generation.
-            must_stop: asked after every generation; without a directory the search then ends.
+            must_stop: called after every generation; without a directory, the search then ends.
         """
         began = time.monotonic() - self._seconds
         rivals = choose_rivals(
@@ -170,7 +170,7 @@ class Search:
             report(self._progress(best_loss, rivals))
             if must_stop():
                 if self._files is None:
-                    break  # it cannot be resumed: what it has found is all there is
+                    break  # it cannot be resumed: the result so far is final
                 self._files.close()
                 return None
         self._validate(self._favourites(), rivals)
@@ -189,7 +189,7 @@ class Search:
         )
 
     def _generation(self, rivals: Rivals) -> float:
-        """Try a generation of candidates, and return the least loss."""
+        """Try a generation of candidates, and return the lowest loss."""
         keys = self._train_windows(len(self._losses))
         self._run_reference(rivals.reference, keys)
         points = self._strategy.ask()
@@ -203,7 +203,7 @@ class Search:
         self._recent += zip(losses, points, strict=True)
 
     def _train_windows(self, generation: int) -> list[Key]:
-        """Return what the candidates of a generation run on."""
+        """Return the windows that the candidates of a generation run on."""
         pool = self.windows.keys("train")
         count = min(self.config.windows, len(pool))
         epoch = generation // self.config.exchange_every
@@ -230,7 +230,7 @@ class Search:
         ]
 
     def _favourites(self) -> list[npt.NDArray[np.float64]]:
-        """Return two points worth a look at VAL: those tried lately, and the strategy's centre."""
+        """Return two points to run on VAL: the best recent ones, and the strategy's centre."""
         tried = sorted(self._recent, key=lambda pair: pair[0])
         self._recent = []
         centre = self._strategy.centre()
@@ -238,7 +238,7 @@ class Search:
         return found if centre is None else [*found, centre]
 
     def _validate(self, points: list[npt.NDArray[np.float64]], rivals: Rivals) -> None:
-        """Look at points on VAL, and keep the best of all that were."""
+        """Run points on VAL, and keep the best of all points that ran on VAL."""
         keys = self.windows.keys("val")
         self._reference |= dict(zip(keys, rivals.outcomes[rivals.reference], strict=True))
         texts = [self.space.scheduler(point) for point in points]
@@ -256,7 +256,7 @@ class Search:
             errors[0]
             if errors
             else ConfigError(
-                "the scheduler that the search begins with has no loss",
+                "the scheduler at the start of the search has no loss",
                 where=text,
                 expected="mean JCT and slowdown above 0 on every window of VAL",
             )
@@ -305,13 +305,13 @@ class Search:
         self._files.write_json(STATE, state)
 
     def _resume(self) -> None:
-        """Bring the strategy to where it was by telling it all losses again."""
+        """Restore the state of the strategy by telling it all losses again."""
         assert self.path is not None
         file = self.path / STATE
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return  # stopped before its first generation: it begins
+            return  # stopped before its first generation: begin
         except (OSError, ValueError) as error:
             raise ConfigError(f"cannot read the state: {error}", where=str(file)) from None
         for losses in state["losses"]:
@@ -323,7 +323,7 @@ class Search:
         self._seconds = float(state["seconds"])
 
     def _summary(self, rivals: Rivals) -> dict[str, Any]:
-        """Measure the best on REPORT, once."""
+        """Evaluate the best scheduler on REPORT, once."""
         config, best = self.config, self.space.scheduler(self._best)
         start = self.space.scheduler(self.space.start)
         return {

@@ -1,12 +1,12 @@
-"""Goals of a search: one number to be made small, from what a scheduler did on some windows.
+"""Goals of a search: the loss to minimise, from the results of a scheduler on some windows.
 
-    slowdown  bounded slowdown, with a penalty where mean or p99 JCT or makespan exceed their limits
+    slowdown  bounded slowdown, with a penalty if mean JCT, p99 JCT or makespan exceeds its limit
     jct       mean JCT
     mix       half of each, without limits
 
-Everything is a ratio to a reference on the same windows: the geometric mean, as a logarithm. So
-hard windows count no more than easy ones, and a loss of -0.1 reads as about 10 % better. Slowdown
-alone can be made small by leaving GPUs idle, at the price of everything else: hence the limits.
+Each metric is the mean over windows of log(value / value of a reference on the same window). So
+hard windows count no more than easy ones, and a loss of -0.1 is about 10 % better. Idle GPUs can
+lower slowdown at the expense of all other metrics; the limits prevent that.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 GOALS = ("slowdown", "jct", "mix")
 FAILED = 100.0
-"""Loss of a candidate that could not be run: above any that could."""
+"""Loss of a candidate that could not be run, above all other losses."""
 
 
 class Outcome(NamedTuple):
-    """What a scheduler did on one window."""
+    """Results of a scheduler on one window."""
 
     mean_jct: float
     p99_jct: float
@@ -35,14 +35,14 @@ class Outcome(NamedTuple):
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be made small.
+    """The loss to minimise.
 
     Attributes:
         name: one of GOALS.
-        jct_tolerance: by which share mean JCT may exceed the reference's before it costs.
+        jct_tolerance: share by which mean JCT may exceed the reference's without a penalty.
         p99_tolerance: the same for p99 JCT.
-        makespan_tolerance: the same for makespan, from the first submission to the last end.
-        penalty: what each further percent costs, in percent of slowdown.
+        makespan_tolerance: the same for makespan.
+        penalty: cost of each further percent, in percent of slowdown.
     """
 
     name: str = "slowdown"
@@ -52,7 +52,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     penalty: float = 20.0
 
     def loss(self, ours: Sequence[Outcome | Exception], reference: Sequence[Outcome]) -> float:
-        """Return the loss of a scheduler on the windows that the reference was run on."""
+        """Return the loss of a scheduler, relative to the reference on the same windows."""
         if any(isinstance(one, Exception) for one in ours):
             return FAILED
         with np.errstate(divide="ignore", invalid="ignore"):

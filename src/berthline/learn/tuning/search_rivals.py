@@ -1,8 +1,8 @@
-"""Rivals of a search, chosen on VAL as the tuned scheduler is.
+"""Rivals of a search, chosen on VAL like the tuned scheduler.
 
-The reference is the one with the lowest mean JCT: limits are about it. The rival is the one with
-the lowest loss. The lane is the best of some express lanes: a rule of two numbers that a tuned gate
-has to beat before it has shown anything.
+The reference is the scheduler with the lowest mean JCT; limits are relative to it. The rival is the
+one with the lowest loss. The lane is the best of some express lanes, a rule with two parameters: a
+tuned gate has shown nothing unless it beats this rule.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LANES = tuple(
 
 
 class Rivals(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a tuned scheduler is compared with.
+    """The schedulers that a tuned scheduler is compared with.
 
     Attributes:
         reference: lowest mean JCT on VAL.
         rival: lowest loss on VAL.
-        lane: lowest loss of the express lanes; None = lanes cannot be used.
-        losses: of all on VAL.
-        outcomes: of all on VAL.
+        lane: lowest loss of the express lanes on VAL; None = lanes cannot be used.
+        losses: of all rivals on VAL.
+        outcomes: of all rivals on VAL.
     """
 
     reference: str
@@ -57,11 +57,11 @@ class Rivals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def usable_rivals(names: Sequence[str], knowledge: str, *, preemptive: bool) -> list[str]:
-    """Return those that need no other means than the scheduler that is tuned.
+    """Return the schedulers that use no more knowledge or preemption than the tuned scheduler may.
 
     Args:
         names: schedulers.
-        knowledge: what is known of run times.
+        knowledge: what is known about run times.
         preemptive: whether jobs may be preempted.
     """
     found = {name: Scheduler.parse(name) for name in names}
@@ -79,13 +79,13 @@ def choose_rivals(
     """Run all rivals on VAL and choose.
 
     Args:
-        names: the rivals; those of LANES compete for being the lane, the others for the rest.
+        names: the rivals; the lane is chosen from those in LANES, the rest from the others.
         keys: the windows of VAL.
-        workers: who runs them.
-        goal: what decides.
+        workers: run the rivals.
+        goal: defines the loss.
 
     Raises:
-        BerthlineError: one cannot be run.
+        BerthlineError: a rival cannot be run.
     """
     found = workers.run([(key, name) for name in names for key in keys])
     outcomes: dict[str, list[Outcome]] = {}

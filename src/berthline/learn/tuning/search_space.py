@@ -1,10 +1,10 @@
-"""Search spaces: a scheduler's text with numbers left open, and the range of each.
+"""Search spaces: a scheduler's text with open parameters, and the range of each.
 
     order     [log2(estimate + 1) + {g} * log2(gpus + 1) - {w} * log2(wait + 60)]+easy
     g = 0:3   w = 0:2
 
-Every point of a space is a plain scheduler that is usable everywhere one is. Numbers are rounded to
-three figures before anything is run, so that what was measured is what is written down.
+Every point of a space is a scheduler that can be used anywhere. Numbers are rounded to three
+figures before a scheduler runs, so that its text is exactly what was measured.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _RANGE = "NAME=LOW:HIGH[:log][:START], such as T=600:36000:log"
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A number that is searched for.
+    """A parameter of a search space.
 
     Attributes:
         name: as in the text, without braces.
-        low: least value.
-        high: largest value.
+        low: lowest value.
+        high: highest value.
         start: where the search begins.
-        is_log: steps are in proportion to the value.
+        is_log: whether the scale is logarithmic.
         meaning: what it does.
     """
 
@@ -60,7 +60,7 @@ class Parameter:
         return min(max(float(f"{value:.3g}"), self.low), self.high)
 
     def share(self, value: float) -> float:
-        """Return at which share of the range a value is."""
+        """Return the position of a value in the range, as a share."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -72,8 +72,8 @@ class SearchSpace:
 
     Attributes:
         name: its name.
-        text: a scheduler with `{name}` for each number that is open.
-        parameters: those numbers.
+        text: a scheduler with `{name}` for each open parameter.
+        parameters: the open parameters.
         meaning: what is tuned.
     """
 
@@ -93,7 +93,7 @@ class SearchSpace:
         return Scheduler.parse(self.scheduler(self.start)).preemption is not None
 
     def values(self, point: Iterable[float]) -> dict[str, float]:
-        """Return the numbers at a point, which is given as shares of the ranges."""
+        """Return the parameters at a point, which is given as shares of the ranges."""
         return {p.name: p.value(x) for p, x in zip(self.parameters, point, strict=True)}
 
     def scheduler(self, point: Iterable[float]) -> str:
@@ -103,15 +103,15 @@ class SearchSpace:
     def written(self, values: Mapping[str, float]) -> str:
         """Return the scheduler with these numbers."""
         text = _OPEN.sub(lambda match: _digits(values[match[1]]), self.text)
-        # Plus minus is minus; numbers are exact under a change of sign.
+        # "+ -" is "-"; a change of sign is exact.
         return text.replace("+ -", "- ").replace("- -", "+ ")
 
     def check(self) -> None:
-        """Raise unless its start is a scheduler.
+        """Check that the start is a scheduler.
 
         Raises:
-            ConfigError: numbers that are open have no range, or the other way round.
-            PolicyError: the text is no scheduler.
+            ConfigError: an open parameter has no range, or a range has no open parameter.
+            PolicyError: the text is not a scheduler.
         """
         named = set(_OPEN.findall(self.text))
         ranged = {p.name for p in self.parameters}
@@ -134,9 +134,9 @@ class SearchSpace:
 
 
 _LONG = Parameter("T", 60.0, 86400.0, 14400.0, is_log=True, meaning="longer jobs are held")
-_SHARE = Parameter("r", 0.0, 0.6, 0.1, meaning="share of the GPUs they must leave free")
-_QUEUE = Parameter("q", -0.2, 0.2, 0.0, meaning="more of it for each doubling of the queue")
-_LENGTH = Parameter("l", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the job")
+_SHARE = Parameter("r", 0.0, 0.6, 0.1, meaning="share of GPUs they must leave free")
+_QUEUE = Parameter("q", -0.2, 0.2, 0.0, meaning="added to r per doubling of the queue")
+_LENGTH = Parameter("l", -0.1, 0.1, 0.0, meaning="added to r per doubling of the job's length")
 _SIZE = Parameter("g", 0.0, 1.5, 0.5, meaning="weight of the size: 0 is sjf, 1 smallest area")
 
 SPACES: dict[str, SearchSpace] = {
@@ -147,11 +147,11 @@ SPACES: dict[str, SearchSpace] = {
             "[log2(estimate + 1) + {g} * log2(gpus + 1) - {w} * log2(wait + 60)"
             " + {h} * gpus / total_gpus]+easy",
             (
-                Parameter("g", -1.0, 3.0, 1.0, meaning="weight of the size; the estimate has 1"),
+                Parameter("g", -1.0, 3.0, 1.0, meaning="weight of the size; the estimate's is 1"),
                 Parameter("w", 0.0, 2.0, 0.0, meaning="weight of the wait"),
                 Parameter("h", -8.0, 8.0, 0.0, meaning="weight of the share of the cluster"),
             ),
-            "an order of logarithms under EASY; it begins at smallest-area",
+            "a log-linear order with EASY; starts at smallest-area",
         ),
         SearchSpace(
             "gate",
@@ -159,7 +159,7 @@ SPACES: dict[str, SearchSpace] = {
             " - pool_total_gpus * clip({r} + {q} * log2(1 + queued_gpus / total_gpus)"
             " + {l} * log2(estimate / {T}), 0, 0.9), 0)]",
             (_SIZE, _LONG, _SHARE, _QUEUE, _LENGTH),
-            "a gate on EASY; it begins at an express lane",
+            "a gate on EASY; starts at an express lane",
         ),
         SearchSpace(
             "hold",
@@ -173,12 +173,12 @@ SPACES: dict[str, SearchSpace] = {
                 dataclasses.replace(_LONG, start=3600.0),
                 _SHARE,
                 dataclasses.replace(_LENGTH, start=0.02),
-                Parameter("s", -0.1, 0.1, 0.0, meaning="more of it for each doubling of its size"),
-                Parameter("w", 0.0, 0.4, 0.08, meaning="less of it as the job waits"),
+                Parameter("s", -0.1, 0.1, 0.0, meaning="added to r per doubling of the job's size"),
+                Parameter("w", 0.0, 0.4, 0.08, meaning="subtracted from r as the job waits"),
                 dataclasses.replace(_QUEUE, start=-0.04),
-                Parameter("d", -0.1, 0.1, 0.0, meaning="more of it for each doubling of the work"),
-                Parameter("b", -0.1, 0.1, 0.0, meaning="more of it as submissions come in bursts"),
-                Parameter("f", -0.3, 0.3, 0.0, meaning="more of it as nodes are partly in use"),
+                Parameter("d", -0.1, 0.1, 0.0, meaning="added to r per doubling of queued work"),
+                Parameter("b", -0.1, 0.1, 0.0, meaning="added to r as arrivals become bursty"),
+                Parameter("f", -0.3, 0.3, 0.0, meaning="added to r as nodes are fragmented"),
             ),
             "a gate on EASY that reads the job, its wait, the queue, bursts and the nodes",
         ),
@@ -186,7 +186,7 @@ SPACES: dict[str, SearchSpace] = {
             "lane",
             "[estimate * gpus ** {g}]+easy?express-lane:T={T}:r={r}",
             (_SIZE, _LONG, _SHARE),
-            "the express lane as it is, its two numbers and the order",
+            "the express lane: its two parameters and the order",
         ),
         SearchSpace(
             "preempt",
@@ -195,17 +195,17 @@ SPACES: dict[str, SearchSpace] = {
                 Parameter("a", 0.0, 3.0, 1.0, meaning="weight of attained service"),
                 Parameter("s", -1.0, 3.0, 0.0, meaning="weight of the size"),
                 Parameter("w", 0.0, 2.0, 0.5, meaning="weight of the wait"),
-                Parameter("margin", 0.0, 8.0, 2.0, meaning="by how much a job must be ahead"),
+                Parameter("margin", 0.0, 8.0, 2.0, meaning="lead needed to preempt a job"),
                 Parameter(
                     "min_run",
                     30.0,
                     7200.0,
                     60.0,
                     is_log=True,
-                    meaning="seconds before it may yield",
+                    meaning="seconds before a job may be preempted",
                 ),
             ),
-            "who yields to whom, without run times",
+            "which job preempts which, without run times",
         ),
     )
 }
@@ -213,40 +213,49 @@ SPACES: dict[str, SearchSpace] = {
 _GATE = SPACES["hold"]
 SPACES["hold-preempt"] = SearchSpace(
     "hold-preempt",
-    # A job that was preempted is as long as what is left of it.
+    # The length of a preempted job is its remaining time.
     _GATE.text.replace("estimate", "remaining")
     + "![log2(remaining + {c}) + {a} * log2(gpus + 1) - {v} * log2(wait + 60)]"
     ":margin={margin}:min_run={min_run}",
     (
         *_GATE.parameters,
-        Parameter("c", 1.0, 20_000.0, 10.0, is_log=True, meaning="shorter rests are much alike"),
+        Parameter(
+            "c", 1.0, 20_000.0, 10.0, is_log=True, meaning="remaining times below c nearly tie"
+        ),
         Parameter("a", -1.0, 3.0, 0.5, meaning="weight of the size in the index"),
         Parameter("v", 0.0, 1.0, 0.0, meaning="weight of the wait in the index"),
-        Parameter("margin", 0.0, 8.0, 0.5, meaning="by how much a job must be ahead"),
-        Parameter("min_run", 1.0, 7200.0, 10.0, is_log=True, meaning="seconds before it may yield"),
+        Parameter("margin", 0.0, 8.0, 0.5, meaning="lead needed to preempt a job"),
+        Parameter(
+            "min_run",
+            1.0,
+            7200.0,
+            10.0,
+            is_log=True,
+            meaning="seconds before a job may be preempted",
+        ),
     ),
-    "the gate of hold, and who yields to whom by what is left of their run times",
+    "the gate of hold, and which job preempts which, by remaining run times",
 )
 
 
 def read_space(name: str | None, text: str | None, ranges: Iterable[str]) -> SearchSpace:
-    """Return a named space, or one's own.
+    """Return a named space, or one for a given text.
 
     Args:
-        name: of SPACES; its ranges may be changed.
+        name: of SPACES; `ranges` may change its ranges.
         text: a scheduler with names in braces.
         ranges: one `NAME=LOW:HIGH[:log][:START]` for each name.
 
     Raises:
         ConfigError: there is no such space, or a range is malformed.
-        PolicyError: the text is no scheduler.
+        PolicyError: the text is not a scheduler.
     """
     given = [read_parameter(entry) for entry in ranges]
     names = [p.name for p in given]
     for twice in {x for x in names if names.count(x) > 1}:
         raise ConfigError(f"--param {twice} is given twice", expected="each parameter once")
     if text is not None:
-        space = SearchSpace("own", text, tuple(given), "a scheduler of one's own")
+        space = SearchSpace("own", text, tuple(given), "a scheduler given as text")
     else:
         if name not in SPACES:
             what, expected, hint = unknown_name("search space", str(name), SPACES)
@@ -265,7 +274,7 @@ def read_space(name: str | None, text: str | None, ranges: Iterable[str]) -> Sea
 
 
 def read_parameter(text: str) -> Parameter:
-    """Return the parameter that `NAME=LOW:HIGH[:log][:START]` means.
+    """Return the parameter for `NAME=LOW:HIGH[:log][:START]`.
 
     Raises:
         ConfigError: it is malformed.

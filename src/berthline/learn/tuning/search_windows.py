@@ -1,7 +1,7 @@
 """Windows of a search: TRAIN to learn from, VAL to choose on, REPORT to measure once.
 
-Of a generator each has seeds of its own, VAL and REPORT the same as those of `berthline eval`. A
-trace is split by time, with gaps between the parts.
+For a generator, each part has its own seeds; VAL and REPORT have those of `berthline eval`. A trace
+is split by time, with gaps between the parts.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class SearchWindows:
     """The windows of a search.
 
     Attributes:
-        counts: how many there are in each part.
-        window: returns the jobs of one.
-        source: a workload to tell where they come from.
+        counts: number of windows in each part.
+        window: returns the jobs of a window.
+        source: a workload with the provenance of the windows.
     """
 
     counts: dict[str, int]
@@ -55,9 +55,9 @@ class SearchWindows:
         Args:
             make: generates a workload from a seed.
             cluster: the nodes.
-            seed: what all seeds are derived from.
-            train: how many TRAIN windows.
-            judged: how many VAL windows, and as many REPORT windows.
+            seed: all seeds are derived from it.
+            train: number of TRAIN windows.
+            judged: number of VAL windows, and of REPORT windows.
         """
         cells = generated_cells(make, cluster, seed=seed, windows=judged, load=None)
         words = np.random.SeedSequence((seed, 3)).generate_state(train, np.uint64)
@@ -84,9 +84,9 @@ class SearchWindows:
         Args:
             trace: all of its jobs.
             cluster: the nodes.
-            train: how many TRAIN windows.
-            judged: how many VAL windows, and as many REPORT windows.
-            window_jobs: jobs in each; None = the parts are cut into windows of equally many.
+            train: number of TRAIN windows.
+            judged: number of VAL windows, and of REPORT windows.
+            window_jobs: jobs in each; None = each part is cut into windows of equal size.
             gap_seconds: time without jobs between the parts.
 
         Raises:

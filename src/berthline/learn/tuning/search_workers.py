@@ -1,7 +1,7 @@
-"""Runs of a search: many schedulers on a few windows, in processes that stay.
+"""Runs of a search: many schedulers on a few windows, in persistent processes.
 
-A process gets a window when it first needs it and keeps it. Losses need four numbers of a run,
-which are worked out here without the rest of the metrics: those would take longer than the run.
+A process receives a window when it first needs it, and keeps it. A loss needs four numbers of a
+run. They are computed here without the other metrics, which would take longer than the run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     Run = tuple[Window, str]
     """A window and a scheduler."""
     _Message = tuple[int, Window, Workload | None, str]
-    """The number of a run, its window, the jobs if the worker does not have them, a scheduler."""
+    """The number of a run, its window, the jobs if the worker lacks them, the scheduler."""
 
 
 def outcome_of(
     workload: Workload, cluster: Cluster, scheduler: str, knowledge: str
 ) -> Outcome | BerthlineError:
-    """Run a scheduler on a window, and return what it did or what was wrong."""
+    """Run a scheduler on a window, and return its results or the error."""
     try:
         log = simulate(workload, cluster, _parsed(scheduler), knowledge=knowledge).log
     except BerthlineError as error:
@@ -57,7 +57,7 @@ def outcome_of(
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(scheduler: str) -> Scheduler:
-    """Return a scheduler; reading a long formula takes as long as a short window."""
+    """Return a scheduler; cached, since parsing a long formula takes as long as a short window."""
     return Scheduler.parse(scheduler)
 
 
@@ -67,8 +67,8 @@ class SearchWorkers:
     Args:
         window: returns the jobs of a window.
         cluster: the nodes.
-        knowledge: what schedulers know of run times.
-        processes: how many; 1 = this one.
+        knowledge: what schedulers know about run times.
+        processes: number of processes; 1 = this one.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SearchWorkers:
         self.simulations = 0
 
     def run(self, runs: Sequence[Run]) -> list[Outcome | BerthlineError]:
-        """Make some runs, and return what they did in the order they were asked for.
+        """Make runs, and return their results in the same order.
 
         Raises:
             SimulationError: a process ended.
@@ -94,7 +94,7 @@ class SearchWorkers:
         self.simulations += len(runs)
         for key in dict.fromkeys(key for key, _ in runs):
             if key not in self._windows:
-                # Without what no run reads.
+                # Without the parts that no run reads.
                 lean = dataclasses.replace(self._window(key), names=None, provenance={})
                 self._windows[key] = lean
         if not self._pool.workers:
@@ -128,7 +128,7 @@ class SearchWorkers:
 
 
 def main() -> None:
-    """Be a worker process."""
+    """Run a worker process."""
     serve(_answers_of)
 
 

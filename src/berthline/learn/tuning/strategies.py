@@ -1,9 +1,9 @@
-"""Strategies of a search: what asks for the losses of points, and learns from them or not.
+"""Strategies of a search: they ask for the losses of points, and may learn from them.
 
 `cma` is CMA-ES, the covariance matrix adaptation of the package `cmaes`. It restarts at a random
 point when it has converged. A resumed search tells a fresh strategy all losses again: this gives
-the same bits, and needs no file that must be trusted. `random` draws points evenly and learns
-nothing: the baseline of any strategy that does.
+the same bits and needs no trusted file. `random` draws points uniformly and learns nothing: it is
+the baseline of strategies that learn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EvolutionStrategy:
     Args:
         start: the first mean.
         population: points of a generation.
-        seed: decides everything.
+        seed: of all random draws.
 
     Raises:
         MissingExtraError: the package cmaes is not installed.
@@ -87,12 +87,12 @@ class EvolutionStrategy:
 
 
 class RandomSearch:
-    """Points drawn evenly.
+    """Points drawn uniformly.
 
     Args:
-        start: the first point, as of CMA-ES.
+        start: the first point, as in CMA-ES.
         population: points of a generation.
-        seed: decides everything.
+        seed: of all random draws.
     """
 
     def __init__(self, start: Point, *, population: int, seed: int) -> None:
@@ -111,7 +111,7 @@ class RandomSearch:
         """Learn nothing."""
 
     def centre(self) -> None:
-        """Return None: it expects nothing of points it has not tried."""
+        """Return None: there is no expected best point."""
 
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {

@@ -1,12 +1,12 @@
-"""Batsim: a run as the files that Batsim reads and writes, for it and for tools such as evalys.
+"""Batsim: a run in Batsim's input and output files, for Batsim and for tools such as evalys.
 
-    jobs.csv       what Batsim prints about jobs: when each started and ended, and where
+    jobs.csv       Batsim's output about jobs: when each started and ended, and where
     workload.json  the jobs, each with a `delay` profile of its run time (Batsim 1 to 4)
     platform.xml   the cluster, for SimGrid: a host for each GPU, by node, and no network
 
-A resource of Batsim is a GPU: number n is GPU n of the first node that has so many, counted
-through. Batsim has whole resources, one stretch for each job, and kills at the walltime; what does
-not fit into that is counted and said.
+A resource of Batsim is a GPU; GPUs are numbered consecutively, node after node. Batsim has whole
+resources and one stretch for each job, and kills jobs at the walltime. What cannot be represented
+is counted and reported.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def write_batsim(result: Result, directory: Path) -> dict[str, int]:
     """Write the three files into a directory that exists.
 
     Returns:
-        What got lost, and for how many jobs.
+        What was lost, and for how many jobs.
 
     Raises:
         OutputError: a file cannot be written.
@@ -154,7 +154,7 @@ def _lines_of_jobs(result: Result) -> Iterator[bytes]:
 
 
 def _walltime(result: Result, job: int) -> float | None:
-    """Return the estimate; None = there is none, or the job outlives it, and would be killed."""
+    """Return the estimate; None = there is none, or the job runs longer and would be killed."""
     estimate = float(result.workload.estimate[job])
     return estimate if estimate >= result.workload.run[job] else None
 
@@ -201,8 +201,8 @@ def _lost(result: Result) -> dict[str, int]:
         "rows of jobs without GPUs": int((workload.gpus == 0).sum()),
         "parts of GPUs (now whole ones, held at once)": int((workload.gpu_milli < WHOLE_GPU).sum()),
         "preemptions (first start, last place)": len(set(log.job[log.kind == PREEMPT].tolist())),
-        "walltimes shorter than the run, which would kill": int(over.sum()),
-        "pools and GPU types asked for": int(
+        "walltimes shorter than the run, which would kill the job": int(over.sum()),
+        "requested pools and GPU types": int(
             ((workload.pool >= 0) | (workload.gpu_types >= 0)).sum()
         ),
         "CPUs and memory": int(((workload.cpus > 0) | (workload.memory_mib > 0)).sum()),

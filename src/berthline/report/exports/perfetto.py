@@ -1,12 +1,12 @@
 """Perfetto: a run as a trace in Chrome's trace event format, which Perfetto's UI opens.
 
-A process is a node and a thread one of its GPUs; each stretch of a job is a slice on each of its
-GPUs, the first with the job's particulars. Shared GPUs have a thread for each part. The process
+A process is a node, and a thread is one of its GPUs. Each stretch of a job is a slice on each of
+its GPUs; the first has the details of the job. Shared GPUs have a thread for each part. The process
 `cluster` has counters (queue, free GPUs, fragmentation) and instants for rejected jobs; nodes have
 instants for failures; a flow leads from each preemption to the resume.
 
-Times are whole microseconds since the zero of the workload's clock, and rows come in their order,
-written as they are made: only the log and columns of its length are held in memory.
+Times are whole microseconds since the zero of the workload's clock. Events are in order of time and
+are written one by one: only the log and columns of its length are held in memory.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def write_perfetto(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write a run as a trace, replacing the file if it exists; gzip'd if its name ends in .gz.
+    """Write a run as a trace, replacing the file if it exists; gzipped if its name ends in .gz.
 
     Args:
         result: the run.
         path: the file.
-        progress: called now and then with the rows of the log written and their number.
+        progress: called repeatedly with the rows of the log written so far and their total.
 
     Returns:
-        How many events were written.
+        The number of events written.
 
     Raises:
         OutputError: the file cannot be written.
@@ -87,10 +87,10 @@ def write_perfetto(
 
 
 def events(result: Result, progress: Callable[[int, int], None] | None = None) -> Iterator[Event]:
-    """Yield the events of a run: what tracks are called, then everything by time."""
+    """Yield the events of a run: the names of tracks, then everything in order of time."""
     tracks = _Tracks(result)
     yield from tracks.names()
-    late: list[tuple[int, int, Event]] = []  # beginnings of flows, due before a slice ends
+    late: list[tuple[int, int, Event]] = []  # starts of flows, due just before a slice ends
     number = 0
     for time, event in _timed(result, tracks, progress):
         while late and late[0][0] <= time:
@@ -105,17 +105,17 @@ def events(result: Result, progress: Callable[[int, int], None] | None = None) -
 
 
 def microseconds(seconds: float) -> int:
-    """Return a time as the trace has it."""
+    """Return a time in the unit of the trace."""
     return round(seconds * 1e6)
 
 
 class _Tracks:
-    """The threads of the trace: numbers are different in all processes."""
+    """The threads of the trace; their numbers are unique across processes."""
 
     def __init__(self, result: Result) -> None:
         self.result = result
         self.numbers: GpuNumbers = gpu_numbers(result.log, result.cluster)
-        # Each GPU has a thread; parts of GPUs, and jobs without, have more.
+        # Each GPU has a thread; parts of GPUs, and jobs without GPUs, have additional ones.
         self.tids: dict[tuple[int, int, int], int] = {}
         columns = (self.numbers.node, self.numbers.gpu, self.numbers.part)
         used = np.unique(np.stack(columns), axis=1).T.tolist() if len(columns[0]) else []
@@ -153,7 +153,7 @@ def _named(what: str, pid: int, tid: int | None, name: str, place: int) -> Itera
 def _timed(
     result: Result, tracks: _Tracks, progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[int, Event]]:
-    """Yield events with their times, in order but for the beginnings of flows."""
+    """Yield events with their times, in order except for the starts of flows."""
     log, workload = result.log, result.workload
     ran = stretches(log, job_table(log, workload))
     slices = _Slices(result, tracks, ran)
@@ -269,7 +269,7 @@ class _Slices:
         workload = self.result.workload
         about: dict[str, Any] = {"job": job, "start_s": self.begin[stretch]}
         for name, column in self.columns.items():
-            about[name] = column[job]  # JSON has null for what is no number
+            about[name] = column[job]  # NaN becomes null in JSON
         about["user"] = workload.user_names[self.user[job]]
         if self.pool[job] >= 0:
             about["pool"] = workload.pool_names[self.pool[job]]
@@ -279,7 +279,7 @@ class _Slices:
 
 
 class _Counters:
-    """What the counters show: the queue, free GPUs and fragmentation."""
+    """The values of the counters: queue, free GPUs and fragmentation."""
 
     def __init__(self, result: Result) -> None:
         cluster = result.cluster
@@ -294,7 +294,7 @@ class _Counters:
         self.shown: dict[str, float] = {}
 
     def take(self, held: _Slices, stretch: int, sign: int) -> None:
-        """Give back (+1) or take (-1) what a stretch holds."""
+        """Return (+1) or take (-1) the GPUs that a stretch holds."""
         milli = sign * self.milli[held.job[stretch]]
         for place in range(held.bounds[stretch], held.bounds[stretch + 1]):
             if held.gpu[place] != NO_GPU:
@@ -304,7 +304,7 @@ class _Counters:
                 self._count(node, +1)
 
     def turn(self, node: int, *, up: bool) -> None:
-        """A node goes down or comes back."""
+        """Record that a node goes down or comes back."""
         self._count(node, -1)
         self.up[node] = up
         self._count(node, +1)

@@ -1,4 +1,4 @@
-"""Ablation: what each part of the best scheduler is worth, by the schedulers without it."""
+"""Ablation: the effect of each part of a scheduler, from schedulers that differ in one part."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _SEATS = re.compile(
 def data(run: RunResults) -> pl.DataFrame:
     """Return the schedulers that differ from the whole one in a single seat, and by how much.
 
-    The whole scheduler is the one with most such variants in the run; of equals the best by mean
-    JCT. Formula: `paired_ratio` of the variant's value to the whole one's.
+    The whole scheduler is the one with most such variants in the run; among equals, the one with
+    the lowest mean JCT. Formula: `paired_ratio` of the variant's value to the whole one's.
 
     Returns:
-        Columns whole, scheduler, seat, change (what stands there instead), metric, ratio, low,
-        high, verdict.
+        Columns whole, scheduler, seat, change (the rule in that seat), metric, ratio, low, high,
+        verdict.
 
     Raises:
         NotShown: no two schedulers differ in a single seat.
@@ -69,7 +69,7 @@ def data(run: RunResults) -> pl.DataFrame:
 
 
 def seats_of(scheduler: str) -> dict[str, str] | None:
-    """Return the parts of a scheduler, all of them written out; None if it is none of ours.
+    """Return all parts of a scheduler, including defaults; None if it cannot be parsed.
 
     Example:
         >>> list(seats_of("sjf+easy").values())
@@ -133,7 +133,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     panels[0].set_yticks(range(len(order)), labels)
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(
-        f"One part of {lineup.names[frame['whole'][0]]} changed: ratio to it, with 95 % intervals",
+        f"Ratio to {lineup.names[frame['whole'][0]]} with one part changed, 95 % intervals",
         x=0.01,
         ha="left",
         fontsize=10,

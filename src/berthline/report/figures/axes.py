@@ -1,4 +1,4 @@
-"""What axes of several figures share: durations, ratios, the legend, and their twins in a page."""
+"""Axes shared by several figures: durations, ratios, the legend, and their twins in a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DURATIONS = (
     (604_800.0, "1 wk"),
     (6_048_000.0, "10 wk"),
 )
-"""Where a logarithmic axis of time has its marks."""
+"""Tick marks of a logarithmic time axis."""
 
 TWIN_DURATIONS = (
     (1.0, "1 s"),
@@ -36,7 +36,7 @@ TWIN_DURATIONS = (
     (604_800.0, "1 wk"),
     (6_048_000.0, "10 wk"),
 )
-"""The same inside a page, where panels are narrower."""
+"""Tick marks inside a page, where panels are narrower."""
 
 FINE_DURATIONS = tuple(
     (count * unit, f"{count} {name}")
@@ -49,7 +49,7 @@ FINE_DURATIONS = tuple(
     )
     for count in counts
 )
-"""The same for an axis that covers little."""
+"""Tick marks of an axis with a small range."""
 
 _RATIOS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 _NEAR = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
@@ -58,11 +58,11 @@ _NEAREST = tuple(tick / 200 for tick in range(180, 222))
 _MOST_TICKS = 6
 _FEWEST_TICKS = 4
 _APART = 0.09
-"""Of the length of an axis: marks closer than this would overlap."""
+"""Share of the length of an axis: marks closer than this would overlap."""
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return a figure of its own, not one of pyplot's: nothing global stays behind."""
+    """Return a figure outside pyplot, so that no global state is left."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -77,7 +77,7 @@ def in_style(draw: Callable[[], Any]) -> Any:
 
 
 def duration_axis(axis: Any, low: float, high: float) -> None:
-    """Make an axis logarithmic, with marks at durations people know."""
+    """Make an axis logarithmic, with marks at familiar durations."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
     ticks: list[tuple[float, str]] = []
     for marks in (DURATIONS, FINE_DURATIONS):
@@ -89,7 +89,7 @@ def duration_axis(axis: Any, low: float, high: float) -> None:
                 ticks.append((at, text))
         if len(ticks) >= _FEWEST_TICKS:
             break
-    if len(ticks) < 2:  # too short an axis even for those
+    if len(ticks) < 2:  # the range is too small even for those
         within = [low * (high / low) ** share for share in (0.05, 0.5, 0.95)]
         ticks = [(mark, duration(mark)) for mark in within]
     axis.set_ticks([at for at, _ in ticks], labels=[text for _, text in ticks])
@@ -97,7 +97,7 @@ def duration_axis(axis: Any, low: float, high: float) -> None:
 
 
 def ratio_axis(axes: Any, low: float, high: float) -> None:
-    """Make the x axis one of ratios: logarithmic, with marks at round ratios, 1 among them."""
+    """Make the x axis an axis of ratios: logarithmic, with marks at round ratios including 1."""
     low, high = min(low, 0.97), max(high, 1.03)
     margin = (high / low) ** 0.06
     low, high = low / margin, high * margin
@@ -117,7 +117,7 @@ def ratio_axis(axes: Any, low: float, high: float) -> None:
 
 
 def legend_below(figure: Any, lineup: Lineup, *, markers: bool = False) -> None:
-    """Name the schedulers that stand out below a figure, and say what grey is."""
+    """Add a legend below a figure: the highlighted schedulers, and the number of grey ones."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -143,13 +143,13 @@ def legend_below(figure: Any, lineup: Lineup, *, markers: bool = False) -> None:
 
 
 def columns_for(lineup: Lineup) -> int:
-    """Return into how many columns a legend of these names goes."""
+    """Return the number of columns of a legend with these names."""
     longest = max(len(lineup.names[name]) for name in lineup.highlighted)
     return 2 if longest > 30 else 3 if longest > 20 else 4
 
 
 def plain_line(axes: Any, x: Any, y: Any, look: Look, **more: Any) -> None:
-    """Draw a scheduler's line the way it looks everywhere."""
+    """Draw a scheduler's line in its look."""
     axes.plot(
         x,
         y,
@@ -179,7 +179,7 @@ def twin_line(
 
 
 def twin_layout(**more: Any) -> dict[str, Any]:
-    """Return what all interactive figures have in common."""
+    """Return the layout that all interactive figures share."""
     return {
         "template": "none",
         "paper_bgcolor": "white",
@@ -212,7 +212,7 @@ def twin_duration_axis(title: str, **more: Any) -> dict[str, Any]:
 
 
 def significant(value: float) -> float | None:
-    """Return a number with five figures, which is more than a screen shows; None for NaN."""
+    """Return a number rounded to five figures, more than a screen shows; None if not finite."""
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 MOST_GROUPS = 8
-"""Of users and priorities, those with the most jobs are shown."""
+"""At most this number of groups is shown, those with the most jobs."""
 GAPS = "Oranges"
 
 
@@ -44,7 +44,7 @@ def priority_data(run: RunResults) -> pl.DataFrame:
 
 
 def user_data(run: RunResults) -> pl.DataFrame:
-    """Return the mean JCT of the users with most jobs; see `group_means`."""
+    """Return the mean JCT of the users with the most jobs; see `group_means`."""
     return group_means(run, "user")
 
 
@@ -62,7 +62,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
     Args:
         run: the results.
         by: size, priority, user or pool.
-        most: how many groups at most, those with most jobs; None = all.
+        most: largest number of groups; those with the most jobs are kept. None = all.
 
     Returns:
         Columns scheduler, group, jobs, jct, wait, bounded_slowdown, change, above_best.
@@ -171,7 +171,7 @@ def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence
     for name in lineup.by_weight:
         look = lineup.looks[name]
         values = _values(frame, name, groups, "jct")
-        if not ordered:  # a line from one user to the next would mean nothing
+        if not ordered:  # a line between users would be meaningless
             look = look._replace(line="")
         more = {"marker": look.marker, "markersize": 4.5 if look.stands_out else 2.5}
         if ordered and not look.stands_out:
@@ -188,7 +188,7 @@ def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence
 
 
 def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
-    """Draw how far each scheduler is from the best of each group: the number, and its colour."""
+    """Draw the distance of each scheduler from the best of each group, as number and colour."""
     names = [*lineup.leaders, lineup.baseline]
     table = np.array([_values(frame, name, groups, "above_best") for name in names])
     logs = np.log2(1 + table)
@@ -244,7 +244,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> dict
 
 
 def change_text(change: float) -> str:
-    """Return a relative change as people read it: percent, or a factor when it is large.
+    """Return a relative change as text: percent, or a factor if it is large.
 
     Example:
         >>> change_text(-0.123), change_text(0.004), change_text(4.0)
@@ -280,7 +280,7 @@ def _in_order(values: Sequence[str]) -> list[str]:
 
 
 def _folded(group: str) -> str:
-    """Return the name of a group as short as it must be below an axis."""
+    """Return the name of a group, shortened for an axis."""
     text = group.removesuffix(" GPUs").removesuffix(" GPU").replace(" to ", "-")
     if group in SIZES and text not in ("no", "part of a"):
         return text

@@ -1,4 +1,4 @@
-"""Distribution of JCT and wait: which share of the jobs had at most so much, and the long tail."""
+"""Cumulative distributions of JCT and wait, and the tail of JCT."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = {"jct": "JCT", "wait": "wait"}
 SHORTEST = 1.0
-"""Seconds; less than this, no wait among it, is drawn there: a logarithmic axis has no zero."""
+"""Seconds; shorter times, also 0, are drawn here: a logarithmic axis has no zero."""
 
 TAIL = 0.8
 """The tail begins at this share of the jobs."""
@@ -37,11 +37,11 @@ LEVELS = np.concatenate(
         [1.0],
     ]
 )
-"""Shares of jobs at which the distribution is kept, closer together towards the tail."""
+"""Shares of jobs at which the distribution is stored, denser towards the tail."""
 
 
 def data(run: RunResults) -> pl.DataFrame:
-    """Return the times that shares of the jobs do not exceed.
+    """Return the quantiles of JCT and wait.
 
     Formula: for a share p of n jobs, the ceil(p n)-th smallest value (the smallest for 0).
 
@@ -97,7 +97,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         seconds, share = curve(frame, name, "jct")
         within = share >= TAIL
         lowest = min(lowest, float(seconds[within].min()))
-        # The last point is the longest job, at a share of 0, which the axis does not have.
+        # The last point, the longest job, has share 0, which a logarithmic axis cannot show.
         plain_line(tail, seconds[within][:-1], 100 * (1 - share[within][:-1]), lineup.looks[name])
     tail.set_yscale("log")
     tail.set_ylim(0.01, 20)
@@ -169,7 +169,7 @@ def curve(frame: pl.DataFrame, scheduler: str, metric: str) -> tuple[Any, Any]:
 
 
 def _lowest(frame: pl.DataFrame, metric: str) -> float:
-    """Return where an axis begins: at the shortest time of any job, but not below a second."""
+    """Return the start of an axis: the shortest time of any job, but at least a second."""
     import polars as pl
 
     found = frame.filter((pl.col("metric") == metric) & (pl.col("share") > 0))["seconds"].min()

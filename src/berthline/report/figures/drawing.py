@@ -1,4 +1,4 @@
-"""What all figures share: the library, made available late; colours; writing a file whole."""
+"""Shared by all figures: colours, style, the check for matplotlib, and writing complete files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from berthline.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: told apart with any kind of colour vision, and in print.
+# Okabe and Ito's palette: distinguishable with any kind of colour vision, and in print.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY = "#CC79A7", "#56B4E9"
 GREY = "#6B6B6B"
 HEAT = "cividis"
-"""Colour map of heat maps: even steps of brightness, so it reads in grey too."""
+"""Colour map of heat maps: uniform in brightness, so it also works in grey."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -38,16 +38,16 @@ _DOTS_PER_INCH = 150
 
 
 def check_figure_file(path: str | Path, *, needed_for: str) -> Path:
-    """Return where a figure goes; raise before any work is done for one that cannot be written.
+    """Return the path of a figure; raise early if the figure cannot be written.
 
     Raises:
-        ConfigError: the name does not end in a kind of figure.
+        ConfigError: the suffix is not that of a figure.
         MissingExtraError: matplotlib is not installed.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(
-            f"cannot tell the kind of figure from its name {path.name!r}",
+            f"unknown kind of figure {path.name!r}",
             where=str(path),
             expected="a name that ends in " + ", ".join(SUFFIXES),
         )
@@ -59,7 +59,7 @@ def check_figure_file(path: str | Path, *, needed_for: str) -> Path:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure under a temporary name, which becomes `path` when it is complete.
+    """Write a figure under a temporary name, and rename it to `path` when it is complete.
 
     Raises:
         OutputError: the file cannot be written.

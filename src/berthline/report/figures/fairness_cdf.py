@@ -1,4 +1,4 @@
-"""Fairness: how the mean slowdown of users is spread. A steep line serves users alike."""
+"""Fairness: the distribution of users' mean slowdown. A steep line means equal treatment."""
 
 from __future__ import annotations
 

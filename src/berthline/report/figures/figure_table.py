@@ -1,4 +1,4 @@
-"""Every figure that a report can have, by name, for each kind of run; writing them to files."""
+"""All figures of reports, by name, for each kind of run; writing them to files."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class FigureKind(NamedTuple):
     Attributes:
         title: what it shows.
         reading: how to read it, in a sentence.
-        data: returns the numbers behind it, or raises NotShown; of `RunResults`, of `Run` for
-            training and searches, of `WhatIf` for whatif.
+        data: returns the numbers behind it, or raises NotShown; takes `RunResults`, for training
+            and searches `Run`, for whatif `WhatIf`.
         draw: returns a matplotlib figure of those numbers.
         interactive: returns the same for plotly; None = a picture is enough.
     """
@@ -56,7 +56,7 @@ class FigureKind(NamedTuple):
 COMPARISON_FIGURES: dict[str, FigureKind] = {
     "ratios": FigureKind(
         "Against the baseline, window by window",
-        "Left of 1 is better, for utilisation right of it. A bar that crosses 1 means: not "
+        "Left of 1 is better; for utilisation, right of 1. If a bar crosses 1, the two are not "
         "distinguishable.",
         ratios.data,
         ratios.draw,
@@ -64,44 +64,44 @@ COMPARISON_FIGURES: dict[str, FigureKind] = {
     ),
     "cdf": FigureKind(
         "Distribution of JCT and wait",
-        "A line further to the left serves more jobs sooner. The third panel is the tail, where "
-        "means hide the jobs that starve.",
+        "A line further left means shorter times. The third panel is the tail; it shows jobs that "
+        "starve, which the mean hides.",
         cdf.data,
         cdf.draw,
         cdf.interactive,
     ),
     "timeline": FigureKind(
         "Utilisation and queue over time",
-        "The first window. A queue that grows while GPUs are idle is the scheduler's doing.",
+        "The first window. If the queue grows while GPUs are idle, the scheduler is the cause.",
         timeline.data,
         timeline.draw,
         timeline.interactive,
     ),
     "gantt": FigureKind(
-        "Who held which GPU",
-        "Part of the first window, around the longest queue. White is idle; the darker a job, the "
-        "longer it had waited.",
+        "Which job held which GPU",
+        "Part of the first window, around the longest queue. White is idle; darker jobs had waited "
+        "longer.",
         gantt.data,
         gantt.draw,
         gantt.interactive,
     ),
     "gantt-difference": FigureKind(
         "The best scheduler against the baseline, over time",
-        "Where and when the one held GPUs that the other did not, and who is ahead.",
+        "Where and when one held GPUs that the other did not, and which has finished more jobs.",
         gantt_difference.data,
         gantt_difference.draw,
     ),
     "sizes": FigureKind(
         "JCT by size of job",
-        "GPUs a job asks for. On the right how far every scheduler is from the best for such jobs: "
-        "where it loses.",
+        "By requested GPUs. The right panel shows where each scheduler loses: its distance from "
+        "the best scheduler for jobs of that size.",
         by_group.size_data,
         partial(by_group.draw, groups_are="GPUs per job"),
         partial(by_group.interactive, groups_are="GPUs per job"),
     ),
     "priorities": FigureKind(
         "JCT by priority",
-        "As above, for jobs of one priority.",
+        "The same, by priority.",
         by_group.priority_data,
         partial(by_group.draw, groups_are="priority"),
         partial(by_group.interactive, groups_are="priority"),
@@ -122,21 +122,21 @@ COMPARISON_FIGURES: dict[str, FigureKind] = {
     ),
     "fairness": FigureKind(
         "Fairness between users",
-        "A steep line treats users alike; one further to the left treats all of them better.",
+        "A steep line means that users are treated alike; further left is better for users.",
         fairness_cdf.data,
         fairness_cdf.draw,
         fairness_cdf.interactive,
     ),
     "oracle": FigureKind(
         "Distance to the best in hindsight, and to the bound",
-        "The oracle is the best fixed scheduler of this report. The bound is proved: no schedule "
-        "is below it, and perhaps none reaches it.",
+        "The oracle is the best fixed scheduler of this report. The bound is proven: no schedule "
+        "is below it, and it may not be reachable.",
         oracle_gap.data,
         oracle_gap.draw,
     ),
     "profile": FigureKind(
         "How often close to the best",
-        "A line further up and to the left is close to the best in more windows.",
+        "A scheduler whose line is further up and left is close to the best in more windows.",
         profile_figure.data,
         profile_figure.draw,
     ),
@@ -156,14 +156,14 @@ COMPARISON_FIGURES: dict[str, FigureKind] = {
     ),
     "radar": FigureKind(
         "Robustness",
-        "A scheduler that is good at one thing only has one corner far out.",
+        "A scheduler that is good in only one respect has only one corner far out.",
         radar.data,
         radar.draw,
     ),
     "ablation": FigureKind(
-        "What each part is worth",
-        "Schedulers that differ from one of them in a single part. Right of 1 is worse, for "
-        "utilisation left of it.",
+        "The effect of each part",
+        "Schedulers that differ from one scheduler in a single part. Right of 1 is worse; for "
+        "utilisation, left of 1.",
         ablation.data,
         ablation.draw,
     ),
@@ -179,7 +179,7 @@ TRAINING_FIGURES: dict[str, FigureKind] = {
     ),
     "losses": FigureKind(
         "Losses during training",
-        "What the algorithm minimises and watches; useful to find out why training fails.",
+        "What the algorithm minimises and monitors; useful to find out why training fails.",
         learning_curves.loss_data,
         partial(learning_curves.draw, steps="environment steps"),
     ),
@@ -189,8 +189,8 @@ TRAINING_FIGURES: dict[str, FigureKind] = {
 SEARCH_FIGURES: dict[str, FigureKind] = {
     "search": FigureKind(
         "Loss during the search",
-        "After each generation; lower is better, and 0 is the reference. Of the best candidates, "
-        "the one that is best on VAL is the result.",
+        "After each generation; lower is better, and 0 is the reference. The result is the "
+        "candidate that is best on VAL.",
         learning_curves.search_data,
         partial(learning_curves.draw, steps="candidates"),
     ),
@@ -200,8 +200,8 @@ SEARCH_FIGURES: dict[str, FigureKind] = {
 WHATIF_FIGURES: dict[str, FigureKind] = {
     "changes": FigureKind(
         "Alternatives against today's scheduler",
-        "Ratios of daily means with 95 % intervals. Left of 1 is better. A bar that crosses 1 "
-        "means: not distinguishable.",
+        "Ratios of daily means with 95 % intervals. Left of 1 is better. If a bar crosses 1, the "
+        "two are not distinguishable.",
         whatif_figures.change_data,
         whatif_figures.draw_changes,
     ),
@@ -238,12 +238,12 @@ def draw_all(
     kinds: Mapping[str, FigureKind] = COMPARISON_FIGURES,
     formats: Iterable[str] = ("png",),
 ) -> Iterator[Drawn]:
-    """Write figures and the CSV files behind them; yield each when it is there.
+    """Write figures and their CSV files; yield each when it is written.
 
     Args:
         source: the results, as `data` of the kinds takes them.
-        directory: where to.
-        names: of figures.
+        directory: where to write.
+        names: of the figures.
         kinds: the figures of this kind of run.
         formats: png, pdf or svg.
 

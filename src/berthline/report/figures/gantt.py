@@ -1,4 +1,4 @@
-"""Gantt: who held which GPU when, node by node, around the time when most jobs waited."""
+"""Gantt: which job held which GPU when, node by node, around the time of the longest queue."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 MOST_POLICIES = 3
 MOST_GPUS = 128
 MOST_STRETCHES = 500
-"""Shown at once, in the first log; more are too narrow to see."""
+"""Largest number of stretches shown, in the first log; more would be too narrow to see."""
 WAITED = "cividis_r"
-"""The longer a job waited before it started, the darker it is."""
+"""Colour map: the longer a job waited before it started, the darker it is."""
 
 
 def data(run: RunResults) -> pl.DataFrame:
-    """Return who held which GPUs when, for the baseline and the leaders, in the first window.
+    """Return which job held which GPUs when, for the baseline and the leaders, in the first window.
 
-    The log says how many GPUs of a node a job held, not which: each takes the lowest free ones,
-    as far as possible side by side. A job on part of a GPU takes a part of a row.
+    The log has the number of GPUs of a node that a job held, not which. So each job gets the lowest
+    free ones, side by side if possible. A job on part of a GPU takes a part of a row.
 
     Returns:
-        Columns scheduler, job, node, gpu (the first), gpus (how many from there on), begin, stop,
+        Columns scheduler, job, node, gpu (the first), gpus (number from there on), begin, stop,
         wait (seconds before the first start); one row for each block of neighbouring GPUs.
     """
     import polars as pl
@@ -57,10 +57,10 @@ def data(run: RunResults) -> pl.DataFrame:
 
 
 def busiest_time(run: RunResults, scheduler: str) -> tuple[float, float]:
-    """Return a time around the longest queue, short enough that single jobs can be seen."""
+    """Return a time span around the longest queue, short enough to show single jobs."""
     log = run.logs[scheduler]
     edges = time_edges(run)
-    # Where nobody waits, the time when most GPUs are in use.
+    # Without waiting jobs, the time when most GPUs are in use.
     used = gpus_held(log, run.workload, edges) / run.cluster.total_gpus
     peak = int(np.argmax(jobs_waiting(log, edges) + used))
     middle = float(edges[peak] + edges[peak + 1]) / 2
@@ -79,7 +79,7 @@ def busiest_time(run: RunResults, scheduler: str) -> tuple[float, float]:
 
 
 def nodes_shown(cluster: Cluster) -> int:
-    """Return how many nodes, from the first on, have few enough GPUs to be shown."""
+    """Return how many nodes, from the first on, can be shown: up to MOST_GPUS GPUs in total."""
     total = np.cumsum(cluster.gpus)
     return max(int(np.searchsorted(total, MOST_GPUS, side="right")), 1)
 
@@ -92,7 +92,7 @@ def gpu_blocks(
 
     table = job_table(log, workload)
     ran = stretches(log, table)
-    # A stretch that ends at the first instant shown, or has no length, holds nothing in it.
+    # A stretch that ends at the first instant shown, or has length 0, is invisible.
     chosen = np.flatnonzero((ran.stop > begin) & (ran.begin < stop) & (ran.stop > ran.begin))
     chosen = chosen[np.argsort(ran.begin[chosen], kind="stable")]
     free = [list(range(int(gpus))) for gpus in cluster.gpus[:nodes]]
@@ -140,14 +140,14 @@ def gpu_blocks(
 
 
 class _Shared:
-    """A GPU that several jobs have parts of."""
+    """A GPU shared by several jobs."""
 
     def __init__(self, gpu: int) -> None:
         self.gpu = gpu
         self.parts: dict[int, tuple[float, float]] = {}
 
     def enter(self, owner: int, part: float) -> float:
-        """Return where the part begins: at the lowest place where it fits."""
+        """Add a part at the lowest place where it fits, and return that place."""
         at = 0.0
         for begin, size in sorted(self.parts.values()):
             if begin - at >= part - 1e-9:
@@ -158,13 +158,13 @@ class _Shared:
         return self.gpu + at
 
     def leave(self, owner: int) -> bool:
-        """Take a part away; return whether the GPU is free again."""
+        """Remove a part; return whether the GPU is free again."""
         del self.parts[owner]
         return not self.parts
 
 
 def side_by_side(free: list[int], count: int) -> list[int]:
-    """Return GPUs to take: the lowest block that is large enough, else the lowest ones.
+    """Return the GPUs to take: the lowest block that is large enough, else the lowest GPUs.
 
     Example:
         >>> side_by_side([0, 2, 3, 5], 2), side_by_side([0, 2, 4], 2)
@@ -177,7 +177,7 @@ def side_by_side(free: list[int], count: int) -> list[int]:
 
 
 def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
-    """Return ascending numbers as (first, how many) of neighbours.
+    """Return ascending numbers as runs of consecutive numbers: (first, length).
 
     Example:
         >>> runs_of([1, 2, 3, 7])
@@ -192,7 +192,7 @@ def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:  # noqa: ARG001 - as all kinds
+def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:  # noqa: ARG001 - the same for all kinds
     """Return the figure: a panel for each scheduler, a row for each GPU, white where it idles."""
     return in_style(lambda: _draw(frame))
 

@@ -1,4 +1,4 @@
-"""Gantt of a difference: where and when the best scheduler held GPUs that the baseline did not."""
+"""Gantt difference: where and when the best scheduler held GPUs that the baseline did not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BINS = 160
 DIVERGING = "PuOr_r"
-"""Purple to orange: told apart with any kind of colour vision, white in the middle."""
+"""Purple to orange, white in the middle: distinguishable with any kind of colour vision."""
 MOST_ROWS = 64
 """With more nodes than this, neighbours share a row."""
 
@@ -90,7 +90,7 @@ def held_on_nodes(
 
 
 def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
-    """Return the figure: nodes over time, and below it how many more jobs have finished."""
+    """Return the figure: nodes over time, and below the difference in finished jobs."""
     return in_style(lambda: _draw(frame, lineup))
 
 
@@ -112,7 +112,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         extent=(begin, float(hours[-1]), rows - 0.5, -0.5),
     )
     upper.set_title(
-        f"GPUs held, % of a node: orange = more under {best}, purple = under {baseline}"
+        f"GPUs held, % of a node: orange = more under {best}, purple = more under {baseline}"
     )
     upper.set_ylabel("node" if rows < MOST_ROWS else "nodes")
     upper.grid(visible=False)
@@ -122,7 +122,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     lower.fill_between(hours, ahead, color=BLUE, alpha=0.35, step="pre", linewidth=0)
     lower.step(hours, ahead, color=BLUE, linewidth=1.2)
     lower.axhline(0, color="black", linewidth=0.8)
-    lower.set_title(f"Jobs finished so far, more under {best} than under {baseline}")
+    lower.set_title(f"Jobs finished so far: {best} minus {baseline}")
     lower.set_xlabel("hours since the start of the window")
     lower.set_xlim(begin, float(hours[-1]))
     return figure

@@ -1,4 +1,4 @@
-"""Learning curves: validations and losses of a training run, or of a search, against its steps."""
+"""Learning curves: validations and losses of a training run or a search, by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALIDATIONS = {
     "mean_bounded_slowdown": "bounded slowdown",
     "utilization": "GPU utilisation",
 }
-"""Columns of curve.csv that are shown, and what each is."""
+"""Columns of curve.csv that are shown, and their labels."""
 
 LOSSES = {
     "val_loss": "loss on VAL, change to the reference, %",

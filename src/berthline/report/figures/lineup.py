@@ -1,8 +1,8 @@
-"""Lineup: which schedulers a figure shows, in which order, and how each of them looks.
+"""Lineup: the schedulers that a figure shows, their order, and their looks.
 
-Up to seven schedulers have a colour each. Of more, the baseline and the leaders have one and the
-rest are thin grey lines: twenty colours cannot be told apart. A scheduler looks the same in all
-figures of a report.
+Up to seven schedulers have a colour each. With more, the baseline and the leaders have a colour and
+the rest are thin grey lines, because twenty colours are not distinguishable. A scheduler looks the
+same in all figures of a report.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
-"""Of schedulers other than the baseline, which is black."""
+"""Colours of the schedulers; the baseline is black."""
 BLACK, PALE = "#111111", "#B5B5B5"
 LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)))
 MARKERS = "osD^vP"
@@ -41,9 +41,9 @@ class Lineup(NamedTuple):
     baseline: str
     looks: dict[str, Look]
     names: dict[str, str]
-    """What each is called in figures: its text, cut where that is long."""
+    """Name of each in figures: its text, shortened if it is long."""
     leaders: tuple[str, ...]
-    """The best by mean JCT, then those by other metrics, without the baseline."""
+    """The best by mean JCT, then the best by other metrics, without the baseline."""
 
     @property
     def highlighted(self) -> list[str]:
@@ -52,7 +52,7 @@ class Lineup(NamedTuple):
 
     @property
     def by_weight(self) -> list[str]:
-        """All of them in the order of drawing: grey ones first, so that they are below."""
+        """All schedulers in the order of drawing: grey ones first, so that they are below."""
         grey = [name for name in self.schedulers if not self.looks[name].stands_out]
         return [*grey, *reversed(self.highlighted)]
 
@@ -63,7 +63,7 @@ def line_up(schedulers: Sequence[str], baseline: str, leaders: Sequence[str]) ->
     Args:
         schedulers: all of them, as given.
         baseline: one of them.
-        leaders: all others, those first that must stand out.
+        leaders: all others; those that must stand out come first.
     """
     others = [name for name in dict.fromkeys(leaders) if name != baseline]
     looks = {baseline: Look(BLACK, "-", "o", 2.2, stands_out=True)}
@@ -95,7 +95,7 @@ def short_names(schedulers: Sequence[str], longest: int = LONGEST_NAME) -> dict[
 
 
 def _shorter(text: str, longest: int) -> str:
-    """Return a text cut to a length, formulas in brackets first."""
+    """Return a text cut to a length; formulas in brackets are cut first."""
     formulas = re.findall(r"\[[^\]]+\]", text)
     room = longest - (len(text) - sum(map(len, formulas)))
     if formulas and room >= 8 * len(formulas):

@@ -1,4 +1,4 @@
-"""Gaps: how far schedulers are from the best of them in hindsight, and from a provable bound."""
+"""Gaps: the distance of schedulers from the best in hindsight, and from a proven bound."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 def data(run: RunResults) -> pl.DataFrame:
     """Return the gaps in mean JCT.
 
-    Formula: mean over windows of the mean JCT, divided by that of the oracle, by that of the best
-    scheduler of every single window, and by that of the lower bound; minus 1. The *oracle* is the
-    fixed scheduler that turned out best over all windows. The *bound* is below every schedule, and
-    no schedule need reach it.
+    Formula: mean JCT / mean JCT of X - 1, means over windows, where X is the oracle, the best
+    scheduler of each single window, or the lower bound. The *oracle* is the fixed scheduler that
+    was best over all windows. No schedule is below the *bound*, and it may not be reachable.
 
     Returns:
         Columns scheduler, jct_mean, gap_to_oracle, gap_to_best_of_window, gap_to_bound (empty
@@ -63,7 +62,7 @@ def mean_bound(run: RunResults) -> float | None:
 
 
 def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
-    """Return the figure: mean JCT as bars from the bound on, best first."""
+    """Return the figure: mean JCT as bars, best first, and the bound."""
     return in_style(lambda: _draw(frame, lineup))
 
 
@@ -99,10 +98,10 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     axes.set_xlim(0, end)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("mean JCT, hours")
-    axes.set_title("Mean JCT, and what it is above the best in hindsight")
+    axes.set_title("Mean JCT, and its distance to the best in hindsight")
     return figure
 
 
 def _above(gap: float) -> str:
-    """Return how far something is above something else, in words."""
+    """Return a gap in words."""
     return f"{100 * gap:.2g} % above" if gap < 0.995 else f"{1 + gap:.2g} times"

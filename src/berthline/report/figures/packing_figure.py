@@ -1,4 +1,4 @@
-"""The packing experiment as a figure: GPUs unallocated while pods arrive, and the ranking.
+"""The figure of the packing experiment: unallocated GPUs while pods arrive, and the ranking.
 
 Needs matplotlib (the extra `report`), imported when a figure is drawn.
 """
@@ -73,7 +73,7 @@ def _draw_curves(axes: Axes, found: Packing) -> None:
         levels[-1], _MOST_SHOWN, "colours as on the right", ha="right", va="top", fontsize=8.5
     )
     axes.set_title("GPUs unallocated while pods arrive")
-    axes.set_xlabel("GPUs asked for by the pods that came, % of the cluster")
+    axes.set_xlabel("GPUs requested by arrived pods, % of the cluster")
     axes.set_ylabel("GPUs unallocated, %")
     axes.set_xlim(levels[0], levels[-1])
     axes.set_ylim(0, _MOST_SHOWN)
@@ -111,5 +111,5 @@ def _draw_ranking(axes: Axes, found: Packing) -> None:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 1.15 * max(packed.at_end for packed in found.placements))
-    axes.set_title("When no more pods come")
+    axes.set_title("After the last pod arrived")
     axes.set_xlabel(f"GPUs unallocated, %; mean of {found.seeds} orders of arrival")

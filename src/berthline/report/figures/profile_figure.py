@@ -1,4 +1,4 @@
-"""Performance profile: in which share of the windows a scheduler is within a factor of the best."""
+"""Performance profile: the share of windows in which a scheduler is within a factor of the best."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data(run: RunResults) -> pl.DataFrame:
     values = values[:, values.min(axis=0) > 0]
     windows = values.shape[1]
     if len(run.schedulers) < 2 or windows < FEWEST_WINDOWS:
-        raise NotShown(f"it takes two schedulers and {FEWEST_WINDOWS} windows")
+        raise NotShown(f"it needs two schedulers and {FEWEST_WINDOWS} windows")
     return pl.concat(
         pl.DataFrame(
             {
@@ -60,7 +60,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
     figure = new_figure(7.5, 4.2)
     axes = figure.subplots()
-    # Far off, exact factors say nothing any more; the axis ends where half of the lines are done.
+    # Exact large factors are not informative: the axis ends where over half of the lines end.
     ends = frame.group_by("scheduler").agg(pl.col("factor").max())["factor"].to_numpy()
     end = max(1.05, float(np.quantile(ends, 0.6)) * 1.03)
     for name in lineup.by_weight:

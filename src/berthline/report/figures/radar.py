@@ -23,7 +23,7 @@ def data(run: RunResults) -> pl.DataFrame:
     """Return scores: 1 for the best scheduler on an axis, 0.5 for one that is twice as bad.
 
     Formula: best / value (value / best where higher is better), of means over windows. The axes
-    are the metrics of the first cell, or mean JCT in every cell where there are three or more.
+    are the metrics of the first cell; with three or more cells, mean JCT in every cell.
 
     Returns:
         Columns scheduler, axis, value, score.
@@ -46,7 +46,7 @@ def data(run: RunResults) -> pl.DataFrame:
 
 def _axes(run: RunResults) -> list[tuple[str, str, Cell]]:
     if len(run.cells) < FEWEST_CELLS:
-        # Waits can be next to nothing under one scheduler; beside it all others score 0.
+        # Waits can be almost 0 under one scheduler; then all others would score 0.
         return [
             (metric.label, name, run.cell)
             for name, metric in METRICS.items()
@@ -56,7 +56,7 @@ def _axes(run: RunResults) -> list[tuple[str, str, Cell]]:
 
 
 def cell_name(cell: Cell, cells: list[Cell]) -> str:
-    """Return what tells a cell from the others, in words."""
+    """Return what distinguishes a cell from the others, in words."""
     words = [
         f"load {cell[key]:g}" if key == "load" else str(cell[key])
         for key in ("workload", "part", "cluster", "load", "knowledge")

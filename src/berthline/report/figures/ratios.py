@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 SHOWN = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
-"""Slowdown never without the others beside it."""
+"""Slowdown is never shown without the others."""
 FEWEST_FOR_A_BOX = 5
 _FRAME = "#C9C9C9"
 
@@ -29,7 +29,7 @@ def data(run: RunResults) -> pl.DataFrame:
 
     Returns:
         Columns scheduler, metric, window, ratio, mean, low, high (the last two empty with one
-        window); windows without a ratio are left out.
+        window); windows without a ratio are omitted.
     """
     import polars as pl
 
@@ -102,14 +102,14 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _draw_rows(axes: Any, mine: pl.DataFrame, order: list[str], lineup: Lineup) -> None:
-    """Draw the windows of all schedulers, and the intervals over them; few calls, for speed."""
+    """Draw the windows of all schedulers and their intervals, with few calls for speed."""
     import polars as pl
 
     ratio = pl.col("ratio")
     rank = {name: place for place, name in enumerate(order)}
     rows = mine.with_columns(
         pl.col("scheduler").replace_strict(rank, return_dtype=pl.Int64).alias("place"),
-        # Dots spread a little, always the same way, so that equal ones do not hide each other.
+        # Spread the dots a little, deterministically, so that equal ones do not hide each other.
         (0.11 * ((7 * pl.col("window")) % 5 - 2)).alias("aside"),
     )
     each = rows.group_by("place", "scheduler").agg(

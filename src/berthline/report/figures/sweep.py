@@ -1,4 +1,4 @@
-"""Sweeps: how schedulers do as the load rises, or as the cluster grows, with bands."""
+"""Sweeps: metrics of schedulers as the load rises or the cluster grows, with bands."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def gpu_data(run: RunResults) -> pl.DataFrame:
 def sweep_data(run: RunResults, by: str, at: Sequence[float | None]) -> pl.DataFrame:
     """Return means over windows at every point of a sweep, with an interval.
 
-    Formula: arithmetic mean over windows; low and high are the 2.5 and 97.5 % points of the means
-    of 2,000 resamples of windows. They say how well a mean is known, not whether two schedulers
-    differ: those ran the same windows, and their ratio is known better.
+    Formula: arithmetic mean over windows; low and high are the 2.5 % and 97.5 % quantiles of the
+    means of 2,000 resamples of windows. They show how well a mean is known, not whether two
+    schedulers differ: schedulers ran the same windows, so their ratio is known better.
 
     Args:
         run: the results.
-        by: load or gpus; cells that differ from the first in anything else are left out.
+        by: load or gpus; cells that differ from the first in anything else are omitted.
         at: its value in each cell.
 
     Returns:
         Columns sweep (load or gpus), at, scheduler, metric, mean, low, high.
 
     Raises:
-        NotShown: there are not two points.
+        NotShown: there are fewer than two points.
     """
     import polars as pl
 
@@ -101,7 +101,7 @@ def interval_of_mean(values: Sequence[float]) -> tuple[float, float]:
 
 
 def gpus_of(cell: Cell) -> int | None:
-    """Return how many GPUs the cluster of a cell has; None where that cannot be told."""
+    """Return the number of GPUs of a cell's cluster; None if it is unknown."""
     from berthline.model.cluster import Cluster
 
     if "gpus" in cell:

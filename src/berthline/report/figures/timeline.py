@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 BINS = 200
 DRAINING = 0.1
-"""How much of the time after the last submission is shown, as a share of the time before: the last
-job alone may run for days."""
+"""Time shown after the last submission, as a share of the time before it: the last job alone may
+run for days."""
 
 
 def data(run: RunResults) -> pl.DataFrame:
-    """Return the share of GPUs held and the number of waiting jobs, as means of short times.
+    """Return the share of GPUs held and the number of waiting jobs, as means over short bins.
 
     Returns:
-        Columns scheduler, hours (the middle of the time), utilization (0 to 1), queue.
+        Columns scheduler, hours (the middle of the bin), utilization (0 to 1), queue.
     """
     import polars as pl
 
@@ -59,7 +59,7 @@ def data(run: RunResults) -> pl.DataFrame:
 
 
 def time_edges(run: RunResults, bins: int = BINS) -> FloatColumn:
-    """Return the edges of the times that the figure shows means of."""
+    """Return the edges of the bins."""
     last_submit = float(run.workload.submit[-1])
     end = max(float(log.time[-1]) for log in run.logs.values())
     shown = min(end, (1 + DRAINING) * last_submit) if last_submit > 0 else end
@@ -85,9 +85,9 @@ def jobs_waiting(log: Schedule, edges: FloatColumn) -> FloatColumn:
 
 
 def ramp(time: FloatColumn, amount: FloatColumn, at: FloatColumn) -> FloatColumn:
-    """Return the integral, up to each of `at`, of a step function that changes by amounts.
+    """Return the integral, up to each of `at`, of a step function that changes by `amount`.
 
-    Formula: sum of amount x (at - time) over the changes before; in one pass over sorted times.
+    Formula: sum of amount x (at - time) over the changes before `at`; one pass over sorted times.
     """
     order = np.argsort(time, kind="stable")
     time, amount = time[order], amount[order]
@@ -161,7 +161,7 @@ def _each(frame: pl.DataFrame, lineup: Lineup) -> list[tuple[str, pl.DataFrame]]
 
 
 def _one_towers(frame: pl.DataFrame) -> bool:
-    """Whether one queue is so long that all others would lie flat at the bottom."""
+    """Whether one queue is so long that all others would look flat."""
     import polars as pl
 
     peaks = frame.group_by("scheduler").agg(pl.col("queue").max())["queue"].to_numpy()
@@ -169,5 +169,5 @@ def _one_towers(frame: pl.DataFrame) -> bool:
 
 
 def _solid(lineup: Lineup) -> dict[str, Any]:
-    """Return the looks with whole lines: dashes drown in a curve that goes up and down."""
+    """Return the looks with solid lines: dashes are hard to see in a jagged curve."""
     return {name: look._replace(line="-") for name, look in lineup.looks.items()}

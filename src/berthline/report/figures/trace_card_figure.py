@@ -48,7 +48,7 @@ def draw_trace_card(workload: Workload, card: TraceCard, path: str | Path) -> No
     Args:
         workload: the jobs.
         card: their card; its cluster gives the capacity.
-        path: the file, whose ending says which kind: png, pdf or svg.
+        path: the file; its suffix sets the format: png, pdf or svg.
 
     Raises:
         OutputError: the file cannot be written.
@@ -59,7 +59,7 @@ def draw_trace_card(workload: Workload, card: TraceCard, path: str | Path) -> No
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        # A figure of its own, not one of pyplot's: nothing global stays behind.
+        # A figure outside pyplot, so that no global state is left.
         figure = Figure(figsize=(11, 8.5), layout="constrained")
         grid = figure.add_gridspec(3, 3, height_ratios=(1, 1, 1.15))
         clock = local_clock(workload)
@@ -84,7 +84,7 @@ def _title(card: TraceCard) -> str:
 
 
 def _bins(seconds: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], str]:
-    """Return the edges of bins of a natural length that cover the times, and that length."""
+    """Return the edges of bins that cover the times, and the name of their length."""
     first, last = float(seconds.min()), float(seconds.max())
     coarse = (last - first) / _MOST_BINS
     width, name = next(
@@ -97,7 +97,7 @@ def _bins(seconds: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], st
 
 
 def _times(seconds: npt.NDArray[np.float64], clock: LocalClock) -> npt.NDArray[Any]:
-    """Return times for the x axis: dates where they are known, else days since the start."""
+    """Return times for the x axis: dates if they are known, else days since the start."""
     if clock.has_dates:
         return seconds.astype("datetime64[s]")
     days: npt.NDArray[np.float64] = seconds / DAY
@@ -125,11 +125,11 @@ def _draw_demand(axes: Any, workload: Workload, card: TraceCard, clock: LocalClo
     edges, name = _bins(workload.submit)
     edges = np.clip(edges, workload.submit[0], max(workload.submit[-1], workload.submit[0] + 1))
     edges = np.unique(edges)
-    # The shift to the local clock; a change for summer time inside the trace does not show.
+    # The shift to the local clock; it ignores a change to or from summer time in the trace.
     shift = float(clock.seconds[0] - workload.submit[0])
     means = Demand.of(workload).means(edges)
     axes.stairs(means, _times(edges + shift, clock), fill=True, color=ORANGE, alpha=0.85)
-    axes.set_title(f"GPUs asked for at once if no job waited, mean of each {name}")
+    axes.set_title(f"GPUs requested at once if no job waited, mean per {name}")
     axes.axhline(card.demand_p95, color=GREY, linestyle=":", linewidth=1.2)
     _name_line(axes, card.demand_p95, f"95 % of the time up to {card.demand_p95:,.0f}", GREY)
     if card.cluster:
@@ -182,7 +182,7 @@ def _draw_run_times(axes: Any, workload: Workload) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
     axes.set_title("Share with a run time up to")
-    # Below the axes: wherever the curves run, it covers none.
+    # Below the axes, where it covers no curve.
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, columnspacing=1.2)
 
 
@@ -194,7 +194,7 @@ def _draw_sizes(axes: Any, workload: Workload) -> None:
     if largest > uppers[-1]:
         labels.append(f">{uppers[-1]}")
     bucket = np.searchsorted(uppers, workload.gpus)
-    # Less than one GPU comes first, where there are such jobs.
+    # Jobs with less than one GPU come first.
     smaller = {"part": is_on_part(workload), "0": workload.gpus == 0}
     for label, which in smaller.items():
         if which.any():
@@ -218,14 +218,14 @@ def _range(low: int, high: int) -> str:
 def _draw_week(figure: Any, axes: Any, clock: LocalClock) -> None:
     week = by_hour_of_week(clock)
     share = week / week.mean()
-    # One burst must not leave all other hours dark.
+    # One burst must not make all other hours dark.
     brightest = max(float(np.quantile(share, 0.985)), 1.5)
     image = axes.imshow(share, cmap=HEAT, aspect="auto", vmin=0, vmax=brightest)
     names = WEEKDAYS if clock.has_dates else tuple(f"day {day}" for day in range(1, 8))
     axes.set_yticks(range(7), names)
     axes.set_xticks(range(0, 24, 6), [f"{hour} h" for hour in range(0, 24, 6)])
     axes.grid(visible=False)
-    zone = (clock.zone or "UTC") if clock.has_dates else "from the first job on"
+    zone = (clock.zone or "UTC") if clock.has_dates else "from the first job"
     axes.set_title(f"Submissions, {zone}")
     extend = "max" if share.max() > brightest else "neither"
     bar = figure.colorbar(image, ax=axes, shrink=0.9, extend=extend)

@@ -1,4 +1,4 @@
-"""Training curves: a column of CSV files against another, seeds together as mean and band."""
+"""Training curves: one column of CSV files against another; seeds as mean and band."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 STEPS = ("step", "steps", "env_steps", "timesteps", "iteration", "epoch", "update", "time")
-"""What the x axis takes by itself: the first of these columns that all files have."""
+"""Default columns of the x axis: the first of these that the first file has."""
 SEEDS = ("seed", "run", "replicate")
-"""Columns that tell repetitions of one curve apart."""
+"""Columns that distinguish repetitions of one curve."""
 
 
 def data(
@@ -26,17 +26,17 @@ def data(
 ) -> pl.DataFrame:
     """Return the curves in CSV files.
 
-    Files that differ in nothing but a number at the end of their name (`ppo-1.csv`, `ppo-2.csv`)
-    are seeds of one curve, as are rows that differ in a column `seed`.
+    Files whose names differ only in a number at the end (`ppo-1.csv`, `ppo-2.csv`) are seeds of one
+    curve, as are rows that differ in a column `seed`.
 
-    Formula: the mean over seeds at each x; low and high are the least and the largest of them.
-    With `smooth`, each seed's values are first replaced by the mean of so many in a row.
+    Formula: the mean over seeds at each x; low and high are the minimum and the maximum. With
+    `smooth`, each seed's values are first replaced by a running mean.
 
     Args:
         files: the CSV files, each with a header.
         x: column of the x axis; None = the first of `STEPS`.
         y: column of the y axis; None = the last column of numbers.
-        smooth: how many rows the running mean is over.
+        smooth: number of rows of the running mean.
 
     Returns:
         Columns curve, x_name, y_name, x, mean, low, high, seeds.
@@ -113,7 +113,7 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def _curve_names(files: list[Path]) -> list[str]:
-    """Return the curve each file is of: its name without the number of a seed, if shared."""
+    """Return the curve of each file: its name without the number of a seed, if files share it."""
     stems = [file.stem for file in files]
     if len(set(stems)) < len(stems):
         stems = ["/".join(file.with_suffix("").parts[-2:]) for file in files]
@@ -163,7 +163,7 @@ def _draw(frame: pl.DataFrame) -> Any:
     seeds = [max(_of(frame, curve)["seeds"].to_list()) for curve in looks]
     if max(seeds) > 1:
         number = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else max(seeds)
-        axes.set_title(f"mean of {number} seeds; band: all of them", loc="right", fontsize=8.5)
+        axes.set_title(f"mean of {number} seeds; band: min to max", loc="right", fontsize=8.5)
     axes.margins(x=0)
     _label_ends(axes, ends)
     return figure

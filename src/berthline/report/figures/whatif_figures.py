@@ -1,4 +1,4 @@
-"""Figures of whatif: alternatives against today's scheduler, and how good its model is."""
+"""Figures of whatif: alternatives against today's scheduler, and the quality of its model."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def wait_data(found: WhatIf) -> pl.DataFrame:
     """Return the mean wait of each scheduler, by size of job, and its change to today's.
 
     Returns:
-        Columns scheduler, group, jobs, wait, change, error: how far the model is off.
+        Columns scheduler, group, jobs, wait, change, error (of the model).
     """
     import polars as pl
 

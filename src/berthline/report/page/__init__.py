@@ -1,1 +1,1 @@
-"""The report page: `write_report.py` writes it; `verdict.py` has its first sentences."""
+"""The report page: `write_report.py` writes it; `verdict.py` writes its first sentences."""

@@ -38,8 +38,8 @@ def comparison_page(run: RunResults, figures: Sequence[Drawn], *, with_twins: bo
 
     Args:
         run: the results.
-        figures: what was drawn, with the PNG files, and what was not.
-        with_twins: whether figures are interactive, which takes plotly.
+        figures: the figures, with their PNG files or the reason why they are missing.
+        with_twins: whether figures are interactive, which needs plotly.
     """
     found = losses.data(run)
     cells = cells_table(run) + overall_table(run) if len(run.cells) > 1 else ""
@@ -70,23 +70,23 @@ def _about(run: RunResults) -> str:
     if cell.get("measure"):
         begin, stop = cell["measure"]
         window = MeasurementWindow(begin, math.inf if stop is None else stop)
-        measured = f" Counted: {window.in_words()}; figures of single jobs show all of them."
+        measured = f" Measured: {window.in_words()}; figures of single jobs show all jobs."
     part = f"{cell['part']}: " if cell.get("part") else ""
     return (
-        f"{part}{len(run.schedulers)} schedulers, {run.windows} windows of {count} jobs; known of "
-        f"run times: {cell['knowledge']}; seed {cell['seed']}.{measured} {written_by(run.run)}"
+        f"{part}{len(run.schedulers)} schedulers, {run.windows} windows of {count} jobs; knowledge "
+        f"of run times: {cell['knowledge']}; seed {cell['seed']}.{measured} {written_by(run.run)}"
     )
 
 
 def _losses(run: RunResults, content: str) -> str:
     told = (
-        "Ratios of mean JCT over paired windows whose whole 95 % interval is worse, for every size "
-        "of job, priority, user and pool; other metrics in the same way."
+        "Ratios of mean JCT over paired windows whose whole 95 % interval is worse, by size of "
+        "job, priority, user and pool; the same for other metrics."
         if run.windows > 1
-        else "Mean JCT longer by more than 2 %, for every size of job, priority, user and pool. "
+        else "Mean JCT longer by more than 2 %, by size of job, priority, user and pool. "
         "One window has no interval."
     )
-    return f"<p>{told} Many comparisons are made here: a few of these may be chance.</p>{content}"
+    return f"<p>{told} With this many comparisons, a few may be due to chance.</p>{content}"
 
 
 def _settings(run: RunResults, figures: Sequence[Drawn]) -> Section:

@@ -1,11 +1,11 @@
 """The report: one HTML file that needs no other file and no network.
 
 Pictures are PNG inside the file. Some figures have an interactive twin, drawn by plotly when they
-come into view; plotly is in the file once, compressed. A content security policy forbids every
+come into view; the file contains plotly once, compressed. A content security policy forbids every
 request. Every text from outside is escaped.
 
-What a page says depends on the kind of run: `comparison_page.py`, `training_page.py`,
-`whatif_page.py`.
+The contents depend on the kind of run: `comparison_page.py`, `training_page.py`,
+`search_page.py`, `whatif_page.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from berthline.runs.open_run import Run
 
 TWINS = ("ratios", "cdf", "timeline", "gantt", "fairness", "load", "gpus")
-"""Figures with an interactive twin in the page; in the others there is nothing to zoom into."""
+"""Figures with an interactive twin in the page; zooming does not help in the others."""
 
 POLICY = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -42,7 +42,7 @@ class Section(NamedTuple):
     Attributes:
         name: its anchor.
         title: its heading.
-        content: HTML; an empty section is left out.
+        content: HTML; an empty section is omitted.
     """
 
     name: str
@@ -54,8 +54,8 @@ def html_page(title: str, about: str, sections: Sequence[Section], *, library: s
     """Return a page.
 
     Args:
-        title: what it is about, as plain text.
-        about: a sentence below it, as plain text.
+        title: the title, as plain text.
+        about: a sentence below the title, as plain text.
         sections: its parts.
         library: from `packed_plotly`, if a figure has a twin.
     """
@@ -102,10 +102,10 @@ def figures_section(
     """Return the figures that were drawn.
 
     Args:
-        figures: what was drawn, with the PNG files, and what was not.
-        kinds: what each is, by name.
-        lineup: how schedulers look, for interactive twins.
-        with_twins: whether figures are interactive, which takes plotly.
+        figures: the figures, with their PNG files or the reason why they are missing.
+        kinds: the kinds of figures, by name.
+        lineup: the looks of schedulers, for interactive twins.
+        with_twins: whether figures are interactive, which needs plotly.
     """
     drawn = [figure for figure in figures if figure.files]
     return Section(
@@ -127,7 +127,7 @@ def _figure(kind: FigureKind, figure: Drawn, lineup: Lineup | None) -> str:
         and figure.frame is not None
     ):
         spec = escaped(kind.interactive(figure.frame, lineup))
-        # Inside a script element only "<" could end it or open a comment.
+        # Inside a script element, only "<" could end it or open a comment.
         text = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
         twin = f'<div class="twin"></div><script type="application/json">{text}</script>'
         mark = " data-twin"
@@ -149,13 +149,13 @@ def settings_section(
     *,
     more: str = "",
 ) -> Section:
-    """Return the last part of every page: how the run was made, and how to make it again.
+    """Return the last part of every page: how the run was made, and how to repeat it.
 
     Args:
         run: the run.
-        facts: what this kind of run adds, as plain text; empty ones are left out.
-        figures: what was drawn, and what was not and why.
-        kinds: what each is, by name.
+        facts: what this kind of run adds, as plain text; empty ones are omitted.
+        figures: the figures, or the reason why they are missing.
+        kinds: the kinds of figures, by name.
         more: further HTML, before the list of missing figures.
     """
     meta = run.meta
@@ -186,16 +186,16 @@ def settings_section(
     )
     if missing:
         content += (
-            "<details><summary>Figures that this run has no data for</summary>"
+            "<details><summary>Figures without data in this run</summary>"
             f"<dl>{missing}</dl></details>"
         )
     return Section("settings", "Settings, and how to run it again", content)
 
 
 def escaped(spec: Any, key: str = "") -> Any:
-    """Return a figure for plotly with its texts escaped: plotly reads them as HTML.
+    """Return a figure for plotly with its texts escaped, because plotly reads them as HTML.
 
-    Templates for hovering are ours, and stay as they are.
+    Hover templates are ours, and stay as they are.
     """
     if isinstance(spec, dict):
         return {name: escaped(value, name) for name, value in spec.items()}
@@ -213,11 +213,11 @@ def png_size(content: bytes) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def packed_plotly() -> str:
-    """Return plotly's library as a script element that is data until it is unpacked."""
+    """Return plotly's library, compressed, in a script element of plain text."""
     import plotly
 
     source = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-    # No time stamp: the same run gives the same page.
+    # No time stamp, so that the same run gives the same page.
     packed = base64.b64encode(gzip.compress(source.read_bytes(), 9, mtime=0)).decode()
     return f'<script type="text/plain" id="plotly">{packed}</script>'
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 GROUPINGS = ("size", "priority", "user", "pool")
 MOST_GROUPS = 32
-"""Of users and priorities, those with the most jobs are looked at."""
+"""At most this number of groups is examined, those with the most jobs."""
 TOLERANCE = 1.02
-"""With one window there is no interval: a ratio below this is not named."""
+"""With one window there is no interval: a ratio up to this is not listed."""
 RESAMPLES = 2000
 _HIGHER = [metric.label for metric in METRICS.values() if metric.higher_is_better]
 
@@ -30,9 +30,9 @@ _HIGHER = [metric.label for metric in METRICS.values() if metric.higher_is_bette
 def data(run: RunResults) -> pl.DataFrame:
     """Return where schedulers are worse than the baseline, and than the best by mean JCT.
 
-    Formula: `paired_ratio` over windows of a metric, or of the mean JCT of the jobs of a group;
-    a loss is one whose whole interval is on the wrong side of 1 (with one window: more than 2 %).
-    Windows are losses where mean JCT is more than 2 % above.
+    Formula: `paired_ratio` over windows of a metric, or of the mean JCT of the jobs of a group. It
+    is a loss if the whole interval is on the wrong side of 1 (with one window: by more than 2 %). A
+    window is a loss if its mean JCT is more than 2 % higher.
 
     Returns:
         Columns scheduler, against, kind (metric, size, priority, user, pool or window), where,
@@ -57,7 +57,7 @@ def data(run: RunResults) -> pl.DataFrame:
 
 
 def opponents(run: RunResults, scheduler: str) -> list[str]:
-    """Return whom a scheduler is held against: the baseline, and the best by mean JCT."""
+    """Return the schedulers to compare with: the baseline, and the best by mean JCT."""
     best = run.ranked("jct_mean")[0]
     return [other for other in dict.fromkeys((run.baseline, best)) if other != scheduler]
 
@@ -117,7 +117,7 @@ def _loss(
     ours: list[float], theirs: list[float], seed: int
 ) -> tuple[float, float | None, float | None] | None:
     """Return the ratio with its interval if it is a loss beyond chance, else None."""
-    # The interval is wanted only where the ratio itself is on the wrong side: it costs most.
+    # The interval takes the most time, so it is computed only if the ratio is above 1.
     if not ours or ours == theirs:
         return None
     quick = paired_ratio(ours, theirs, resamples=1)
@@ -127,7 +127,7 @@ def _loss(
 
 
 def _if_worse(found: Ratio) -> tuple[float, float | None, float | None] | None:
-    """Return a ratio with its interval if all of that is above 1, else None."""
+    """Return a ratio with its interval if the whole interval is above 1, else None."""
     if found.ratio is None:
         return None
     worse = found.ratio > TOLERANCE if found.low is None else found.low > 1
@@ -135,7 +135,7 @@ def _if_worse(found: Ratio) -> tuple[float, float | None, float | None] | None:
 
 
 def as_seen(row: dict[str, Any]) -> tuple[float, float | None, float | None]:
-    """Return ratio, low and high of a loss as people see it: of utilisation, below 1."""
+    """Return ratio, low and high of a loss for readers: for utilisation, below 1."""
     ratio, low, high = row["ratio"], row["low"], row["high"]
     if row["kind"] != "metric" or row["where"] not in _HIGHER:
         return ratio, low, high

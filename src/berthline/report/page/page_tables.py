@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MOST_LOSSES = 6
 FACTOR = 3
-"""From this ratio on, a factor says more than a percentage."""
+"""From this ratio on, a factor is easier to read than a percentage."""
 OVERALL = ("jct_mean", "jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
 
 
 class Entry(NamedTuple):
-    """A cell of a table: what it shows, what it is sorted by, its class."""
+    """A cell of a table: its HTML, its sort key, its class."""
 
     text: str
     value: float | str = ""
@@ -36,9 +36,9 @@ class Entry(NamedTuple):
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence[Entry]]]) -> str:
-    """Return a table that its reader can sort; each row has a class and its entries.
+    """Return a table that the reader can sort; each row has a class and its entries.
 
-    Entries hold HTML: whoever makes one escapes what comes from outside.
+    Entries hold HTML: the caller escapes all texts from outside.
     """
     rows = list(rows)
     kinds = [entry.kind for entry in rows[0][1]]
@@ -86,9 +86,9 @@ def values_table(run: RunResults) -> str:
         entries.append(Entry(html.escape(words), words, "words"))
         rows.append(("baseline" if name == run.baseline else "", entries))
     note = (
-        f"Means over {run.windows} windows, best mean JCT first; below each value its change to "
-        f"{html.escape(run.baseline)} with a 95 % interval of paired windows. Bold: the best of a "
-        "column."
+        f"Means over {run.windows} windows, best mean JCT first; below each value the change "
+        f"against {html.escape(run.baseline)} with a 95 % interval over paired windows. Bold: the "
+        "best of a column."
     )
     return table(note, heads, rows)
 
@@ -124,7 +124,7 @@ def _change(ratio: float) -> str:
 
 
 def tails_table(run: RunResults) -> str:
-    """Return quantiles of JCT and wait, up to the single longest."""
+    """Return quantiles of JCT and wait, up to the maximum."""
     heads = ["scheduler"]
     keys = [("jct", "p50"), ("jct", "p95"), ("jct", "p99"), ("jct", "max")]
     keys += [("wait", "p50"), ("wait", "p95"), ("wait", "p99"), ("wait", "max")]
@@ -147,7 +147,7 @@ def tails_table(run: RunResults) -> str:
 
 
 def cells_table(run: RunResults) -> str:
-    """Return one row for each cell: its best scheduler, and how that compares."""
+    """Return one row for each cell: its best scheduler, compared with the baseline."""
     heads = ["cell", "best mean JCT", "its mean JCT", "its slowdown", "its utilisation"]
     heads.append("against the baseline")
     rows = []
@@ -169,11 +169,11 @@ def cells_table(run: RunResults) -> str:
             Entry(html.escape(words), words, "words"),
         ]
         rows.append(("", entries))
-    return table("Every workload, cluster and load on its own.", heads, rows)
+    return table("Each workload, cluster and load separately.", heads, rows)
 
 
 def overall_table(run: RunResults) -> str:
-    """Return what all cells say together; empty where the run does not say."""
+    """Return the results over all cells; empty if the run has none."""
     rows = []
     for result in run.overall.get("schedulers") or []:
         name = str(result["scheduler"])
@@ -204,7 +204,7 @@ def _interval(found: dict[str, Any] | None, kind: str) -> Entry:
 
 
 def losses_table(run: RunResults, losses: pl.DataFrame) -> str:
-    """Return, for every scheduler, where it is worse than the baseline and than the best."""
+    """Return, for every scheduler, where it is worse than the baseline or the best."""
     best = run.ranked("jct_mean")[0]
     roles = {best: "best mean JCT", run.baseline: "baseline"}
     others = list(dict.fromkeys((run.baseline, best)))

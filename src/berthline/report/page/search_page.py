@@ -29,7 +29,7 @@ ROLES = {
     "reference": "the heuristic with the lowest mean JCT",
     "start": "where the search began",
 }
-"""What each scheduler beside the tuned one is."""
+"""The roles of the schedulers that the tuned one is compared with."""
 
 
 def search_page(run: Run, figures: Sequence[Drawn]) -> str:
@@ -51,7 +51,7 @@ def search_page(run: Run, figures: Sequence[Drawn]) -> str:
 
 
 def search_sentences(run: Run) -> list[str]:
-    """Return the result of a search, the most important first."""
+    """Return the result of a search in sentences, the most important first."""
     if not run.is_complete:
         return ["The search has not finished: there is no evaluation on held-out windows yet."]
     results = run.results
@@ -106,7 +106,7 @@ def _results(one: dict[str, Any]) -> str:
         ]
         rows.append(("", entries))
     roles = "; ".join(f"{role}: {ROLES[role]}" for role in report["against"] if role in ROLES)
-    caption = f"Means over {report['windows']} windows that nothing was chosen on. {roles}."
+    caption = f"Means over {report['windows']} held-out windows. {roles}."
     heads = ["role", "scheduler", "bounded slowdown", "mean JCT", "p99 JCT", "the tuned one has"]
     return table(html.escape(caption), heads, rows)
 
@@ -145,7 +145,7 @@ def _facts(run: Run) -> dict[str, object]:
         "knowledge": settings.get("knowledge", ""),
         "tuned": settings.get("text", ""),
         "parameters": "; ".join(
-            f"{name} from {low:g} to {high:g}, begins at {start:g}{', log scale' if is_log else ''}"
+            f"{name} from {low:g} to {high:g}, starts at {start:g}{', log scale' if is_log else ''}"
             for name, (low, high, start, is_log) in (settings.get("parameters") or {}).items()
         ),
         "seed": settings.get("seed", ""),

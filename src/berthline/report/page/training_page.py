@@ -29,11 +29,11 @@ BESIDE = {
     "makespan": "makespan",
     "utilization": "GPU utilisation",
 }
-"""What is said beside mean JCT."""
+"""Metrics that are reported with mean JCT."""
 
 
 _PURPOSE = {"best": "best on VAL", "last": "to resume from"}
-"""What a checkpoint is for."""
+"""The purpose of each kind of checkpoint."""
 
 
 def training_page(run: Run, figures: Sequence[Drawn]) -> str:
@@ -56,7 +56,7 @@ def training_page(run: Run, figures: Sequence[Drawn]) -> str:
 
 
 def training_sentences(run: Run) -> list[str]:
-    """Return the result of training, the most important first."""
+    """Return the result of training in sentences, the most important first."""
     if not run.is_complete:
         return ["The run has not finished: there is no evaluation on held-out episodes yet."]
     results = run.results
@@ -75,7 +75,7 @@ def training_sentences(run: Run) -> list[str]:
         f"The policy has a mean JCT of {duration(policy['mean_jct'])} on {report['episodes']} "
         f"held-out episodes (REPORT). Against {best}, the best heuristic on VAL: "
         f"{against['mean_jct']['verdict']}.",
-        "Beside mean JCT, against it: "
+        f"Other metrics against {best}: "
         + "; ".join(
             f"{label} {against[key]['verdict']}" for key, label in BESIDE.items() if key in against
         )
@@ -102,8 +102,8 @@ def _cautions(run: Run) -> list[str]:
     if run.is_complete and len(run.parts) in (0, 2):
         number = max(len(run.parts), 1)
         told.append(
-            f"{number} seed{'s' if number > 1 else ''}: how much results vary between seeds is "
-            "not known. Train with 3 seeds or more."
+            f"{number} seed{'s' if number > 1 else ''}: the variation between seeds is unknown. "
+            "Train with 3 seeds or more."
         )
     return told
 
@@ -146,8 +146,8 @@ def _of_policy(results: dict[str, Any]) -> str:
         ]
         rows.append(("", entries))
     caption = (
-        f"Means over {report['episodes']} episodes that nothing was chosen on, with 95 % intervals "
-        "of paired episodes."
+        f"Means over {report['episodes']} held-out episodes, with 95 % intervals over paired "
+        "episodes."
     )
     return table(caption, heads, rows)
 
@@ -193,7 +193,7 @@ def _checkpoints(run: Run) -> str:
     if not rows:
         return ""
     heads = [*(["run"] if run.parts else []), "directory", "kind", "step", "return on VAL"]
-    return table("A checkpoint is a scheduler: its directory is its name.", heads, rows)
+    return table("A checkpoint is a scheduler: use its directory as the name.", heads, rows)
 
 
 def _returns(part: Run) -> dict[int, float]:

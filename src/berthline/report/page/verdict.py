@@ -1,4 +1,4 @@
-"""The verdict of a report: what a comparison says, in sentences."""
+"""The verdict of a report: the result of a comparison in sentences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 BESIDE = ("jct_p99", "bounded_slowdown_mean", "makespan", "utilization")
-"""What is said beside mean JCT: no metric is judged alone."""
+"""Metrics that are reported with mean JCT: no metric is assessed alone."""
 MOST_NAMED = 6
 
 
 def in_words(run: RunResults, scheduler: str, other: str, metric: str) -> str:
-    """Return how a scheduler compares with another, in words, as one of all such comparisons."""
+    """Return the verdict on a scheduler against another, corrected for all such comparisons."""
     if metric == "bounded_slowdown_mean" and trades(run, scheduler, other):
         return TRADE
     names = [name for name in run.schedulers if name != other]
@@ -45,7 +45,7 @@ def trades(run: RunResults, scheduler: str, other: str) -> bool:
 
 
 def equals_of(run: RunResults, scheduler: str, metric: str) -> list[str]:
-    """Return the schedulers that cannot be told from this one; none with a single window."""
+    """Return the schedulers not distinguishable from this one; none with a single window."""
     others = [name for name in run.ranked(metric) if name != scheduler]
     ratios = [run.ratio(other, scheduler, metric) for other in others]
     adjusted = holm([ratio.p_value for ratio in ratios])
@@ -59,7 +59,7 @@ def equals_of(run: RunResults, scheduler: str, metric: str) -> list[str]:
 
 
 def sentences(run: RunResults) -> list[str]:
-    """Return the verdict, the most important first; of an evaluation, its own comes first."""
+    """Return the verdict, most important first; an evaluation's own verdict comes first."""
     own = [f"{run.run.results['verdict']}."] if run.run.kind == "eval" else []
     return own + _of_cell(run)
 
@@ -68,7 +68,7 @@ def _of_cell(run: RunResults) -> list[str]:
     best = run.ranked("jct_mean")[0]
     time = duration(mean(run.values(best, "jct_mean")))
     if len(run.schedulers) == 1:
-        return [f"One scheduler ran, {best}: mean JCT is {time}. Nothing is compared."]
+        return [f"One scheduler ran, {best}: mean JCT is {time}. There is no comparison."]
     told = [_lead(run, best, time)]
     alike = equals_of(run, best, "jct_mean")
     if alike:
@@ -77,21 +77,21 @@ def _of_cell(run: RunResults) -> list[str]:
             f"{_about_power(run, alike[0], best)}"
         )
     elif run.judged_on > 1:
-        told.append("It is better than every other scheduler here, each beyond chance.")
+        told.append("It is better than every other scheduler here, beyond chance in each case.")
     if best != run.baseline:
         beside = [
             f"{METRICS[metric].label} {in_words(run, best, run.baseline, metric)}"
             for metric in BESIDE
         ]
-        told.append(f"What else it has against {run.baseline}: {'; '.join(beside)}.")
+        told.append(f"Other metrics against {run.baseline}: {'; '.join(beside)}.")
     told += _about_slowdown(run, best)
     told += _about_tails(run, best)
     bound = mean_bound(run)
     if bound:
         left = 1 - bound / mean(run.values(best, "jct_mean"))
         told.append(
-            f"No schedule of these jobs can have a mean JCT below {duration(bound)} (proved); "
-            f"at most {100 * left:.2g} % of what {best} has is left to gain."
+            f"No schedule of these jobs can have a mean JCT below {duration(bound)} (proven); "
+            f"at most {100 * left:.2g} % of the mean JCT of {best} can still be gained."
         )
     return told
 
@@ -109,7 +109,7 @@ def _lead(run: RunResults, best: str, time: str) -> str:
 
 
 def _about_power(run: RunResults, other: str, best: str) -> str:
-    """Return how many windows would tell the best from the next, in a sentence."""
+    """Return how many windows would distinguish the best from the next, in a sentence."""
     if run.windows < 2:
         return ""
     found = power(run.values(other, "jct_mean"), run.values(best, "jct_mean"))
@@ -144,12 +144,12 @@ def _about_tails(run: RunResults, best: str) -> list[str]:
 
 
 def cautions(run: RunResults) -> list[str]:
-    """Return how far the verdict can be trusted; empty when nothing speaks against it."""
+    """Return reasons to doubt the verdict; empty if there are none."""
     told = []
     if all(max(run.values(name, "wait_mean")) == 0 for name in run.schedulers):
         told.append("No job ever waited, so there is nothing to compare: raise the load.")
     if len(run.schedulers) > 1 and run.judged_on == 1:
-        told.append("One window has no interval: nothing here tells chance from gain.")
+        told.append("One window has no interval: differences may be due to chance.")
     elif len(run.schedulers) > 1 and run.judged_on < FEW_WINDOWS:
         told.append(f"Only {run.judged_on} windows: intervals are rough. Use 8 or more.")
     for result in run.cell["schedulers"]:
@@ -161,15 +161,15 @@ def cautions(run: RunResults) -> list[str]:
             )
     rejected = run.cell["schedulers"][0]["jobs"]["rejected"]
     if rejected:
-        told.append(f"{rejected:,} jobs can never fit on the cluster and are in no figure.")
+        told.append(f"{rejected:,} jobs can never fit on the cluster and are not in any figure.")
     if run.run.kind == "eval" and len(run.cells) > 1:
         told.append(
-            "Everything here is about the REPORT windows, which nothing was chosen on, but for the "
-            "table of cells, and for timelines and Gantt charts: those show the first VAL window."
+            "This page is about the held-out REPORT windows, except for the table of cells, and "
+            "for timelines and Gantt charts, which show the first VAL window."
         )
     elif len(run.cells) > 1:
         told.append(
-            f"The run has {len(run.cells)} cells. The verdict, tables of jobs and logs are of the "
+            f"The run has {len(run.cells)} cells. The verdict, tables of jobs and logs are for the "
             "first; the others are in the table of cells and in the sweeps."
         )
     return told

@@ -1,4 +1,4 @@
-"""The page of whatif: what other schedulers would have done, and how far to trust it."""
+"""The page of whatif: the results of other schedulers, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from berthline.runs.open_run import Run
 
 MOST_USERS = 5
-"""Users named on either side; summary.json has all."""
+"""Users named in each column; summary.json has all."""
 
 
 def whatif_of(run: Run) -> WhatIf:
-    """Return the answer in a run directory.
+    """Return the result in a run directory.
 
     Raises:
         ConfigError: it cannot be read.
@@ -69,7 +69,7 @@ def whatif_page(run: Run, found: WhatIf, figures: Sequence[Drawn]) -> str:
 
 
 def whatif_sentences(found: WhatIf) -> list[str]:
-    """Return the answer, the most important first."""
+    """Return the result in sentences, the most important first."""
     first, *rest = in_short(found)
     return [first[:1].upper() + first[1:] if first.startswith("no ") else first, *rest]
 
@@ -77,10 +77,10 @@ def whatif_sentences(found: WhatIf) -> list[str]:
 def _cautions(found: WhatIf) -> list[str]:
     told = []
     if grade(found.fidelity) == "poor":
-        told.append("The model of today's scheduler is poor: take differences as hints.")
+        told.append("The model of today's scheduler is poor: treat differences as hints.")
     if found.left_out:
         told.append(
-            f"Not run, because they take long on a log of this size: {', '.join(found.left_out)}."
+            f"Not run, because they are slow on a log of this size: {', '.join(found.left_out)}."
         )
     return told
 
@@ -108,8 +108,8 @@ def _outcomes(found: WhatIf) -> str:
         rows.append(("baseline" if against is None else "", entries))
     caption = (
         "The same jobs, simulated under each scheduler; mean JCT against today's with a 95 % "
-        "interval over days. May be model: how much of the change in mean wait the error of the "
-        "model could explain."
+        "interval over days. May be model: the share of the change in mean wait that the error of "
+        "the model could explain."
     )
     heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", "mean wait"]
     heads += ["GPU utilisation", "mean JCT, in words", "may be model"]
@@ -134,7 +134,7 @@ def _users(found: WhatIf) -> str:
     if not rows:
         return ""
     error = found.user_error_seconds
-    caption = "Change of the mean wait; users with the largest change times jobs first." + (
+    caption = "Change of the mean wait; largest change x jobs first." + (
         ""
         if error is None
         else f" For a single user the model is off by {duration(error)} (median)."
@@ -163,13 +163,13 @@ def _model(found: WhatIf) -> str:
     )
     told = (
         f"<p><code>{html.escape(found.today)}</code>. {html.escape(how)} It is off by "
-        f"{duration(found.error_seconds)} in the mean wait of a day; that much of a change could "
-        "be the model and not the scheduler.</p>"
+        f"{duration(found.error_seconds)} in the mean wait of a day; a change of that size could "
+        "come from the model, not from the scheduler.</p>"
     )
     if found.idle_wait_share is not None:
         told += (
             f"<p>{100 * found.idle_wait_share:.0f} % of the recorded waiting time passed while "
-            "enough GPUs were free: limits, reservations or packing, which a log does not tell.</p>"
+            "enough GPUs were free: limits, reservations or packing, which a log does not show.</p>"
         )
     groups = {"all jobs": found.fidelity}
     groups |= found.fidelity_by_size if len(found.fidelity_by_size) > 1 else {}

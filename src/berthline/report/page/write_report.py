@@ -1,6 +1,6 @@
 """Writing a report into a run directory: figures, the numbers behind them, and the page.
 
-What a report has depends on the kind of run: the table REPORTS.
+The contents of a report depend on the kind of run; see the table REPORTS.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Report(NamedTuple):
     Attributes:
         page: report.html.
         verdict: its first sentences.
-        figures: what was drawn, and what was not and why.
-        lacking: the package that is missing for a whole report; empty when nothing is.
+        figures: the figures, or the reason why they are missing.
+        lacking: the package that is missing for a complete report; empty if none is.
     """
 
     page: Path
@@ -104,14 +104,14 @@ class Report(NamedTuple):
 
 
 def report_kind(run: Run) -> ReportKind:
-    """Return what the report of a run has.
+    """Return the kind of report for a run.
 
     Raises:
-        ConfigError: there is no report of this kind of run.
+        ConfigError: there is no report for this kind of run.
     """
     if run.kind not in REPORTS:
         raise ConfigError(
-            f"there is no report of a run of kind {run.kind}",
+            f"there is no report for a run of kind {run.kind}",
             where=str(run.path),
             expected=f"a run of kind {', '.join(REPORTS)}",
         )
@@ -121,8 +121,8 @@ def report_kind(run: Run) -> ReportKind:
 def write_report(directory: str | Path, *, progress: Progress | None = None) -> Report:
     """Write `figures/` and `report.html` into a run directory.
 
-    Without matplotlib there are no figures, without plotly no interactive ones; the page has
-    everything else in either case.
+    Without matplotlib there are no figures; without plotly, no interactive ones. The page has
+    everything else in both cases.
 
     Args:
         directory: a run directory.
@@ -160,7 +160,7 @@ def write_report(directory: str | Path, *, progress: Progress | None = None) -> 
 
 
 def write_losses(run: RunResults) -> None:
-    """Write where schedulers lose as a table, beside the figures.
+    """Write the table of losses next to the figures.
 
     Raises:
         OutputError: it cannot be written.

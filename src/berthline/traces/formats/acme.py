@@ -1,12 +1,12 @@
 """Acme traces of the Shanghai AI Laboratory: `trace_seren.csv` and `trace_kalos.csv`.
 
-Rows are those of Helios with `type` (the kind of work) and `gpu_time`, without virtual clusters.
-Dates carry their zone (Seren +08:00, Kalos +00:00). Kalos has memory per pod and the times of
-failure and stop besides.
+Rows have the columns of Helios plus `type` (the kind of work) and `gpu_time`, but no virtual
+cluster. Dates include their zone (Seren +08:00, Kalos +00:00). Kalos also has memory per pod and
+the times of failure and stop.
 
-The run time is `end_time - start_time`. The column `duration` is meant to be that, but in the rows
-of Kalos that its publisher shows it includes the time in the queue: waiting would count as work.
-Jobs without GPUs are left out unless `cpu_jobs="keep"`. All GPUs are A100s with 80 GB.
+The run time is `end_time - start_time`. The column `duration` should be equal to it, but in the
+rows of Kalos that its publisher shows, it includes the time in the queue: waiting would count as
+work. Jobs without GPUs are left out unless `cpu_jobs="keep"`. All GPUs are A100s with 80 GB.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _NUMBERS = ("node_num", "gpu_num", "cpu_num", "duration", "mem_per_pod_GB")
 _TIMES = ("submit_time", "start_time", "end_time")
 _DATE = "%Y-%m-%d %H:%M:%S%z"
 _MISSING = ("None", "NaT", "nan")
-_MOST = 2**31 - 1  # what the workload's columns of GPUs and CPUs hold
-_MOST_GIB = 2**20  # a pod with more than a PiB of memory is a slip
+_MOST = 2**31 - 1  # the limit of the workload's columns of GPUs and CPUs
+_MOST_GIB = 2**20  # more than a PiB of memory in a pod is an error
 _MIB_PER_GIB = 1024
 _A_SECOND = 1.0  # dates are whole seconds, so a duration may be off by one
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a trace: by its header line."""
+    """Return whether the header line is that of an Acme trace."""
     del path  # only the content counts
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
@@ -76,19 +76,19 @@ def detect(head: bytes, path: Path) -> Match:
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of an Acme trace.
 
-    Memory is `mem_per_pod_GB` of every node, a pod being taken for a node's share.
+    Memory is `mem_per_pod_GB * node_num`, assuming one pod per node.
 
     Provenance, besides what `load_trace` lists: `cluster` (`seren` or `kalos`), `status` (rows by
     state), `kinds` (rows by type of work), `cpu_jobs` (jobs used that need no GPU) and
-    `duration_is_not_the_run_time` (jobs used whose `duration` is something else than end - start).
+    `duration_is_not_the_run_time` (jobs used whose `duration` differs from end - start).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     table = CsvTable(

@@ -1,10 +1,10 @@
-"""Which column of a user's own table means what: by a mapping the user gives, else by its name.
+"""The meaning of the columns of a user's table: from a mapping by the user, else from their names.
 
 A mapping is text such as `submit=created@%d.%m.%Y %H:%M,run=minutes*60,gpus=n`: the column of the
-workload, the column of the file, what to multiply or divide by to get seconds (or MiB), and the
-form of dates, as strftime writes it. `user=` says that no column is the user. Columns of a file
-without a header line are numbers: `submit=#1,run=#3,gpus=#2`. What a mapping leaves open is filled
-by names that mean only one thing, such as `arrival_time` or `duration_ms`.
+workload, the column of the file, a factor or divisor to get seconds (or MiB), and the date format
+in strftime notation. `user=` means that no column is the user. Columns of a file without a header
+line are numbers: `submit=#1,run=#3,gpus=#2`. Columns that a mapping omits are recognised by
+unambiguous names, such as `arrival_time` or `duration_ms`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Source:
 
     Attributes:
         column: the column of the file.
-        factor: what its numbers are multiplied by.
-        pattern: the form of its dates; None = numbers, or dates in a form that is recognised.
+        factor: its numbers are multiplied by this.
+        pattern: its date format; None = numbers, or dates in a recognised format.
     """
 
     column: str
@@ -48,8 +48,8 @@ _SECONDS = {
 }
 _MEBIBYTES = {"mib": 1.0, "mb": 1.0, "gib": 1024.0, "gb": 1024.0}
 
-# For each column of a workload, what tables call it, the best name first, in the form that
-# `_words` gives. `memory` is missing on purpose: without a unit it could be anything.
+# For each column of a workload, its names in tables, the best name first, in the form that `_words`
+# returns. `memory` is missing on purpose: without a unit it is ambiguous.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "submit": (
         *("submit", "submit time", "submit at", "submitted", "submitted time", "submitted at"),
@@ -98,7 +98,7 @@ _NAMES_WITH_UNIT: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {
 }
 
 KEYS = tuple(_NAMES)
-"""The columns of a workload that a mapping can name; `start` and `end` stand in for `run`."""
+"""The columns of a workload that a mapping can name; `start` and `end` can replace `run`."""
 
 FORM = "submit=COLUMN,run=COLUMN,gpus=COLUMN"
 """The smallest mapping, for messages."""
@@ -114,7 +114,7 @@ _NUMBERED = re.compile(r"#([1-9]\d{0,3})")
 
 
 def parse_mapping(mapping: str | Mapping[str, str], *, where: str) -> dict[str, str]:
-    """Return the items of a mapping, `{"submit": "created@%d.%m.%Y", ...}`, without blanks around.
+    """Return the items of a mapping, `{"submit": "created@%d.%m.%Y", ...}`, stripped of blanks.
 
     Raises:
         ConfigError: it is not a mapping, or names a column that workloads do not have.
@@ -140,7 +140,7 @@ def parse_mapping(mapping: str | Mapping[str, str], *, where: str) -> dict[str, 
 
 
 def numbered_columns(items: Mapping[str, str]) -> list[str] | None:
-    """Return `#1`, `#2`, ... up to the last that a mapping names; None = it goes by names."""
+    """Return `#1`, `#2`, ... up to the last in a mapping; None = the mapping uses column names."""
     matches = [_SOURCE.fullmatch(text) for text in items.values() if text]
     columns = [match["column"].strip() for match in matches if match]
     if not columns or not all(_NUMBERED.fullmatch(column) for column in columns):
@@ -152,15 +152,15 @@ def numbered_columns(items: Mapping[str, str]) -> list[str] | None:
 def find_sources(
     items: Mapping[str, str], columns: Sequence[str], *, where: str
 ) -> dict[str, Source]:
-    """Return where each column of a workload comes from; those that come from nowhere are missing.
+    """Return the source of each column of a workload; columns without a source are missing.
 
     Args:
-        items: a parsed mapping; empty = go by names alone.
+        items: a parsed mapping; empty = use names only.
         columns: the columns of the file.
         where: the file, for errors.
 
     Raises:
-        ConfigError: a factor or a form of dates makes no sense.
+        ConfigError: a factor or a date format is invalid.
         TraceError: the mapping names a column that the file does not have.
     """
     sources = {
@@ -172,7 +172,7 @@ def find_sources(
         for key, source in _recognise(columns).items()
         if key not in items and source.column not in taken
     }
-    # One source of the run time is enough: the one that was named, else the run time itself.
+    # Keep one source of the run time: the one in the mapping, else the run time itself.
     unused = ("run",) if items.get("start") and items.get("end") else ("start", "end")
     if "run" in sources:
         sources = {
@@ -182,14 +182,14 @@ def find_sources(
 
 
 def is_complete(sources: Mapping[str, Source]) -> bool:
-    """Return whether there is all that a job needs: submission, GPUs, and a run time."""
+    """Return whether all that a job needs has a source: submission, GPUs, and a run time."""
     return {"submit", "gpus"} <= sources.keys() and (
         "run" in sources or {"start", "end"} <= sources.keys()
     )
 
 
 def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
-    if text in columns:  # also one whose name looks like more than a name
+    if text in columns:  # even if the name looks like a name with a factor or a format
         return Source(text)
     match = _SOURCE.fullmatch(text)
     assert match is not None
@@ -197,7 +197,7 @@ def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
     if column not in columns:
         _, expected, hint = unknown_name("column", column, presentable(columns))
         raise TraceError(
-            f"there is no column {column!r}, which the mapping names",
+            f"the mapping names a column {column!r} that the file does not have",
             where=where,
             expected=expected,
             hint=hint,
@@ -209,16 +209,16 @@ def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
         )
     if match["pattern"] is not None and "%" not in match["pattern"]:
         raise ConfigError(
-            f"{match['pattern']!r} in {text!r} is not a form of dates",
+            f"{match['pattern']!r} in {text!r} is not a date format",
             where=where,
-            expected="as strftime writes it, such as %Y-%m-%d %H:%M:%S",
+            expected="strftime notation, such as %Y-%m-%d %H:%M:%S",
         )
     return Source(column, 1 / factor if match["operator"] == "/" else factor, match["pattern"])
 
 
 def _recognise(columns: Sequence[str]) -> dict[str, Source]:
-    """Return where the columns of a workload come from, going by the names of a file's columns."""
-    words = {_words(column): column for column in reversed(columns)}  # of equals, the first
+    """Return the sources of a workload's columns, recognised by the names of a file's columns."""
+    words = {_words(column): column for column in reversed(columns)}  # the first of equal names
     sources: dict[str, Source] = {}
     for key, names in _NAMES.items():
         found = next((words[name] for name in names if name in words), None)

@@ -1,4 +1,4 @@
-"""What a format needs to recognise its files: degrees of sureness, and the first lines as text."""
+"""Tools for recognising files: levels of certainty, and the first lines as text."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 
 class Match(enum.IntEnum):
-    """How sure a format is that a file is of its kind; the surest one reads it."""
+    """How certain a format is that it can read a file; the most certain format reads it."""
 
     NO = 0
     READABLE = 1
-    """Nothing says what the file is, but it can be read: any format that knows it comes first."""
+    """The file can be read, but nothing identifies it: more certain formats take precedence."""
     NAMED = 2
-    """Only the file's name or header says so. Its rows may be damaged, and the reader is the one
-    that can say which line is wrong."""
+    """Only the file's name or header identifies it. Its rows may be damaged; the reader then
+    reports which line is wrong."""
     CERTAIN = 3
     """The rows look right."""
 
 
 def head_lines(head: bytes) -> list[str]:
-    """Return the lines of a file's first bytes that are not blank, without one cut at the end."""
+    """Return the non-blank lines of a file's first bytes, without an incomplete last line."""
     return list(_head_lines(head))
 
 
 @functools.lru_cache(maxsize=2)
 def _head_lines(head: bytes) -> tuple[str, ...]:
-    # Every format looks at the same bytes, one after the other.
+    # Cached because every format looks at the same bytes.
     lines = head.decode("utf-8", errors="replace").splitlines(keepends=True)
     if len(lines) > 1 and not lines[-1].endswith(("\n", "\r")):
         lines.pop()
@@ -39,7 +39,7 @@ def _head_lines(head: bytes) -> tuple[str, ...]:
 
 
 def header_cells(head: bytes, separator: str = ",") -> list[str]:
-    """Return the cells of a file's first line, without quotes and blanks around them."""
+    """Return the cells of a file's first line, without surrounding quotes and blanks."""
     lines = head_lines(head.removeprefix(b"\xef\xbb\xbf"))
     return [cell.strip().strip('"').strip() for cell in lines[0].split(separator)] if lines else []
 
@@ -51,7 +51,7 @@ def cell_rows(head: bytes, *, most: int = 20, separator: str = ",") -> list[list
 
 
 def match_shapes(rows: Sequence[Sequence[str]], shapes: Sequence[str]) -> Match:
-    """Return how sure the first rows make a table without header that each cell has its shape.
+    """Return how certain it is, from the first rows, that each cell of a table has its shape.
 
     Args:
         rows: as `cell_rows` returns them.
@@ -65,5 +65,5 @@ def match_shapes(rows: Sequence[Sequence[str]], shapes: Sequence[str]) -> Match:
     )
     if fitting and fitting == len(rows):
         return Match.CERTAIN
-    # With a few damaged rows, reading is what tells which.
+    # If a few rows are damaged, the reader reports which.
     return Match.NAMED if fitting * 2 > len(rows) else Match.NO

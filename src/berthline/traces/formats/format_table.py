@@ -1,8 +1,9 @@
 """The table of trace formats.
 
-A format is one module with two functions, and one entry in the table below: `detect` says how sure
-it is that a file is of its kind, `read` turns the file into a Workload. Nothing else in Berthline
-knows a format by name. Tables sit here, not in the modules, so that one look shows all there is.
+A format is one module with two functions, and one entry in the table below: `detect` returns how
+certain it is that a file has this format, `read` turns the file into a Workload. Nothing else in
+Berthline knows a format by name. The table is here, not in the modules, to show all formats at
+once.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class Format:
     """One kind of trace file.
 
     Attributes:
-        name: what `--format` and `load_trace(format=...)` call it.
+        name: its name for `--format` and `load_trace(format=...)`.
         description: one line for lists.
-        detect: from the unpacked first bytes of a file and its path, how sure the format is that
-            the file is of its kind.
-        read: returns the jobs of a file; raises TraceError, with the line, when it cannot.
-        options: the keyword arguments of `read` beyond the path, all optional, and what each is.
-        parts: returns the files of a directory that together are one trace of this format, none
-            if there are none; None = `read` takes single files only.
+        detect: from the unpacked first bytes of a file and its path, how certain it is that the
+            file has this format.
+        read: returns the jobs of a file; raises TraceError, with the line, on failure.
+        options: the keyword arguments of `read` after the path, all optional, and their meaning.
+        parts: returns the files of a directory that together are one trace of this format, or an
+            empty list; None = `read` takes single files only.
     """
 
     name: str
@@ -209,7 +210,7 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             "parquet",
-            "Berthline's own: a workload as it was, with its provenance",
+            "Berthline's own format: an exact copy of a workload, with its provenance",
             parquet.detect,
             parquet.read,
         ),
@@ -225,7 +226,7 @@ FORMATS: dict[str, Format] = {
 
 
 def detect_format(head: bytes, path: Path, among: Iterable[Format] | None = None) -> Format | None:
-    """Return the format that is surest of a file, the first of equals, or None.
+    """Return the format that is most certain of a file, the first of equals, or None.
 
     Args:
         head: the unpacked first bytes of the file.

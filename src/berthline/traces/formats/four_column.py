@@ -1,10 +1,10 @@
 """Tables of four columns: `job_id,arrival_s,service_sec,gpu_count`.
 
-One project reduced two public traces to this form, and the ids tell which: `363167#0` is a Slurm
+One project reduced two public traces to this form, and the ids show which: `363167#0` is a Slurm
 id and a row of the Helios log, `ali-<job>-<task>#<row>` a task of Alibaba's PAI v2020. In both, run
-times were cut off at 48 hours, CPU-only and zero-length jobs left out, and users and pools lost.
-The PAI table is a random sample of tasks, each with its start in place of its submission. Anyone's
-table of these columns is read; times are seconds on a clock of its own.
+times were cut off at 48 hours, CPU-only and zero-length jobs were left out, and users and pools
+were lost. The PAI table is a random sample of tasks, with the start of each in place of its
+submission. Any table with these columns is read; times are seconds on its own clock.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _SOURCES = {
 }
 _REFERENCE_TYPES = {"helios": helios.REFERENCE_TYPE}
 _CUT_AT = 172_800.0  # seconds; 48 hours
-_MOST_GPUS = 2**31 - 1  # what the workload's column holds
+_MOST_GPUS = 2**31 - 1  # the limit of the workload's column
 
-# The first job of the table of Helios' cluster Venus, where its clock starts.
+# The first job in the table of the Helios cluster Venus; its clock starts there.
 _VENUS_FIRST_JOB = "363167#0"
 _VENUS_ORIGIN = 1584475299.0  # 2020-03-18 04:01:39 in China
 _VENUS_ZONE = "Asia/Shanghai"
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a table: by its header line."""
+    """Return whether the header line is that of a four-column table."""
     del path  # only the content counts
     return Match.CERTAIN if tuple(header_cells(head)) == COLUMNS else Match.NO
 
@@ -52,10 +52,10 @@ def read(path: Path) -> Workload:
 
     Provenance, besides what `load_trace` lists: `source` (which trace, by the form of all ids:
     `helios`, `alibaba-pai-v2020` or None) and, for these two, `cut_off` (rows whose run time is
-    the limit at which longer ones were cut off).
+    the cut-off).
 
     Raises:
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     table = CsvTable(path, required=COLUMNS, numbers=COLUMNS[1:], texts=COLUMNS[:1])
     names = table.labels("job_id")
@@ -98,6 +98,6 @@ def _source(table: CsvTable) -> str | None:
 def _origin(
     names: npt.NDArray[np.str_], arrival: npt.NDArray[np.float64], used: npt.NDArray[np.bool_]
 ) -> tuple[float | None, str | None]:
-    """Return the Unix time of the first job used, and the zone, where the ids tell them."""
+    """Return the Unix time of the first job used, and the zone, if the ids identify them."""
     venus = bool(((names == _VENUS_FIRST_JOB) & (arrival == 0)).any())
     return (_VENUS_ORIGIN + float(arrival[used].min()), _VENUS_ZONE) if venus else (None, None)

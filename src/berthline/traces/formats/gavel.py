@@ -1,15 +1,15 @@
-"""Trace files of the Gavel simulator: jobs as steps to do, in text separated by tabs, no header.
+"""Trace files of the Gavel simulator: jobs as numbers of steps, separated by tabs, no header.
 
 There are two layouts, distinguished by the number of cells. A job has a type, a number of steps, an
 arrival in seconds and a scale factor (its GPUs); the run time is steps / throughput, and the
 throughput depends on the job's type, the scale factor and the GPU. It is not in the file, so a
 table of throughputs must be given: one of Gavel's own JSON files, such as its
 `oracle_throughputs`, or a CSV with the columns `job_type`, `scale_factor` and `steps_per_second`.
-Without it the file is refused, for no honest number can be made up.
+Without it the file is refused, because run times cannot be guessed.
 
-Gavel made the steps of these files from run times on a V100, so with its own table for that GPU the
-run times come out as they were meant; they are on the GPU whose throughputs were taken. The weight
-of a job is its priority. Commands and service level objectives are not used.
+Gavel computed the steps of these files from run times on a V100, so its own table for that GPU
+gives the original run times. Run times are on the GPU whose throughputs are used. The weight of a
+job is its priority. Commands and service level objectives are not used.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _LONG = (
     *("scale factor", "priority weight", "objective", "arrival"),
 )
 LAYOUTS = {len(columns): columns for columns in (_SHORT, _LONG)}
-"""The columns of a file, by how many there are."""
+"""The columns of a file, by their number."""
 
 OPTIONS = {
     "throughputs": "one of Gavel's throughput files (JSON), or a CSV with job_type, scale_factor "
     "and steps_per_second",
-    "gpu": f"the GPU whose throughputs to take from Gavel's file; {DEFAULT_GPU} if not given",
+    "gpu": f"the GPU whose throughputs to use from Gavel's file; {DEFAULT_GPU} if not given",
 }
 _NUMERIC = ("needs data", "total steps", "scale factor", "arrival")
 _NO_THROUGHPUT = "cannot run on that GPU: throughput 0"
@@ -62,7 +62,7 @@ _LONGEST = 1e12  # seconds
 
 
 def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
-    """Return whether a file is a Gavel trace: by its number of cells, and numbers in them."""
+    """Return whether a file is a Gavel trace, by the number of cells and the numbers in them."""
     rows = [] if is_binary(head) else cell_rows(head, separator="\t")
     return Match.CERTAIN if rows and all(_is_row(row) for row in rows) else Match.NO
 
@@ -78,11 +78,11 @@ def read(
     Args:
         path: the file.
         throughputs: the table of throughputs, see the module.
-        gpu: which GPU's throughputs to take from a table that has several.
+        gpu: the GPU whose throughputs to use, if the table has several GPUs.
 
     Raises:
-        TraceError: the file cannot be read, there is no table of throughputs or one is missing in
-            it, a cell makes no sense, or no row is usable.
+        TraceError: the file cannot be read, there is no table of throughputs, a throughput is
+            missing in it, a cell is invalid, or no row is usable.
     """
     import polars as pl
 
@@ -114,7 +114,7 @@ def read(
     for code, key in enumerate(kinds):
         if key not in speeds and key[1] > 0:
             raise TraceError(
-                f"the table of throughputs has none for {shorten(key[0])} on {key[1]:g} GPUs",
+                f"the table has no throughput for {shorten(key[0])} on {key[1]:g} GPUs",
                 where=f"{path}, line {table.line_of(int(np.argmax(codes == code)))}",
                 expected=f"an entry for it in {throughputs}",
             )
@@ -149,7 +149,7 @@ def read(
 
 
 def _reference_type(gpu: str) -> str:
-    """Return the GPU type that run times are on; the common one where this GPU is unknown."""
+    """Return the GPU type that run times are on; the common one if this GPU is unknown."""
     name = canonical_name(gpu)
     return name if name in GPU_TYPES else REFERENCE_TYPE
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_GPU = "v100"
-"""The GPU that Gavel computed the steps of its traces with."""
+"""The GPU for which Gavel computed the steps of its traces."""
 
-_ALONE = "null"  # the job that shares the GPUs: none
+_ALONE = "null"  # no other job shares the GPUs
 _KEY = re.compile(r"\('(?P<job_type>.*)', (?P<scale_factor>\d{1,9})\)")
 
 Throughputs = dict[tuple[str, float], float]
@@ -28,7 +28,7 @@ def read_throughputs(path: Path, gpu: str) -> Throughputs:
 
     Args:
         path: Gavel's JSON, or a CSV with `job_type`, `scale_factor` and `steps_per_second`.
-        gpu: which GPU's to take from Gavel's JSON.
+        gpu: the GPU whose throughputs to use from Gavel's JSON.
 
     Raises:
         TraceError: the file cannot be read or is not such a table.
@@ -68,7 +68,7 @@ def _from_json(text: bytes, path: Path, gpu: str) -> Throughputs:
         alone = value.get(_ALONE) if isinstance(value, dict) else value
         if not isinstance(alone, int | float) or not 0 <= alone < math.inf:
             raise _not_a_table(path, f"{gpu}, {shorten(key)}", alone)
-        # The oldest tables have job types alone, for one GPU.
+        # The oldest tables have only job types, for one GPU.
         name = (match["job_type"], float(match["scale_factor"])) if match else (key, 1.0)
         found[name] = float(alone)
     return found

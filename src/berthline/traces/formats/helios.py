@@ -2,9 +2,9 @@
 
 One row is one Slurm job: `job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,
 end_time,duration,queue`. Dates are local time in China; `duration` (end - start) and `queue`
-(start - submission) are seconds. Jobs without GPUs are in the log and are left out unless
-`cpu_jobs="keep"`; jobs that were cancelled or failed while they ran used their GPUs and are kept.
-Run times are taken to be on the V100 of cluster Venus, as the log does not tell GPU types.
+(start - submission) are seconds. The log contains jobs without GPUs, which are left out unless
+`cpu_jobs="keep"`. Jobs that were cancelled or failed while running used their GPUs and are kept.
+The log has no GPU types; run times are assumed to be on the V100 of cluster Venus.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ REFERENCE_TYPE = "V100-32"
 _NUMBERS = ("gpu_num", "cpu_num", "duration")
 _DATE = "%Y-%m-%d %H:%M:%S"
 _MISSING = ("None", "NaT", "nan")
-_MOST = 2**31 - 1  # what the workload's columns of GPUs and CPUs hold
+_MOST = 2**31 - 1  # the limit of the workload's columns of GPUs and CPUs
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a log: by its header line."""
+    """Return whether the header line is that of a Helios log."""
     del path  # only the content counts
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
@@ -72,11 +72,11 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     table = CsvTable(

@@ -1,14 +1,14 @@
 """Berthline's own files: a Workload as Parquet, read back bit for bit.
 
-The table has the columns of a Workload under their names, users, pools and GPU type sets as
-indexes, and the jobs' ids as `name` where there are any; every tool that reads Parquet can read it.
-What is not a column (the names that indexes point to, provenance) stands as JSON between the last
-column and Parquet's own footer, a place that readers of Parquet skip:
+The table has the columns of a Workload under their names, with users, pools and GPU type sets as
+indexes, and job ids, if any, as `name`; every tool that reads Parquet can read it. All other data
+(the names that indexes point to, provenance) is JSON between the last column and Parquet's own
+footer, where Parquet readers skip it:
 
     Parquet's data | JSON | its length, 8 bytes | SHA-256 of all the rest | BERTHLN1 | footer
 
-The hash is there because a decoder does not notice most flipped bits, and crashes on some. Parquet
-files that other programs wrote have none of this and are refused: they may mean anything.
+The hash is needed because a decoder does not notice most flipped bits, and crashes on some. Parquet
+files from other programs lack this part and are refused, because their columns may mean anything.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = 2
-"""The version of the layout; a reader refuses those it does not know."""
+"""The version of the layout; a reader refuses unknown versions."""
 
 _WHOLE_GPUS_ONLY = 1
-"""The layout without parts of GPUs and without the type of GPU that run times are on."""
+"""The layout without parts of GPUs and without the GPU type that run times are on."""
 
 _MAGIC = b"PAR1"
 _OURS = b"BERTHLN1"
@@ -53,11 +53,11 @@ _COLUMNS = tuple(
 
 
 def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
-    """Write a workload to a Parquet file, which is replaced if it exists, and return its path.
+    """Write a workload to a Parquet file, replacing an existing one, and return its path.
 
     Raises:
         OutputError: the file cannot be written.
-        TraceError: provenance holds what JSON cannot.
+        TraceError: provenance cannot be represented in JSON.
     """
     import polars as pl
 
@@ -89,17 +89,18 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
 
 
 def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
-    """Return whether a file is Parquet: by its first bytes."""
+    """Return whether a file is Parquet, by its first bytes."""
     return Match.CERTAIN if head.startswith(_MAGIC) else Match.NO
 
 
 def read(path: Path) -> Workload:
     """Return the workload that `write_parquet` wrote.
 
-    Its provenance is that of this file; what it had then about another file is its `origin`.
+    Its provenance describes this file; facts about the file that its jobs were first read from are
+    under `origin`.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, or is of another kind or a later version.
+        TraceError: the file cannot be read, is damaged, or has another format or a later version.
     """
     import polars as pl
 
@@ -129,15 +130,15 @@ def read(path: Path) -> Workload:
         provenance=provenance_of_copy(
             about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
         ),
-        rebase=False,  # times are as they were
+        rebase=False,  # keep times unchanged
     )
 
 
 def _about(content: bytes, path: Path) -> dict[str, Any]:
-    """Return what the file says beside its table, after checking that the file is whole.
+    """Return the data that the file has besides its table, after checking its integrity.
 
     Raises:
-        TraceError: it is not, or it is not ours.
+        TraceError: the file is damaged, or another program wrote it.
     """
     end = _data_end(content)
     if not content.startswith(_MAGIC) or not content.endswith(_MAGIC) or end < len(_MAGIC):
@@ -154,14 +155,14 @@ def _about(content: bytes, path: Path) -> dict[str, Any]:
             "another program wrote this Parquet file",
             where=str(path),
             expected="a Parquet file that Berthline wrote",
-            hint="write the table as CSV and say what its columns mean: --map submit=COLUMN,...",
+            hint="write the table as CSV and map its columns: --map submit=COLUMN,...",
         )
     before = content[:hash_start]
     if hashlib.sha256(before + content[hash_end:]).digest() != content[hash_start:hash_end]:
         raise TraceError(
-            "the Parquet file is damaged: its content is not what was written",
+            "the Parquet file is damaged: its checksum is wrong",
             where=str(path),
-            expected="a file that nothing has changed since",
+            expected="a file that was not changed after Berthline wrote it",
             hint="copy it again, or import the trace again",
         )
     text_end = len(before) - _LENGTH.size

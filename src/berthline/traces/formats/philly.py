@@ -4,11 +4,11 @@ A job has a status, a virtual cluster, a user, a submission and a list of attemp
 start, an end and the GPUs it used on each machine. The string "None" stands for a missing time.
 Dates are local time in the US Pacific zone, clock changes included.
 
-Philly starts a failed job again by itself, so several attempts are one submission. How they become
-one job here: the run time is the sum of all attempts that have a start and an end. That keeps the
-GPU time the job really took; the last attempt alone would lose the work of the others, and the time
+Philly restarts a failed job automatically, so several attempts are one submission. They become one
+job here: the run time is the sum of all attempts that have a start and an end. This preserves the
+GPU time that the job used. The last attempt alone would lose the work of the others, and the time
 from the first start to the last end would count the waiting in between as work. Attempts that lack
-a time are counted and add nothing. The GPUs are those of the widest attempt that counts. A job
+a time are counted and add nothing. The GPUs are those of the widest attempt in the sum. A job
 whose last attempt has no end was still running when the log was taken, and is left out.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 TIME_ZONE = "America/Los_Angeles"
 REFERENCE_TYPE = "P100"
-"""A guess, as in the preset: neither the log nor the paper names the model."""
+"""An assumption, as in the preset: neither the log nor the paper names the model."""
 
 _DATE = "%Y-%m-%d %H:%M:%S"
 _KEYS = (b'"jobid"', b'"attempts"', b'"submitted_time"')
@@ -76,7 +76,7 @@ class Job(msgspec.Struct, gc=False):
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a log: a JSON list whose first job has the log's keys."""
+    """Return whether a file is a JSON list whose first job has the keys of a Philly log."""
     del path  # only the content counts
     is_list = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
     return Match.CERTAIN if is_list and all(key in head for key in _KEYS) else Match.NO
@@ -89,7 +89,7 @@ def read(path: Path) -> Workload:
     become one run time) and `attempts` (counts of attempts and of jobs with several).
 
     Raises:
-        TraceError: the file cannot be read, a job makes no sense, or no job is usable.
+        TraceError: the file cannot be read, a job is invalid, or no job is usable.
     """
     import polars as pl
 
@@ -166,7 +166,7 @@ def _times(
     name: str,
     owner: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return dates as Unix times, NaN where there is none; `owner` is the job of each date."""
+    """Return dates as Unix times, NaN if missing; `owner` is the job of each date."""
     import polars as pl
 
     text = pl.Series(dates, dtype=pl.String)
@@ -184,7 +184,7 @@ def _differing(
     gpus: npt.NDArray[np.int64],
     used: npt.NDArray[np.bool_],
 ) -> int:
-    """Return how many of the jobs used have an attempt with fewer GPUs than another."""
+    """Return how many of the used jobs have an attempt with fewer GPUs than another."""
     differs = np.zeros_like(used)
     differs[owner[width < gpus[owner]]] = True
     return int((differs & used).sum())

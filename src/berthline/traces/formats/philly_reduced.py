@@ -1,9 +1,9 @@
-"""The reduced table of Microsoft's Philly trace that the Pollux and Sia authors made.
+"""The reduced table of Microsoft's Philly trace, made by the authors of Pollux and Sia.
 
-One row is one job: `timestamp` (submission), `duration` (seconds), `num_gpus`, `gpu_time` (their
-product) and `cluster` (the virtual cluster). Rows are in no order and there are no ids, so equal
-rows may be different jobs and all of them are kept. Users, status and attempts are lost. Dates are
-local time in the zone of the publisher's other files, US Pacific.
+One row is one job: `timestamp` (submission), `duration` (seconds), `num_gpus`, `gpu_time` (duration
+* num_gpus) and `cluster` (the virtual cluster). Rows are unordered and have no ids, so equal rows
+may be different jobs and all of them are kept. Users, status and attempts are lost. Dates are local
+time in the zone of the publisher's other files, US Pacific.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 TIME_ZONE = "America/Los_Angeles"
 
-_MOST_GPUS = 2**31 - 1  # what the workload's column holds
+_MOST_GPUS = 2**31 - 1  # the limit of the workload's column
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a table: by its header line."""
+    """Return whether the header line is that of a reduced Philly table."""
     del path  # only the content counts
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
@@ -40,11 +40,11 @@ def detect(head: bytes, path: Path) -> Match:
 def read(path: Path) -> Workload:
     """Return the jobs of a reduced Philly table; the virtual cluster is the pool.
 
-    Provenance, besides what `load_trace` lists: `repeated_rows` (rows equal to an earlier one,
-    which are used all the same).
+    Provenance, besides what `load_trace` lists: `repeated_rows` (rows equal to an earlier one;
+    they are used too).
 
     Raises:
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     table = CsvTable(
         path,
@@ -92,6 +92,6 @@ def _repeated(columns: dict[str, npt.NDArray[Any]]) -> int:
     import polars as pl
 
     rows = pl.DataFrame(columns)
-    # Only rows whose hashes are equal can be equal, which are few.
+    # Only rows with equal hashes can be equal, and they are few.
     alike = rows.filter(rows.hash_rows().is_duplicated())
     return int(alike.height - np.int64(alike.n_unique()))

@@ -1,11 +1,11 @@
-"""A user's own table: any CSV whose columns a mapping names, or that have names that speak.
+"""A user's own table: any CSV whose columns have a mapping or recognisable names.
 
 See `column_mapping` for mappings. The separator (comma, semicolon, tab or bar) is that of the first
-line. Times are seconds or dates; of dates, the ISO 8601 form is recognised. An empty cell means
-that the value is not known; so does a submission before 0 or a run time of 0 or less. Without a run
-time the table must have a start and an end. A part of one GPU stays what it is, as 0.25 among the
-GPUs or as thousandths (`gpu_milli`); other fractions are rounded up to whole GPUs. Jobs without
-GPUs are left out unless `cpu_jobs="keep"` and there are CPUs or memory.
+line. Times are seconds or dates; ISO 8601 dates are recognised. An empty cell means that the value
+is not known; so does a submission before 0 or a run time of 0 or less. Without a run time the table
+must have a start and an end. A part of one GPU, written as 0.25 GPUs or in thousandths
+(`gpu_milli`), is not rounded; other fractions are rounded up to whole GPUs. Jobs without GPUs are
+left out unless `cpu_jobs="keep"` and they have CPUs or memory.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OPTIONS = {
-    "mapping": f"which column means what, such as {FORM}; KEY= leaves a column out",
+    "mapping": f"the meaning of columns, such as {FORM}; KEY= leaves a column out",
     **CPU_JOBS_OPTION,
 }
 
 _SEPARATORS = ",\t;|"
-_HINT = f"if a column was taken for what it is not, say what is: --map {FORM}; KEY= leaves it out"
-_TIMES = ("submit", "start", "end", "deadline")  # and what is neither this nor text is numbers
+_HINT = f"if a column was misinterpreted, map the right one: --map {FORM}; KEY= leaves it out"
+_TIMES = ("submit", "start", "end", "deadline")  # columns that are not times or text are numbers
 _WORDS = ("user", "pool", "gpu_types")
 _TEXTS = ("name",)
-_MOST = 2**31 - 1  # what the workload's whole-number columns hold
+_MOST = 2**31 - 1  # the limit of the workload's whole-number columns
 _LONGEST = 1e15  # seconds
 _EARLIEST_ABSOLUTE = 3e8
-"""Seconds. A first submission from here on (mid 1979) is taken for a Unix time."""
+"""Seconds. A first submission at or after this (mid 1979) is interpreted as a Unix time."""
 
 _ISO_DATE = re.compile(
     r"\d{4}(?P<part>[-/])\d{1,2}[-/]\d{1,2}(?P<gap>[ T])\d{1,2}:\d\d:\d\d(?:\.\d+)?"
@@ -71,7 +71,7 @@ _ISO_DATE = re.compile(
 
 
 def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
-    """Return whether a file is a table whose column names say all that a job needs."""
+    """Return whether a file is a table whose column names cover all that a job needs."""
     if is_binary(head):
         return Match.NO
     columns = header_cells(head, _separator(head))
@@ -81,17 +81,17 @@ def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has
 def read(path: Path, *, mapping: str | Mapping[str, str] = "", cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a table.
 
-    Provenance, besides what `load_trace` lists: `mapping` (which column became what), `cpu_jobs`
-    (jobs used that need no GPU) and, where something was, `rounded`.
+    Provenance, besides what `load_trace` lists: `mapping` (the source of each column), `cpu_jobs`
+    (jobs used that need no GPU) and, if GPUs were rounded, `rounded`.
 
     Args:
         path: the file.
-        mapping: see `column_mapping`; what it leaves open is filled by names that speak.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        mapping: see `column_mapping`; columns that it omits are recognised by their names.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: the mapping or `cpu_jobs` makes no sense.
-        TraceError: the file cannot be read or lacks a column, a cell makes no sense, or no row is
+        ConfigError: the mapping or `cpu_jobs` is invalid.
+        TraceError: the file cannot be read or lacks a column, a cell is invalid, or no row is
             usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
@@ -104,14 +104,14 @@ def read(path: Path, *, mapping: str | Mapping[str, str] = "", cpu_jobs: str = "
         raise _incomplete(sources, table)
     _read(table, sources)
     reader = _Reader(table, sources)
-    del table  # what was read takes more memory than all the rest
+    del table  # the table takes more memory than everything else
     columns = reader.columns(cpu_jobs)
     del reader
     return Workload.from_columns(**columns)
 
 
 def _read(table: CsvTable, sources: Mapping[str, Source]) -> None:
-    """Read the columns that are wanted, each as what it is."""
+    """Read the wanted columns, each with its own type."""
     columns = {key: source.column for key, source in sources.items()}
     times = {}
     for key in set(_TIMES) & columns.keys():
@@ -195,7 +195,7 @@ class _Reader:
         )
 
     def _amount(self, key: str, highest: float) -> npt.NDArray[np.float64]:
-        """Return a column of amounts, rounded up to whole ones; 0 = not known."""
+        """Return a column of amounts, rounded up to whole numbers; 0 = not known."""
         if key not in self._sources:
             return np.zeros(len(self._table))
         return np.ceil(np.maximum(self._numbers(key, lowest=-1, highest=highest, missing=0), 0))
@@ -203,7 +203,7 @@ class _Reader:
     def _optional(
         self, used: npt.NDArray[np.bool_], gpus: npt.NDArray[np.float64]
     ) -> dict[str, Any]:
-        """Return other columns a workload can do without, for the rows used and their GPUs."""
+        """Return the optional columns of a workload, for the rows used and their GPUs."""
         table = self._table
         given: dict[str, Any] = {}
         if "estimate" in self._sources:
@@ -252,13 +252,13 @@ class _Reader:
 
 
 def _separator(head: bytes) -> str:
-    """Return the separator that the first line has most of."""
+    """Return the most frequent separator in the first line."""
     first = next(iter(head_lines(head)), "")
     return max(_SEPARATORS, key=first.count)
 
 
 def _date_pattern(text: str) -> str | None:
-    """Return the form of a date such as `2020-04-01 13:05:59`; None = not such a date."""
+    """Return the format of a date such as `2020-04-01 13:05:59`; None = not such a date."""
     match = _ISO_DATE.fullmatch(text)
     if match is None:
         return None
@@ -273,8 +273,8 @@ def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
         missing.append("run")
     columns = ", ".join(presentable(table.columns))
     return TraceError(
-        "no column is known to be " + " or ".join(f"{key!r}" for key in missing),
+        "no column was recognised as " + " or ".join(f"{key!r}" for key in missing),
         where=f"{table.path}, line 1",
         expected="columns for the submission, the run time (or start and end) and the GPUs",
-        hint=f"the columns are {columns}; say which is which: --map {FORM}",
+        hint=f"the columns are {columns}; map them: --map {FORM}",
     )

@@ -1,11 +1,12 @@
 """Workloads of Pollux and Sia: CSV with `name,time,application,num_replicas,batch_size`.
 
-These files have no run times: there, a job's speed follows from profiles of its application and
-from the GPUs it happens to have. Here it needs one run time, so a table of them must be given: a
-CSV with the columns `application` and `run_time` (seconds) and, where they matter, `num_replicas`
-and `batch_size`. Without it the file is refused, for no honest number can be made up.
+These files have no run times: in Pollux and Sia, a job's speed follows from profiles of its
+application and from the GPUs it currently has. Here a job needs one run time, so a table of them
+must be given: a CSV with the columns `application` and `run_time` (seconds) and, where they matter,
+`num_replicas` and `batch_size`. Without it the file is refused, because run times cannot be
+guessed.
 
-`num_replicas` are the GPUs (the sensible fixed choice for that job, which Pollux and Sia change as
+`num_replicas` are the GPUs (a reasonable fixed choice for the job; Pollux and Sia change it while
 the job runs), `time` is the submission in seconds.
 """
 
@@ -46,7 +47,7 @@ _MOST = 2**31 - 1
 
 
 def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
-    """Return whether a file is a workload of Pollux or Sia: by the names of its columns."""
+    """Return whether a file is a workload of Pollux or Sia, by the names of its columns."""
     if is_binary(head):
         return Match.NO
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
@@ -64,7 +65,7 @@ def read(path: Path, *, run_times: str | os.PathLike[str] | None = None) -> Work
 
     Raises:
         TraceError: the file cannot be read, there is no table of run times or a run time is
-            missing in it, a cell makes no sense, or no row is usable.
+            missing in it, a cell is invalid, or no row is usable.
     """
     table = CsvTable(
         path,
@@ -122,7 +123,7 @@ def _run_times(jobs: CsvTable, path: Path) -> npt.NDArray[np.float64]:
     for code, key in enumerate(rows):
         if key not in known:
             raise TraceError(
-                f"the table of run times has none for {_said(keys, key)}",
+                f"the table has no run time for {_said(keys, key)}",
                 where=f"{jobs.path}, line {jobs.line_of(int(np.argmax(codes == code)))}",
                 expected=f"a row for it in {path}",
             )
@@ -135,5 +136,5 @@ def _said(keys: list[str], values: tuple[Any, ...]) -> str:
 
 
 def _key_columns(table: CsvTable, keys: list[str]) -> list[Any]:
-    """Return what run times are looked up by; numbers as numbers."""
+    """Return the columns that run times are looked up by; numbers as numbers."""
     return [table.text("application"), *(table.numbers(name) for name in keys[1:])]

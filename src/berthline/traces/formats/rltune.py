@@ -1,14 +1,14 @@
 """RLTune's job lists: CSV without a header, SWF-like, with a virtual cluster and a GPU type.
 
-`;` starts a comment line, -1 means unknown. There are two layouts in use: one of 19 columns, in
-which columns 18 and 19 are the virtual cluster and the GPU type, and one of 20, in which one more
-column comes before them. The number of cells on the first line tells which it is, and every line
-must have as many.
+`;` starts a comment line, -1 means unknown. There are two layouts: one with 19 columns, where
+columns 18 and 19 are the virtual cluster and the GPU type, and one with 20, where one more column
+precedes them. The number of cells on the first line determines the layout, and every line must have
+the same number.
 
-How columns become jobs: the virtual cluster is the pool, the GPU type the only one a job may use,
-the requested time the estimate. Rows without a run time are left out (RLTune itself gives them
-10 s and replaces every estimate by the true run time). CPUs, memory, groups, queues, partitions and
-dependencies are not used; RLTune does not use them either.
+How columns become jobs: the virtual cluster is the pool, the GPU type is the only one the job may
+use, the requested time is the estimate. Rows without a run time are left out (RLTune itself gives
+them 10 s and replaces every estimate by the true run time). CPUs, memory, groups, queues,
+partitions and dependencies are not used; RLTune does not use them either.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ LAYOUTS = {
     19: (*_FIRST_COLUMNS, *_LAST_COLUMNS),
     20: (*_FIRST_COLUMNS, "think time", *_LAST_COLUMNS),
 }
-"""The columns of a file, by how many there are."""
+"""The columns of a file, by their number."""
 
 GPU_TYPE_CODES = ("T4", "MISC", "P100", "V100-16", "V100-32")
-"""What the numbers in the column of GPU types stand for."""
+"""The GPU types that the numbers in the column stand for."""
 
 _NUMERIC = ("submit time", "wait time", "run time", "GPUs", "GPU type")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
@@ -59,7 +59,7 @@ _DETECT_ROWS = 20
 
 
 def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has the same two
-    """Return whether a file is an RLTune job list: by its number of cells, and numbers in them."""
+    """Return whether a file is an RLTune job list, by the number of cells and their numbers."""
     rows = [] if is_binary(head) else _rows(head)
     return Match.CERTAIN if rows and all(_is_row(row) for row in rows) else Match.NO
 
@@ -71,7 +71,7 @@ def read(path: Path) -> Workload:
     virtual cluster and the GPU type) and `status` (rows by status code).
 
     Raises:
-        TraceError: the file cannot be read, a cell makes no sense, or no row is usable.
+        TraceError: the file cannot be read, a cell is invalid, or no row is usable.
     """
     first = next(iter(_rows(read_head(path))), [])
     columns = LAYOUTS[20 if len(first) == 20 else 19]

@@ -1,12 +1,12 @@
-"""Which rows of a trace become jobs: named reasons for leaving a row out, counted, never silent.
+"""Which rows of a trace become jobs: rows are dropped for named reasons, and always counted.
 
 Jobs that need CPUs or memory but no GPU are left out of GPU traces by default. They take CPUs and
-memory that GPU jobs need too, so they matter on nodes where these are scarce. Formats that know the
-CPUs or the memory of such jobs have the option `cpu_jobs`.
+memory that GPU jobs need too, so they matter on nodes where these are scarce. Formats that contain
+the CPUs or the memory of such jobs have the option `cpu_jobs`.
 
-Jobs that still ran when the log was taken are left out by default, too. They held GPUs that other
-jobs waited for, so a replay of the log misses them; with `running_jobs="keep"` they end with the
-log.
+Jobs that were still running when the log was taken are also left out by default. They held GPUs
+that other jobs waited for, so a replay of the log lacks them; with `running_jobs="keep"` they end
+with the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# The names formats share; a format adds its own where it has a reason of its own.
+# The reasons that formats share; a format may add its own.
 NO_RUN_TIME = "run time 0 or unknown"
 NO_GPUS = "no GPUs"
 NO_SUBMIT_TIME = "submit time unknown"
@@ -36,15 +36,15 @@ CPU_JOBS_OPTION = {
     "cpu_jobs": "jobs that need CPUs or memory but no GPU: drop (default) or keep",
 }
 RUNNING_JOBS_OPTION = {
-    "running_jobs": "jobs that still ran when the log was taken: drop (default), or keep for as"
-    " long as they had run",
+    "running_jobs": "jobs still running when the log was taken: drop (default), or keep with the"
+    " run time until then",
 }
 
 
 def choose_rows(
     reasons: Mapping[str, npt.NDArray[np.bool_]], *, path: Path, expected: str
 ) -> tuple[npt.NDArray[np.bool_], dict[str, int]]:
-    """Return which rows are used, and how many are not, each counted under its first reason.
+    """Return which rows are used, and how many are dropped, each counted under its first reason.
 
     Args:
         reasons: for each reason, in order, the rows it applies to.
@@ -88,7 +88,7 @@ def row_facts(
         path: the file or directory.
         used: which rows became jobs.
         dropped: how many did not, for each reason; as `choose_rows` returns it.
-        origin: the Unix time of the first job used; None = the file does not tell.
+        origin: the Unix time of the first job used; None = not known.
         zone: the time zone of the cluster; None = not known.
     """
     return {
@@ -106,7 +106,7 @@ def check_drop_or_keep(path: Path, **settings: str) -> None:
     """Check options that take "drop" or "keep", such as `cpu_jobs`.
 
     Raises:
-        ConfigError: a setting is something else.
+        ConfigError: a setting has another value.
     """
     for option, setting in settings.items():
         if setting not in _SETTINGS:
@@ -117,11 +117,11 @@ def check_drop_or_keep(path: Path, **settings: str) -> None:
 def without_gpus(
     setting: str, gpus: npt.NDArray[Any], cpus: npt.NDArray[Any], memory: npt.ArrayLike = 0.0
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return why rows without GPUs are left out, for `choose_rows`.
+    """Return the reason for leaving out rows without GPUs, for `choose_rows`.
 
     Args:
         setting: of the option.
-        gpus: of each row; this and the next two also as whether there are any.
+        gpus: of each row; this and the next two may also be booleans: whether there are any.
         cpus: of each row.
         memory: of each row, in any unit.
     """

@@ -1,9 +1,9 @@
 """Standard Workload Format (SWF) of the Parallel Workloads Archive. Processors are GPUs here.
 
-A row is one job in 18 fields separated by blanks; `;` starts a comment, and comments at the top
-carry `Key: value` pairs about the machine; -1 means unknown. Real files deviate, and are read all
-the same: no header, more than 18 fields or text after them, absolute (Unix) submit times, blank
-lines, any line ending, text after a header's number. A row with fewer fields is an error.
+A row is one job with 18 fields separated by blanks; `;` starts a comment, and comments at the top
+contain `Key: value` pairs about the machine; -1 means unknown. Real files deviate from this and are
+still read: no header, more than 18 fields or text after them, absolute (Unix) submit times, blank
+lines, any line ending, text after a number in the header. A row with fewer fields is an error.
 
 How fields become columns: GPUs are the allocated processors, else the requested ones; the estimate
 is the requested time; times are rebased to the first job used; all jobs have priority 0. Memory,
@@ -81,10 +81,10 @@ STATUSES: Mapping[int, str] = {
 _CANCELLED = 5
 _PARTIAL = (2, 3, 4)
 
-_MOST_PROCESSORS = 2**31 - 1  # what the workload's column holds
+_MOST_PROCESSORS = 2**31 - 1  # the limit of the workload's column
 _EARLIEST_ABSOLUTE = 3e8
-"""Seconds. A first submit time from here on (mid 1979) is a Unix time: counted from the start of a
-log, it would mean that the log had no job for nine years."""
+"""Seconds. A first submit time at or after this (mid 1979) is a Unix time: counted from the start
+of a log, it would mean nine years without a job."""
 
 _COMMENT = re.compile(rb";[^\n]*")
 _HEADER_LINE = re.compile(r"^;\s*(\w+)\s*:\s*(.*?)\s*$")
@@ -95,7 +95,7 @@ _SUFFIX = ".swf"
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is SWF: by its first rows, else by its name or header."""
+    """Return whether a file is SWF, by its first rows, else by its name or header."""
     if is_binary(head):
         return Match.NO
     lines = head_lines(head)
@@ -113,11 +113,11 @@ def read(path: Path) -> Workload:
 
     Provenance, besides what `load_trace` lists: `status` (rows by status), `extra_fields` (rows
     with more than 18 fields), `origin_unix_time` (of time 0; None = not known), `time_zone`,
-    `max_procs` (by the header; its node count where it gives no processors), and `source`
-    (computer, installation and whom to acknowledge, by the header).
+    `max_procs` (from the header; the node count if it has no processor count), and `source`
+    (computer, installation and acknowledgement, from the header).
 
     Raises:
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     comments, text = _part_comments(read_text(path))
     header = _header(comments)
@@ -193,14 +193,14 @@ def _reasons(
     processors: npt.NDArray[np.float64],
     status: npt.NDArray[np.float64],
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return why rows are left out."""
+    """Return the reasons for leaving rows out, with the rows they apply to."""
     is_partial = np.isin(status, _PARTIAL)
     has_whole = np.zeros_like(is_partial)
     if is_partial.any():
         has_whole = np.isin(job_number, job_number[~is_partial])
     return {
-        # A checkpointed job has one row for all of it and one for every part: counting the parts
-        # as well would double its work.
+        # A checkpointed job has one row for the whole job and one for every part: counting the
+        # parts too would double its work.
         "part of a job that has a row of its own": is_partial & has_whole,
         CANCELLED: (status == _CANCELLED) & (run <= 0),
         NO_RUN_TIME: run <= 0,
@@ -226,7 +226,7 @@ def _status_counts(status: npt.NDArray[np.float64]) -> dict[str, int]:
 
 
 def _origin(first_submit: float, header: Mapping[str, str]) -> float | None:
-    """Return the Unix time of the first job used, or None where the file does not tell."""
+    """Return the Unix time of the first job used; None = not known."""
     if first_submit >= _EARLIEST_ABSOLUTE:
         return first_submit
     start = _leading_number(header, "UnixStartTime")
@@ -234,8 +234,8 @@ def _origin(first_submit: float, header: Mapping[str, str]) -> float | None:
 
 
 def _part_comments(text: bytes) -> tuple[list[str], bytes]:
-    """Return the comments of a file, wherever they stand, and the text without them."""
-    end = text.rfind(b";") + 1  # the last comment; after it, which is nearly all, nothing changes
+    """Return the comments of a file, wherever they are, and the text without them."""
+    end = text.rfind(b";") + 1  # the last comment; the text after it, nearly all, is not changed
     end = text.index(b"\n", end) if end else 0
     top = text[:end]
     comments = [comment.decode("utf-8", errors="replace") for comment in _COMMENT.findall(top)]
@@ -243,7 +243,7 @@ def _part_comments(text: bytes) -> tuple[list[str], bytes]:
 
 
 def _header(lines: list[str]) -> dict[str, str]:
-    """Return the `; Key: value` pairs among `lines`; of a repeated key, the first."""
+    """Return the `; Key: value` pairs in `lines`; for a repeated key, the first."""
     pairs: dict[str, str] = {}
     for line in lines:
         match = _HEADER_LINE.match(line)
@@ -253,13 +253,13 @@ def _header(lines: list[str]) -> dict[str, str]:
 
 
 def _leading_number(header: Mapping[str, str], key: str) -> int | None:
-    """Return the whole number a header value starts with, if it is more than 0."""
+    """Return the whole number at the start of a header value, if it is more than 0."""
     match = re.match(r"\d{1,15}\b", header.get(key, ""))
     return int(match[0]) or None if match else None
 
 
 def _is_row(words: list[str]) -> bool:
-    """Return whether the fields could be a job: enough of them, and numbers where they count."""
+    """Return whether the fields could be a job: enough fields, and numbers in the first five."""
     return len(words) >= len(FIELDS) and all(
         re.fullmatch(r"[-+]?\d+(\.\d*)?", word) for word in words[:5]
     )

@@ -1,9 +1,9 @@
-"""Writing a Workload as SWF, the Standard Workload Format, and saying what gets lost on the way.
+"""Writing a Workload as SWF, the Standard Workload Format, and reporting what is lost.
 
 SWF has whole seconds, numbers instead of names, whole processors, and no priorities, deadlines or
 CPU counts. Pools become queues and GPU type sets become partitions, by number, with their names in
-the header. A part of a GPU becomes a whole one, and jobs without GPUs are left out. The header and
-`write_swf` say how many jobs lost what; the file itself is plain SWF 2.2.
+the header. A part of a GPU becomes a whole GPU, and jobs without GPUs are left out. The header and
+`write_swf` state what was lost, with the number of jobs; the file itself is plain SWF 2.2.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def write_swf(
         path: the file.
         max_procs: the size of the cluster in GPUs, for the header; None = not known.
         start: when each job started, for the wait times; NaN = it did not; None = not known.
-        note: a line for the header, such as what the schedule is of.
+        note: a line for the header, such as the origin of the schedule.
 
     Returns:
-        What got lost, and for how many jobs.
+        What was lost, and for how many jobs.
 
     Raises:
         OutputError: the file cannot be written.
@@ -68,7 +68,7 @@ def swf_text(
     start: FloatColumn | None = None,
     note: str = "",
 ) -> tuple[bytes, dict[str, int]]:
-    """Return a workload as SWF, and what got lost, with the number of jobs.
+    """Return a workload as SWF, and what was lost, with the number of jobs.
 
     Args:
         workload: the jobs.
@@ -84,10 +84,10 @@ def swf_text(
     on_gpus = workload.gpus > 0
     if not on_gpus.any():
         raise TraceError(
-            "no job has GPUs, and SWF has no others",
+            "no job has GPUs, and SWF cannot contain other jobs",
             where=workload.name,
             expected="at least one job with a GPU",
-            hint="write Parquet instead: it holds all there is",
+            hint="write Parquet instead: it preserves everything",
         )
     numbers = None if workload.names is None else _as_numbers(workload.names.tolist())
     users = _as_numbers(workload.user_names)
@@ -99,7 +99,7 @@ def swf_text(
     unknown = np.full(len(workload), _UNKNOWN)
     wait = unknown
     if start is not None:
-        # The difference of what is written: submit + wait is the start, to the second.
+        # From the rounded values, so that submit + wait is the start, to the second.
         wait = np.where(np.isnan(start), _UNKNOWN, np.rint(np.nan_to_num(start)) - submit)
     columns = {
         "job number": np.arange(1, len(workload) + 1) if numbers is None else numbers,
@@ -127,7 +127,7 @@ def swf_text(
         | (run != workload.run)
         | (np.isfinite(workload.estimate) & (estimate != workload.estimate)),
         has_names=numbers is not None,
-        # A workload without users has one, by the name of all.
+        # A workload without users has one user, named all.
         has_users=users is not None or len(workload.user_names) == 1,
     )
     rows = io.BytesIO()
@@ -143,7 +143,7 @@ def swf_text(
 def _lost(
     workload: Workload, *, is_rounded: npt.NDArray[np.bool_], has_names: bool, has_users: bool
 ) -> dict[str, int]:
-    """Return what SWF cannot hold, with the number of jobs that have it."""
+    """Return what SWF cannot represent, with the number of jobs that have it."""
     num_jobs = len(workload)
     lost = {
         "rows of jobs without GPUs": int((workload.gpus == 0).sum()),
@@ -188,9 +188,9 @@ def _named(key: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _as_numbers(names: Sequence[str]) -> npt.NDArray[np.int64] | None:
-    """Return names as numbers if that loses nothing: all different, and whole numbers as written.
+    """Return names as numbers if that loses nothing: all different, and written as whole numbers.
 
-    What readers write where there is no name becomes -1.
+    The placeholders that readers use for a missing name become -1.
     """
     numbers = [_UNKNOWN if name in _NAMELESS else name for name in names]
     if not all(name == _UNKNOWN or _WHOLE.fullmatch(str(name)) for name in numbers):
@@ -201,7 +201,7 @@ def _as_numbers(names: Sequence[str]) -> npt.NDArray[np.int64] | None:
 
 
 def _from_one(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return indexes counted from 1, as SWF does; -1 stays."""
+    """Return indexes counted from 1, as in SWF; -1 stays -1."""
     return np.where(codes < 0, _UNKNOWN, codes + 1)
 
 

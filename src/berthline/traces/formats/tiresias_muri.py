@@ -3,12 +3,12 @@
 Columns of Tiresias: `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, more are
 allowed. Times are whole seconds from the start of the list; the duration is the run time on GPUs
 close together. There are no users, estimates, pools or GPU types. `interval` (the time to the next
-job) and `iterations` add nothing to the times.
+job) and `iterations` are redundant and not used.
 
 Muri writes the same columns with times in milliseconds, and adds `batch_size`, `iteration_time`,
-`resource_time_0` to `_2` (how long an iteration needs each resource; Muri interleaves jobs by them)
-and `priority`. The added columns are not used: jobs do not share GPUs here, and Muri does not state
-which end of `priority` (0 or 1) comes first.
+`resource_time_0` to `_2` (how long an iteration needs each resource; Muri uses them to interleave
+jobs) and `priority`. The added columns are not used: jobs do not share GPUs here, and Muri does not
+state which value of `priority` (0 or 1) comes first.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _MOST_GPUS = 2**31 - 1
 
 
 def detect_tiresias(head: bytes, path: Path) -> Match:  # noqa: ARG001 - as of every format
-    """Return whether a file is a Tiresias job list: by the names of its columns."""
+    """Return whether a file is a Tiresias job list, by the names of its columns."""
     if is_binary(head):
         return Match.NO
     return Match.CERTAIN if set(TIRESIAS_COLUMNS) == set(header_cells(head)) else Match.NO
 
 
 def detect_muri(head: bytes, path: Path) -> Match:  # noqa: ARG001 - as of every format
-    """Return whether a file is a Muri job list: by the names of its columns."""
+    """Return whether a file is a Muri job list, by the names of its columns."""
     if is_binary(head):
         return Match.NO
     return Match.CERTAIN if set(MURI_COLUMNS) <= set(header_cells(head)) else Match.NO
@@ -65,7 +65,7 @@ def read_tiresias(path: Path) -> Workload:
     Provenance, besides what `load_trace` lists: `models` (rows by model).
 
     Raises:
-        TraceError: the file cannot be read, a cell makes no sense, or no row is usable.
+        TraceError: the file cannot be read, a cell is invalid, or no row is usable.
     """
     return _read(path, format_name="tiresias", required=TIRESIAS_COLUMNS, units_per_second=1)
 

@@ -1,9 +1,9 @@
 """Arrival processes: when the jobs of an episode are submitted.
 
-Each takes random numbers and the mean time between submissions (and some their dials), and returns
-ascending submission times in seconds, one row per episode. `Cycle` bends any of them to a rate that
-rises and falls: time runs faster where the rate is high, so that the mean over whole periods stays
-what it was.
+Each takes random numbers and the mean time between submissions (some also take dials), and returns
+ascending submission times in seconds, one row per episode. `Cycle` transforms any of them to a
+rate that rises and falls: time runs faster where the rate is high, so that the mean over whole
+periods does not change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def poisson(draws: Draws, mean_gap: Gap) -> Table:
 def centres(
     draws: Draws, mean_gap: Gap, *, count: int = 6, share: float = 0.8, width: float = 0.03
 ) -> Table:
-    """Return bursts about a few instants of a window, over a thin even background.
+    """Return bursts around a few instants of a window, over a sparse uniform background.
 
     The window lasts `jobs * mean_gap`. This is the burst model of the look-ahead system, whose
     window is its longest run time.
@@ -44,10 +44,10 @@ def centres(
     Args:
         draws: the random numbers.
         mean_gap: the window, divided by the number of jobs.
-        count: instants per episode, anywhere in the window.
-        share: of jobs that belong to an instant; the others come anywhere in the window.
-        width: standard deviation about the instant, as a share of the window; what falls outside
-            the window is moved to its edge.
+        count: instants per episode, uniform in the window.
+        share: share of jobs that belong to an instant; the others are uniform in the window.
+        width: standard deviation around the instant, as a share of the window; times outside the
+            window are moved to its edge.
     """
     window = mean_gap * draws.jobs
     where = draws.uniform("submit")
@@ -69,10 +69,10 @@ def centres(
 
 
 def per_second(draws: Draws, mean_gap: Gap, *, most: int) -> Table:
-    """Return bunches: at every tick 1 to `most` jobs, all numbers equally likely.
+    """Return batches: at every tick 1 to `most` jobs, all numbers equally likely.
 
     A tick is a second in the LSF system. Here it lasts `mean_gap * (1 + most) / 2`, so that the
-    mean gap is as asked.
+    mean gap is `mean_gap`.
     """
     bunch = (draws.uniform("submit") * most).astype(np.int64) + 1
     ends = np.cumsum(bunch, axis=1)  # the first job after each bunch
@@ -87,7 +87,7 @@ def per_second(draws: Draws, mean_gap: Gap, *, most: int) -> Table:
 def gamma_quantile(normal: Table, shape: float, scale: float) -> Table:
     """Return gamma distributed numbers from normal ones, by Wilson and Hilferty's cube.
 
-    Good to a percent or so for shapes of 4 and more.
+    Accurate to about one percent for shapes of 4 and more.
     """
     part = 1.0 / (9.0 * shape)
     root = normal * math.sqrt(part)
@@ -113,12 +113,12 @@ class Cycle:
 
     @classmethod
     def of(cls, period: float, weights: npt.ArrayLike) -> Cycle:
-        """Return the cycle with slots in these proportions."""
+        """Return the cycle whose slots have rates in these proportions."""
         given = np.asarray(weights, dtype=np.float64)
         return cls(period, given / given.mean())
 
     def bend(self, times: Table) -> Table:
-        """Return the times at which a process without the cycle, submitting at `times`, submits.
+        """Return the submission times with the cycle, from the times without it.
 
         By the end of every period as many jobs have been submitted as without the cycle.
         """
@@ -144,13 +144,13 @@ class Cycle:
 
     @functools.cached_property
     def _passed(self) -> npt.NDArray[np.float64]:
-        """The share of a period's jobs that have come by the edges of slots."""
+        """The cumulative share of a period's jobs at the edges of slots."""
         passed = np.concatenate(([0.0], np.cumsum(self.weights)))
         return np.asarray(passed / passed[-1])
 
     @functools.cached_property
     def _table(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The time by which each share of jobs has come, and its steps: faster than a search."""
+        """The time at which each share of jobs is reached, and its steps: faster than a search."""
         nodes = np.interp(np.linspace(0.0, 1.0, _CELLS + 1), self._passed, self._edges)
         return nodes[:-1], np.diff(nodes)
 
@@ -163,38 +163,38 @@ def on_off(*, high: float, low: float, seconds: float) -> Cycle:
 
 @functools.lru_cache(maxsize=16)
 def diurnal(*, period: float, depth: float, shift: float = 0.0) -> Cycle:
-    """Return the rate 1 + depth * sin, rising first; `shift` is the part of the period skipped."""
+    """Return the rate 1 + depth * sin(2 pi (t / period + shift))."""
     phase = (np.arange(_SLOTS) + 0.5) / _SLOTS + shift
     return Cycle.of(period, 1.0 + depth * np.sin(2 * math.pi * phase))
 
 
-# --- the same, as generators have them: from (random numbers, mean gap, dials) --------------------
+# --- the same with the signature of generators: (random numbers, mean gap, dials) -----------------
 
 BURST_DIALS = (
     Dial(
         name="burst_centres",
         default=6,
-        meaning="instants about which bursts gather",
+        meaning="number of instants around which jobs arrive in bursts",
         lowest=1,
         highest=10_000,
     ),
-    Dial(name="burst_share", default=0.8, meaning="jobs that belong to a burst", highest=1),
+    Dial(name="burst_share", default=0.8, meaning="share of jobs in bursts", highest=1),
     Dial(
         name="burst_width",
         default=0.03,
-        meaning="standard deviation of a burst, as a share of the time that all jobs take to come",
+        meaning="standard deviation of a burst, as a share of the time in which all jobs arrive",
         highest=1,
     ),
 )
 ON_OFF_DIALS = (
-    Dial(name="high", default=3.0, meaning="rate while it is high", lowest=1e-6, highest=1e6),
+    Dial(name="high", default=3.0, meaning="the high rate", lowest=1e-6, highest=1e6),
     Dial(
         name="low",
         default=0.3,
-        meaning="rate while it is low; only high : low matters",
+        meaning="the low rate; only the ratio high / low matters",
         highest=1e6,
     ),
-    Dial(name="seconds", default=300.0, meaning="how long each lasts", lowest=1, highest=1e8),
+    Dial(name="seconds", default=300.0, meaning="duration of each rate", lowest=1, highest=1e8),
 )
 DIURNAL_DIALS = (
     Dial(name="period", default=DAY, meaning="seconds; one day unless set", lowest=60, highest=1e8),
@@ -220,7 +220,7 @@ def at_once(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:  # noqa: ARG
 
 
 def about_centres(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
-    """Return bursts about a few instants."""
+    """Return bursts around a few instants."""
     return centres(
         draws,
         mean_gap,
@@ -231,7 +231,7 @@ def about_centres(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
 
 
 def by_turns(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
-    """Return a Poisson process whose rate is high and low by turns."""
+    """Return a Poisson process whose rate alternates between high and low."""
     cycle = on_off(
         high=float(dials["high"]), low=float(dials["low"]), seconds=float(dials["seconds"])
     )
@@ -244,7 +244,7 @@ def daily(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
 
 
 def daily_shifted(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
-    """Return the same, begun a quarter period later."""
+    """Return the same process as `daily`, started a quarter period later."""
     return _sine(draws, mean_gap, dials, shift=0.25)
 
 

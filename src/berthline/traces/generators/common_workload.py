@@ -1,8 +1,8 @@
-"""The common workload: what the generator `synthetic` makes, and published numbers refer to.
+"""The common workload of the generator `synthetic`, to which published numbers refer.
 
 It draws its base columns (GPUs, run time, submission, in this order) from
-`numpy.random.default_rng(seed)` and nothing else from that stream. Every further column has a
-stream of its own, keyed by the seed and the column: turning one dial never changes another column.
+`numpy.random.default_rng(seed)` and nothing else from that stream. Every other column has its own
+stream, keyed by the seed and the column: changing one dial never changes another column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEAN_GPUS = float(_GPU_CHOICES @ _GPU_SHARES)
 _MEDIAN_RUN = 1200.0  # seconds
 _RUN_SIGMA = 1.5
 _SHORTEST_RUN, _LONGEST_RUN = 10.0, 604_800.0  # seconds; one week
-# GPU-seconds, of run times before they are rounded and clipped; GPUs and run time are independent.
+# GPU-seconds, before run times are rounded and clipped; GPUs and run time are independent.
 _MEAN_WORK = _MEAN_GPUS * _MEDIAN_RUN * math.exp(_RUN_SIGMA**2 / 2)
 
 COMMON_ESTIMATE_DIAL = Dial(
@@ -38,7 +38,7 @@ COMMON_ESTIMATE_DIAL = Dial(
     highest=10,
 )
 
-# Positions in this tuple key the streams, so new columns are added at the end.
+# Positions in this tuple are the keys of the streams, so new columns are added at the end.
 _STREAMS = ("user", "priority", "deadline", "estimate")
 
 

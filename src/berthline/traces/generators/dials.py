@@ -1,7 +1,7 @@
 """Dials: the named settings of a generator, converted and checked in one place.
 
-Values come as Python numbers or, from `--set key=value`, as text; both end up as the same number,
-or choice, or as a ConfigError that says which values would do.
+Values are Python numbers or, from `--set key=value`, text. Both are converted to the same number or
+choice, or raise a ConfigError that states the accepted values.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Dial:
     """One setting of a generator.
 
     Attributes:
-        name: what `--set` and keyword arguments call it.
-        default: its value when nothing is said; a whole number makes the dial whole-numbered, a
-            text one that takes a choice.
+        name: its name for `--set` and keyword arguments.
+        default: its value if none is given; an int makes the dial take whole numbers, a text makes
+            it take a choice.
         meaning: one line for lists, with the unit if it has one.
         lowest: the smallest value allowed.
         highest: the largest value allowed.
-        choices: the texts allowed, of a dial that takes a choice.
-        check: whether a text that is not a choice will do, of a dial that takes more than choices.
-        form: what such a text looks like.
+        choices: the texts allowed, for a dial that takes a choice.
+        check: whether a text that is not a choice is accepted, for a dial that takes other texts.
+        form: the form of such a text.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Dial:
 
     @property
     def default_text(self) -> str:
-        """The default, as one would write it."""
+        """The default, as text."""
         return self.default if isinstance(self.default, str) else f"{self.default:.15g}"
 
     @property
@@ -68,14 +68,14 @@ class Dial:
         return f"{kind}, {self.lowest:g} {high}"
 
     def convert(self, value: object, *, where: str) -> Value:
-        """Return `value` as a number or choice this dial accepts.
+        """Return `value` as a number or choice that this dial accepts.
 
         Args:
-            value: a number, the text of one, or a choice.
-            where: whose dial it is, for the error.
+            value: a number, its text, or a choice.
+            where: the owner of the dial, for the error.
 
         Raises:
-            ConfigError: it is no number, out of range, or none of the choices.
+            ConfigError: it is not a number, out of range, or not one of the choices.
         """
         if isinstance(self.default, str):
             return self._choice(value, where=where)
@@ -94,13 +94,13 @@ class Dial:
         )
 
 
-# What every generator takes, and a trace file too where it makes sense. The bounds keep times
-# within what float64 seconds can hold.
+# Dials of every generator, and of trace files where they apply. The bounds keep times within the
+# range of float64 seconds.
 JOBS = Dial(name="jobs", default=1000, meaning="how many jobs", lowest=1, highest=100_000_000)
 LOAD = Dial(
     name="load",
     default=0.9,
-    meaning="GPU-seconds asked for per GPU-second of the cluster, on average",
+    meaning="GPU-seconds requested per GPU-second of the cluster, on average",
     lowest=1e-6,
     highest=1e6,
 )
@@ -110,10 +110,10 @@ SEED = Dial(name="seed", default=0, meaning="selects the random numbers")
 def set_dials(
     dials: Iterable[Dial], given: Mapping[str, object], *, where: str
 ) -> dict[str, Value]:
-    """Return the value of every dial: as given, else its default.
+    """Return the value of every dial: the given one, else its default.
 
     Raises:
-        ConfigError: a name is not that of a dial, or a value is refused.
+        ConfigError: an unknown dial, or a value that is not accepted.
     """
     by_name = {dial.name: dial for dial in dials}
     for name in given:
@@ -150,7 +150,7 @@ def _whole_number(value: object) -> int | None:
         return None
     if isinstance(value, str):
         try:
-            return int(value)  # not by way of float, which would round a large seed
+            return int(value)  # not through float, which would round a large seed
         except ValueError:
             return None
     if isinstance(value, numbers.Integral):

@@ -1,14 +1,14 @@
-"""Draws: tables of random numbers for many episodes at once, one row each, one column per job.
+"""Draws: tables of random numbers for many episodes at once: a row per episode, a column per job.
 
-A number depends on (seed, column, episode, job) and on nothing else: not on how many episodes or
-jobs are drawn with it, nor on other columns. It is `berthline.random_streams.uniform` of the stream
+A number depends only on (seed, column, episode, job), not on how many episodes or jobs are drawn
+with it, or on other columns. It is `berthline.random_streams.uniform` of the stream
 `generate/COLUMN`. Every other distribution is an increasing function of that one number, so equal
 seeds give workloads that can be compared job by job.
 
-The loops over a table's numbers are those of native/src/draws/draws.cpp, where they cost a
-nanosecond or two each; with arrays they took most of the time of making an episode.
+The loops over a table's numbers are in native/src/draws/draws.cpp, where they take one or two
+nanoseconds per number; with arrays they took most of the time of making an episode.
 
-`Lattice` has the same interface, but spreads its numbers evenly: averages over it are
+`Lattice` has the same interface, but its numbers are evenly spaced: averages over it are
 expectations, the same for every seed.
 """
 
@@ -31,36 +31,36 @@ Table = npt.NDArray[np.float64]
 """(episodes, jobs)"""
 
 Gap = float | Table
-"""A mean gap between submissions: for all episodes, or in one column for each."""
+"""A mean gap between submissions: one for all episodes, or a column with one for each."""
 
 Numbers = npt.NDArray[np.int64]
 """The numbers of episodes: (episodes,)"""
 
 
 class Source(Protocol):
-    """Where a generator takes its random numbers from.
+    """The source of a generator's random numbers.
 
     Attributes:
-        jobs: how many jobs there are in an episode.
+        jobs: number of jobs in an episode.
     """
 
     jobs: int
 
     def uniform(self, column: str) -> Table:
-        """Return numbers in [0, 1), in a table that is the caller's, like those of the others."""
+        """Return numbers in [0, 1). The caller may change this table and those of the others."""
 
     def normal(self, column: str) -> Table:
-        """Return standard normal numbers, rising with `uniform(column)`."""
+        """Return standard normal numbers, increasing with `uniform(column)`."""
 
     def lognormal(self, column: str, *, median: float, sigma: float) -> Table:
         """Return `median * exp(sigma * normal(column))`."""
 
     def exponential(self, column: str) -> Table:
-        """Return exponential numbers of mean 1, rising with `uniform(column)`."""
+        """Return exponential numbers of mean 1, increasing with `uniform(column)`."""
 
 
 class _FromUniform:
-    """What follows from uniform numbers, in their own memory: more of it would be colder."""
+    """Other distributions, computed in place from uniform numbers, while these are in the cache."""
 
     def uniform(self, column: str) -> Table:
         raise NotImplementedError
@@ -85,9 +85,9 @@ class Draws(_FromUniform):
     """The random numbers of some episodes of a seed.
 
     Args:
-        seed: selects them.
-        episodes: the episodes' numbers, in any order, 0 or more.
-        jobs: how many jobs each has.
+        seed: selects the random numbers.
+        episodes: the numbers of the episodes, in any order, 0 or more.
+        jobs: number of jobs in each episode.
     """
 
     def __init__(self, seed: int, episodes: Numbers | Sequence[int] = (0,), *, jobs: int) -> None:
@@ -100,7 +100,7 @@ class Draws(_FromUniform):
         return self.uniform_of_episodes(column, self.jobs)
 
     def uniform_of_episodes(self, column: str, width: int) -> Table:
-        """Return `width` numbers in [0, 1) for each episode, of what its jobs share."""
+        """Return `width` numbers in [0, 1) for each episode, shared by its jobs."""
         table = np.empty((len(self._episodes), width))
         _native.fill_uniform(_key(self._seed, column), self._episodes, table)
         return table
@@ -112,7 +112,7 @@ def _key(seed: int, column: str) -> int:
 
 
 class Lattice(_FromUniform):
-    """Evenly spread numbers in one row of `jobs`: columns are a rank-1 lattice (Korobov)."""
+    """Evenly spaced numbers in one row of `jobs`: columns are a rank-1 lattice (Korobov)."""
 
     _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 
@@ -121,7 +121,7 @@ class Lattice(_FromUniform):
         self._columns: list[str] = []
 
     def uniform(self, column: str) -> Table:
-        """Return numbers in (0, 1); the first column asked for is exactly even."""
+        """Return numbers in (0, 1); the first column used has exactly equal spacing."""
         if column not in self._columns:
             self._columns.append(column)
         number = self._columns.index(column)
@@ -131,10 +131,10 @@ class Lattice(_FromUniform):
 
 
 def normal_quantile(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the points below which a standard normal number stays with these probabilities.
+    """Return the quantiles of the standard normal distribution at these probabilities.
 
-    0 counts as 2**-54, so that what comes from uniform numbers is always finite. Relative errors
-    are below 1.2e-9 (Acklam's rational approximation).
+    0 counts as 2**-54, so that quantiles of uniform numbers are always finite. Relative errors are
+    below 1.2e-9 (Acklam's rational approximation).
     """
     given = np.ascontiguousarray(probability)
     points = np.empty(given.shape)
@@ -143,9 +143,9 @@ def normal_quantile(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
 
 
 def exp(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return e to the power of each number, the same bits on every machine; beyond 700 as at 700.
+    """Return e**x for each number x, cut off at +-700, with the same bits on every machine.
 
-    Numbers of a contiguous table are replaced.
+    A contiguous table is overwritten.
     """
     given = np.ascontiguousarray(table)
     _native.exponentials(given, given)
@@ -167,7 +167,7 @@ def choose(
     limits: npt.NDArray[np.float64],
     choices: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.int32]:
-    """Return `choices[number_of_limits(values, limits)]`, where there is one choice more."""
+    """Return `choices[number_of_limits(values, limits)]`; there is one more choice than limits."""
     given = np.ascontiguousarray(values)
     chosen = np.empty(given.shape, np.int32)
     _native.choose(given, limits, choices, chosen)
@@ -175,11 +175,11 @@ def choose(
 
 
 def round_within(table: Table, low: float, high: float) -> Table:
-    """Return the nearest whole numbers from `low` to `high`, in the same memory.
+    """Return the nearest whole numbers from `low` to `high`, computed in place.
 
     Args:
         table: the numbers; they are overwritten.
-        low: the lowest, a whole number itself.
+        low: the lowest, a whole number.
         high: the highest; both are far below 2**51.
     """
     _native.round_within(table, low, high)
@@ -187,11 +187,11 @@ def round_within(table: Table, low: float, high: float) -> Table:
 
 
 def running_sums(table: Table, factor: Gap) -> Table:
-    """Return the sums of a table's rows up to each column, times a factor; in the same memory.
+    """Return the cumulative sums of a table's rows, times a factor, computed in place.
 
     Args:
         table: the numbers; they are overwritten.
-        factor: for all rows, or in one column for each.
+        factor: one for all rows, or a column with one for each.
     """
     is_one = isinstance(factor, float)
     _native.running_sums(table, np.full(len(table), factor) if is_one else np.ravel(factor))
@@ -199,11 +199,11 @@ def running_sums(table: Table, factor: Gap) -> Table:
 
 
 class Lists:
-    """Several ascending lists of points, for looking up where numbers lie in one of them each.
+    """Several ascending lists of points, in which values are looked up, each in one list.
 
     Args:
-        lists: the points of each.
-        heights: a height for each point, if lines between them are to be looked up.
+        lists: the points of each list.
+        heights: a height for each point, for linear interpolation.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Lists:
     def reached(
         self, values: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.intp]:
-        """Return how many points each value has reached, of the list that `which` says it has."""
+        """Return how many points each value has reached, in the list that `which` selects."""
         number = np.empty(values.shape, np.intp)
         self._lists.reached(values, which, number)
         return number
@@ -228,7 +228,7 @@ class Lists:
     def at(
         self, x: npt.NDArray[np.float64], which: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the heights at `x` on lines between points, beyond the ends those of the ends."""
+        """Return the heights at `x`, interpolated between points and constant beyond the ends."""
         if not self._has_heights:
             raise ValueError("lists without heights")
         found = np.empty(x.shape)

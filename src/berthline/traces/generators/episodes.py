@@ -20,13 +20,13 @@ Columns = Mapping[str, npt.NDArray[Any]]
 COUNT = Dial(name="count", default=1, meaning="how many episodes", lowest=1, highest=10**8)
 FIRST = Dial(name="first", default=0, meaning="number of the first episode", highest=2**62)
 
-_BLOCK = 1 << 14  # jobs; small tables stay in the cache, and memory for them is reused at once
-_FEW_BLOCKS = 3  # up to this many, putting them together takes longer than that saves
+_BLOCK = 1 << 14  # jobs; small tables stay in the cache, and their memory is reused immediately
+_FEW_BLOCKS = 3  # up to this many, joining them takes longer than blocks save
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Episodes:
-    """Generated workloads that differ in nothing but their random numbers.
+    """Generated workloads that differ only in their random numbers.
 
     Indexing and iteration give workloads; a batch of environments reads the tables themselves.
 
@@ -34,11 +34,11 @@ class Episodes:
         name: of the generator.
         first: number of the first episode.
         columns: by name, one row per episode, one column per job: submit, run, gpus, estimate,
-            priority, deadline, user and, of some generators, gpu_milli, cpus, memory_mib, pool and
-            gpu_types. Rows are in the order of submission, and times count from the generator's
+            priority, deadline, user and, for some generators, gpu_milli, cpus, memory_mib, pool
+            and gpu_types. Jobs are in order of submission, and times count from the generator's
             time 0. Estimates without error are the same array as the run times.
         user_names: names that `user` points to.
-        provenance: what made them.
+        provenance: how they were made.
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on; None = the common one.
@@ -57,7 +57,7 @@ class Episodes:
         return len(self.columns["submit"])
 
     def __getitem__(self, index: int) -> Workload:
-        """Return one episode, the first is 0, as a workload."""
+        """Return one episode, counted from 0, as a workload."""
         rows: dict[str, Any] = {key: table[index] for key, table in self.columns.items()}
         if self.reference_type is not None:
             rows["reference_type"] = self.reference_type
@@ -78,22 +78,22 @@ class Episodes:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class EpisodeMaker:
-    """Makes episodes by their numbers, everything else being settled: a generator set up.
+    """Makes episodes by their numbers: a generator with all its settings.
 
     Attributes:
         name: of the generator.
-        draw: draws columns from (random numbers, mean gap, names of columns that are not read:
-            it may leave them out).
+        draw: draws columns from (random numbers, mean gap, names of unread columns, which it may
+            leave out).
         seed: selects the random numbers.
         jobs: jobs in each episode.
         mean_gap: seconds between submissions on average, unless a load is given.
-        gap_at_load_1: the same at a load of 1; None = no load can be given.
-        user_names: as of `Episodes`, like all that follow.
-        provenance: what makes them.
+        gap_at_load_1: the mean gap at a load of 1; None = no load can be given.
+        user_names: names that `user` points to.
+        provenance: how the episodes are made.
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on.
-        largest_estimate: what a job has that is submitted without one; None = no job has any.
+        largest_estimate: the estimate of a job submitted without one; None = no job has any.
     """
 
     name: str
@@ -113,7 +113,7 @@ class EpisodeMaker:
         """Return episodes `first` to `first + count - 1`.
 
         Raises:
-            ConfigError: a number out of range.
+            ConfigError: a number is out of range.
         """
         where = f"generator {self.name!r}"
         count = int(COUNT.convert(count, where=where))
@@ -135,11 +135,11 @@ class EpisodeMaker:
         load: float | npt.NDArray[np.float64] | None = None,
         unread: Container[str] = (),
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of the episodes with these numbers, each a function of its own alone.
+        """Return the columns of the episodes with these numbers; each depends only on its number.
 
         Args:
             numbers: of the episodes, 0 or more, in any order.
-            load: of all, or of each episode; None = the mean gap.
+            load: one for all episodes, or one for each; None = use `mean_gap`.
             unread: columns that may be left out.
         """
         gap: Gap = self.mean_gap
@@ -154,7 +154,7 @@ class EpisodeMaker:
     def _in_blocks(
         self, numbers: Numbers, gap: Gap, unread: Container[str], step: int
     ) -> dict[str, npt.NDArray[Any]]:
-        """Draw a few episodes at a time, which makes no difference to them."""
+        """Draw a few episodes at a time; the result is the same."""
         tables: dict[str, npt.NDArray[Any]] = {}
         for begin in range(0, len(numbers), step):
             draws = Draws(self.seed, numbers[begin : begin + step], jobs=self.jobs)
@@ -167,7 +167,7 @@ class EpisodeMaker:
 
 
 def _new_tables(like: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
-    """Return tables of `count` rows in one piece of memory: large pieces come in large pages."""
+    """Return tables of `count` rows in one block of memory: large blocks use large pages."""
     sizes = {key: table[0].nbytes * count for key, table in like.items()}
     memory = np.empty(sum(size + -size % 8 for size in sizes.values()), np.uint8)
     tables, begin = {}, 0

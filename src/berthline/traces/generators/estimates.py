@@ -1,4 +1,4 @@
-"""Estimate error models: what users say about the run time of their jobs."""
+"""Estimate error models: how users estimate the run times of their jobs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ HUMAN_LIMITS = np.array(
         *(days * _DAY for days in (1, 2, 3, 5, 7, 14, 30)),
     ]
 )
-"""Seconds. The limits people ask for: in the HPC2N and CTC logs some twenty round values make up
-most requests, and these are among the most frequent."""
+"""Seconds. Time limits that people request: in the HPC2N and CTC logs about twenty round values
+make up most requests, and these are among the most frequent."""
 
 
 def _exact(source: Source, run: Table, dials: Settings) -> Table:  # noqa: ARG001 - one signature
@@ -70,19 +70,19 @@ ESTIMATE_DIALS = (
         default="over",
         meaning="exact; factor: run * estimate_factor; over: run * exp(error * |N(0, 1)|), never "
         "too short; lognormal: run * exp(error * N(0, 1)); human: over, rounded up to a limit "
-        "people ask for, such as 1 h or 1 d",
+        "that people request, such as 1 h or 1 d",
         choices=tuple(ESTIMATES),
     ),
     Dial(
         name="estimate_error",
         default=0.0,
-        meaning="the error in over, lognormal and human; 0 = none",
+        meaning="error of the models over, lognormal and human; 0 = none",
         highest=10,
     ),
     Dial(
         name="estimate_factor",
         default=2.0,
-        meaning="the factor in factor",
+        meaning="the factor of the model factor",
         lowest=0.01,
         highest=1000,
     ),
@@ -90,11 +90,11 @@ ESTIMATE_DIALS = (
 
 
 def draw_estimates(source: Source, run: Table, dials: Settings) -> Table:
-    """Return stated run times in whole seconds, 1 or more, as the dials say.
+    """Return estimates in whole seconds, 1 or more, according to the dials.
 
     Args:
         source: random numbers.
-        run: true run times, 1 or more. They are returned themselves if stated without error.
+        run: true run times, 1 or more. This array is returned if estimates have no error.
         dials: the error model and its settings.
     """
     return ESTIMATES[str(dials.get("estimates", "over"))](source, run, dials)

@@ -1,9 +1,9 @@
 """Generator: a way to make workloads, one at a time or very many short ones at once.
 
-A generator is put together from a function that draws the jobs' sizes (run time and GPUs), an
-arrival process, and dials; the other columns are drawn alike for all (job_columns.py,
-estimates.py). Everything is a pure function of the arguments: see draws.py for what a random
-number depends on. Times are whole seconds, so that last bits do not show.
+A generator consists of a function that draws the sizes of jobs (run time and GPUs), an arrival
+process, and dials; the other columns are drawn the same way for all generators (job_columns.py,
+estimates.py). Everything is a pure function of the arguments: see draws.py for what a random number
+depends on. Times are whole seconds, which hides rounding errors.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Generator:
     """A way to make workloads.
 
     Attributes:
-        name: what the WORKLOAD argument calls it.
+        name: its name as a WORKLOAD argument.
         description: one line for lists.
         sizes: draws run times and GPUs.
         arrivals: draws submission times from (random numbers, mean gap, dials).
-        dials: its settings beyond jobs, load and seed.
+        dials: its settings besides jobs, load and seed.
         load: the default load; None = the rate of the system it is taken from.
-        own_gap: that rate, as the mean gap from (dials, jobs); None = it has none, and no load
-            can be set either: all jobs are submitted at once.
+        own_gap: the mean gap of that system from (dials, jobs); if this and `load` are None, no
+            load can be set: all jobs are submitted at once.
         priorities: draws priorities from (random numbers, run times, dials).
         memory: draws memory in MiB from (random numbers, dials); None = no limit.
-        exact: makes a single workload in another way, with published numbers to match.
+        exact: makes a single workload in another way, to match published numbers.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Generator:
         seed: int = 0,
         dials: Mapping[str, object],
     ) -> Workload:
-        """Return a workload, with None and dials not given at their defaults.
+        """Return a workload; None and omitted dials mean the defaults.
 
         Raises:
             ConfigError: an unknown dial, or a value out of range.
@@ -119,7 +119,7 @@ class Generator:
         seed: int = 0,
         dials: Mapping[str, object],
     ) -> EpisodeMaker:
-        """Return what makes episodes by their numbers, with these arguments as of `episodes`.
+        """Return a maker of episodes by their numbers; for the arguments see `episodes`.
 
         Raises:
             ConfigError: an unknown dial, or a value out of range.
@@ -159,7 +159,7 @@ class Generator:
     def _gap_at_load_1(
         self, cluster: Cluster, load: float | None, settings: Settings
     ) -> float | None:
-        """Return the mean gap at a load of 1; None: all jobs come at once."""
+        """Return the mean gap at a load of 1; None = all jobs are submitted at once."""
         if self.load is not None or self.own_gap is not None:
             key = tuple(sorted(settings.items()))
             return mean_work(self.sizes, cluster.total_gpus, key) / cluster.total_gpus
@@ -168,7 +168,7 @@ class Generator:
                 f"load is {load}",
                 where=f"generator {self.name!r}",
                 expected="no load: all jobs are submitted at once",
-                hint="leave --load out",
+                hint="omit --load",
             )
         return None
 
@@ -202,6 +202,6 @@ class Generator:
 
 @functools.lru_cache(maxsize=256)
 def mean_work(sizes: Sizes, total_gpus: int, dials: tuple[tuple[str, Any], ...]) -> float:
-    """Return the GPU-seconds that a job brings on average."""
+    """Return the mean GPU-seconds of a job."""
     run, gpus = sizes(Lattice(), total_gpus, dict(dials))
     return float((run * gpus).mean())

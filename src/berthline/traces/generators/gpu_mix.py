@@ -1,4 +1,4 @@
-"""GPU mix: how many GPUs jobs ask for, and how that goes with their run time."""
+"""GPU mix: how many GPUs jobs request, and how that is correlated with their run time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MIXES: dict[str, dict[int, float]] = {
     "venus": {1: 50_278, 2: 5_377, 4: 7_378, 8: 26_041, 16: 4_673, 32: 2_420},
     "single": {1: 1.0},
 }
-"""Shares of GPUs per job: the common workload's; the counts of the Philly trace (Sep to Nov 2017)
-and of the Helios Venus trace (to Aug 2020) for their most frequent sizes; and one GPU always."""
+"""Shares of GPUs per job: in the common workload; as counts of the most frequent sizes in the
+Philly trace (Sep to Nov 2017) and in the Helios Venus trace (to Aug 2020); and always one GPU."""
 
 _MOST_GPUS = 100_000
 _RANGE = re.compile(r"(\d{1,6})-(\d{1,6})")
@@ -74,7 +74,8 @@ GPU_DIALS = (
     Dial(
         name="gpu_correlation",
         default=0.0,
-        meaning="of GPUs and run time: 1 = the longest jobs are the widest, -1 = the narrowest",
+        meaning="correlation of GPUs and run time: 1 = the longest jobs are the widest, -1 = the "
+        "narrowest",
         lowest=-1,
         highest=1,
     ),
@@ -82,7 +83,7 @@ GPU_DIALS = (
 
 
 def draw_gpus(source: Source, dials: Settings) -> npt.NDArray[np.int32]:
-    """Return GPUs per job, as the dials say."""
+    """Return GPUs per job, according to the dials."""
     sizes = _sizes(str(dials["gpu_mix"]))
     return choose_with(source, "gpus", sizes, float(dials["gpu_correlation"]))
 
@@ -91,9 +92,9 @@ class Choices(NamedTuple):
     """Some ordered choices.
 
     Attributes:
-        values: of each.
+        values: the value of each choice.
         limits: cumulative shares of all choices but the last.
-        scores: the same, as points of the normal distribution.
+        scores: `limits` as normal quantiles.
     """
 
     values: npt.NDArray[np.int32]
@@ -104,15 +105,15 @@ class Choices(NamedTuple):
 def choose_with(
     source: Source, column: str, choices: Choices, correlation: float
 ) -> npt.NDArray[np.int32]:
-    """Return for each job the value of one of some choices, correlated with its run time.
+    """Return for each job the value of one of the choices, correlated with its run time.
 
-    The correlation is that of the normal numbers behind both (a Gaussian copula): the shares of
-    the choices stay as they are.
+    The correlation is that of the underlying normal numbers (a Gaussian copula), so the shares of
+    the choices do not change.
 
     Args:
         source: random numbers.
-        column: of the choice.
-        choices: what to choose from.
+        column: the random column of the choice.
+        choices: the values to choose from, with their shares.
         correlation: from -1 to 1.
     """
     if correlation == 0:
@@ -131,7 +132,7 @@ def _sizes(text: str) -> Choices:
 def limits_of(
     shares: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return cumulative shares of all choices but the last, and their normal points."""
+    """Return cumulative shares of all choices but the last, and their normal quantiles."""
     limits = np.cumsum(shares / shares.sum())[:-1]
     normal = NormalDist()
     inside = np.clip(limits, 2.0**-53, 1 - 2.0**-53)

@@ -1,4 +1,4 @@
-"""The columns of generated jobs beside size, run time and submission: user, priority, deadline."""
+"""Columns of generated jobs besides size, run time and submission: user, priority, deadline."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ USER_DIALS = (
     Dial(
         name="user_skew",
         default=1.0,
-        meaning="the k-th user has a share like 1/k**user_skew; 0 = all equal",
+        meaning="the share of the k-th user is proportional to 1/k**user_skew; 0 = all equal",
         highest=10,
     ),
 )
 PRIORITY_DIAL = Dial(
     name="priorities",
     default=4,
-    meaning="priorities are 0 to this minus 1, all equally likely",
+    meaning="number of priorities: 0 to priorities - 1, all equally likely",
     lowest=1,
     highest=1_000_000,
 )
 PRIORITY_CORRELATION_DIAL = Dial(
     name="priority_correlation",
     default=0.0,
-    meaning="of priority and run time: 1 = the longest jobs come first, -1 = the shortest",
+    meaning="correlation of priority and run time: 1 = the longest jobs come first, -1 = the "
+    "shortest",
     lowest=-1,
     highest=1,
 )
@@ -70,7 +71,7 @@ def user_shares(dials: Settings) -> npt.NDArray[np.float64]:
 
 
 def user_names(num_users: int) -> tuple[str, ...]:
-    """Return names for users that have none."""
+    """Return names for users without names."""
     return tuple(f"user{number}" for number in range(num_users))
 
 
@@ -87,7 +88,7 @@ def _user_limits(users: int, skew: float) -> tuple[npt.NDArray[np.float64], npt.
 
 
 def draw_priorities(source: Source, dials: Settings) -> Table:
-    """Return whole priorities from 0, all equally likely, correlated with run times as asked."""
+    """Return whole priorities from 0, all equally likely, correlated with run times by the dial."""
     count = int(dials["priorities"])
     correlation = float(dials.get("priority_correlation", 0.0))
     if correlation == 0:
@@ -103,10 +104,10 @@ def _even_choices(count: int) -> Choices:
 
 
 def check_deadlines(dials: Settings, *, where: str) -> None:
-    """Refuse deadlines of which the tightest is looser than the loosest.
+    """Check that the tightest deadline is not looser than the loosest.
 
     Raises:
-        ConfigError: they are such.
+        ConfigError: it is.
     """
     low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     if low > high:
@@ -118,7 +119,7 @@ def check_deadlines(dials: Settings, *, where: str) -> None:
 
 
 def draw_deadlines(source: Source, submit: Table, run: Table, dials: Settings) -> Table:
-    """Return deadlines: submission plus an evenly spread multiple of the run time."""
+    """Return deadlines: submission + x * run time, with x uniform between the dials' limits."""
     low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     deadline = source.uniform("deadline")
     deadline *= high - low

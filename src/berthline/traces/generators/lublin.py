@@ -1,16 +1,16 @@
 """Jobs like those of the model of Lublin and Feitelson (JPDC 2003), for parallel machines.
 
-Sizes: a share of jobs is serial; of the others the logarithm (base 2) of the GPUs is spread evenly
-in two stages up to the whole cluster, and a share of all jobs is rounded to a power of two. Run
-times: the logarithm is gamma distributed, of one of two gammas, the longer one being likelier for
-wide jobs. Arrivals: the logarithm of the gap is gamma distributed, bent to a daily cycle whose
-shape is a gamma density over the half hours of the day, highest in the early afternoon.
+Sizes: a share of jobs is serial; for the others log2(GPUs) has a two-stage uniform distribution up
+to the whole cluster, and a share of all jobs is rounded to a power of two. Run times: the logarithm
+has one of two gamma distributions; the longer one is more likely for wide jobs. Arrivals: the
+logarithm of the gap is gamma distributed, transformed to a daily cycle whose shape is a gamma
+density over the half hours of the day, highest in the early afternoon.
 
-Parameters are those the authors give for jobs of all kinds together, fitted to four logs of the
-1990s. Simplified here: gammas are approximated (Wilson and Hilferty; the density at the middle of
-each half hour; quantiles from a table); a logarithm beyond its limit is cut there instead of drawn
-again; the cluster's GPUs need be no power of two; time 0 is midnight; and the gaps are scaled to
-the load asked for.
+Parameters are those that the authors give for jobs of all kinds together, fitted to four logs of
+the 1990s. Simplifications: gammas are approximated (Wilson and Hilferty; the density at the middle
+of each half hour; quantiles from a table); a logarithm beyond its limit is clipped instead of drawn
+again; the number of GPUs does not have to be a power of two; time 0 is midnight; and the gaps are
+scaled to the requested load.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ LUBLIN_DIALS = (
     Dial(
         name="serial_share",
         default=0.244,
-        meaning="jobs that ask for one GPU",
+        meaning="share of jobs that request one GPU",
         highest=1,
     ),
     Dial(
         name="power_share",
         default=0.576,
-        meaning="jobs that are parallel and ask for a power of two",
+        meaning="share of jobs that are parallel and request a power of two",
         highest=1,
     ),
     Dial(
@@ -84,7 +84,7 @@ def lublin_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Tabl
     share = gpus * _SHORT_PER_GPU
     share += _SHORT_BASE
     np.maximum(share, 0.0, out=share)
-    # One number chooses the gamma, and its place within its choice is the one within the gamma.
+    # One number chooses the gamma, and its position within the choice is the probability in it.
     u = source.uniform("run")
     is_short = u < share
     over = np.where(is_short, share, 1.0 - share)
@@ -103,14 +103,14 @@ def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
     serial = float(dials["serial_share"])
     power = min(float(dials["power_share"]), 1.0 - serial)
     other = 1.0 - serial - power
-    # One number is both: below serial, then a power of two, then any width.
+    # One number decides both kind and width: below `serial`, then a power of two, then any width.
     u = source.uniform("gpus")
     width = np.where(
         u < serial + power,
         (u - serial) * (1 / max(power, _TINY)),
         (u - (serial + power)) * (1 / max(other, _TINY)),
     )
-    # Straight with a bend: after the lower stage the slope is the upper one.
+    # Piecewise linear: after the lower stage the slope is `upper`.
     lower, upper = (middle - smallest) / _LOWER_STAGE, (largest - middle) / (1 - _LOWER_STAGE)
     log = width * lower
     log += smallest
@@ -122,7 +122,7 @@ def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
     number = np.rint(log)
     number *= u >= serial
     gpus: Table = powers.take(number.astype(np.intp), mode="clip")
-    free = np.flatnonzero(u >= serial + power)  # few, and exponentials are dear
+    free = np.flatnonzero(u >= serial + power)  # few, and exponentials are slow
     gpus.ravel()[free] = np.rint(np.exp2(log.ravel()[free]))
     return np.clip(gpus, 1.0, float(total_gpus), out=gpus)
 

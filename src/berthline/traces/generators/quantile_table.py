@@ -1,6 +1,7 @@
-"""QuantileTable: a distribution's quantiles, looked up where computing each costs too much.
+"""QuantileTable: quantiles of a distribution from a table, where computing each would be slow.
 
-Between the nodes of a table, lines; near both ends, where quantiles bend most, the function itself.
+Values are interpolated linearly between nodes; near both ends, where quantiles are most curved, the
+function itself is used.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     Quantile = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
 _CELLS = 4096
-_END = 41  # cells at each end that are computed: one percent
+_END = 41  # cells at each end that are computed exactly: one percent
 
 
 class QuantileTable:
-    """The quantiles of one distribution or of several that jobs choose among.
+    """The quantiles of one distribution, or of several with one chosen for each job.
 
     Args:
-        quantiles: each turns probabilities into quantiles.
+        quantiles: functions that turn probabilities into quantiles.
     """
 
     def __init__(self, quantiles: Sequence[Quantile]) -> None:
@@ -43,7 +44,7 @@ class QuantileTable:
 
         Args:
             probability: one for each job.
-            which: of two distributions, whether a job has the second; None = the first.
+            which: whether a job has the second of two distributions; None = the first.
         """
         place = probability * _CELLS
         cell = place.astype(np.int32)

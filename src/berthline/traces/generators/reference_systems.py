@@ -1,8 +1,7 @@
-"""The job generators of four published schedulers, as their code has them.
+"""The job generators of four published schedulers, as in their code.
 
-Each keeps its original's distributions, and its original's arrival rate unless a load is asked
-for. What an original has and a Workload has not is left out, and what had to be chosen is said in
-each function.
+Each keeps the distributions of the original, and its arrival rate unless a load is given. Data that
+a Workload cannot represent is left out; choices that had to be made are stated in each function.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ LOOKAHEAD_DIALS = (
     Dial(
         name="gpu_correlation",
         default=0.7,
-        meaning="weight of the run time in the GPUs asked for; the rest is chance",
+        meaning="weight of the run time in the requested GPUs; the rest is random",
         highest=1,
     ),
     Dial(
         name="priority_correlation",
         default=0.6,
-        meaning="weight of a short run time in the priority (1 to 10); the rest is chance",
+        meaning="weight of a short run time in the priority (1 to 10); the rest is random",
         highest=1,
     ),
     Dial(
@@ -51,19 +50,19 @@ LOOKAHEAD_DIALS = (
 
 
 def lookahead_longest(dials: Settings) -> float:
-    """Return the original's longest run time, which it measures everything else by.
+    """Return the longest run time of the original, its unit for everything else.
 
-    Uniform run times end at a fifth of it, so that it cannot always be `run_high`.
+    Uniform run times end at a fifth of it, so it is not always `run_high`.
     """
     return float(dials["longest"]) or float(dials["run_high"])
 
 
 def lookahead_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
-    """Return run times, and GPUs that grow with them: up to 8, or what the cluster has."""
+    """Return run times, and GPUs that grow with them, up to min(8, GPUs of the cluster)."""
     run = draw_run_times(source, dials)
     widest, weight = min(_WIDEST, total_gpus), float(dials["gpu_correlation"])
-    # 1 + floor(part ** power * (widest - 1)), where part is that of the longest run time: one more
-    # GPU at each of these run times.
+    # 1 + floor(part ** power * (widest - 1)), where part = run / longest: one more GPU at each of
+    # these run times.
     steps = np.arange(1, widest) / max(1, widest - 1)
     by_run = number_of_limits(run, steps ** (1 / _GPU_POWER) * lookahead_longest(dials))
     by_chance = np.floor(source.uniform("gpus") * widest)
@@ -82,7 +81,7 @@ def lookahead_priorities(source: Source, run: Table, dials: Settings) -> Table:
 
 
 def lookahead_gap(dials: Settings, jobs: int) -> float:
-    """Return the original's mean gap: its window of arrivals is the longest run time."""
+    """Return the mean gap of the original, whose window of arrivals is the longest run time."""
     return lookahead_longest(dials) / jobs
 
 
@@ -94,8 +93,8 @@ DRL_DIALS = (
     Dial(
         name="rate",
         default=2.5,
-        meaning="jobs per second, unless a load is given; 2.5 is some 600 times what the "
-        "original's 56 GPUs can do",
+        meaning="jobs per second, unless a load is given; 2.5 is about 600 times the capacity of "
+        "the original's 56 GPUs",
         lowest=1e-9,
         highest=1e6,
     ),
@@ -129,8 +128,8 @@ META_DIALS = (
     Dial(
         name="shape",
         default="base",
-        meaning="how the rate varies: bursty = x3 and x0.3 by turns of 300 s; diurnal = a sine of "
-        "one hour's period",
+        meaning="how the rate varies: bursty = alternately x3 and x0.3 for 300 s each; diurnal = a "
+        "sine with a period of one hour",
         choices=tuple(_SHAPES),
     ),
     Dial(
@@ -145,7 +144,7 @@ META_DIALS = (
 def meta_arrivals(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
     """Return a Poisson process whose rate has the dial's shape.
 
-    The original submits for one hour, in steps of 5 s; here as many jobs as asked for are
+    The original submits for one hour, in steps of 5 s; here the requested number of jobs is
     submitted, at any second.
     """
     cycle = _SHAPES[str(dials["shape"])]
@@ -167,22 +166,22 @@ LSF_DIALS = (
     Dial(
         name="jobs_per_second",
         default=50,
-        meaning="1 to this many jobs are submitted every second; a load stretches the second",
+        meaning="1 to this many jobs are submitted every second; a load changes the interval",
         lowest=1,
         highest=1_000_000,
     ),
     Dial(
         name="memory_low",
         default=512,
-        meaning="MiB; the least memory of a job: 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12 or 16 GiB "
-        "within the limits, all equally likely",
+        meaning="MiB; the lower limit of a job's memory, which is 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, "
+        "8, 12 or 16 GiB within the limits, all equally likely",
         lowest=1,
         highest=1_000_000,
     ),
     Dial(
         name="memory_high",
         default=4096,
-        meaning="MiB; the most memory of a job",
+        meaning="MiB; the upper limit of a job's memory",
         lowest=1,
         highest=1_000_000,
     ),
@@ -190,12 +189,12 @@ LSF_DIALS = (
 
 
 def lsf_arrivals(draws: Draws, mean_gap: Gap, dials: Settings) -> Table:
-    """Return a bunch of jobs every second, or whatever the load makes of it."""
+    """Return a batch of jobs every second, or at the interval that gives the load."""
     return per_second(draws, mean_gap, most=int(dials["jobs_per_second"]))
 
 
 def lsf_gap(dials: Settings, jobs: int) -> float:  # noqa: ARG001
-    """Return the original's mean gap."""
+    """Return the mean gap of the original."""
     return 2.0 / (1 + int(dials["jobs_per_second"]))
 
 
@@ -205,7 +204,7 @@ def lsf_memory(source: Source, dials: Settings) -> npt.NDArray[np.int64]:
     The original has no GPUs: its cores are GPUs here.
 
     Raises:
-        ConfigError: nothing on the list is within the limits.
+        ConfigError: no value on the list is within the limits.
     """
     low, high = int(dials["memory_low"]), int(dials["memory_high"])
     sizes = _LSF_MEMORY_MIB[(low <= _LSF_MEMORY_MIB) & (high >= _LSF_MEMORY_MIB)]
@@ -213,7 +212,7 @@ def lsf_memory(source: Source, dials: Settings) -> npt.NDArray[np.int64]:
         raise ConfigError(
             f"memory_low is {low} and memory_high is {high}",
             where="generator 'lsf'",
-            expected="limits with one of these between them: "
+            expected="limits that include one of "
             + ", ".join(f"{size:g}" for size in _LSF_MEMORY_MIB),
         )
     return sizes[(source.uniform("memory") * len(sizes)).astype(np.intp)].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Run-time distributions: each turns the random column `run` into seconds, rising with it."""
+"""Run-time distributions: each is an increasing function of the random column `run`, in seconds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SHORT_SHARE = 0.85
 SHORTEST, SHORT_ENDS = 0.01, 0.08
-"""Of the heavy-tailed mixture: most run times are spread evenly between these parts of the longest
-one; the rest has an even logarithm from there to the longest."""
+"""The heavy-tailed mixture: a share SHORT_SHARE of run times is uniform between these two fractions
+of the longest; the rest is log-uniform from there to the longest."""
 
 
 def _lognormal(source: Source, dials: Settings) -> Table:
@@ -32,7 +32,7 @@ def _heavy_tailed(source: Source, dials: Settings) -> Table:
     u = source.uniform("run")
     part = u * ((SHORT_ENDS - SHORTEST) / SHORT_SHARE)
     part += SHORTEST
-    long = np.flatnonzero(u >= SHORT_SHARE)  # few, and exponentials are dear
+    long = np.flatnonzero(u >= SHORT_SHARE)  # few, and exponentials are slow
     slope = math.log(SHORT_ENDS) / (1.0 - SHORT_SHARE)
     part.ravel()[long] = exp((1.0 - u.ravel()[long]) * slope)
     part *= float(dials["run_high"])
@@ -60,8 +60,8 @@ RUN_DIALS = (
     Dial(
         name="run_times",
         default="lognormal",
-        meaning="distribution of run times; heavy-tailed: 85 % even between 1 and 8 % of run_high, "
-        "15 % with an even logarithm from there to run_high",
+        meaning="distribution of run times; heavy-tailed: 85 % uniform between 1 and 8 % of "
+        "run_high, 15 % log-uniform from there to run_high",
         choices=tuple(RUN_TIMES),
     ),
     Dial(
@@ -108,7 +108,7 @@ RUN_DIALS = (
 
 
 def draw_run_times(source: Source, dials: Settings) -> Table:
-    """Return run times in whole seconds, 1 or more, as the dials say.
+    """Return run times in whole seconds, 1 or more, according to the dials.
 
     Raises:
         ConfigError: the shortest run time is longer than the longest.

@@ -1,9 +1,9 @@
-"""Generators: workloads made from a seed and a few dials, and the table of them.
+"""The table of generators: workloads made from a seed and a few dials.
 
-A generator is one entry in `GENERATORS`; the command line, `generate` and the lists know it from
-there. Everything is a pure function of the arguments. Columns have random streams of their own,
-keyed by the seed and the column, and the streams are the same for all generators: turning one dial
-never changes another column, and `bursty` and `diurnal` submit the same jobs at other times.
+A generator is one entry in `GENERATORS`, which the command line, `generate` and the lists use.
+Everything is a pure function of the arguments. Columns have their own random streams, keyed by the
+seed and the column, and the streams are the same for all generators: changing one dial never
+changes another column, and `bursty` and `diurnal` submit the same jobs at different times.
 (`synthetic` itself has older streams; see common_workload.py.)
 """
 
@@ -60,9 +60,9 @@ def generate(
     Args:
         name: a key of `GENERATORS`.
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`); the arrival rate gives it the load asked for.
-        jobs: how many jobs; None = 1000.
-        load: GPU-seconds asked for per GPU-second of the cluster, on average; None = 0.9, or the
+            node list (see `resolve_cluster`); the arrival rate is chosen to give the load.
+        jobs: number of jobs; None = 1000.
+        load: GPU-seconds requested per GPU-second of the cluster, on average; None = 0.9, or the
             rate of the system that the generator is taken from.
         seed: selects the random numbers.
         **dials: the generator's own settings, as numbers or as their text.
@@ -88,8 +88,8 @@ def episodes(
 ) -> Episodes:
     """Return many workloads of a generator at once, as tables with one row each.
 
-    Episode i depends on the seed and i alone, not on how many are made with it, and episode 0 is
-    what `generate` returns. (Of `synthetic` it has the same distributions, not the same numbers.)
+    Episode i depends only on the seed and i, not on how many are made with it, and episode 0 is
+    what `generate` returns. (For `synthetic` it has the same distributions, not the same numbers.)
 
     Args:
         generator: a key of `GENERATORS`, a generator, or one fitted to a trace.
@@ -163,21 +163,21 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="poisson",
-            description="jobs like the common workload's, with a dial for everything",
+            description="jobs like those of the common workload, with all properties adjustable",
             sizes=_mixed_sizes,
             arrivals=arrivals.even,
             dials=_MIX_DIALS,
         ),
         Generator(
             name="bursty",
-            description="bursts about a few instants over an even background",
+            description="bursts around a few instants over a uniform background",
             sizes=_mixed_sizes,
             arrivals=arrivals.about_centres,
             dials=(*arrivals.BURST_DIALS, *_MIX_DIALS),
         ),
         Generator(
             name="on-off",
-            description="a rate that is high and low by turns",
+            description="a rate that alternates between high and low",
             sizes=_mixed_sizes,
             arrivals=arrivals.by_turns,
             dials=(*arrivals.ON_OFF_DIALS, *_MIX_DIALS),
@@ -191,7 +191,7 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="shifted-diurnal",
-            description="the same a quarter period later: at its highest, and falling, first",
+            description="like diurnal, a quarter period later: starts at the maximum and falls",
             sizes=_mixed_sizes,
             arrivals=arrivals.daily_shifted,
             dials=(*arrivals.DIURNAL_DIALS, *_MIX_DIALS),
@@ -206,15 +206,15 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="lublin",
-            description="sizes, run times and daily cycle like the Lublin-Feitelson model's",
+            description="sizes, run times and daily cycle like the Lublin-Feitelson model",
             sizes=lublin.lublin_sizes,
             arrivals=lublin.lublin_arrivals,
             dials=(*lublin.LUBLIN_DIALS, *_PEOPLE_DIALS, *ESTIMATE_DIALS),
         ),
         Generator(
             name="heavy-tailed",
-            description="the look-ahead system's: few long and wide jobs among many short ones, "
-            "submitted in bursts within 10,000 s unless a load is given",
+            description="as in the look-ahead system: few long and wide jobs among many short "
+            "ones, submitted in bursts within 10,000 s unless a load is given",
             sizes=systems.lookahead_sizes,
             arrivals=arrivals.about_centres,
             dials=(
@@ -230,8 +230,8 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="drl-scheduler",
-            description="the D3QN and SAC scheduler's: normal run times, 1 to 8 GPUs, 2.5 jobs a "
-            "second unless a load is given",
+            description="as in the D3QN and SAC scheduler: normal run times, 1 to 8 GPUs, 2.5 jobs "
+            "a second unless a load is given",
             sizes=_mixed_sizes,
             arrivals=arrivals.even,
             dials=(
@@ -247,8 +247,8 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="rlmetadqn",
-            description="the meta-scheduler's: single-GPU jobs of 30 to 900 s with deadlines, 2 a "
-            "minute unless a load is given",
+            description="as in the meta-scheduler: single-GPU jobs of 30 to 900 s with deadlines, "
+            "2 a minute unless a load is given",
             sizes=_mixed_sizes,
             arrivals=systems.meta_arrivals,
             dials=(
@@ -263,7 +263,7 @@ GENERATORS: dict[str, Generator] = {
         ),
         Generator(
             name="lsf",
-            description="the LSF host picker's: short jobs in bunches every second, up to 50 "
+            description="as in the LSF host picker: short jobs in batches every second, up to 50 "
             "unless a load is given; its cores are GPUs here",
             sizes=_mixed_sizes,
             arrivals=systems.lsf_arrivals,

@@ -1,1 +1,1 @@
-"""Looking at a workload: its demand, when jobs arrive, and the cluster that its log describes."""
+"""Inspecting a workload: its demand, when jobs arrive, and the cluster that its log describes."""

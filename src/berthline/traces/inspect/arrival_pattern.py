@@ -1,4 +1,4 @@
-"""When jobs are submitted: on the local clock of the cluster where the trace tells it."""
+"""When jobs are submitted, in the local time of the cluster if the trace contains it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MONDAY = 4 * DAY  # 1970-01-01 was a Thursday, so this is the first Monday
 
 
 class LocalClock(NamedTuple):
-    """Submissions on a clock that hangs on a wall.
+    """Submissions in local wall-clock time.
 
     Attributes:
-        seconds: since 1970 by that clock; where the trace has no dates, since the first job.
-        has_dates: whether the trace tells when it was.
-        zone: whose clock it is; empty = UTC, or none because there are no dates.
+        seconds: since 1970 in local time; if the trace has no dates, since the first job.
+        has_dates: whether the trace has dates.
+        zone: the time zone; empty = UTC, or none because there are no dates.
     """
 
     seconds: npt.NDArray[np.float64]  # (num_jobs,)
@@ -39,13 +39,13 @@ class LocalClock(NamedTuple):
             return ""
         try:
             moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=float(self.seconds[job]))
-        except OverflowError:  # beyond the year 9999: a damaged time, but a number
+        except OverflowError:  # after the year 9999: a number, but a damaged time
             return ""
         return moment.isoformat(" ", timespec="seconds")
 
 
 def local_clock(workload: Workload) -> LocalClock:
-    """Return the submissions on the cluster's own clock, daylight saving included."""
+    """Return the submissions in the cluster's local time, including daylight saving."""
     origin = workload.provenance.get("origin_unix_time")
     if origin is None:
         return LocalClock(workload.submit, has_dates=False, zone="")
@@ -60,7 +60,7 @@ def local_clock(workload: Workload) -> LocalClock:
 
         moments = pl.from_epoch(pl.Series(np.floor(unix).astype(np.int64)), time_unit="s")
         try:
-            # Polars has the rules of all zones built in, unlike Python on systems without them.
+            # Polars has the rules of all zones built in; Python needs them from the system.
             local = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         except pl.exceptions.PolarsError:
             return LocalClock(unix, has_dates=True, zone="")  # unknown zone: UTC
@@ -72,7 +72,7 @@ def local_clock(workload: Workload) -> LocalClock:
 def by_hour_of_week(clock: LocalClock) -> npt.NDArray[np.int64]:
     """Return how many jobs are submitted in each hour of the week, Monday first.
 
-    Without dates, the first day of the trace stands in for Monday.
+    Without dates, the first day of the trace counts as Monday.
     """
     since = clock.seconds - (_MONDAY if clock.has_dates else 0.0)
     hour = np.floor(since / HOUR).astype(np.int64) % (7 * 24)
@@ -81,7 +81,7 @@ def by_hour_of_week(clock: LocalClock) -> npt.NDArray[np.int64]:
 
 
 def by_day(clock: LocalClock) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the days on which jobs are submitted, counted from the clock's zero, and how many."""
-    # Days without jobs are left out: one damaged date must not make millions of them.
+    """Return the days with submissions, counted from the clock's zero, and the jobs on each."""
+    # Days without jobs are left out: one damaged date must not create millions of them.
     days, counts = np.unique(np.floor(clock.seconds / DAY).astype(np.int64), return_counts=True)
     return days, counts

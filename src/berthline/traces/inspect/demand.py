@@ -1,7 +1,7 @@
 """Concurrent demand: how many GPUs would be busy if every job started when it is submitted.
 
-It is what a workload asks of a cluster before any scheduler has a say: compared with the GPUs
-there are, it tells when jobs must queue whatever one does.
+It does not depend on the scheduler. Where it exceeds the GPUs of the cluster, jobs must wait under
+any scheduler.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Demand:
-    """GPUs asked for at once, parts of one included, from the first to the last submission.
+    """GPUs requested at once, including parts of GPUs, from the first to the last submission.
 
     Attributes:
         time: when each step begins, seconds.
@@ -40,7 +40,7 @@ class Demand:
         change = np.concatenate([[0.0], gpus, -gpus])
         order = np.argsort(time, kind="stable")
         time, level = time[order], np.cumsum(change[order])
-        # Of several changes at one instant, only the level after the last of them lasts.
+        # If the level changes several times at one instant, keep only the last value.
         lasting = np.append(time[1:] > time[:-1], True) & (time <= last)
         if not lasting.any():  # every job is submitted at the same time
             return cls(np.array([first]), np.array([gpus.sum()]), first)
@@ -71,13 +71,13 @@ class Demand:
         return float(self.gpus[order][min(int(at), len(order) - 1)])
 
     def time_above(self, gpus: float) -> float:
-        """Return the share of the time in which the demand is more than `gpus`."""
+        """Return the share of time in which the demand is more than `gpus`."""
         span = float(self._seconds.sum())
         above = self.gpus > gpus
         return float(self._seconds[above].sum()) / span if span > 0 else float(above.any())
 
     def means(self, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the mean level between each two neighbouring edges."""
+        """Return the mean level between neighbouring edges."""
         work = np.concatenate([[0.0], np.cumsum(self._seconds * self.gpus)])
         until = np.interp(edges, np.append(self.time, self.end), work)
         means: npt.NDArray[np.float64] = np.diff(until) / np.diff(edges)

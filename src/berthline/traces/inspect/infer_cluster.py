@@ -1,9 +1,9 @@
-"""The cluster behind an accounting log, as far as the log tells.
+"""The cluster of an accounting log, as far as the log shows it.
 
-Where jobs have lists of nodes, a node has as many GPUs as jobs ever held on it at once, and
-partitions whose jobs ran on the same nodes share them. Where they have none, all that can be known
-is how many GPUs were in use at once. Both are lower bounds: what was never used cannot be seen. So
-every finding comes with what it rests on, and with how it could be wrong.
+If jobs have lists of nodes, a node has as many GPUs as jobs ever held on it at once, and partitions
+whose jobs ran on the same nodes share them. Without lists of nodes, only the number of GPUs in use
+at once is known. Both are lower bounds: unused GPUs do not appear in a log. Therefore every finding
+comes with its evidence and its uncertainty.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NAME = "inferred"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something taken for true because of the log.
+    """A conclusion from the log.
 
     Attributes:
-        what: what it is about, such as `nodes`.
-        found: what is taken for true.
-        evidence: what in the log says so.
+        what: its subject, such as `nodes`.
+        found: the conclusion.
+        evidence: the evidence in the log.
         uncertainty: how it could be wrong.
     """
 
@@ -59,9 +59,9 @@ class InferredCluster:
     """A cluster, and which of its pools each job belongs to.
 
     Attributes:
-        cluster: its nodes; all GPUs are equally fast, so that recorded run times hold.
-        pool: for each job, an index into the cluster's pools; -1 = there are none.
-        findings: what it rests on.
+        cluster: its nodes; all GPUs are equally fast, so that recorded run times stay valid.
+        pool: for each job, an index into the cluster's pools; -1 = there are no pools.
+        findings: the conclusions, with their evidence.
         nodes: for each list of nodes in the history, the nodes of the cluster; empty = the log has
             no such lists.
     """
@@ -77,8 +77,8 @@ def infer_cluster(workload: Workload, *, apart: bool = False) -> InferredCluster
 
     Args:
         workload: its jobs, with their history.
-        apart: where nodes are not recorded, give every partition nodes of its own, in place of
-            one set for all.
+        apart: if nodes are not recorded, give every partition its own nodes, instead of one set
+            for all.
     """
     history = workload.history or History(np.full(len(workload), np.nan))
     known = np.isfinite(history.start)
@@ -88,7 +88,7 @@ def infer_cluster(workload: Workload, *, apart: bool = False) -> InferredCluster
 
 
 def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredCluster:
-    """Return a node for all, or for each partition, with as many GPUs as were in use at once."""
+    """Return one node, or one for each partition, with as many GPUs as were in use at once."""
     known = np.isfinite(history.start)
     start, amount = history.start[known], workload.gpu_amount[known]
     end = start + workload.run[known]
@@ -116,18 +116,18 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
         Finding(
             what="GPUs",
             found=f"{total:,}",
-            evidence=f"the header of the file says so; at most {peak:,.0f} were in use at once"
+            evidence=f"the header of the file; at most {peak:,.0f} were in use at once"
             if by_header
-            else "in use at once, at the peak" + (", in each partition" if apart else ""),
+            else "peak number in use at once" + (", in each partition" if apart else ""),
             uncertainty="some may have been down, or reserved"
             if by_header
-            else "a lower bound: GPUs never all in use at once are not seen",
+            else "a lower bound: the GPUs may never have been all in use at once",
         ),
         Finding(
             what="nodes",
             found="one" if not apart else f"one for each of {len(groups)} partitions",
             evidence="the log has no lists of nodes",
-            uncertainty="packing plays no part: jobs never wait for GPUs on the same node",
+            uncertainty="packing is not modelled: jobs never wait for GPUs on the same node",
         ),
     ]
     if len(workload.pool_names) > 1:
@@ -135,7 +135,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
             Finding(
                 what="pools",
                 found="apart" if apart else "one for all",
-                evidence=f"{len(workload.pool_names)} partitions; which way models the waits best",
+                evidence=f"{len(workload.pool_names)} partitions; the choice that fits waits best",
                 uncertainty="whether partitions share nodes is not in the log",
             )
         )
@@ -144,7 +144,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
 
 def _from_nodes(workload: Workload, history: History) -> InferredCluster:
     """Return the nodes that jobs ran on, in pools of partitions and GPU types that share them."""
-    assert history.nodes is not None  # the caller has looked
+    assert history.nodes is not None  # checked by the caller
     known = np.isfinite(history.start) & (history.nodes != NOT_RECORDED)
     rows = np.flatnonzero(known)
     hosts = [expand_hosts(text) for text in history.node_lists]
@@ -154,7 +154,7 @@ def _from_nodes(workload: Workload, history: History) -> InferredCluster:
     width = np.array([len(listed) for listed in hosts])[history.nodes[rows]]
     job = np.repeat(rows, width)
     node = np.concatenate([numbers[code] for code in history.nodes[rows].tolist()])
-    # The log has the GPUs of all nodes together; parts of GPUs stay what they are.
+    # The log has the total GPUs of all nodes; parts of GPUs are not rounded.
     amount = workload.gpu_amount[rows]
     share = np.where(width == 1, amount, np.ceil(amount / width))
     share = np.repeat(share, width)
@@ -180,7 +180,7 @@ def _from_nodes(workload: Workload, history: History) -> InferredCluster:
         )
         groups.append(group)
     pool_names = list(dict.fromkeys(group.pool for group in groups)) if several else []
-    # A class that was never seen on a node goes where most jobs went.
+    # A class that never ran on a known node is assigned to the pool with most jobs.
     largest = Counter(owner[of_job[rows]].tolist()).most_common(1)[0][0]
     pool = np.full(len(workload), -1, np.int32)
     if several:
@@ -213,14 +213,14 @@ def _node_findings(
                 f"{count:,} x {size}" for size, count in sorted(sizes.items(), reverse=True)
             ),
             evidence="lists of nodes; GPUs that jobs held at once on each"
-            + (f", {raised} raised to what most of their kind held" if raised else ""),
-            uncertainty="a node that ran no job is not seen; outages are not modelled",
+            + (f", {raised} raised to the usual number of their kind" if raised else ""),
+            uncertainty="nodes that ran no job are missing; outages are not modelled",
         ),
         Finding(
             what="GPUs",
             found=f"{int(gpus.sum()):,}",
             evidence=f"the nodes together; at most {peak:,.0f} were in use at once",
-            uncertainty="a lower bound: a GPU that was never used is not seen",
+            uncertainty="a lower bound: GPUs that were never used are missing",
         ),
     ]
     named = sorted({name for kind in kinds for name in kind})
@@ -231,7 +231,7 @@ def _node_findings(
                 what="GPU types",
                 found=", ".join(named),
                 evidence="gres/gpu:TYPE among the resources allocated",
-                uncertainty="a job stays on the type it ran on, so that its run time holds"
+                uncertainty="a job stays on the type it ran on, so that its run time is valid"
                 + (
                     f"; {', '.join(unknown)}: not known, so power figures are guesses"
                     * bool(unknown)
@@ -245,7 +245,7 @@ def _node_findings(
                 found=", ".join(pool_names) if pool_names else "one for all partitions",
                 evidence=f"{len(workload.pool_names)} partitions; those whose jobs ran on the same "
                 "nodes share a pool",
-                uncertainty="partitions that overlap in part are taken to overlap in full",
+                uncertainty="partitions that share some nodes are assumed to share all",
             )
         )
     return findings

@@ -1,4 +1,4 @@
-"""What lists of nodes tell about nodes: their GPUs, their types, and who shares them."""
+"""Nodes as seen in lists of nodes: GPUs, GPU types, and the partitions that share them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL = "all"
 
 
 def peak_use(start: FloatColumn, end: FloatColumn, amount: FloatColumn) -> float:
-    """Return the most that intervals held at once; one that ends as another starts is over."""
+    """Return the largest amount held at once; intervals do not include their end."""
     times = np.concatenate([end, start])  # ends first: the sort is stable
     change = np.concatenate([-amount, amount])
     order = np.argsort(times, kind="stable")
@@ -34,7 +34,7 @@ def peaks(
     share: FloatColumn,
     nodes: int,
 ) -> FloatColumn:
-    """Return the most that was held at once on each node."""
+    """Return the largest amount held at once on each node."""
     order = np.argsort(node, kind="stable")
     cuts = np.searchsorted(node[order], np.arange(nodes + 1))
     peaks = np.zeros(nodes)
@@ -47,13 +47,13 @@ def peaks(
 def completed(
     names: list[str], kinds: list[tuple[str, ...]], seen: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the GPUs of the nodes: a node that was never full has what most of its kind have."""
+    """Return the GPUs of the nodes: at least the most frequent number among nodes of its kind."""
     alike: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for index, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         alike.setdefault((re.sub(r"\d+", "#", name), kind), []).append(index)
     gpus = seen.copy()
     for members in alike.values():
-        # The most frequent number; of equals, the larger.
+        # The most frequent number; in a tie, the larger.
         usual = max(Counter(seen[members].tolist()).items(), key=lambda item: (item[1], item[0]))
         gpus[members] = np.maximum(seen[members], usual[0])
     return gpus
@@ -62,7 +62,7 @@ def completed(
 def kinds_of_nodes(
     history: History, job: npt.NDArray[np.int64], node: npt.NDArray[np.int64], nodes: int
 ) -> list[tuple[str, ...]]:
-    """Return the GPU types that jobs got on each node."""
+    """Return the GPU types that jobs were allocated on each node."""
     found: list[set[str]] = [set() for _ in range(nodes)]
     if history.gpu_type is not None:
         codes = history.gpu_type[job]
@@ -75,7 +75,7 @@ def kinds_of_nodes(
 def job_classes(
     workload: Workload, history: History
 ) -> tuple[list[tuple[int, int]], npt.NDArray[np.int64]]:
-    """Return the pairs of partition and GPU type there are, and which of them each job is in."""
+    """Return the distinct pairs of partition and GPU type, and the index of each job's pair."""
     kind = np.full(len(workload), NOT_RECORDED) if history.gpu_type is None else history.gpu_type
     pairs, of_job = np.unique(np.stack([workload.pool, kind]), axis=1, return_inverse=True)
     return [(int(pool), int(code)) for pool, code in pairs.T], of_job.reshape(-1)
@@ -84,7 +84,7 @@ def job_classes(
 def components(
     job_class: npt.NDArray[np.int64], node: npt.NDArray[np.int64], classes: int
 ) -> npt.NDArray[np.int64]:
-    """Return for each class the lowest class that it shares nodes with, by way of others too."""
+    """Return for each class the lowest class that shares nodes with it, directly or indirectly."""
     parent = np.arange(classes)
 
     def root(index: int) -> int:
@@ -105,7 +105,7 @@ def pool_labels(
     workload: Workload,
     history: History,
 ) -> dict[int, str]:
-    """Return a name for each pool: its partitions, and its GPU types if these tell it apart."""
+    """Return a name for each pool: its partitions, and its GPU types if these distinguish it."""
     partitions: dict[int, list[str]] = {}
     types: dict[int, list[str]] = {}
     for (pool, kind), root in zip(pairs, owner.tolist(), strict=True):
@@ -123,11 +123,11 @@ def pool_labels(
 
 
 def spelled(kind: tuple[str, ...]) -> str:
-    """Return a GPU type that Berthline knows: the one named, else the reference."""
+    """Return a GPU type that Berthline knows: the named one, else the reference type."""
     found = canonical_name(kind[0]) if kind else REFERENCE_TYPE
     return found if found in GPU_TYPES else REFERENCE_TYPE
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return what to sort names by, so that gpu10 comes after gpu9."""
+    """Return a sort key for names, so that gpu10 comes after gpu9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

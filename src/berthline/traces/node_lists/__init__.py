@@ -1,1 +1,1 @@
-"""Node lists: publishers' tables of machines, read as clusters."""
+"""Node lists: tables of machines from trace publishers, read as clusters."""

@@ -1,4 +1,4 @@
-"""The kinds of node list: how each is told, and its columns as numbers of GPUs, CPUs and memory.
+"""The kinds of node list: how each is recognised, and its columns of GPUs, CPUs and memory.
 
 openb       Alibaba 2023: sn, cpu_milli, memory_mib, gpu, model
 pai         Alibaba 2020: pai_machine_spec, without a header line
@@ -24,7 +24,7 @@ from berthline.traces.formats.google_2011 import google_tables as google
 from berthline.traces.formats.row_filter import NO_GPUS
 from berthline.traces.reading.csv.csv_table import CsvTable
 
-_MOST = 2**31 - 1  # what a cluster's columns hold
+_MOST = 2**31 - 1  # the limit of a cluster's columns
 _MIB = 1024  # in a GiB
 _HELIOS_NODE_GPUS = 8
 
@@ -34,15 +34,15 @@ class NodeColumns:
     """The nodes of a list.
 
     Attributes:
-        table: where they come from, for errors.
+        table: their source, for errors.
         gpus: GPUs of each node.
-        models: GPU models, None for one that has no name; None = the list has no models.
+        models: GPU models, None for a model without a name; None = the list has no models.
         cpus: CPU cores; None = not stated.
         memory_mib: memory; None = not stated.
-        counts: how many such nodes there are; None = one each.
-        pools: the pool that owns each; None = there are no pools.
+        counts: number of nodes for each row; None = one each.
+        pools: the pool of each row; None = there are no pools.
         without_gpus: why a node has no GPUs.
-        assumed: what was made up; empty = nothing.
+        assumed: assumptions; empty = none.
     """
 
     table: CsvTable
@@ -63,9 +63,9 @@ class NodeListKind:
     Attributes:
         read: returns its nodes from its files (Google's may be several) and the number of GPUs of
             Google's largest machine.
-        header: the columns its header line must have; empty = there is none.
-        guess: the GPU type where the list has no models.
-        names: what the list means by a model, where that is not what everybody does.
+        header: the columns that its header line must have; empty = no header line.
+        guess: the GPU type if the list has no models.
+        names: the usual names of models for which the list has unusual ones.
     """
 
     read: Callable[[Sequence[Path], float], NodeColumns]
@@ -75,7 +75,7 @@ class NodeListKind:
 
 
 def node_list_kind(head: bytes) -> str | None:
-    """Return which kind of node list a file is by its first bytes, or None."""
+    """Return the kind of node list that a file is, by its first bytes, or None."""
     cells = set(header_cells(head))
     for name, kind in NODE_LIST_KINDS.items():
         if kind.header and set(kind.header) <= cells:
@@ -157,13 +157,13 @@ def _helios(files: Sequence[Path], _: float) -> NodeColumns:
 
 
 def _google(files: Sequence[Path], gpus_per_machine: float) -> NodeColumns:
-    """Return every machine that was ever there, with the last capacity it had."""
+    """Return every machine that ever existed, with its last capacity."""
     import polars as pl
 
     events = []
     for file in files:
         table = google.open_part(file, google.MACHINE_EVENTS)
-        google.microseconds(table)  # refuses what is not a time
+        google.microseconds(table)  # raises for invalid times
         capacity = table.numbers("CPUs", lowest=0, highest=1, missing=np.nan)
         cpu = pl.Series(capacity, nan_to_null=True)
         events.append(pl.DataFrame({"machine": table.text("machine ID"), "cpu": cpu}))
@@ -178,7 +178,7 @@ def _google(files: Sequence[Path], gpus_per_machine: float) -> NodeColumns:
         gpus=np.floor(share * gpus_per_machine + 1e-9),
         without_gpus="too small for a GPU",
         assumed=f"{gpus_per_machine:g} GPUs in the largest machine, in others in proportion to "
-        "their CPUs; every machine that was ever there",
+        "their CPUs; every machine that ever existed",
     )
 
 

@@ -1,8 +1,8 @@
-"""Node lists: what publishers of traces say about their machines, as clusters.
+"""Node lists of trace publishers, read as clusters.
 
-A list is told by its content, as traces are; node_list_kinds.py has all of them. Nodes keep the
-order of the file, and equal nodes that follow each other form a group. Nodes without GPUs are left
-out and counted. Lists that name no GPU model get a stated guess unless the caller says better.
+A list is recognised by its content, like a trace; node_list_kinds.py has all kinds. Nodes keep the
+order of the file, and successive equal nodes form a group. Nodes without GPUs are left out and
+counted. If a list names no GPU model, a guess is used and reported, unless the caller gives one.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class NodeList:
-    """What a node list says.
+    """The content of a node list.
 
     Attributes:
-        kind: which of the lists it is, a key of `NODE_LIST_KINDS`.
+        kind: the kind of list, a key of `NODE_LIST_KINDS`.
         groups: the nodes with GPUs.
-        nodes: how many nodes the list has.
+        nodes: number of nodes in the list.
         left_out: how many nodes were left out, by reason.
-        assumed: what the list does not say and was made up; empty = nothing.
+        assumed: assumptions about what the list does not state; empty = none.
     """
 
     kind: str
@@ -67,12 +67,12 @@ def read_cluster(
     Args:
         path: the list; for Google's machine_events also a directory.
         gpu_type: for nodes whose model the list does not name; None = a guess that fits the list.
-        gpus_per_machine: GPUs of Google's largest machine; a smaller one has them in proportion.
+        gpus_per_machine: GPUs of Google's largest machine; smaller ones have proportionally fewer.
         remark: called with a sentence if nodes were left out, or something was assumed.
 
     Raises:
         ConfigError: a GPU model is not known, or no node has GPUs.
-        TraceError: the file cannot be read, is not a node list, or has a line that makes no sense.
+        TraceError: the file cannot be read, is not a node list, or has an invalid line.
     """
     path = Path(path)
     nodes = read_node_list(path, gpu_type=gpu_type, gpus_per_machine=gpus_per_machine)
@@ -82,7 +82,7 @@ def read_cluster(
 
 
 def _remarks(nodes: NodeList) -> str:
-    """Return what was left out and what was made up, in words."""
+    """Return a sentence about nodes left out and assumptions."""
     parts = [
         f"{count:,} of {nodes.nodes:,} nodes left out: {why}"
         for why, count in nodes.left_out.items()
@@ -98,7 +98,7 @@ def read_node_list(
     gpu_type: str | None = None,
     gpus_per_machine: object = GPUS_PER_MACHINE.default,
 ) -> NodeList:
-    """Return what a node list says; the arguments and errors are those of `read_cluster`."""
+    """Return the content of a node list; the arguments and errors are those of `read_cluster`."""
     files = _files_of(path)
     name = node_list_kind(_head(files[0]))
     if name is None:
@@ -126,7 +126,7 @@ def read_node_list(
 
 
 def _files_of(path: Path) -> list[Path]:
-    """Return the files of a node list, also when they lie in the directory `path`."""
+    """Return the files of a node list; `path` is the file or a directory that contains them."""
     if not is_directory(path):
         return [path]
     machines = pai_tables.tables_in(path).get(pai_tables.MACHINE)
@@ -135,7 +135,7 @@ def _files_of(path: Path) -> list[Path]:
     files = parts_in(path, MACHINE_EVENTS) or own_parts(path)
     if not files:
         raise TraceError(
-            "this is a directory, without a node list that its name would tell",
+            "this is a directory without a file named like a node list",
             where=str(path),
             expected=f"the file of a node list, or a directory with {MACHINE_EVENTS} or "
             f"{pai_tables.MACHINE}",
@@ -145,7 +145,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a node list; what cannot be read is not called a trace."""
+    """Return the first bytes of a node list; errors say `node list` instead of `trace file`."""
     try:
         return read_head(path)
     except TraceError as error:
@@ -160,7 +160,7 @@ def _head(path: Path) -> bytes:
 def _groups(
     columns: NodeColumns, gpu_type: str | None, kind: NodeListKind
 ) -> tuple[tuple[NodeGroup, ...], int]:
-    """Return the nodes with GPUs in groups, and how many have none."""
+    """Return the nodes with GPUs in groups, and the number of nodes without."""
     size = len(columns.gpus)
     counts = np.ones(size) if columns.counts is None else columns.counts
     has_gpus = (columns.gpus > 0) & (counts > 0)
@@ -208,7 +208,7 @@ def _types(
     """Return the name of the GPU type of each node with GPUs.
 
     Raises:
-        ConfigError: with the line, if a type is not named or not known.
+        ConfigError: a type is missing or unknown; the message has the line.
     """
     rows = np.flatnonzero(has_gpus).tolist()
     if columns.models is None:
@@ -225,7 +225,7 @@ def _types(
                 f"a node has {columns.gpus[row]:g} GPUs and no GPU model",
                 where=where,
                 expected="the name of a GPU model",
-                hint="say which with gpu_type",
+                hint="set it with gpu_type",
             )
         try:
             found[model] = find_gpu_type(written).name

@@ -1,4 +1,4 @@
-"""What trace formats share: bytes, text tables, JSON records, dates, columns.
+"""Code that trace formats share: bytes, text tables, JSON records, dates, columns.
 
 Every error names its file and line.
 """

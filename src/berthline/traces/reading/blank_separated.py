@@ -1,9 +1,9 @@
 """Columns of a text whose fields are separated by blanks, read with numpy.
 
-Lines may differ in how many fields they have and in the content of unused fields: only the
-positions of the wanted fields are found at first, and a column is converted when it is asked for.
-That is as fast as a parser of fixed tables, keeps the line number of every row, and lets a few odd
-lines be odd. Errors name the line, the field and the value.
+Lines may differ in the number of fields and in the content of unused fields: at first only the
+positions of the wanted fields are found, and a column is converted when it is needed. This is as
+fast as a parser of fixed tables, keeps the line number of every row, and tolerates a few irregular
+lines. Errors name the line, the field and the value.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SPACE = ord(" ")  # every byte up to it counts as a blank: tabs and other control characters too
+_SPACE = ord(" ")  # every byte up to it is a blank, including tabs and other control characters
 _NEWLINE = ord("\n")
 _MINUS = ord("-")
 _PIECE_BYTES = 2**20
-_BLOCK_ROWS = 2**15  # of numbers read together, so that what they need fits a processor's cache
+_BLOCK_ROWS = 2**15  # of numbers read together, so that their arrays fit a processor's cache
 _LONGEST_LENGTH = 2**16 - 1
-_MOST_DIGITS = 15  # of a whole number that float64 holds exactly whatever its digits
+_MOST_DIGITS = 15  # float64 represents every whole number of up to this many digits exactly
 _WORD = 8  # characters that are read at once
 _EIGHT_BITS = np.uint64(8)
 _ONE = np.uint64(1)
 _ZEROS = np.uint64(0x3030303030303030)  # as characters
-_SIXES = np.uint64(0x0606060606060606)  # takes what follows "9" beyond the characters of digits
+_SIXES = np.uint64(0x0606060606060606)  # moves characters above "9" out of the range of digits
 _HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
-_PAIRS = (  # neighbours become one number: how wide each is, what the left one counts, what is kept
+_PAIRS = (  # to join neighbours into one number: the width of each, the left one's factor, a mask
     (np.uint64(8), np.uint64(10), np.uint64(0x00FF00FF00FF00FF)),
     (np.uint64(16), np.uint64(100), np.uint64(0x0000FFFF0000FFFF)),
     (np.uint64(32), np.uint64(10_000), np.uint64(0x00000000FFFFFFFF)),
 )
 
 LONGEST_NUMBER = 40
-"""Characters; anything longer is no number of a log, and a bound keeps columns small."""
+"""Characters; a longer field is not a number of a log, and a limit keeps columns small."""
 
 LARGEST_EXACT = 2.0**53
-"""Beyond this a float64 no longer holds every whole number, so seconds would be lost."""
+"""Above this, float64 does not represent every whole number, so seconds would be lost."""
 
 
 class BlankSeparated:
-    """The rows of a text: its lines that hold at least one field.
+    """The rows of a text: its lines with at least one field.
 
     Attributes:
-        line: the number of each row's line, from 1.
-        num_fields: how many fields each row has.
+        line: the line number of each row, from 1.
+        num_fields: the number of fields in each row.
     """
 
     line: npt.NDArray[np.int64]  # (num_rows,)
@@ -70,16 +70,16 @@ class BlankSeparated:
         Args:
             text: lines, each ended by `\n`, with comments already blanked out.
             path: the file, for errors.
-            field_names: what errors call the fields, in their order.
-            wanted: the fields that will be asked for.
-            hint: what to do about a value that makes no sense, for errors.
+            field_names: the names of the fields in order, for errors.
+            wanted: the fields that will be used.
+            hint: what to do about an invalid value, for errors.
         """
         self._path = path
         self._field_names = field_names
         self._wanted = wanted
         self._hint = hint
         self._bytes = np.frombuffer(text, dtype=np.uint8)
-        # Eight characters from every place on, as one number each; the text is not copied.
+        # The eight characters from each position on, as one number; the text is not copied.
         enough = text if len(text) >= _WORD else text.ljust(_WORD)
         self._eights: npt.NDArray[np.uint64] = np.ndarray(
             (len(enough) - _WORD + 1,), "<u8", enough, strides=(1,)
@@ -92,7 +92,7 @@ class BlankSeparated:
             piece = _find_fields(self._bytes[begin:end], numbers)
             lines.append(piece.row + lines_before + 1)
             counts.append(piece.num_fields)
-            # As small as they can be: these two are most of what a long text takes in memory.
+            # As small as possible: for a long text, these two take most of the memory.
             starts.append((piece.start + begin).astype(place))
             lengths.append(piece.length)
             lines_before += piece.num_lines
@@ -105,10 +105,10 @@ class BlankSeparated:
         return len(self.line)
 
     def require_fields(self) -> None:
-        """Refuse rows with fewer fields than there are names, or so many that they are two rows.
+        """Refuse rows with fewer fields than names, or with enough fields for two rows.
 
         Raises:
-            TraceError: with the first such line, and how many more there are.
+            TraceError: with the first such line, and the number of further ones.
         """
         long = np.flatnonzero(self.num_fields >= 2 * len(self._field_names))
         if long.size:
@@ -131,7 +131,7 @@ class BlankSeparated:
             )
 
     def words(self, name: str) -> npt.NDArray[np.bytes_]:
-        """Return a wanted field of every row as it stands in the text.
+        """Return a wanted field of every row as written in the text.
 
         Raises:
             TraceError: a value is too long to be a number or an id.
@@ -139,7 +139,7 @@ class BlankSeparated:
         return self._words(name, np.arange(len(self)))
 
     def _words(self, name: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bytes_]:
-        """Return a wanted field of some rows as it stands in the text."""
+        """Return a wanted field of some rows as written in the text."""
         column = self._wanted.index(name)
         starts, lengths = self._starts[column, rows], self._lengths[column, rows]
         width = int(lengths.max(initial=1))
@@ -151,7 +151,7 @@ class BlankSeparated:
         characters = np.empty((len(rows), width), dtype=np.uint8)
         for first in range(0, len(rows), _BLOCK_ROWS):
             block = slice(first, first + _BLOCK_ROWS)
-            # Near the end of the text a short field is read past its end; the mask blanks that out.
+            # Reading goes past the end of short fields; the mask removes those characters.
             begin = starts[block, None].astype(np.int64)
             at = np.minimum(begin + within, self._bytes.size - 1)
             characters[block] = np.where(within < lengths[block, None], self._bytes[at], 0)
@@ -166,10 +166,10 @@ class BlankSeparated:
         Args:
             name: which field.
             whole: refuse fractions.
-            highest: refuse values beyond this, on either side of 0.
+            highest: refuse values with a larger absolute value.
 
         Raises:
-            TraceError: with the first line where the field is not such a number.
+            TraceError: with the first line in which the field is not such a number.
         """
         expected = f"a {'whole ' if whole else ''}number"
         values, others = self._whole_numbers(name)
@@ -191,8 +191,8 @@ class BlankSeparated:
     def _whole_numbers(self, name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Return a field of every row as numbers, and the rows where it is not a plain integer.
 
-        Nearly all fields of a log are a few digits, which arithmetic on eight characters at once
-        reads many times as fast as a conversion of every text.
+        Nearly all fields of a log are a few digits. Arithmetic on eight characters at once reads
+        them many times as fast as converting every text.
         """
         column = self._wanted.index(name)
         values = np.empty(len(self), dtype=np.float64)
@@ -211,7 +211,7 @@ class BlankSeparated:
                 value += high * np.uint64(10**_WORD)
                 good &= good_too
             number = value.astype(np.float64)
-            # The float's own minus sign, so that "-0" stays what it is.
+            # Negate the float, so that "-0" keeps its sign.
             values[block] = np.negative(number, out=number, where=is_negative)
             is_other[block] = ~good | (digits < 1) | (digits > _MOST_DIGITS)
         return values, np.flatnonzero(is_other)
@@ -219,16 +219,16 @@ class BlankSeparated:
     def _digits_before(
         self, ends: npt.NDArray[np.int64], count: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        """Return the number that up to eight characters before `ends` are, and whether they are."""
+        """Return the number in up to eight characters before `ends`, and whether it is one."""
         begin = ends - _WORD
         if begin.min(initial=0) < 0:
-            # Before the text there is nothing: what is read instead is shifted into its place.
+            # Nothing can be read before the start of the text: read from there and shift.
             missing = np.maximum(-begin, 0).astype(np.uint64)
             word = self._eights[np.maximum(begin, 0)] << (missing * _EIGHT_BITS)
         else:
             word = self._eights[begin]
-        # Characters that do not count, of which the first is the lowest byte, become zeros in
-        # front. Where none counts, numpy's shifts by all 64 bits leave 0, as is needed here.
+        # Unused characters, which are the lowest bytes, become leading zeros. If all are unused,
+        # numpy's shift by 64 bits gives 0, as needed here.
         unused = (_WORD - count).astype(np.uint64) * _EIGHT_BITS
         word >>= unused
         word <<= unused
@@ -261,18 +261,18 @@ class BlankSeparated:
 
 
 class _Fields(NamedTuple):
-    """Where the wanted fields of a piece of text are, for its rows."""
+    """The positions of the wanted fields in a piece of text, for its rows."""
 
     row: npt.NDArray[np.int64]  # (num_rows,) line of the piece, from 0
     num_fields: npt.NDArray[np.int32]  # (num_rows,)
     start: npt.NDArray[np.int64]  # (num_wanted, num_rows) position in the piece
-    length: npt.NDArray[np.uint16]  # (num_wanted, num_rows), or what 16 bits hold of it
+    length: npt.NDArray[np.uint16]  # (num_wanted, num_rows), limited to 16 bits
     num_lines: int
 
 
 def _find_fields(piece: npt.NDArray[np.uint8], wanted: npt.NDArray[np.int64]) -> _Fields:
     is_blank = np.empty(piece.size + 1, dtype=np.bool_)
-    is_blank[0] = True  # as if the text followed a blank, so that a first field has a start
+    is_blank[0] = True  # as if a blank preceded the text, so that the first field has a start
     np.less_equal(piece, _SPACE, out=is_blank[1:])
     edges = np.flatnonzero(is_blank[1:] != is_blank[:-1])
     starts, ends = edges[0::2], edges[1::2]
@@ -288,7 +288,7 @@ def _find_fields(piece: npt.NDArray[np.uint8], wanted: npt.NDArray[np.int64]) ->
         of_line = np.diff(fields_so_far, prepend=0)
         rows = np.flatnonzero(of_line)
         num_fields = of_line[rows].astype(np.int32)
-        # In a row with too few fields this points into the next one; `require_fields` tells.
+        # In a row with too few fields this points into the next row; `require_fields` checks that.
         first = (fields_so_far - of_line)[rows]
         at = np.minimum(first + wanted[:, None], starts.size - 1)
         begin, end = starts[at], ends[at]
@@ -297,7 +297,7 @@ def _find_fields(piece: npt.NDArray[np.uint8], wanted: npt.NDArray[np.int64]) ->
 
 
 def _fields_of_even_lines(starts: npt.NDArray[np.int64], line_ends: npt.NDArray[np.int64]) -> int:
-    """Return how many fields every line has; 0 = not all have as many, as is rare in long texts."""
+    """Return the number of fields in every line; 0 = it differs, which is rare in long texts."""
     count, rest = divmod(starts.size, line_ends.size)
     if rest or not count:
         return 0
@@ -308,8 +308,8 @@ def _fields_of_even_lines(starts: npt.NDArray[np.int64], line_ends: npt.NDArray[
 def _pieces(text: bytes) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of pieces of whole lines that fit a processor's cache.
 
-    Finding fields makes arrays several times the size of the text, which are used once: for a long
-    file they would cost more memory than everything else together.
+    Finding fields needs temporary arrays several times the size of the text: for a whole long file
+    they would take more memory than everything else.
     """
     begin = 0
     while begin < len(text):

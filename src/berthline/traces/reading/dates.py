@@ -1,4 +1,4 @@
-"""Dates as text, and the seconds since 1970 they stand for, in whatever zone they were written."""
+"""Dates as text, converted to seconds since 1970, from any time zone."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ if TYPE_CHECKING:
     import polars as pl
 
 ZONE_OPTION = {
-    "time_zone": "zone of the cluster's clock, such as Europe/Berlin; without it, not known"
+    "time_zone": "zone of the cluster's clock, such as Europe/Berlin; default: not known"
 }
-"""The option of formats whose dates are local time in a zone that the file does not tell."""
+"""The option of formats whose dates are local time in a zone that is not in the file."""
 
 _MICROSECONDS = 1e6  # in a second
 _ZONE_FORMS = ("%#z", "%:z", "%z")
 _OFFSET = re.compile(r"(?P<sign>[-+])(?P<hours>\d\d):?(?P<minutes>\d\d)$")
-_SLOT = 900.0  # seconds; since 1973 the clocks of all zones have changed at quarters of an hour
+_SLOT = 900.0  # seconds; since 1973 clocks have changed only at quarters of an hour, in all zones
 _SLOTS_SINCE = 94_694_400 / _SLOT  # the beginning of 1973
 
 
 def unix_seconds(text: pl.Series, pattern: str, zone: str | None = None) -> pl.Series:
-    """Return dates as seconds since 1970; null where the text is missing or no such date.
+    """Return dates as seconds since 1970; null if the text is missing or not such a date.
 
-    In the hour that a zone's clocks repeat in autumn, a time is taken for its first occurrence; a
-    time that they skip in spring is taken for the same time before the clocks changed.
+    A time in the hour that clocks repeat in autumn is interpreted as its first occurrence; a time
+    that they skip in spring is interpreted with the offset before the change.
 
     Args:
         text: the dates.
-        pattern: their form, as strftime writes it.
-        zone: where the dates are the local time, such as `"Asia/Shanghai"`; None = the dates say
-            it themselves (`%z`), or it is not known and they are read as if they were UTC.
+        pattern: their format, in strftime notation.
+        zone: the time zone of the dates, such as `"Asia/Shanghai"`; None = the dates contain it
+            (`%z`), or it is not known and they are read as UTC.
     """
     seconds = clock_seconds(text, pattern)
     return seconds if zone is None or has_zone(pattern) else from_local(seconds, zone)
 
 
 def has_zone(pattern: str) -> bool:
-    """Return whether dates of a form say what zone they are in."""
+    """Return whether dates of this format contain their time zone."""
     return pattern.endswith(_ZONE_FORMS)
 
 
 def clock_seconds(text: pl.Series, pattern: str) -> pl.Series:
-    """Return dates as seconds since 1970, those that tell no zone as if they were UTC.
+    """Return dates as seconds since 1970; dates without a zone are read as UTC.
 
     Args:
         text: the dates.
-        pattern: their form, as strftime writes it.
+        pattern: their format, in strftime notation.
     """
     moments, seconds_east = _moments(text, pattern)
     if moments.dtype.time_zone:  # type: ignore[attr-defined]  # a Datetime by construction
@@ -61,10 +61,10 @@ def clock_seconds(text: pl.Series, pattern: str) -> pl.Series:
 
 
 def _moments(text: pl.Series, pattern: str) -> tuple[pl.Series, float]:
-    """Return dates without a zone, and what to take off to get to UTC; or dates with one, and 0.
+    """Return dates without a zone, and the seconds to subtract for UTC; or dates with one, and 0.
 
-    Polars reads plain dates many times as fast as those with a fraction of a second or a zone.
-    Mostly there are no fractions, and the zone is the same in all rows.
+    Polars reads plain dates many times as fast as dates with a fraction of a second or a zone.
+    Usually there are no fractions, and the zone is the same in all rows.
     """
     plain = pattern.replace("%.f", "")
     base, zoned = next(
@@ -81,7 +81,7 @@ def _moments(text: pl.Series, pattern: str) -> tuple[pl.Series, float]:
 
 
 def _common_ending(text: pl.Series) -> tuple[str, float]:
-    """Return the zone, such as `+08:00`, at the end of all texts, and its seconds; or nothing."""
+    """Return the common zone at the end of all texts, such as `+08:00`, and its seconds; or 0."""
     first = text.drop_nulls().head(1)
     match = _OFFSET.search(first.item()) if len(first) else None
     if match is None or not text.str.ends_with(match[0]).all():
@@ -91,11 +91,11 @@ def _common_ending(text: pl.Series) -> tuple[str, float]:
 
 
 def from_local(local: pl.Series, zone: str) -> pl.Series:
-    """Return seconds that local clocks show as seconds since 1970; see `unix_seconds`.
+    """Return local times in seconds as seconds since 1970; see `unix_seconds`.
 
     Args:
         local: as `clock_seconds` returns them.
-        zone: where the clocks are.
+        zone: the time zone of the local times.
     """
     import polars as pl
 
@@ -104,7 +104,7 @@ def from_local(local: pl.Series, zone: str) -> pl.Series:
     first, last = np.fmin.reduce(slots, initial=np.inf), np.fmax.reduce(slots, initial=-np.inf)
     if not (_SLOTS_SINCE <= first <= last < first + len(local)):
         return _offsets(local, zone) + local
-    # Far fewer quarters of an hour than rows, and clocks change only between these.
+    # There are fewer quarters of an hour than rows, and clocks change only between them.
     starts = pl.Series(np.arange(first, last + 1) * _SLOT)
     offsets = _offsets(starts, zone).to_numpy()
     if local.null_count():
@@ -115,7 +115,7 @@ def from_local(local: pl.Series, zone: str) -> pl.Series:
 
 
 def _offsets(local: pl.Series, zone: str) -> pl.Series:
-    """Return what to add to local times in seconds to get to UTC."""
+    """Return the seconds to add to local times to get UTC."""
     import polars as pl
 
     moments = (local * _MICROSECONDS).round().cast(pl.Int64).cast(pl.Datetime("us"))
@@ -129,16 +129,16 @@ def _offsets(local: pl.Series, zone: str) -> pl.Series:
 def _seconds(microseconds: pl.Series) -> pl.Series:
     import polars as pl
 
-    # Not by polars, which multiplies by a rounded 1/1e6 and so misses the nearest number.
+    # Not with polars, which multiplies by a rounded 1/1e6 and does not give the nearest number.
     values = microseconds.cast(pl.Float64).to_numpy() / _MICROSECONDS  # NaN for null
     return pl.Series(microseconds.name, values, nan_to_null=microseconds.null_count() > 0)
 
 
 def check_zone(zone: object) -> str | None:
-    """Return the zone an option names; None = none.
+    """Return the zone that an option names; None = none.
 
     Raises:
-        ConfigError: there is no such zone.
+        ConfigError: the zone is unknown.
     """
     import polars as pl
 
@@ -150,12 +150,12 @@ def check_zone(zone: object) -> str | None:
         raise ConfigError(
             f"unknown time zone {str(zone)!r}",
             where="option time_zone",
-            expected="a name of the time zone database, such as Europe/Berlin or UTC",
+            expected="a name in the time zone database, such as Europe/Berlin or UTC",
         ) from None
     return str(zone)
 
 
 def _to_utc(local: pl.Series, zone: str) -> pl.Series:
-    # Polars has the rules of all zones built in, unlike Python on systems without them.
+    # Polars has the rules of all zones built in; Python needs them from the system.
     known = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     return known.dt.convert_time_zone("UTC").dt.replace_time_zone(None)

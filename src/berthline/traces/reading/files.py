@@ -1,7 +1,7 @@
-"""Reading trace files: bytes in, gzip or not, and clear errors for what cannot be read.
+"""Reading trace files, gzip'd or not, with clear errors for files that cannot be read.
 
-Gzip is recognised by its first bytes, not by the file's name. Every failure of the file system or
-of the decompressor becomes a TraceError that names the file.
+Gzip is recognised by its first bytes, not by the file's name. Every error of the file system or of
+the decompressor becomes a TraceError that names the file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from typing import IO
 
 HEAD_BYTES = 64 * 1024
-"""How much of a file a format may look at to recognise itself."""
+"""How much of a file a format may read to recognise it."""
 
 PIECE_BYTES = 8 * 1024 * 1024
-"""How much of a long file is read at once, where what is made of it is much smaller."""
+"""How much of a long file is read at once, if the result is much smaller."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -60,24 +60,24 @@ def read_text(path: Path) -> bytes:
         raise binary_error(path)
     content = content.removeprefix(_UTF8_MARK)
     if b"\n" not in content:
-        # Files of old Macs end lines with a lone carriage return and would read as one line.
+        # Files of old Macs end lines with a carriage return only and would be read as one line.
         content = content.replace(b"\r", b"\n")
     return content if content.endswith(b"\n") else content + b"\n"
 
 
 def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
-    r"""Yield all of a text file in pieces of whole lines; together they are what `read_text` says.
+    r"""Yield all of a text file in pieces of whole lines; joined, they equal `read_text`.
 
-    A long file takes a piece of its size in memory this way.
+    A long file then takes only the memory of one piece.
 
     Args:
         path: the file.
-        size: about how many bytes a piece has; more where a line is longer.
+        size: approximate number of bytes in a piece; more if a line is longer.
 
     Raises:
         TraceError: the file cannot be read or unpacked, is empty, or is not text.
     """
-    rest: list[bytes] = []  # of a line whose end is still to come
+    rest: list[bytes] = []  # an incomplete last line
     at_start, any_line = True, False
     with _opened(path) as file:
         while block := file.read(size):
@@ -101,12 +101,12 @@ def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether `content` holds a zero byte, which no text in a byte-wide encoding does."""
+    """Return whether `content` has a zero byte, which text in an 8-bit encoding never has."""
     return b"\0" in content
 
 
 def binary_error(path: Path) -> TraceError:
-    """Return the error for a file that should be text and is not."""
+    """Return the error for a file that is not text."""
     return TraceError(
         "the file is binary, not text",
         where=str(path),
@@ -131,7 +131,7 @@ def bare_name(path: Path, *suffixes: str) -> str:
 
 
 def is_directory(path: Path) -> bool:
-    """Return whether a path is a directory; one the system refuses to look at is none."""
+    """Return whether a path is a directory; False if it cannot be accessed."""
     try:
         return path.is_dir()
     except OSError:
@@ -139,7 +139,7 @@ def is_directory(path: Path) -> bool:
 
 
 def list_files(directory: Path) -> list[Path]:
-    """Return the files in a directory by name; one that may not be listed counts as empty."""
+    """Return the files in a directory, sorted by name; none if it cannot be listed."""
     try:
         return sorted(entry for entry in directory.iterdir() if entry.is_file())
     except (OSError, ValueError):
@@ -157,9 +157,9 @@ def _read(path: Path, size: int) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, to be read unpacked; what goes wrong with it meanwhile is a TraceError."""
+    """Open a file for unpacked reading; any failure while it is open becomes a TraceError."""
     try:
-        # Without a buffer in between, reading all of a file takes its size in memory, not twice.
+        # Without a buffer, reading a whole file takes its size in memory, not twice its size.
         with path.open("rb", buffering=0) as file:
             packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
             file.seek(0)
@@ -202,5 +202,5 @@ def _empty_error(path: Path) -> TraceError:
         "the trace file is empty",
         where=str(path),
         expected=_READABLE,
-        hint="an export or download that failed leaves an empty file behind",
+        hint="a failed export or download may leave an empty file",
     )

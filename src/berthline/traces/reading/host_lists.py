@@ -9,7 +9,7 @@ from berthline.errors import TraceError
 from berthline.traces.reading.quoted import shorten
 
 MOST_NODES = 100_000
-"""A list of more is a slip."""
+"""A longer list is an error."""
 
 _PIECE = re.compile(r"([^\[\],]*)(?:\[([\d,\-]+)\])?")
 
@@ -40,7 +40,7 @@ def expand_hosts(text: str) -> list[str]:
 
 
 def _numbers(ranges: str, text: str) -> list[str]:
-    """Return what stands for a bracket: `01-03,7` is 01, 02, 03 and 7."""
+    """Return the numbers in a bracket: `01-03,7` is 01, 02, 03 and 7."""
     if not ranges:
         return [""]
     numbers: list[str] = []
@@ -59,5 +59,5 @@ def _error(text: str) -> TraceError:
     return TraceError(
         f"cannot read the list of nodes {shorten(text)}",
         expected="names with ranges, such as gpu[01-04,7],login1",
-        hint="export with sacct -P: without it, lists are cut off",
+        hint="export with sacct -P: without -P, lists are cut off",
     )

@@ -1,7 +1,8 @@
-"""JsonRows: a list of records in a JSON file, whose every complaint has a line number.
+"""JsonRows: a list of records in a JSON file, with a line number in every error.
 
 A format describes its records as msgspec structs with the fields it needs; all others are skipped
-while reading. What does not fit is a TraceError with file, line and the place in the record.
+while reading. A record that does not match is a TraceError with file, line and the position in the
+record.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class JsonRows(Generic[Record]):
 
         Args:
             path: plain or gzip'd JSON.
-            record: what one record looks like.
-            key: where the list of records is in the object the file holds; None = the file is
-                the list.
-            hint: added to every complaint.
+            record: the type of one record.
+            key: the key of the list of records, if the file is an object; None = the file is the
+                list.
+            hint: added to every error.
 
         Raises:
-            TraceError: the file cannot be read, is not such JSON, or holds no records.
+            TraceError: the file cannot be read, is not such JSON, or contains no records.
         """
         self.path, self._key, self._hint = path, key, hint
         self._text = read_text(path)
@@ -70,7 +71,7 @@ class JsonRows(Generic[Record]):
 
     def line_of(self, row: int) -> int:
         """Return the number of the line on which a record starts, counted from 1."""
-        # Only for complaints: records are found one after the other, as they stand in the file.
+        # Only for errors: finds the records one after another, in the order of the file.
         at = 0
         start = at = 0
         for raw in _decode(self._text, msgspec.Raw, self._key)[: row + 1]:
@@ -82,13 +83,13 @@ class JsonRows(Generic[Record]):
         return self._text.count(b"\n", 0, position) + 1
 
     def _explain_misfit(self, message: str) -> NoReturn:
-        """Raise a TraceError for JSON that is not what the format expects."""
+        """Raise a TraceError for JSON that does not match the format."""
         what, _, place = message.partition(" - at ")
         place = place.strip("`")
         inside = re.match(r"\$(?:\.\w+)?\[(\d+)\]", place)
         where = str(self.path)
         if inside:
-            # Where the text after this record is not JSON at all, lines are unknown.
+            # If the text after this record is not JSON, the line is unknown.
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 where += f", line {self.line_of(int(inside[1]))}"
         raise TraceError(

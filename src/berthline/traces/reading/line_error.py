@@ -1,4 +1,4 @@
-"""LineError: an error that knows every line it is about, so that a check can go on after it."""
+"""LineError: an error that has the numbers of all its lines, so that a check can continue."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class LineError(TraceError):
     """Lines of a trace file that cannot be used, all for the same reason.
 
     Args:
-        what: as of every error, for the first of the lines.
-        where: of the error.
-        expected: of the error.
-        hint: of the error.
+        what: as in every error, for the first of the lines.
+        where: as in every error.
+        expected: as in every error.
+        hint: as in every error.
         lines: returns the numbers of all the lines; evaluated lazily.
     """
 

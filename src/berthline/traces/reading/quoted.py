@@ -1,4 +1,4 @@
-"""What a file says, as a message shows it: quoted, and not longer than fits on a line."""
+"""Text from a file, formatted for messages: quoted, and short enough for a line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SHOWN_NAMES = 60
 
 
 def presentable(names: Iterable[str]) -> list[str]:
-    """Return names that a file gave, for a message: not too many, and none longer than a line."""
+    """Return names from a file for a message: not too many, and none longer than a line."""
     return [name[:_SHOWN_CHARACTERS] for name in itertools.islice(names, _SHOWN_NAMES)]
 
 
 def shorten(value: object) -> str:
-    """Return a cell's value for a message: quoted, and not longer than fits on a line."""
+    """Return a cell's value for a message: quoted, and short enough for a line."""
     if value is None:
         return "nothing"
     text = str(value)

@@ -1,8 +1,8 @@
-"""What jobs ask for, from the columns of a trace: GPUs and parts of one, GPU types, pools.
+"""Requests of jobs, from the columns of a trace: GPUs and parts of a GPU, GPU types, pools.
 
-A workload holds whole GPUs, or a part of one GPU in thousandths. So 0.25 GPUs stay 0.25; 1.5 GPUs,
-and several workers on a part of a GPU each, are rounded up to whole GPUs, and a part finer than a
-thousandth to the next thousandth. The number of jobs that this changes is counted.
+A workload has whole GPUs, or a part of one GPU in thousandths. So 0.25 GPUs stay 0.25. 1.5 GPUs,
+and several workers on a part of a GPU each, are rounded up to whole GPUs, and parts of a GPU are
+rounded up to thousandths. The jobs changed by rounding are counted.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 FRACTIONS_ROUNDED_UP = "fractional GPUs rounded up to whole ones"
-"""The key of `provenance["rounded"]` for jobs that ask for such as 1.5 GPUs."""
+"""The key of `provenance["rounded"]` for jobs that request, for example, 1.5 GPUs."""
 
 PARTS_ROUNDED_UP = "parts of a GPU rounded up to thousandths"
-"""The key of `provenance["rounded"]` for jobs that ask for such as a third of a GPU."""
+"""The key of `provenance["rounded"]` for jobs that request, for example, a third of a GPU."""
 
 _NOISE = 1e-6  # thousandths of a GPU: 0.29 * 1000 is not 290 in floats
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpuRequests:
-    """What jobs ask for.
+    """GPU requests of jobs.
 
     Attributes:
-        gpus: whole GPUs, or 1 for a job on part of one; 0 = none.
-        gpu_milli: thousandths of each.
+        gpus: whole GPUs, or 1 for a job on part of a GPU; 0 = none.
+        gpu_milli: thousandths of each GPU.
         asked: GPUs before rounding.
     """
 
@@ -58,12 +58,12 @@ class GpuRequests:
         return cls(gpus, np.where(is_part, milli, WHOLE_GPU).astype(np.int16), asked)
 
     def rounded(self, used: npt.NDArray[np.bool_]) -> dict[str, int]:
-        """Return how many of the jobs used got more than they asked for, by what was done."""
+        """Return how many of the jobs used got more than they requested, by kind of rounding."""
         more = self.gpus * self.gpu_milli - self.asked * WHOLE_GPU
         changed = used & (more > _NOISE)
         if not changed.any():
             return {}
-        on_one = self.gpus == 1  # where all but the last part of a thousandth is kept
+        on_one = self.gpus == 1  # rounded only to thousandths
         counts = {FRACTIONS_ROUNDED_UP: changed & ~on_one, PARTS_ROUNDED_UP: changed & on_one}
         return {what: int(jobs.sum()) for what, jobs in counts.items() if jobs.any()}
 
@@ -76,13 +76,14 @@ def gpu_type_sets(
 ) -> tuple[IntColumn, tuple[str, ...]]:
     """Return the `gpu_types` and `gpu_type_sets` of a workload.
 
-    GPU types get the names they have in clusters, and the order within a set does not matter, so
-    that jobs with the same choice share a set. An unknown model keeps the trace's name.
+    GPU types get the names that clusters use, and the order within a set does not matter, so jobs
+    with the same choice share a set. An unknown model keeps the trace's name.
 
     Args:
         models: for each job the models it may use, separated by `|`; null = any.
-        names: what the trace means by a model, where that is not what everybody does.
-        gpus: of each job, where some have none: these may run anywhere, whatever the trace says.
+        names: the usual names of models for which the trace has unusual ones.
+        gpus: of each job; jobs without GPUs may run anywhere, regardless of `models`; None = all
+            jobs have GPUs.
     """
     names = names or {}
     sets: dict[str, int] = {}

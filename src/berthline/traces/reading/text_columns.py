@@ -1,7 +1,7 @@
-"""Columns of text as what a workload is made of: codes and names, labels, counts.
+"""Columns of text converted for a workload: codes and names, labels, counts.
 
-Traces repeat themselves: a million jobs have a few hundred users and a few thousand durations. What
-takes long is done once for each distinct text. Text may be polars' String or Categorical.
+Traces are repetitive: a million jobs have a few hundred users and a few thousand durations. Slow
+operations are done once for each distinct text. Text may be polars' String or Categorical.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-_BLOCK_ROWS = 2**16  # of labels made into an array together, which takes memory several times over
+_BLOCK_ROWS = 2**16  # labels converted together, since conversion takes several times their memory
 
 LONGEST_LABEL = 200
-"""Characters. Labels are stored at the width of the longest, so one must not be a whole file."""
+"""Characters. All labels are stored with the width of the longest, so the width is limited."""
 
 
 def label_array(text: pl.Series) -> npt.NDArray[np.str_]:
-    """Return texts that are not long as an array; null becomes an empty text."""
+    """Return short texts as an array; null becomes an empty text."""
     import polars as pl
 
     text = text.cast(pl.String).fill_null("")
     lengths = text.str.len_chars().to_numpy()
     width = max(int(lengths.max(initial=0)), 1)
-    # Numpy's own layout, zeros after the end included: far faster than by way of a list.
+    # Written in numpy's own layout, padded with zeros: much faster than through a list.
     characters = np.zeros((len(text), width), np.uint32)
     for first in range(0, len(text), _BLOCK_ROWS):
         rows = slice(first, first + _BLOCK_ROWS)
@@ -47,19 +47,19 @@ def label_array(text: pl.Series) -> npt.NDArray[np.str_]:
 
 
 def joined_labels(begin: pl.Series, end: pl.Series, between: str) -> npt.NDArray[np.str_]:
-    """Return labels made of two texts each, as `label_array` does.
+    """Return labels made of two texts each, like `label_array`.
 
     Args:
         begin: the first texts.
-        end: the second ones, of which few differ.
-        between: what stands between the two.
+        end: the second texts, with few distinct values.
+        between: the text between the two.
     """
     import polars as pl
 
     lengths = begin.str.len_chars()
     if begin.null_count() or lengths.min() != lengths.max() or not lengths.max():
         return label_array(begin.fill_null("") + between + end.cast(pl.String).fill_null(""))
-    # Of the same length, as hashes are: what follows begins at the same place in all of them.
+    # All have the same length, like hashes: the second text begins at the same position in all.
     codes, distinct = _distinct(end)
     endings = label_array(between + distinct.fill_null(""))
     place, more = int(lengths[0]), endings.dtype.itemsize // 4  # bytes of a character
@@ -79,7 +79,7 @@ def categorize(
     """Return texts as codes and the names they stand for, in order of first appearance."""
     codes, distinct = _distinct(text)
     names = [missing if name is None else name for name in distinct.to_list()]
-    if distinct.null_count() and names.count(missing) > 1:  # it is a name besides
+    if distinct.null_count() and names.count(missing) > 1:  # it is also a real name
         merged = list(dict.fromkeys(names))
         codes = np.array([merged.index(name) for name in names], np.int32)[codes]
         names = merged
@@ -87,7 +87,7 @@ def categorize(
 
 
 def _distinct(text: pl.Series) -> tuple[npt.NDArray[np.int32], pl.Series]:
-    """Return texts as codes and what they stand for, null too, in order of first appearance."""
+    """Return texts as codes and the distinct texts, including null, in order of appearance."""
     import polars as pl
 
     coded = text.cast(pl.Categorical)
@@ -113,7 +113,7 @@ def count_values(text: pl.Series, *, missing: str = "unknown") -> dict[str, int]
 
 
 def count_codes(codes: npt.NDArray[np.int32], names: tuple[str, ...]) -> dict[str, int]:
-    """Return how often each of the names occurs that codes stand for, the most frequent first.
+    """Return how often the name of each code occurs, the most frequent first.
 
     Several codes may stand for the same name.
     """
@@ -127,7 +127,7 @@ def count_codes(codes: npt.NDArray[np.int32], names: tuple[str, ...]) -> dict[st
 def among(
     codes: npt.NDArray[np.int32], names: Sequence[str], wanted: Sequence[str]
 ) -> npt.NDArray[np.bool_]:
-    """Return which codes stand for one of the names wanted."""
+    """Return which codes stand for one of the wanted names."""
     is_wanted = np.array([name in wanted for name in names], dtype=np.bool_)
     chosen: npt.NDArray[np.bool_] = is_wanted[codes]
     return chosen
@@ -137,7 +137,7 @@ def count_repeated(text: pl.Series) -> int:
     """Return how many texts are equal to an earlier one."""
     import polars as pl
 
-    # Ids are mostly whole numbers, and different numbers are different texts.
+    # Ids are usually whole numbers, and different numbers are different texts.
     numbers = text.cast(pl.Int64, strict=False)
     if numbers.null_count() == 0 and numbers.n_unique() == len(numbers):
         return 0
@@ -147,9 +147,9 @@ def count_repeated(text: pl.Series) -> int:
 def distinct_rows(
     columns: Sequence[pl.Series | npt.NDArray[np.float64]],
 ) -> tuple[npt.NDArray[np.int64], list[tuple[Any, ...]]]:
-    """Return for each row of some columns the number of one that is equal, and those rows.
+    """Return, for each row of some columns, the index of its distinct row, and the distinct rows.
 
-    The rows are in order of first appearance; null in text is an empty text.
+    The rows are in order of first appearance; null in text becomes an empty text.
     """
     import polars as pl
 

@@ -268,7 +268,8 @@ def test_a_damaged_sibling_is_named(write):
 
 def test_what_is_no_table_is_refused_also_when_the_format_is_named(tmp_path):
     (tmp_path / "other.csv").write_text("1,2,3\n")
-    assert refused(tmp_path / "other.csv", "alibaba-pai").what == "this is none of the PAI tables"
+    error = refused(tmp_path / "other.csv", "alibaba-pai")
+    assert error.what == "this is not one of the PAI tables"
     (tmp_path / "pai_task_table.csv").write_text("1,2,3\n")
     assert "3 cells" in refused(tmp_path / "pai_task_table.csv", "alibaba-pai").what
     empty = tmp_path / "empty"

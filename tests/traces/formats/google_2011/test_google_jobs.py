@@ -229,11 +229,11 @@ def test_tables_are_told_by_the_shape_of_their_rows():
 
 
 def test_what_holds_no_events_is_refused(tmp_path):
-    assert refused(tmp_path, "google-2011").what == "there are no job events here"
+    assert refused(tmp_path, "google-2011").what == "there are no job events"
     assert "directory" in refused(tmp_path).what
     path = tmp_path / "part-00000-of-00001.csv"
     path.write_text("0,5,0,HofLGzk1Or/8=,0.5,0.2493\n")
-    assert refused(path, "google-2011").what == "there are no job events here"
+    assert refused(path, "google-2011").what == "there are no job events"
     assert "list of nodes (google)" in refused(path).what
     assert "directory" in refused(tmp_path).what
     path.write_text("1,2,3\n")

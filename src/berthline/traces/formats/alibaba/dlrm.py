@@ -1,15 +1,15 @@
 """Alibaba DLRM inference instances (cluster-trace-gpu-v2025).
 
-A row is one instance, after a header line. Role `HN` runs on a GPU node, role `CN` on a CPU node
-and takes no GPU: such are left out unless `cpu_jobs="keep"`. Memory is in GiB, times are seconds
-from the start of the trace. An instance that was there before has no creation and scheduling time,
-one that outlives the trace no deletion time.
+The file has a header line and one row per instance. Role `HN` runs on a GPU node. Role `CN` runs
+on a CPU node without a GPU and is left out unless `cpu_jobs="keep"`. Memory is in GiB, times are
+seconds from the start of the trace. An instance created before the trace has no creation and
+scheduling time; an instance that outlives the trace has no deletion time.
 
 How columns become jobs: submission is the creation, the run time is deletion - scheduling, the
-application (`app_name`) is the user. Instances cut off by either end of the trace are left out, or
-with `censored="clip"` cut off there too. All instances are equally important to the publisher, so
-all have priority 0. Not used: how many instances of an application a node may hold, network and
-disk.
+application (`app_name`) is the user. Instances that begin before or end after the trace are left
+out, or with `censored="clip"` cut off at its ends. All instances are equally important to the
+publisher, so all have priority 0. Not used: the limit on instances of an application per node,
+network and disk.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NUMBERS = (
 )
 _MARKS = {"instance_sn", "role", "app_name", "max_instance_per_node"}
 _MIB = 1024  # in a GiB
-_FIRST = 0.0  # seconds; the trace begins where its clock does
+_FIRST = 0.0  # seconds; the trace begins at 0 on its clock
 _PRECISION = 3  # decimals of a second; the file's times have noise in their tenth decimal
 
 CENSORED = ("drop", "clip")
@@ -77,19 +77,19 @@ def read(path: Path, *, censored: str = "drop", cpu_jobs: str = "drop") -> Workl
     """Return the instances of a file.
 
     Provenance, besides what `load_trace` lists: `censored` (the option), `clipped` (used rows with
-    an unknown begin or end, by which), `cpu_jobs` (instances used that need no GPU), `rounded`,
-    `not_modelled`, and `origin_trace_seconds` (time 0 on the
-    clock of the trace, whose date is not published).
+    an unknown begin, and with an unknown end), `cpu_jobs` (instances used that need no GPU),
+    `rounded`, `not_modelled`, and `origin_trace_seconds` (time 0 on the clock of the trace, whose
+    date is not published).
 
     Args:
         path: the file.
-        censored: what becomes of instances whose creation or deletion the trace does not show:
-            "drop" leaves them out, "clip" lets them run from its first to its last moment.
-        cpu_jobs: "drop" leaves instances without GPUs out, "keep" does not.
+        censored: how to treat instances whose creation or deletion is not in the trace: "drop"
+            leaves them out, "clip" lets them start at the first and end at the last time in it.
+        cpu_jobs: "drop" leaves out instances without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: an option has no such setting.
-        TraceError: the file cannot be read, a line makes no sense, or no instance is usable.
+        ConfigError: the setting of an option is unknown.
+        TraceError: the file cannot be read, a line is invalid, or no instance is usable.
     """
     if censored not in CENSORED:
         what, expected, hint = unknown_name("setting of censored", censored, CENSORED)

@@ -1,14 +1,14 @@
 """Alibaba `openb` pod lists (cluster-trace-gpu-v2023): pods of a cluster whose GPUs are shared.
 
-A row is one pod with a header line before the first: `num_gpu` GPUs, of which a pod with one may
-take only a part (`gpu_milli`, 1000 = the whole); `gpu_spec` = the models it may run on, separated
-by `|`, empty = any; times are seconds from the start of the trace. Pods still pending have no
-`scheduled_time`, yet every pod has a `deletion_time`. The publisher also has pod lists without
-times: a list to pack, not a trace to replay, and refused here.
+The file has a header line and one row per pod: `num_gpu` GPUs; a pod with one GPU may take only a
+part of it (`gpu_milli`, 1000 = the whole); `gpu_spec` = the models it may run on, separated by
+`|`, empty = any; times are seconds from the start of the trace. Pending pods have no
+`scheduled_time`, but every pod has a `deletion_time`. The publisher also has pod lists without
+times. They can be packed but not replayed, and are refused here.
 
 How columns become jobs: submission is the creation; the run time is deletion - scheduling, or
-deletion - creation for a pod never scheduled; a part of a GPU stays what it is; CPUs are rounded
-up to whole cores; `qos` becomes the priority (`PRIORITIES`). Pods without GPUs are left out unless
+deletion - creation for a pod never scheduled; a part of a GPU stays a part; CPUs are rounded up to
+whole cores; `qos` becomes the priority (`PRIORITIES`). Pods without GPUs are left out unless
 `cpu_jobs="keep"`. There is no user column.
 """
 
@@ -62,16 +62,16 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
     Provenance, besides what `load_trace` lists: `cpu_jobs` (pods used that need no GPU), `rounded`,
     `gpus_asked` (before rounding), `pod_phase` and `qos` (used rows by value), `never_scheduled`
-    (used rows whose run time counts from their creation), `priority` (how it was made) and
+    (used rows whose run time counts from their creation), `priority` (how it was derived) and
     `origin_trace_seconds` (time 0 on the clock of the trace, whose date is not published).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves pods without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out pods without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the list has no times, a line makes no sense, or no pod is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the list has no times, a line is invalid, or no pod is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     table = CsvTable(
@@ -123,13 +123,13 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         "gpu_milli": requests.gpu_milli[used],
         "cpus": np.ceil(cpu_milli[used] / 1000),
         "memory_mib": np.ceil(memory[used]),
-        # An unknown quality of service promises nothing.
+        # An unknown quality of service has the lowest priority.
         "priority": np.array([PRIORITIES.get(name, 0) for name in qualities])[qos],
         "gpu_types": types,
         "history": History(scheduled[used]),
     }
     names = table.labels("name", rows=used)
-    # What was read takes more memory than the workload.
+    # The table takes more memory than the workload.
     del table, requests, gpus, num_gpu, gpu_milli, cpu_milli, memory
     del created, deleted, scheduled, run, qos, types
     return Workload.from_columns(
@@ -143,10 +143,10 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
 
 def _require_times(table: CsvTable) -> None:
-    """Refuse a pod list that only says what the pods ask for.
+    """Refuse a pod list that has requests but no times.
 
     Raises:
-        TraceError: there is no column of times, or nothing in it.
+        TraceError: a column of times is missing or empty.
     """
     for name in _TIMES:
         absent = "" if name in table.columns else "not there"

@@ -1,18 +1,18 @@
 """Alibaba PAI (cluster-trace-gpu-v2020): headerless tables of jobs, tasks, instances and machines.
 
-Given one of the tables, or the directory of them, the others are found beside it and joined. A
-PAI job has tasks (worker, ps, evaluator, ...), a task has equal instances. One task is one job
-here: what is asked for, the GPU type and the times are those of tasks, and tasks of one job begin
-and end apart, so a gang of all of them would hold GPUs that were free.
+The path is one of the tables or their directory; the other tables are found next to it and joined.
+A PAI job has tasks (worker, ps, evaluator, ...), and a task has equal instances. One task is one
+job here: requests, GPU type and times belong to tasks, and the tasks of one job begin and end at
+different times, so one gang of all tasks would hold GPUs that were free.
 
 How columns become jobs: the instances of a task are one gang; `plan_gpu`, `plan_cpu` (percent of
-one) and `plan_mem` (GiB) are of each instance; a part of a GPU stays what it is for a single
-instance, and counts as a whole one for each of several; the GPU type is the one assigned, taken as
-required, and what run times are on; tasks without GPUs are left out unless `cpu_jobs="keep"`, and
-may then run anywhere; submission is the start_time of the job, which is when
-it was submitted, else that of the task; the user is in the job table. Tables that are not there
-cost what only they know, and `provenance["missing_tables"]` and `["assumed"]` say so: without tasks
-and instances a PAI job is one job of one GPU, without tasks an instance takes one GPU.
+one) and `plan_mem` (GiB) are per instance; a part of a GPU stays a part if there is one instance,
+and counts as a whole GPU for each of several instances; the assigned GPU type is taken as required,
+and run times are on that type; tasks without GPUs are left out unless `cpu_jobs="keep"`, and may
+then run anywhere; submission is the start_time of the job, which is when it was submitted, else
+that of the task; the user is in the job table. If a table is missing, its information is lost, as
+`provenance["missing_tables"]` and `["assumed"]` state: without tasks and instances a PAI job is one
+job of one GPU, without tasks an instance takes one GPU.
 """
 
 from __future__ import annotations
@@ -85,21 +85,21 @@ def parts(directory: Path) -> list[Path]:
 
 
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
-    """Return the tasks of the trace of which `path` is one table or the directory.
+    """Return the tasks of a trace; `path` is one of its tables or its directory.
 
     Provenance, besides what `load_trace` lists: `one_job_is`, `tables` (the files read),
-    `missing_tables`, `assumed` (what was made up for lack of a table or cell, with counts),
+    `missing_tables`, `assumed` (assumptions where a table or cell is missing, with counts),
     `cpu_jobs` (tasks used that need no GPU), `rounded`, `gpus_asked` (before rounding), `status`
-    (used rows by status) and `dates` (`origin_unix_time` has the time of day and the day of the
-    week right, not the date).
+    (used rows by status) and `dates` (in `origin_unix_time` the time of day and the day of the week
+    are correct, but not the date).
 
     Args:
         path: the table or the directory.
-        cpu_jobs: "drop" leaves tasks without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out tasks without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: a table cannot be read, a line makes no sense, or no task is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: a table cannot be read, a line is invalid, or no task is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     tables = find_tables(path)
@@ -139,7 +139,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         "gpus_asked": float(requests.asked.sum()),
         "status": count_values(jobs["status"]),
     }
-    # Sorted here, as the names of jobs take much memory and would be there twice.
+    # Sorted here, because job names take much memory, and sorting them later would copy them.
     order = np.argsort(submit, kind="stable")
     columns = {
         "submit": submit[order],
@@ -165,7 +165,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
 
 def _reasons(rows: pl.DataFrame, cpu_jobs: str) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return why gangs are left out."""
+    """Return the reasons for leaving gangs out, with the rows they apply to."""
     start, end = rows["start"].to_numpy(), rows["end"].to_numpy()  # NaN for null
     some = rows["instances"].to_numpy() > 0
     asked = [some & (rows[name].to_numpy() > 0) for name in ("gpu", "cpu", "memory")]

@@ -1,4 +1,4 @@
-"""The Alibaba PAI tables joined into one row for every gang, with what each table knows of it."""
+"""The Alibaba PAI tables, joined into one row per gang."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from berthline.traces.reading.csv.csv_table import CsvTable
 
-# The largest values that make sense, small enough for their products to fit a workload's columns.
+# The largest values accepted, small enough for their products to fit a workload's columns.
 _MOST_INSTANCES = 10**6  # of a task
 _MOST_GPU = 10**5  # percent of one, for an instance
 _MOST_CPU = 2 * 10**5  # percent of one, for an instance
@@ -41,11 +41,11 @@ _WANTED = {
 }
 
 SOURCES = (TASK, INSTANCE, JOB)
-"""The tables that can give the gangs, the best one first."""
+"""The tables that gangs can be read from, the best one first."""
 
 
 class GangTable:
-    """Gangs, from the best table there is.
+    """Gangs, from the best available table.
 
     Attributes:
         rows: one row for each gang: job, task (null = none), instances, start and end (seconds,
@@ -54,7 +54,7 @@ class GangTable:
         source: the table they come from.
         path: its file.
         read: the tables read so far.
-        assumed: what was made up for lack of a table or a cell, and for how many gangs.
+        assumed: assumptions where a table or a cell is missing, and for how many gangs.
     """
 
     rows: pl.DataFrame
@@ -63,7 +63,7 @@ class GangTable:
         """Read the gangs of the table `source`, one of `SOURCES`.
 
         Raises:
-            TraceError: the table cannot be read, or a line of it makes no sense.
+            TraceError: the table cannot be read, or one of its lines is invalid.
         """
         self.source, self.path = source, tables[source]
         self.read: dict[str, str] = {}
@@ -80,13 +80,13 @@ class GangTable:
             self.rows = self.rows.filter(pl.Series(used))
 
     def add_jobs(self) -> None:
-        """Add `user` (null = not known) and `submit` from the job table, if it is there.
+        """Add `user` (null = not known) and `submit` from the job table, if it exists.
 
-        The publisher calls a job's submission its start_time; for a job that is not in the table
-        the gang's own start is the next best.
+        The publisher calls a job's submission its start_time. For a job that is not in the table,
+        the start of the gang is used instead.
 
         Raises:
-            TraceError: the job table cannot be read, or a line of it makes no sense.
+            TraceError: the job table cannot be read, or one of its lines is invalid.
         """
         import polars as pl
 
@@ -114,10 +114,10 @@ class GangTable:
         self.rows = rows
 
     def add_machines(self) -> None:
-        """Fill in GPU types that are not known by the machines that ran the instances.
+        """Fill in unknown GPU types from the machines that ran the instances.
 
         Raises:
-            TraceError: a table cannot be read, or a line of it makes no sense.
+            TraceError: a table cannot be read, or one of its lines is invalid.
         """
         import polars as pl
 
@@ -215,7 +215,7 @@ class GangTable:
 
 
 def _without_plan(gangs: pl.DataFrame) -> pl.DataFrame:
-    """Return gangs with one whole GPU for each instance and nothing else asked for."""
+    """Return gangs that request one whole GPU for each instance and nothing else."""
     import polars as pl
 
     return gangs.with_columns(
@@ -233,7 +233,7 @@ def _seconds(table: CsvTable, name: str) -> pl.Series:
 
 
 def _places(known: pl.Series, wanted: pl.Series) -> pl.Series:
-    """Return where each text wanted first occurs among those known; null = nowhere."""
+    """Return the first position of each wanted text among the known ones; null = none."""
     import polars as pl
 
     numbers = pl.int_range(len(known), dtype=pl.UInt32, eager=True)
@@ -244,9 +244,9 @@ def _places(known: pl.Series, wanted: pl.Series) -> pl.Series:
 
 
 def _hosts(path: Path, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return a machine for each (job, task) wanted, as far as the instance table knows one.
+    """Return a machine for each wanted (job, task) for which the instance table has one.
 
-    The table is gigabytes, and as a rule few tasks are wanted: lines are looked at one by one.
+    The table has gigabytes and usually few tasks are wanted, so it is read line by line.
 
     Raises:
         TraceError: the table cannot be read, or a line has too few cells.

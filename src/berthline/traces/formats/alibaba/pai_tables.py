@@ -1,8 +1,8 @@
-"""The tables of the Alibaba PAI trace (cluster-trace-gpu-v2020): columns, shapes, where they are.
+"""The tables of the Alibaba PAI trace (cluster-trace-gpu-v2020): columns, shapes and locations.
 
-The publisher's tables have no header line; their column names come in files of their own. A table
-is told by the shape of its rows, and its siblings by their names in the same directory. Tables to
-which a header line was added are read as well.
+The publisher's tables have no header line; their column names are in separate files. A table is
+recognised by the shape of its rows, and the other tables by their names in the same directory.
+Tables with an added header line are also read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """The columns of each table, as the publisher names them."""
 
 TYPE_NAMES = {"V100": "V100-16"}
-"""What the trace means by a GPU type: beside V100M32, V100 is the one with 16 GB."""
+"""GPU types under their usual names: the trace also has V100M32, so its V100 has 16 GB."""
 
 _HASH = r"[0-9a-f]{8,}"
 _WORD = r"[A-Za-z][\w.-]*"
@@ -75,7 +75,7 @@ _WORDS = ("task_name", "status", "gpu_type", "user")
 
 
 def recognise(head: bytes) -> tuple[str | None, Match]:
-    """Return which table a file is, by the shape of its first rows, and how sure that is."""
+    """Return which table a file is, by the shape of its first rows, and how certain that is."""
     rows = cell_rows(head)
     for name, columns in COLUMNS.items():
         if rows and tuple(rows[0]) == columns:
@@ -87,20 +87,21 @@ def recognise(head: bytes) -> tuple[str | None, Match]:
 
 
 def find_tables(path: Path) -> dict[str, Path]:
-    """Return the tables in a directory, or the table that a file is and its siblings.
+    """Return the tables in a directory, or a file's own table and the others next to it.
 
     Raises:
-        TraceError: the file cannot be read or is none of the tables.
+        TraceError: the file cannot be read or is not one of the tables.
     """
     if is_directory(path):
         return tables_in(path)
     name, _ = recognise(read_head(path))
     if name is None:
-        # Named by the user, yet not of its shape: by its file name, so that reading tells why.
+        # The user chose this file, but its shape is wrong: go by its name, so that the reader can
+        # report the reason.
         name = next((known for known in COLUMNS if path.name.startswith(known)), None)
     if name is None:
         raise TraceError(
-            "this is none of the PAI tables",
+            "this is not one of the PAI tables",
             where=str(path),
             expected="rows as in " + ", ".join(COLUMNS),
             hint="the tables come without a header line",
@@ -109,12 +110,12 @@ def find_tables(path: Path) -> dict[str, Path]:
 
 
 def tables_in(directory: Path) -> dict[str, Path]:
-    """Return the tables that a directory holds under the publisher's names, gzip'd or not."""
+    """Return the tables in a directory that have the publisher's names, gzip'd or not."""
     files = {path.name: path for path in list_files(directory)}
     return {
         name: files[f"{name}.csv{suffix}"]
         for name in COLUMNS
-        for suffix in (".gz", "")  # of both, the plain file is kept
+        for suffix in (".gz", "")  # if both exist, the plain file is kept
         if f"{name}.csv{suffix}" in files
     }
 
@@ -125,7 +126,7 @@ def open_table(name: str, path: Path, wanted: Iterable[str] = ()) -> CsvTable:
     Args:
         name: which table.
         path: its file.
-        wanted: the columns that will be asked for; none = all.
+        wanted: the columns that will be used; empty = all.
 
     Raises:
         TraceError: the file cannot be read, or a line has the wrong number of cells.

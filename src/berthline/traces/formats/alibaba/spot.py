@@ -1,14 +1,14 @@
 """Alibaba spot and high-priority jobs (cluster-trace-v2026-spot-gpu): the publisher's job list.
 
-A row is one job, after a header line: `worker_num` workers of `gpu_request` GPUs and `cpu_request`
-CPUs each, all on one GPU model; times are seconds from the first submission. The trace shows when
-a job was submitted and how long it ran, not when it started.
+The file has a header line and one row per job: `worker_num` workers with `gpu_request` GPUs and
+`cpu_request` CPUs each, all on one GPU model; times are seconds from the first submission. The
+trace shows when a job was submitted and how long it ran, not when it started.
 
-How columns become jobs: the workers are one gang; a part of a GPU stays what it is for a single
-worker, and counts as a whole one for each of several; jobs without GPUs are left out unless
+How columns become jobs: the workers are one gang; a part of a GPU stays a part if there is one
+worker, and counts as a whole GPU for each of several workers; jobs without GPUs are left out unless
 `cpu_jobs="keep"`; the organization is the user; high-priority (`HP`) jobs have priority 1 and spot
-jobs 0. That spot jobs may be preempted is not modelled. Jobs submitted at second 0 were running
-when the trace began; they are kept and counted.
+jobs 0. Preemption of spot jobs is not modelled. Jobs submitted at second 0 were running when the
+trace began; they are kept and counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COLUMNS = (
 _NUMBERS = ("cpu_request", "gpu_request", "worker_num", "submit_time", "duration")
 _WORDS = ("organization", "gpu_model", "job_type")
 _MARKS = {"job_name", "gpu_request", "worker_num", "job_type"}
-_MOST = 2**31 - 1  # what the workload's columns hold
+_MOST = 2**31 - 1  # the limit of the workload's columns
 
 OPTIONS = CPU_JOBS_OPTION
 
@@ -68,17 +68,17 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a file.
 
     Provenance, besides what `load_trace` lists: `cpu_jobs` (jobs used that need no GPU), `rounded`,
-    `gpus_asked` (before rounding), `job_type` (used rows by type), `priority` (how it was made),
+    `gpus_asked` (before rounding), `job_type` (used rows by type), `priority` (how it was derived),
     `already_running` (used rows submitted at second 0) and `origin_trace_seconds` (time 0 on the
     clock of the trace, whose date is not published).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     table = CsvTable(path, required=_COLUMNS, numbers=_NUMBERS, words=_WORDS, texts=("job_name",))

@@ -1,8 +1,8 @@
 """The Alibaba spot jobs (2026), reduced to four columns: arrival_time, runtime, gpus, priority.
 
-Times are seconds from the first submission of the whole trace, also in a file that holds a later
+Times are seconds from the first submission of the whole trace, even in a file that contains a later
 part of it. What the reduction lost: `gpus` are those of one worker, so gangs look small; there is
-no GPU model, organization, CPU count (so that rows without GPUs cannot be kept) or job id; and the
+no GPU model, organization, CPU count (so rows without GPUs cannot be kept) or job id; and the
 priority is a function of `gpus`, not the publisher's. Jobs that arrive at second 0 were running
 when the trace began; they are kept and counted.
 """
@@ -25,7 +25,7 @@ _COLUMNS = ("arrival_time", "runtime", "gpus", "priority")
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is a reduced list of spot jobs: these four columns and no other."""
+    """Return whether a file is a reduced list of spot jobs: exactly these four columns."""
     del path  # only the content counts
     return Match.CERTAIN if sorted(header_cells(head)) == sorted(_COLUMNS) else Match.NO
 
@@ -38,7 +38,7 @@ def read(path: Path) -> Workload:
     clock of the trace, whose date is not published).
 
     Raises:
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     table = CsvTable(path, required=_COLUMNS, numbers=_COLUMNS)
     submit = table.numbers("arrival_time")

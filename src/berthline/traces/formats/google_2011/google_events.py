@@ -1,6 +1,6 @@
-"""The events of the Google trace of 2011, gathered into one row for every task and every job.
+"""The events of the Google trace of 2011, reduced to one row per task and per job.
 
-A whole trace has 144 million task events, so each part is reduced to its tasks as soon as it is
+The whole trace has 144 million task events, so each part is reduced to its tasks as soon as it is
 read, and the reduced parts are merged.
 """
 
@@ -31,19 +31,19 @@ _HIGHEST_CLASS = 3
 
 
 def read_jobs(files: Iterable[Path], table: str) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Return the jobs of parts of job_events or task_events, and how many events of each type.
+    """Return the jobs of parts of job_events or task_events, and the number of events by type.
 
-    Columns of the jobs: job (its id), user (null = not known), class, cpu (requests of its tasks
-    added up, of the largest machine; 0 in job_events), submit and schedule (its first such events
-    in microseconds; NaN = none), ended (whether its last event, or that of each of its tasks, is
-    an end), end (microseconds) and ending (the type of its last event).
+    Columns of the jobs: job (its id), user (null = not known), class, cpu (sum of the requests of
+    its tasks, relative to the largest machine; 0 in job_events), submit and schedule (its first
+    such events in microseconds; NaN = none), ended (whether its last event, or the last event of
+    each of its tasks, is an end), end (microseconds) and ending (the type of its last event).
 
     Args:
-        files: the parts in their order, which is that of time.
+        files: the parts, in order of time.
         table: `job_events` or `task_events`.
 
     Raises:
-        TraceError: a part cannot be read, or a line of it makes no sense.
+        TraceError: a part cannot be read, or one of its lines is invalid.
     """
     import polars as pl
 
@@ -68,10 +68,10 @@ def read_jobs(files: Iterable[Path], table: str) -> tuple[pl.DataFrame, npt.NDAr
 
 
 def _by_job(tasks: pl.DataFrame, table: str) -> pl.DataFrame:
-    """Return one row for each job, from those of its tasks."""
+    """Return one row for each job, from the rows of its tasks."""
     import polars as pl
 
-    if table != TASK_EVENTS:  # a job has but one
+    if table != TASK_EVENTS:  # a job has only one
         jobs = tasks.rename({"last_time": "end", "last_event": "ending"})
     else:
         jobs = tasks.group_by("job", maintain_order=True).agg(
@@ -87,7 +87,7 @@ def _by_job(tasks: pl.DataFrame, table: str) -> pl.DataFrame:
 
 
 def _first_known(name: str, frame: pl.DataFrame) -> pl.Expr:
-    """Return the first value of a group that is not null; the fast way where none is."""
+    """Return the first non-null value of a group; a fast path if the column has no nulls."""
     import polars as pl
 
     column = pl.col(name)
@@ -95,14 +95,14 @@ def _first_known(name: str, frame: pl.DataFrame) -> pl.Expr:
 
 
 def read_cpu(files: Iterable[Path], jobs: pl.Series) -> npt.NDArray[np.float64]:
-    """Return the CPU requests of jobs: those of their tasks added up, 0 where none is known.
+    """Return the CPU requests of jobs: the sum over their tasks, 0 = not known.
 
     Args:
         files: the parts of task_events.
         jobs: the ids of the jobs.
 
     Raises:
-        TraceError: a part cannot be read, or a line of it makes no sense.
+        TraceError: a part cannot be read, or one of its lines is invalid.
     """
     import polars as pl
 
@@ -133,7 +133,7 @@ def _events(file: Path, table: str) -> pl.DataFrame:
         {
             "time": microseconds(rows),
             "job": job,
-            # An event of a job counts as one of its only task.
+            # An event of a job counts as an event of its only task.
             "task": rows.text("task index")
             if is_tasks
             else pl.repeat(None, len(rows), dtype=pl.Categorical, eager=True),
@@ -156,7 +156,7 @@ def _by_task(events: pl.DataFrame) -> pl.DataFrame:
         submit=pl.when(pl.col("event") == _SUBMIT).then("time"),
         schedule=pl.when(pl.col("event") == _SCHEDULE).then("time"),
     )
-    # Where all have the same task, grouping by it would take time for nothing.
+    # If all events have the same task, grouping by it would only take time.
     keys = ["job"] if events["task"].null_count() == events.height else ["job", "task"]
     tasks = events.group_by(keys, maintain_order=True).agg(
         _first_known("user", events),

@@ -1,15 +1,16 @@
 """Google cluster trace of 2011 (clusterdata-2011-2): job and task events as jobs.
 
-A table comes in parts; one part, or a directory of parts, or the directory of the whole trace is
-one trace here. A job is submitted, scheduled, and ends by finishing, failing, being killed, evicted
-or lost; only jobs submitted and ended within the parts read are used. Without job_events, the
-events of a job's tasks stand for it. The run time is the time from the first schedule event to the
-last end, restarts included.
+A table comes in parts. One part, a directory of parts, or the directory of the whole trace is one
+trace here. A job is submitted, scheduled, and ends by finishing, failing, being killed, evicted or
+lost; only jobs submitted and ended within the parts read are used. Without job_events, the events
+of a job's tasks are used instead. The run time is the time from the first schedule event to the
+last end, including restarts.
 
-The trace has no GPUs, so how many a job takes is an assumption, stated in the provenance: one,
-where nothing is known; with task_events, `gpus_per_machine` (an option, 8 unless set) for CPU
-requests that add up to the largest machine, rounded up and at least one. The scheduling class (0 to
-3, the most latency-sensitive) is the priority. Memory, disk and constraints are not used.
+The trace has no GPUs, so the GPUs of a job are an assumption, stated in the provenance. Without
+task_events, every job takes one. With task_events, it takes max(1, ceil(gpus_per_machine * sum of
+CPU requests)), where requests are relative to the largest machine and `gpus_per_machine` is an
+option (default 8). The scheduling class (0 to 3, the most latency-sensitive) is the priority.
+Memory, disk and constraints are not used.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def detect(head: bytes, path: Path) -> Match:
 
 
 def parts(directory: Path) -> list[Path]:
-    """Return the files of events in a directory of parts or of a whole trace."""
+    """Return the event files in a directory of parts or of a whole trace."""
     return (
         own_parts(directory) or parts_in(directory, JOB_EVENTS) or parts_in(directory, TASK_EVENTS)
     )
@@ -89,16 +90,16 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
 
     Provenance, besides what `load_trace` lists, where rows are the jobs that have an event:
     `events` (rows by type), `parts` (how many were read, of how many), `ended` (used jobs by how
-    they ended), `gpus_are` (the mapping to GPUs), `task_events` (whether they were there) and
-    `machine_events` (likewise; `read_cluster` makes a cluster of them).
+    they ended), `gpus_are` (the mapping to GPUs), `task_events` (whether they were found) and
+    `machine_events` (whether they were found; `read_cluster` makes a cluster of them).
 
     Args:
         path: a file or a directory.
         gpus_per_machine: GPUs for CPU requests that add up to the largest machine.
 
     Raises:
-        ConfigError: `gpus_per_machine` is no number, or out of range.
-        TraceError: a part cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: `gpus_per_machine` is not a number, or is out of range.
+        TraceError: a part cannot be read, a line is invalid, or no job is usable.
     """
     import polars as pl
 
@@ -107,7 +108,7 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
     table = (table_name(files[0]) or JOB_EVENTS) if files else None
     if table not in (JOB_EVENTS, TASK_EVENTS):
         raise TraceError(
-            "there are no job events here",
+            "there are no job events",
             where=str(path),
             expected=f"parts of {JOB_EVENTS} or {TASK_EVENTS}, or a directory of them",
         )
@@ -122,7 +123,7 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
     cpu = np.zeros(len(jobs))
     if task_files:
         cpu = jobs["cpu"].to_numpy() if table == TASK_EVENTS else read_cpu(task_files, jobs["job"])
-    # The margin keeps a sum such as 0.1 + 0.2 from taking one GPU more than 0.3 does.
+    # Due to the margin, a sum such as 0.1 + 0.2 does not take one GPU more than 0.3.
     gpus = np.maximum(np.ceil(cpu * factor - 1e-9), 1)
     users, user_names = categorize(jobs["user"])
     submit = jobs["submit"].to_numpy() / SECOND
@@ -162,7 +163,7 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
 
 
 def _reasons(jobs: pl.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return why jobs are left out."""
+    """Return the reasons for leaving jobs out, with the rows they apply to."""
     ended = jobs["ended"].to_numpy()
     submit, schedule, end = (jobs[name].to_numpy() for name in ("submit", "schedule", "end"))
     unscheduled = np.isnan(schedule)

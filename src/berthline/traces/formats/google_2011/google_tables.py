@@ -1,8 +1,8 @@
-"""The tables of the Google trace (clusterdata-2011-2): columns, shapes, where their parts are.
+"""The tables of the Google trace (clusterdata-2011-2): columns, shapes, locations of their parts.
 
 Tables have no header line and come in parts, `part-00007-of-00500.csv.gz`, one directory for each
-table; a copy may also be one file, `task_events.csv`. A table is told by the shape of its rows.
-Times are microseconds; 0 means before the trace and 2**63 - 1 after it.
+table; a copy may also be one file, `task_events.csv`. A table is recognised by the shape of its
+rows. Times are microseconds; 0 means before the trace and 2**63 - 1 after it.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ EVENTS = (
     "update pending",
     "update running",
 )
-"""Names of the event types of jobs and tasks, which are positions here."""
+"""Names of the event types of jobs and tasks; the number of a type is its position here."""
 
 SECOND = 1e6  # microseconds
 AFTER_THE_TRACE = 2.0**63  # microseconds; 2**63 - 1 as a float
-_LATEST = 1e15  # microseconds, 31 years: no time of a trace, and still exact as a float
+_LATEST = 1e15  # microseconds, 31 years: longer than any trace, and still exact as a float
 
 _ID = r"\d+"
 _FRACTION = r"(\d+(\.\d*)?([eE]-?\d+)?)?"  # also an empty cell
@@ -91,7 +91,7 @@ _PART = re.compile(r"part-(\d+)-of-(\d+)\.csv(\.gz)?")
 
 
 def recognise(head: bytes) -> tuple[str | None, Match]:
-    """Return which table a file is, by the shape of its first rows, and how sure that is."""
+    """Return which table a file is, by the shape of its first rows, and how certain that is."""
     rows = cell_rows(head)
     for name, columns in COLUMNS.items():
         match = match_shapes(rows, [_SHAPES.get(column, _FRACTION) for column in columns])
@@ -103,7 +103,7 @@ def recognise(head: bytes) -> tuple[str | None, Match]:
 def parts_in(directory: Path, table: str) -> list[Path]:
     """Return the files of a table in the directory of a trace.
 
-    They are the parts in its directory of that name, else a file of that name.
+    They are the parts in the subdirectory of that name, else a file of that name.
     """
     inner = [path for path in list_files(directory / table) if _PART.fullmatch(path.name)]
     named = (f"{table}.csv", f"{table}.csv.gz")
@@ -111,12 +111,12 @@ def parts_in(directory: Path, table: str) -> list[Path]:
 
 
 def own_parts(directory: Path) -> list[Path]:
-    """Return the parts that lie in a directory itself."""
+    """Return the parts that are in the directory itself."""
     return [path for path in list_files(directory) if _PART.fullmatch(path.name)]
 
 
 def trace_directory(path: Path) -> Path:
-    """Return the directory in which the other tables are to be found.
+    """Return the directory that contains the other tables.
 
     Args:
         path: a file of a table, or the directory of a trace or of one table.
@@ -126,7 +126,7 @@ def trace_directory(path: Path) -> Path:
 
 
 def parts_of(paths: list[Path]) -> dict[str, int]:
-    """Return how many parts there are, and of how many by their names (0 = they do not say)."""
+    """Return the number of parts, and the total according to their names (0 = not stated)."""
     names = [_PART.fullmatch(path.name) for path in paths]
     return {"read": len(paths), "of": max((int(name[2]) for name in names if name), default=0)}
 
@@ -151,7 +151,7 @@ def open_part(path: Path, table: str) -> CsvTable:
         path,
         columns=columns,
         numbers=("timestamp", "event type", "scheduling class", "CPU request", "CPUs", "Memory"),
-        # As words, ids are compared as fast as numbers.
+        # Ids read as words compare as fast as numbers.
         words=("job ID", "task index", "user"),
         texts=("machine ID", "platform ID") if table == MACHINE_EVENTS else (),
         hint=f"{table} has " + ", ".join(columns),
@@ -159,7 +159,7 @@ def open_part(path: Path, table: str) -> CsvTable:
 
 
 def microseconds(table: CsvTable) -> npt.NDArray[np.float64]:
-    """Return the times of a table's rows; `AFTER_THE_TRACE` stays as it is.
+    """Return the times of a table's rows; `AFTER_THE_TRACE` is not changed.
 
     Raises:
         TraceError: a cell is not such a time.

@@ -1,15 +1,15 @@
 """LSF's accounting file `lsb.acct`: JOB_FINISH records in the field order of LSF 10.1.
 
 A record is a line of fields separated by blanks; text is in double quotes, with `""` for a quote
-inside. Two lists of hosts, each after its length, come before the status. Fields up to the swap
-space used have fixed places; what follows differs between releases, so the effective resource
-requirement and the `-gpu` text are looked for among it. A line that starts no record continues the
-last one, as commands may have several lines. Other records, such as those of reservations, are
-counted and left out.
+inside. Two lists of hosts, each preceded by its length, come before the status. Fields up to the
+swap space used have fixed positions; the fields after them differ between releases, so they are
+searched for the effective resource requirement and the `-gpu` text. A line that does not start a
+record continues the previous one, because commands may have several lines. Other records, such as
+those of reservations, are counted and left out.
 
-Run time is from the start to the finish (the time of the record). GPUs come from the effective
+The run time is finish - start; the finish is the time of the record. GPUs come from the effective
 resource requirement, else the `-gpu` text, else the requirement of the submission. The queue is the
-pool. The run limit has no certain place in a record, so jobs have no estimate. Jobs without GPUs
+pool. The run limit has no fixed position in a record, so jobs have no estimate. Jobs without GPUs
 are left out unless `cpu_jobs="keep"`.
 """
 
@@ -52,11 +52,11 @@ STATUSES = {32: "EXIT", 64: "DONE"}
 _START = re.compile(r'"[A-Z][A-Z0-9_]*" "[^"]*" \d')
 _SLOTS = re.compile(r"^\d+\*")
 
-# Places of fields before the first list of hosts, and after the status.
+# Positions of fields before the first list of hosts, and after the status.
 _EVENT_TIME, _JOB_ID, _PROCESSORS, _SUBMIT, _STARTED, _USER, _QUEUE = 2, 3, 6, 7, 10, 11, 12
 _REQUIREMENT, _NUM_ASKED = 13, 22
 _INDEX_AFTER_STATUS = 29  # host factor, name, command, 19 of usage, then the 7th of 9 more
-_EVENT_AFTER_STATUS = 28  # a text; compatible systems leave it out, and the index is here
+_EVENT_AFTER_STATUS = 28  # a text; compatible systems omit it and have the index here
 _TAIL_AFTER_STATUS = 32
 
 _LARGEST = 10**15
@@ -64,7 +64,7 @@ _MOST_DIGITS = 16
 
 
 class Job(NamedTuple):
-    """What a record says; `gpus` is 0 where it asks for none, and may be a fraction."""
+    """The content of a record; `gpus` is 0 if it requests none, and may be a fraction."""
 
     line: int
     name: str
@@ -80,7 +80,7 @@ class Job(NamedTuple):
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such an accounting file: by its first record."""
+    """Return whether a file is an LSF accounting file, by its first records."""
     del path  # only the content counts
     lines = head_lines(head)
     starts = [line for line in lines if _START.match(line)]
@@ -91,16 +91,16 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of an LSF accounting file.
 
     Provenance, besides what `load_trace` lists: `status` (finished jobs by status),
-    `several_gpu_requests` (jobs used with more than one, of which the first counts), `rounded` and
+    `several_gpu_requests` (jobs used with more than one; the first counts), `rounded` and
     `cpu_jobs` (jobs used that need no GPU).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a record makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a record is invalid, or no job is usable.
     """
     import polars as pl
 
@@ -162,7 +162,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
 
 def _records(text: str, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the records and the numbers of the lines on which they start."""
+    """Yield the number of the line on which each record starts, and the record."""
     first = 0
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -224,9 +224,9 @@ def _job(text: str, path: Path, line: int) -> Job:
 
 
 def _requirements(text: str, fields: _Fields, status_at: int) -> list[str]:
-    """Return the texts of a record that may ask for GPUs, the surest first."""
+    """Return the texts of a record that may request GPUs, the most reliable first."""
     if "ngpus" not in text and "num=" not in text:
-        return []  # most records of most sites, and this is by far the fastest way to tell
+        return []  # most records at most sites; this is by far the fastest check
     tail = fields.values[status_at + _TAIL_AFTER_STATUS :]
     effective = [field for field in tail if "rusage[" in field]
     options = [field for field in tail if "num=" in field and "[" not in field]
@@ -234,7 +234,7 @@ def _requirements(text: str, fields: _Fields, status_at: int) -> list[str]:
 
 
 class _Fields:
-    """The fields of one record, and complaints about them."""
+    """The fields of one record, and errors about them."""
 
     def __init__(self, text: str, path: Path, line: int) -> None:
         self._where = f"{path}, line {line}"

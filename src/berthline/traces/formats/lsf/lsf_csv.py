@@ -1,10 +1,10 @@
 """LSF jobs as a table: the CSV that public tools make from `lsb.acct` or `bacct`.
 
-Needed are `job_id`, `submit_time`, `start_time`, `finish_time` and `resource_request`; `run_time`,
-`num_hosts`, `num_cores`, `user` and `queue` (the pool) are used where they are there. Durations are
-written as Python does (`0:08:21`, `2 days, 3:04:05`). GPUs come from the resource request, counted
-for every host; jobs without are left out unless `cpu_jobs="keep"`. Dates are the cluster's local
-time; the table does not tell the zone, so an option does.
+Required columns are `job_id`, `submit_time`, `start_time`, `finish_time` and `resource_request`;
+`run_time`, `num_hosts`, `num_cores`, `user` and `queue` (the pool) are used if present. Durations
+have the format of Python (`0:08:21`, `2 days, 3:04:05`). GPUs come from the resource request,
+counted for every host; jobs without GPUs are left out unless `cpu_jobs="keep"`. Dates are the
+cluster's local time; the table does not contain the zone, so an option sets it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SECONDS_PER = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a table: by its header line."""
+    """Return whether the header line is that of a table of LSF jobs."""
     del path  # only the content counts
     return Match.CERTAIN if set(COLUMNS) <= set(header_cells(head)) else Match.NO
 
@@ -57,17 +57,17 @@ def detect(head: bytes, path: Path) -> Match:
 def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a table of LSF jobs.
 
-    Provenance, besides what `load_trace` lists: `exit_status` (rows by it, where there), `rounded`
-    and `cpu_jobs` (jobs used that need no GPU).
+    Provenance, besides what `load_trace` lists: `exit_status` (rows by exit status, if the column
+    exists), `rounded` and `cpu_jobs` (jobs used that need no GPU).
 
     Args:
         path: the file.
-        time_zone: of the cluster's clock, such as `"Europe/Berlin"`; None = not known.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        time_zone: the zone of the cluster's clock, such as `"Europe/Berlin"`; None = not known.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: there is no such zone, or no such setting of `cpu_jobs`.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: the zone or the setting of `cpu_jobs` is unknown.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     zone = check_zone(time_zone)
@@ -139,14 +139,14 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
 
 
 def _whole(table: CsvTable, name: str, missing: int) -> npt.NDArray[np.float64]:
-    """Return a column of whole numbers, or nothing but `missing` where the table lacks it."""
+    """Return a column of whole numbers; all are `missing` if the table lacks the column."""
     if name not in table.columns:
         return np.full(len(table), float(missing))
     return table.numbers(name, lowest=0, highest=MOST_GPUS, whole=True, missing=missing)
 
 
 def _gpus(table: CsvTable, cores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the GPUs of each job, which may be a fraction."""
+    """Return the GPUs of each job, which may be fractions."""
     import polars as pl
 
     hosts = _whole(table, "num_hosts", 1)
@@ -163,7 +163,7 @@ def _gpus(table: CsvTable, cores: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
 
 
 def _durations(table: CsvTable, name: str) -> npt.NDArray[np.float64]:
-    """Return a column of durations in seconds, NaN where there is none."""
+    """Return a column of durations in seconds; NaN = missing."""
     import polars as pl
 
     codes, texts = table.categories(name, missing="")

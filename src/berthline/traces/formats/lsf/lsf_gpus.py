@@ -1,4 +1,4 @@
-"""GPUs that LSF jobs ask for, from resource requirements and `bsub -gpu` texts.
+"""GPUs that LSF jobs request, from resource requirements and `bsub -gpu` texts.
 
     select[type == any] order[r15s:pg] rusage[ngpus_physical=2.00/host]
     num=2/task:mode=exclusive_process:j_exclusive=yes
@@ -11,18 +11,18 @@ from __future__ import annotations
 import dataclasses
 import re
 
-# ngpus_physical, and the names older releases and sites use: ngpus, ngpus_shared, ngpus_excl_p.
+# ngpus_physical, and names in older releases and at some sites: ngpus, ngpus_shared, ngpus_excl_p.
 _USAGE = re.compile(r"\bngpus(?:_\w+)?\s*=\s*(\d+(?:\.\d+)?)(?:/(\w+))?")
 _USAGE_PART = re.compile(r"rusage\[([^\]]*)\]")
 _GPU_OPTION = re.compile(r"(?:^|:)num=(\d+)(?:/(\w+))?(?=:|$)")
 
 MOST_GPUS = 2**31 - 1
-"""GPUs of a job: what the workload's column holds."""
+"""GPUs of a job: the limit of the workload's column."""
 
 
 @dataclasses.dataclass(frozen=True)
 class GpuRequest:
-    """A number of GPUs and what it counts for.
+    """A number of GPUs per host, task or job.
 
     Attributes:
         number: GPUs; may be a fraction.
@@ -35,13 +35,13 @@ class GpuRequest:
     terms: int = 1
 
     def total(self, *, hosts: int, tasks: int) -> float:
-        """Return the GPUs of a job with these hosts and tasks; may be a fraction."""
+        """Return the GPUs of a job with this many hosts and tasks; may be a fraction."""
         times = {"host": hosts, "task": tasks, "job": 1}[self.per]
         return self.number * max(times, 1)
 
 
 def requested_gpus(text: str) -> GpuRequest | None:
-    """Return what a resource requirement or a `-gpu` text asks for; None = no GPUs."""
+    """Return the GPUs that a resource requirement or `-gpu` text requests; None = no GPUs."""
     found = [
         match for part in _USAGE_PART.findall(text) for match in _USAGE.findall(part)
     ] or _GPU_OPTION.findall(text)

@@ -1,4 +1,4 @@
 """Slurm accounting: `sacct` as text and as JSON, and dumps of its database.
 
-`slurm_fields.py` parses what all three share: job states, TRES and durations.
+`slurm_fields.py` parses the fields that all three share: job states, TRES and durations.
 """

@@ -1,11 +1,12 @@
 r"""Slurm's own job table, as a database dump: one column for each field, times in Unix seconds.
 
-The public MIT Supercloud dataset has this form (with more columns, which do not matter). States are
+The public MIT Supercloud dataset has this form (with more columns, which are not used). States are
 numbers, `timelimit` is minutes with 4294967295 for none, `\N` is null, and resources are lists of
-numbers such as `1=4,2=34000,4=1,1002=1`: 1 is CPUs, 2 MiB of memory, and from 1001 on what the site
-defined. 1001 and 1002 are taken for GPUs, as at MIT. A job that has both counts the larger one: a
-site that tracks all GPUs and one type would otherwise count them twice. Jobs without GPUs are left
-out unless `cpu_jobs="keep"`. Ids in the MIT files are rounded, so they are not unique.
+numbers such as `1=4,2=34000,4=1,1002=1`: 1 is CPUs, 2 is MiB of memory, and 1001 and above are
+defined by the site. 1001 and 1002 are interpreted as GPUs, as at MIT. If a job has both, the larger
+one counts: a site that tracks all GPUs and one type would otherwise count them twice. Jobs without
+GPUs are left out unless `cpu_jobs="keep"`. Ids in the MIT files are rounded, so they are not
+unique.
 """
 
 from __future__ import annotations
@@ -63,25 +64,25 @@ _CPUS, _MEMORY = "1", "2"
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a dump: by its header line."""
+    """Return whether the header line is that of a dump of the job table."""
     del path  # only the content counts
     return Match.CERTAIN if _separator(head) else Match.NO
 
 
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
-    """Return the jobs of a dump with commas or tabs; the partition is the pool.
+    """Return the jobs of a dump separated by commas or tabs; the partition is the pool.
 
     Provenance, besides what `load_trace` lists: `status` (rows by state), `gpu_resources` (jobs
-    used by the number of the resource that is their GPUs), `repeated_ids` (jobs used that have the
-    id of another one) and `cpu_jobs` (jobs used that need no GPU).
+    used by the resource number of their GPUs), `repeated_ids` (jobs used that have the id of
+    another job) and `cpu_jobs` (jobs used that need no GPU).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs)
     table = CsvTable(
@@ -125,7 +126,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     table.refuse_long("id_job")
     names = _without_fraction(without(table.text("id_job", rows=used), *_NULL))
     history = History(start[used])
-    del table, start, end, held  # what was read takes more memory than the workload
+    del table, start, end, held  # the table takes more memory than the workload
     return Workload.from_columns(
         submit=submit[used],
         run=run[used],
@@ -157,7 +158,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
 
 
 def _separator(head: bytes) -> str | None:
-    """Return what separates the columns of a dump; None = it is none."""
+    """Return the separator of a dump; None = not a dump."""
     return next((mark for mark in ",\t" if set(COLUMNS) <= set(header_cells(head, mark))), None)
 
 
@@ -173,7 +174,7 @@ def _tres(table: CsvTable) -> tuple[npt.NDArray[np.int32], pl.Series]:
 
 
 def _amount(tres: pl.Series, number: str) -> npt.NDArray[np.float64]:
-    """Return how much of a resource each job has, 0 = none."""
+    """Return the amount of a resource that each job has, 0 = none."""
     import polars as pl
 
     amount = tres.str.extract(rf"(?:^|,){number}=(\d+)").cast(pl.Float64, strict=False)
@@ -192,7 +193,7 @@ def _users(
 
 
 def _without_fraction(ids: pl.Series) -> pl.Series:
-    """Return ids without the `.0` of numbers that went through a table of floats."""
+    """Return ids without the `.0` that conversion to floats adds."""
     return ids.str.strip_suffix(".0")
 
 

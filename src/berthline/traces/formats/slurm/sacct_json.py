@@ -3,7 +3,7 @@
 The file is an object with a list `jobs`. In older releases numbers are plain and a state is one
 word; in newer ones a number may be `{"set": ..., "infinite": ..., "number": ...}` and a state is a
 list. Both are read. Times are Unix seconds, the time limit is minutes, memory is MiB. Steps are
-inside their job and are not needed. The partition is the pool. GPUs, CPUs and memory are those
+part of their job and are not used. The partition is the pool. GPUs, CPUs and memory are those
 allocated, else those requested; the run time is the elapsed time. Jobs without GPUs are left out
 unless `cpu_jobs="keep"`.
 """
@@ -57,7 +57,7 @@ class Wrapped(msgspec.Struct, gc=False):
 
     @property
     def value(self) -> float | None:
-        """The number; None = none, or no limit."""
+        """The number; None = not set, or no limit."""
         return self.number if self.set and not self.infinite else None
 
 
@@ -65,7 +65,7 @@ Number = float | Wrapped | None
 
 
 class Times(msgspec.Struct, gc=False):
-    """When a job was what; 0 = not known."""
+    """The times of a job; 0 = not known."""
 
     submission: Number = None
     start: Number = None
@@ -101,14 +101,14 @@ class State(msgspec.Struct, gc=False):
 
 
 class Array(msgspec.Struct, gc=False):
-    """The array a job is a task of."""
+    """The array that a job is a task of."""
 
     job_id: Number = None
     task_id: Number = None
 
 
 class Association(msgspec.Struct, gc=False):
-    """Who a job is accounted to."""
+    """The account of a job."""
 
     user: str | None = None
 
@@ -147,7 +147,7 @@ class Job(msgspec.Struct, gc=False):
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such JSON: an object with jobs that have a submission."""
+    """Return whether a file is a JSON object with jobs that have a submission."""
     del path  # only the content counts
     is_object = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
     return Match.CERTAIN if is_object and all(mark in head for mark in _MARKS) else Match.NO
@@ -157,16 +157,16 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     """Return the jobs of a `sacct --json` file.
 
     Provenance, besides what `load_trace` lists: `status` (jobs by state), `gpu_types` (jobs used by
-    the type of their GPUs, where named), `repeated_ids` (jobs used with the id of another one) and
-    `cpu_jobs` (jobs used that need no GPU).
+    GPU type, if named), `repeated_ids` (jobs used that have the id of another job) and `cpu_jobs`
+    (jobs used that need no GPU).
 
     Args:
         path: the file.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
 
     Raises:
-        ConfigError: `cpu_jobs` is neither.
-        TraceError: the file cannot be read, a job makes no sense, or no job is usable.
+        ConfigError: `cpu_jobs` is not "drop" or "keep".
+        TraceError: the file cannot be read, a job is invalid, or no job is usable.
     """
     import polars as pl
 
@@ -234,7 +234,7 @@ def _value(number: Number) -> float | None:
 
 
 def _gpus(resources: Iterable[Resource]) -> float:
-    """Return the GPUs: Slurm's own sum over all types where it is tracked, else the types' sum."""
+    """Return the GPUs: Slurm's sum over all types if it is tracked, else the sum of the types."""
     counts = {
         resource.name: _value(resource.count) or 0.0
         for resource in resources
@@ -263,9 +263,9 @@ def _types(held: Sequence[Sequence[Resource]], used: npt.NDArray[np.bool_]) -> d
 def _column(
     log: JsonRows[Any], name: str, numbers: Iterable[Number], *, highest: float = _LARGEST
 ) -> npt.NDArray[np.float64]:
-    """Return whole numbers of all jobs as a column, with 0 for what is missing."""
+    """Return whole numbers of all jobs as a column; 0 = missing."""
     column = np.array([_value(number) or 0.0 for number in numbers], dtype=np.float64)
-    # Slurm writes -2 and the like where it has no value.
+    # Slurm writes negative numbers such as -2 for missing values.
     column[column < 0] = 0.0
     for row in np.flatnonzero(~(column <= highest))[:1].tolist():
         log.refuse(row, name, f"{column[row]:g}", f"up to {highest:g}")

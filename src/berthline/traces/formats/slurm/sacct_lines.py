@@ -1,9 +1,9 @@
-"""The lines of a sacct text, mended: `|` may stand inside a name, and then a line has more cells.
+"""The lines of a sacct text, repaired: if a name contains `|`, the line has too many cells.
 
-sacct does not quote anything. A line with too many cells is split again: the surplus goes to one of
-the columns that hold free text, the first one with which times and states stand where they should.
-Headers of files that were joined are left out, column names get sacct's own spelling, and
-`JobIDRaw` does where there is no `JobID`. The number of lines stays what it was.
+sacct does not quote anything. A line with too many cells is split again: the surplus cells become
+part of a free-text column, the first one that puts times and states in the right columns. Header
+lines of concatenated files are left out, column names get sacct's own spelling, and `JobIDRaw`
+replaces a missing `JobID`. The number of lines does not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FREE_TEXT = (
     "WCKey",
     "Reason",
 )
-"""Columns in which `|` may stand, the likeliest first."""
+"""Columns that may contain `|`, the most likely first."""
 
 _SPELLING = (
     "JobID",
@@ -68,20 +68,20 @@ class SacctLines:
     """The lines of a sacct text.
 
     Attributes:
-        mended: how many of the lines given out last had to be split again.
+        mended: how many lines had to be split again in the last call of `pieces`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Take the text at `path`."""
+        """Use the text at `path`."""
         self._path = path
         self.mended = 0
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """Yield the lines, all with as many cells as the first, in pieces of about `size` bytes.
+        """Yield the lines in pieces of about `size` bytes; all have as many cells as the first.
 
         Raises:
             TraceError: the file cannot be read, or a line has too few cells, or too many and no
-                column to put them in.
+                column that could contain them.
         """
         self.mended = 0
         header = b""
@@ -100,7 +100,7 @@ class SacctLines:
     def _mend(self, piece: bytes, header: bytes, names: Sequence[str], first_line: int) -> bytes:
         num_bars = len(names) - 1
         bars, ends = _native.count_bytes(piece, "|"), _native.count_bytes(piece, "\n")
-        # Lines with too few cells are an error, so the right number in all is that in each.
+        # Lines with too few cells are an error, so if the total is right, every line is right.
         if bars == num_bars * ends and not (header and header in piece):
             return piece
         content = np.frombuffer(piece, np.uint8)
@@ -116,7 +116,7 @@ class SacctLines:
 
 
 def _names(header: bytes) -> list[str]:
-    """Return the columns, spelt as sacct does whatever the file does."""
+    """Return the columns in sacct's own spelling."""
     spelling = {name.lower(): name for name in _SPELLING}
     names = [name.strip() for name in header.decode("utf-8", errors="replace").split("|")]
     names = [spelling.get(name.lower(), name) for name in names]
@@ -145,7 +145,7 @@ def _split_anew(cells: list[str], names: Sequence[str], where: str) -> str:
         f"the line has {len(cells)} cell{'' if len(cells) == 1 else 's'}",
         where=where,
         expected=f"{len(names)} cells separated by '|', as in the first line",
-        hint="a name or comment may hold a '|': export without that column",
+        hint="a name or comment may contain '|': export without that column",
     )
 
 

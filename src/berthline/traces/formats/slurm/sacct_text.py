@@ -1,19 +1,19 @@
 """Slurm accounting as `sacct -P` (or `-p`) prints it: text with `|` between the cells.
 
-Any columns in any order; needed are `JobID` (or `JobIDRaw`), `Submit`, `AllocTRES` or `ReqTRES` for
-the GPUs, and `ElapsedRaw`, `Elapsed`, or `Start` and `End`. `State`, `User`, `Partition` (the
-pool), `Timelimit` and the CPUs and memory among the TRES are used where they are there. A good
+Columns may be in any order. Required are `JobID` (or `JobIDRaw`), `Submit`, `AllocTRES` or
+`ReqTRES` for the GPUs, and `ElapsedRaw`, `Elapsed`, or `Start` and `End`. `State`, `User`,
+`Partition` (the pool), `Timelimit` and the CPUs and memory in the TRES are used if present. A good
 export is
 
     sacct -aXP -S 2024-01-01 -o JobID,User,Partition,State,Submit,ElapsedRaw,Timelimit,AllocTRES
 
-Rows of job steps (`123.batch`) are left out, as their job has a row of its own. An array task and a
+Rows of job steps (`123.batch`) are left out, because their job has its own row. An array task and a
 component of a heterogeneous job (`123+1`) are jobs. After `sacct -D` a requeued job has a row for
-every run; each is a job. Run time is the elapsed time, which is right even when clocks change.
-GPUs, CPUs and memory are those allocated, else those requested; GPU types are counted in the
-provenance and constrain nothing, as sites name them as they like. Jobs without GPUs are left out
-unless `cpu_jobs="keep"`. Times are the cluster's local time; the text does not tell the zone, so an
-option does (or Unix times, by SLURM_TIME_FORMAT=%s).
+every run; each is a job. Run time is the elapsed time, which is correct even when clocks change.
+GPUs, CPUs and memory are those allocated, else those requested. GPU types are counted in the
+provenance but do not constrain jobs, because every site has its own names for them. Jobs without
+GPUs are left out unless `cpu_jobs="keep"`. Times are the cluster's local time; the text does not
+contain the zone, so an option sets it (or use Unix times: SLURM_TIME_FORMAT=%s).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ OPTIONS = {**ZONE_OPTION, **CPU_JOBS_OPTION, **RUNNING_JOBS_OPTION}
 
 
 def detect(head: bytes, path: Path) -> Match:
-    """Return whether a file is such a text: by its header line."""
+    """Return whether the header line is that of a sacct text."""
     del path  # only the content counts
     names = {name.lower() for name in header_cells(head, "|")}
     has_id = bool({"jobid", "jobidraw"} & names)
@@ -91,22 +91,22 @@ def read(
     """Return the jobs of a sacct text.
 
     Provenance, besides what `load_trace` lists: `origin_local_time` (of the first job used, on the
-    cluster's clock, where its zone is not known), `status` (rows by state, without steps),
-    `gpu_types` (jobs used by the type of the GPUs allocated, where named), `repeated_ids` (jobs
-    used that have the id of another one), `mended_lines` (with `|` inside a name) and `cpu_jobs`
-    (jobs used that need no GPU).
+    cluster's clock, if its zone is not known), `status` (rows by state, without steps), `gpu_types`
+    (jobs used by allocated GPU type, if named), `repeated_ids` (jobs used that have the id of
+    another job), `mended_lines` (lines with `|` inside a name) and `cpu_jobs` (jobs used that need
+    no GPU).
 
     Args:
         path: the file.
-        time_zone: of the cluster's clock, such as `"Europe/Berlin"`; None = not known, and the
-            hour by which clocks change may be missing between jobs, or be there twice.
-        cpu_jobs: "drop" leaves jobs without GPUs out, "keep" does not.
-        running_jobs: "drop" leaves jobs out that still ran when the text was made, "keep" takes
-            the time they had run until then.
+        time_zone: the zone of the cluster's clock, such as `"Europe/Berlin"`; None = not known:
+            when clocks change, an hour may be missing between jobs, or occur twice.
+        cpu_jobs: "drop" leaves out jobs without GPUs, "keep" keeps them.
+        running_jobs: "drop" leaves out jobs that were still running when the text was made, "keep"
+            uses their run time until then.
 
     Raises:
-        ConfigError: there is no such zone, or no such setting of `cpu_jobs` or `running_jobs`.
-        TraceError: the file cannot be read, a line makes no sense, or no job is usable.
+        ConfigError: the zone, or the setting of `cpu_jobs` or `running_jobs`, is unknown.
+        TraceError: the file cannot be read, a line is invalid, or no job is usable.
     """
     check_drop_or_keep(path, cpu_jobs=cpu_jobs, running_jobs=running_jobs)
     rows = _Rows(path, check_zone(time_zone))
@@ -115,7 +115,7 @@ def read(
 
 
 class _Rows:
-    """The rows of a sacct text, as columns: when each ran, and what it held."""
+    """The rows of a sacct text, as columns: times and allocated resources."""
 
     def __init__(self, path: Path, zone: str | None) -> None:
         """Read the text at `path`, whose times are on the clock of `zone`."""
@@ -153,7 +153,7 @@ class _Rows:
     def choose(
         self, *, cpu_jobs: str, running_jobs: str
     ) -> tuple[npt.NDArray[np.bool_], dict[str, int]]:
-        """Return which rows are jobs, and how many are not, by reason."""
+        """Return which rows are used as jobs, and how many are dropped, by reason."""
         is_cancelled = among(self._state, self._states, slurm_fields.CANCELLED_STATES)
         is_waiting = among(self._state, self._states, slurm_fields.WAITING_STATES)
         not_started = self._is_unknown("Start", self._start)
@@ -195,7 +195,7 @@ class _Rows:
         )
 
     def _history(self, used: npt.NDArray[np.bool_]) -> History:
-        """Return what the text says of the rows used beyond what a simulation needs."""
+        """Return the data of the used rows that a simulation does not need."""
         table = self._table
         priority = nodes = None
         node_lists: tuple[str, ...] = ()
@@ -241,14 +241,14 @@ class _Rows:
         }
 
     def _is_unknown(self, name: str, times: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Return which rows lack a time; none if the text has no such column."""
+        """Return which rows lack a time; none of them if the text has no such column."""
         if name not in self._table.columns:
             return np.zeros(len(times), np.bool_)
         return np.isnan(times)
 
 
 def _optional(table: CsvTable, name: str, used: npt.NDArray[np.bool_]) -> pl.Series:
-    """Return a column as text, for the rows used; only nulls where the table lacks it."""
+    """Return a column as text, for the rows used; all null if the table lacks the column."""
     import polars as pl
 
     if name in table.columns:
@@ -257,7 +257,7 @@ def _optional(table: CsvTable, name: str, used: npt.NDArray[np.bool_]) -> pl.Ser
 
 
 def _states(table: CsvTable) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return the states as codes and their names, without what may follow, as in `CANCELLED by`."""
+    """Return the states as codes and names, without suffixes, as in `CANCELLED by 1000`."""
     if "State" not in table.columns:
         return np.zeros(len(table), np.int32), ("unknown",)
     codes, written = table.categories("State", missing="")
@@ -266,7 +266,7 @@ def _states(table: CsvTable) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
 
 
 def _times(table: CsvTable, name: str, zone: str | None) -> tuple[npt.NDArray[np.float64], bool]:
-    """Return a column of times in seconds, NaN where there is none, and whether they are Unix's."""
+    """Return a column of times in seconds, NaN = missing, and whether they are Unix times."""
     if name not in table.columns:
         return np.full(len(table), np.nan), False
     if not table.all_read(name) and re.fullmatch(r"\d{9,11}", table.first_text(name)):
@@ -295,7 +295,7 @@ def _run_time(
 
 
 def _limit(table: CsvTable) -> npt.NDArray[np.float64]:
-    """Return the time limits in seconds, NaN where there is none."""
+    """Return the time limits in seconds; NaN = none."""
     if "Timelimit" in table.columns:
         limit = _durations(table, "Timelimit", _NO_LIMIT)
     elif "TimelimitRaw" in table.columns:
@@ -306,7 +306,7 @@ def _limit(table: CsvTable) -> npt.NDArray[np.float64]:
 
 
 def _durations(table: CsvTable, name: str, empty: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    """Return a column such as `1-00:00:00` in seconds, 0 where there is none."""
+    """Return a column of durations such as `1-00:00:00` in seconds; 0 = missing."""
     import polars as pl
 
     codes, written = table.categories(name, missing="")

@@ -1,4 +1,4 @@
-"""What Slurm's accounting says in all its forms: states, resources (TRES) and durations."""
+"""Fields common to all forms of Slurm accounting: states, resources (TRES) and durations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATES = {
     10: "DEADLINE",
     11: "OUT_OF_MEMORY",
 }
-"""The states of a job by the numbers the database uses."""
+"""The states of a job, by their number in the database."""
 
 CANCELLED_STATES = ("CANCELLED",)
 WAITING_STATES = ("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
@@ -40,9 +40,9 @@ RUNNING_STATES = (
 )
 
 MOST = 2**31 - 1
-"""GPUs or CPUs of a job: what the workload's columns hold."""
+"""GPUs or CPUs of a job: the limit of the workload's columns."""
 MOST_MEMORY_MIB = 2**40
-"""A job with an EiB of memory has none: Slurm writes its largest numbers for "no limit"."""
+"""An EiB. A larger value counts as none: Slurm writes its largest numbers for "no limit"."""
 
 _SECONDS_PER = (86_400.0, 3_600.0, 60.0, 1.0)
 _MIB_PER_UNIT = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
@@ -51,7 +51,7 @@ _MIB_PER_UNIT = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**
 def tres_gpus(tres: pl.Series) -> npt.NDArray[np.float64]:
     """Return the GPUs in texts such as `cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G`; 0 = none.
 
-    `gres/gpu` is the sum over all types; where a site does not track it, the types are summed.
+    `gres/gpu` is the sum over all types; if a site does not track it, the types are summed.
     """
     import polars as pl
 
@@ -70,14 +70,14 @@ def tres_gpus(tres: pl.Series) -> npt.NDArray[np.float64]:
 
 
 def tres_cpus(tres: pl.Series) -> npt.NDArray[np.float64]:
-    """Return the CPUs in texts as those of `tres_gpus`; 0 = none."""
+    """Return the CPUs in texts like those of `tres_gpus`; 0 = none."""
     import polars as pl
 
     return _filled(tres.str.extract(r"(?:^|,)cpu=(\d+)").cast(pl.Float64, strict=False))
 
 
 def tres_memory_mib(tres: pl.Series) -> npt.NDArray[np.float64]:
-    """Return the MiB in texts as those of `tres_gpus`, rounded up; 0 = none."""
+    """Return the MiB of memory in texts like those of `tres_gpus`, rounded up; 0 = none."""
     import polars as pl
 
     number = tres.str.extract(r"(?:^|,)mem=(\d+(?:\.\d+)?)[KMGTP]?").cast(pl.Float64, strict=False)
@@ -91,8 +91,8 @@ def gpu_types(tres: pl.Series, num_jobs: npt.NDArray[np.int64]) -> dict[str, int
     """Return how many jobs have GPUs of each type that the texts name.
 
     Args:
-        tres: distinct texts as those of `tres_gpus`.
-        num_jobs: how many jobs have each of them.
+        tres: distinct texts like those of `tres_gpus`.
+        num_jobs: how many jobs have each text.
     """
     counts: dict[str, int] = {}
     types = tres.str.extract_all(r"gres/gpu:[^=,]+=[1-9]").to_list()
@@ -104,9 +104,9 @@ def gpu_types(tres: pl.Series, num_jobs: npt.NDArray[np.int64]) -> dict[str, int
 
 
 def gpu_type_codes(tres: pl.Series) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return the GPU type of each text as those of `tres_gpus`, as a code, and the types' names.
+    """Return the GPU type in each text like those of `tres_gpus`, as a code, and the type names.
 
-    -1 stands for a text that names no type, or several.
+    The code is -1 for a text that names no type or several.
     """
     names: dict[str, int] = {}
     codes = np.full(len(tres), -1, dtype=np.int32)
@@ -118,7 +118,7 @@ def gpu_type_codes(tres: pl.Series) -> tuple[npt.NDArray[np.int32], tuple[str, .
 
 
 def durations(text: pl.Series) -> pl.Series:
-    """Return texts such as `2-00:00:20` or `04:00:00` as seconds; null where they are not."""
+    """Return texts such as `2-00:00:20` or `04:00:00` as seconds; null = not a duration."""
     import polars as pl
 
     parts = text.str.extract_groups(r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$")

@@ -1,7 +1,7 @@
 """fit: learn a generator from a workload, such as a site's own log.
 
-See fitted.py for what the generator knows. Nothing of the trace is kept but shares, quantiles and
-rates, and the names of pools and GPU types: no user, no job, no single time.
+See fitted.py for what the generator contains. It keeps only shares, quantiles and rates of the
+trace, and the names of pools and GPU types: no user, no job, no single time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.intp]  # (num_jobs,)
 
 FEWEST_JOBS = 100
-_CLASS_SHARE = 0.01  # of jobs; a size with fewer shares its class with neighbours
+_CLASS_SHARE = 0.01  # of jobs; a size with a smaller share is in one class with its neighbours
 _MOST_USERS = 300
-_FEWEST_OF_USER = 20  # jobs; users with fewer are taken together
+_FEWEST_OF_USER = 20  # jobs; users with fewer are grouped
 _RUN_LEVELS = np.concatenate(
     (
         [0.0],
@@ -48,7 +48,7 @@ _RUN_LEVELS = np.concatenate(
 )
 """Probabilities at which quantiles of run times are kept: dense in both tails."""
 _LIMIT_BINS, _LIMIT_VALUES = 12, 100
-_NO_BOUND = 1e18  # seconds; the file has no word for infinity
+_NO_BOUND = 1e18  # seconds; the file cannot represent infinity
 _FARTHEST_RANK = 6.0
 _MOST_REPEATED = 0.98
 
@@ -57,7 +57,7 @@ def fit(workload: Workload) -> FittedGenerator:
     """Return a generator with the habits of a workload.
 
     Raises:
-        TraceError: too few jobs, or all submitted at once.
+        TraceError: there are too few jobs, or all are submitted at once.
 
     Example:
         >>> import berthline as bl
@@ -69,7 +69,7 @@ def fit(workload: Workload) -> FittedGenerator:
     span = float(workload.submit[-1] - workload.submit[0])
     if len(workload) < FEWEST_JOBS or span <= 0:
         raise TraceError(
-            f"{len(workload):,} jobs within {span:g} s are too few to learn from",
+            f"{len(workload):,} jobs within {span:g} s are too few to fit a generator",
             where=workload.name,
             expected=f"at least {FEWEST_JOBS} jobs, submitted at different times",
         )
@@ -106,10 +106,10 @@ def fit(workload: Workload) -> FittedGenerator:
 def _size_classes(
     gpus: npt.NDArray[np.int32],
 ) -> tuple[Numbers, list[tuple[list[int], list[float]]]]:
-    """Return each job's class, and of each class its sizes with their shares."""
+    """Return the class of each job, and the sizes of each class with their shares."""
     sizes, inverse, counts = np.unique(gpus, return_inverse=True, return_counts=True)
     is_frequent = (counts >= _CLASS_SHARE * len(gpus)) | (sizes == 0)
-    # A frequent size is a class of its own; the others share one with those of a power of two.
+    # A frequent size is its own class; the others are grouped by floor(log2(size)).
     label = np.where(is_frequent, sizes, -1 - np.floor(np.log2(np.maximum(sizes, 1)))).astype(
         np.int64
     )
@@ -123,7 +123,7 @@ def _size_classes(
 
 
 def _ranks(run: Column, size_class: Numbers) -> Column:
-    """Return each run time's normal rank within its size class."""
+    """Return the normal rank of each run time within its size class."""
     ranks = np.empty(len(run))
     for number in range(int(size_class.max()) + 1):
         here = np.flatnonzero(size_class == number)
@@ -134,7 +134,7 @@ def _ranks(run: Column, size_class: Numbers) -> Column:
 def _users(
     user: npt.NDArray[np.int32], size_class: Numbers, ranks: Column
 ) -> tuple[list[UserHabits], Numbers]:
-    """Return the habits of users, and whose each job shows."""
+    """Return the habits of users, and the index of each job's habits."""
     counts = np.bincount(user)
     by_count = np.argsort(-counts, kind="stable")
     known = [int(u) for u in by_count[:_MOST_USERS] if counts[u] >= _FEWEST_OF_USER]
@@ -166,7 +166,7 @@ def _repetition(
     users: list[UserHabits],
     habit: Numbers,
 ) -> tuple[float, float]:
-    """Return how often users repeat the size class, and the run time, of their job before."""
+    """Return how often users repeat the size class, and the run time, of their previous job."""
     before, after = successive(user)
     if not before.size:
         return 0.0, 0.0
@@ -191,7 +191,7 @@ def _beyond_chance(observed: float, by_chance: float) -> float:
 
 
 def _limits(workload: Workload) -> list[StatedLimits]:
-    """Return what users state, by run time: actual values, since people choose round ones."""
+    """Return users' estimates, by run time: actual values, since people choose round ones."""
     inner = np.quantile(workload.run, np.linspace(0, 1, _LIMIT_BINS + 1)[1:-1])
     bounds = np.unique(inner)
     which = np.searchsorted(bounds, workload.run, side="left")
@@ -209,10 +209,10 @@ def _limits(workload: Workload) -> list[StatedLimits]:
 def _with_run_times(
     fitted: FittedGenerator, workload: Workload, size_class: Numbers
 ) -> FittedGenerator:
-    """Return the generator with run times that come out as in the trace, class by class.
+    """Return the generator with the run times of the trace, class by class.
 
-    The ranks of all users together are not quite normal. The run times at some levels are set
-    beside the ranks that are drawn at the same levels.
+    The ranks of all users together are not exactly normal. Therefore run-time quantiles are
+    assigned to the quantiles of the ranks that are drawn, at the same levels.
     """
     even = (np.arange(1 << 14) + 0.5) / (1 << 14)
     classes, mean_work = [], 0.0
@@ -227,7 +227,7 @@ def _with_run_times(
 
 
 def _ranks_at_levels(users: list[UserHabits], size_class: int) -> Column:
-    """Return the ranks below which the jobs of a class are with the probabilities _RUN_LEVELS."""
+    """Return the quantiles of the ranks of a class's jobs at the probabilities _RUN_LEVELS."""
     grid = np.linspace(-_FARTHEST_RANK, _FARTHEST_RANK, 1 + int(200 * _FARTHEST_RANK))
     share = np.zeros(len(grid))
     total = 0.0

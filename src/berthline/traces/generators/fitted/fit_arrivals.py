@@ -1,4 +1,4 @@
-"""What a fitted generator knows about submissions: the cycle, the drift, and the gaps."""
+"""The part of a fitted generator about submissions: the cycle, the drift, and the gaps."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from berthline.traces.generators.fitted.fitted_generator import Bursts, Level, W
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
-_LOWEST_RATE = 0.02  # of the mean; an hour without a job in the trace may have one in others
+_LOWEST_RATE = 0.02  # of the mean; an hour without jobs in the trace may have jobs elsewhere
 _HOURS_FOR_DAILY, _HOURS_FOR_WEEKLY = 48, 336
 
 
 def fit_arrivals(workload: Workload) -> dict[str, Any]:
-    """Return the fields of a FittedGenerator that say when jobs are submitted."""
+    """Return the fields of a FittedGenerator that determine when jobs are submitted."""
     submit = workload.submit - workload.submit[0]
     start = local_hour_of_week(workload)
     per_hour = np.bincount((submit / HOUR).astype(np.intp))
@@ -70,7 +70,7 @@ def local_hour_of_week(workload: Workload) -> float:
 def series_of(
     user: npt.NDArray[np.int32],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-    """Return for each job whether it begins a series of one user's jobs, and how long that is."""
+    """Return for each job whether it begins a series of one user's jobs, and the series' length."""
     is_first = np.ones(len(user), np.bool_)
     is_first[1:] = user[1:] != user[:-1]
     number = np.cumsum(is_first) - 1
@@ -80,7 +80,7 @@ def series_of(
 def _profile(
     per_hour: npt.NDArray[np.intp], slot: npt.NDArray[np.intp], slots: int, fewest_hours: int
 ) -> list[float]:
-    """Return the rate in each slot as a multiple of the mean; all 1 if there is too little."""
+    """Return the rate in each slot as a multiple of the mean; all 1 if there are too few hours."""
     if len(per_hour) < fewest_hours:
         return [1.0] * slots
     jobs = np.bincount(slot, weights=per_hour, minlength=slots)
@@ -94,7 +94,7 @@ def _levels(
     rates: npt.NDArray[np.float64],
     group: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.float64]:
-    """Return, for each hour, the level of its group of hours: jobs over what the rates expect."""
+    """Return, for each hour, the level of its group of hours: jobs / jobs expected by the rates."""
     group = group - group[0]
     jobs = np.bincount(group, weights=per_hour)
     expected = np.bincount(group, weights=rates)
@@ -111,7 +111,7 @@ def _without_cycle(
 
 
 def normal_ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the values' ranks as points of the normal distribution."""
+    """Return the ranks of the values as normal quantiles."""
     places = np.empty(len(values))
     places[np.argsort(values, kind="stable")] = (np.arange(len(values)) + 0.5) / max(len(values), 1)
     return normal_quantile(places)

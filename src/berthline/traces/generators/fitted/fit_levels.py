@@ -1,7 +1,8 @@
-"""What makes jobs bunch: bursts, days and weeks, learned by trial.
+"""The clustering of submissions in bursts, days and weeks, fitted by iteration.
 
-How bursts, days, weeks and users add up has no formula. So a fitted generator is drawn from, what
-came out is compared with the trace, and its numbers are corrected, some times over.
+There is no formula for the joint effect of bursts, days, weeks and users. Therefore a fitted
+generator draws jobs, they are compared with the trace, and its numbers are corrected, several
+times.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _LONGEST_BURST = 20_000.0
 _MOST_IN_BURSTS, _MOST_WORK, _MOST_BURST_WORK, _MOST_COUPLING = 0.98, 0.5, 0.7, 0.95
 _WIDEST, _MOST_SHIFT, _MOST_KEPT = 4.0, 1.0, 4.0
 _MOST_REPEATED = 0.98
-_WILD = 3.0  # median deviations; weeks in which a log begins, ends or pauses do not count as drift
+_WILD = 3.0  # median deviations; weeks in which a log begins, ends or pauses are not drift
 _DEVIATIONS_PER_MEDIAN = 1.4826
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """How jobs and the work of each vary over days or weeks: of logarithms.
+    """Variation of the number of jobs and of their work over days or weeks, of logarithms.
 
     Attributes:
         jobs: variance of the number of jobs.
@@ -66,15 +67,15 @@ class Spread:
 
 @dataclasses.dataclass(frozen=True)
 class Rhythm:
-    """How the jobs of a workload bunch.
+    """How the jobs of a workload cluster in time.
 
     Attributes:
-        dispersion: variance of jobs per hour over its mean.
-        longer: the same of jobs per quarter of a day.
+        dispersion: variance / mean of jobs per hour.
+        longer: variance / mean of jobs per quarter of a day.
         hour: covariance of the jobs in an hour and their mean work, of logarithms, within days.
         day: variation within weeks.
         week: variation between weeks.
-        same_user: share of jobs that follow one of the same user.
+        same_user: share of jobs that follow a job of the same user.
         repeated: correlation of the logarithms of run times of a user's successive jobs.
     """
 
@@ -90,7 +91,7 @@ class Rhythm:
 def rhythm_of(
     submit: Column, work: Column, user: npt.NDArray[np.integer], run: Column, hour_of_week: float
 ) -> Rhythm:
-    """Return how jobs bunch."""
+    """Return how jobs cluster in time."""
     hour = ((submit - submit[0]) / HOUR).astype(np.intp)
     jobs = _sums(hour)
     done = _sums(hour, weights=work)
@@ -138,7 +139,7 @@ def _within(jobs: Hours, work: Hours, group: npt.NDArray[np.intp], fewest: int) 
 
 
 def _between(jobs: Hours, work: Hours) -> Spread:
-    """Return the variation between weeks; the first and the last may not be whole."""
+    """Return the variation between weeks; the first and the last may be incomplete."""
     if len(jobs) >= _MANY_WEEKS:
         jobs, work = jobs[1:-1], work[1:-1]
     enough = np.flatnonzero(jobs >= _FEWEST_IN_WEEK)
@@ -146,7 +147,7 @@ def _between(jobs: Hours, work: Hours) -> Spread:
         return Spread()
     x, y = (_tamed(v) for v in (np.log(jobs[enough]), np.log(work[enough] / jobs[enough])))
     return Spread(
-        # Not of the logarithm: weeks with the most jobs matter most for waits.
+        # Not of the logarithm, because weeks with the most jobs matter most for waits.
         jobs=float(jobs.var() / jobs.mean() ** 2),
         work=float(y.var()),
         both=float((x * y).mean() - x.mean() * y.mean()),
@@ -169,12 +170,12 @@ def with_levels(fitted: FittedGenerator, workload: Workload) -> FittedGenerator:
         fitted.hour_of_week,
     )
     log_work = np.log(work_of(workload))
-    per_rank = max(float(log_work.std()), 0.1)  # what one normal rank is in the logarithm of work
+    per_rank = max(float(log_work.std()), 0.1)  # change of log work per normal rank
     jobs = min(len(workload), _TRIAL_JOBS)
     count = max(1, min(16, _TRIAL_JOBS // jobs))
     weeks = _weeks_of(fitted, workload)
-    # Squares: what of both spreads between weeks is not chance; and how much lighter jobs are
-    # where there are more.
+    # The squared shares of both variations between weeks that are not chance; and how much lighter
+    # jobs are in weeks with more of them.
     kept = np.array([0.5, 0.5, 0.0])
     tried, kepts = [], []
     for trial in range(_TRIALS):
@@ -183,7 +184,7 @@ def with_levels(fitted: FittedGenerator, workload: Workload) -> FittedGenerator:
         fitted = _corrected(fitted, wanted, found, per_rank)
         kept = _kept(kept, wanted.week, found.week)
         if len(weeks[0]) < _WEEKS_TO_COUPLE:
-            kept[2] = 0.0  # a covariance of few weeks is chance
+            kept[2] = 0.0  # a covariance over few weeks is chance
         tried.append(fitted)
         kepts.append(kept)
     fitted = _mean(tried[-_LAST:])
@@ -192,7 +193,7 @@ def with_levels(fitted: FittedGenerator, workload: Workload) -> FittedGenerator:
 
 
 def work_of(workload: Workload) -> Column:
-    """Return the GPU-seconds of each job; a job without GPUs counts for a little, not for none."""
+    """Return the GPU-seconds of each job; a job without GPUs counts as a hundredth of a GPU."""
     return np.asarray(workload.run * np.maximum(workload.gpu_amount, _LEAST_GPU))
 
 
@@ -203,7 +204,7 @@ def _kept(kept: Hours, wanted: Spread, found: Spread) -> Hours:
 
 
 def _weeks_of(fitted: FittedGenerator, workload: Workload) -> tuple[Hours, Hours, Hours]:
-    """Return the logarithms of each week's rate and mean work, about their means, and its jobs."""
+    """Return the log rate and log mean work of each week, centred, and its number of jobs."""
     hour = ((workload.submit - workload.submit[0]) / HOUR).astype(np.intp)
     hours = int(hour[-1]) + 1
     week = (np.arange(hours) + int(fitted.hour_of_week)) // HOURS_OF_WEEK
@@ -222,7 +223,7 @@ def _weeks_of(fitted: FittedGenerator, workload: Workload) -> tuple[Hours, Hours
 
 
 def _shrunk(weeks: tuple[Hours, Hours, Hours], kept: Hours, per_rank: float) -> list[Week]:
-    """Return the levels of weeks without what bursts and chance alone would make of them."""
+    """Return the levels of weeks without the variation due to bursts and chance."""
     rate = np.exp(math.sqrt(float(kept[0])) * weeks[0])
     rate /= rate.mean()
     work = (math.sqrt(float(kept[1])) * weeks[1] - float(kept[2]) * weeks[0]) / per_rank
@@ -271,7 +272,7 @@ def _average(rhythms: list[Rhythm]) -> Rhythm:
 def _corrected(
     fitted: FittedGenerator, wanted: Rhythm, found: Rhythm, per_rank: float
 ) -> FittedGenerator:
-    # Of a log with hardly any jobs in a day, or a week, there is nothing to correct by.
+    # A log with very few jobs per day or week gives nothing to correct by.
     known = min(wanted.dispersion, wanted.longer, found.dispersion, found.longer) > 0
     short = wanted.dispersion / found.dispersion if known else 1.0
     slower = wanted.longer / wanted.dispersion / (found.longer / found.dispersion) if known else 1.0
@@ -313,7 +314,7 @@ def _level(level: Level, wanted: Spread, found: Spread, per_rank: float) -> Leve
 
 
 def _mean(tried: list[FittedGenerator]) -> FittedGenerator:
-    """Return the generator with the means of what several trials have led to."""
+    """Return the generator with the mean values of several trials."""
 
     def mean(name: str, part: str | None = None) -> float:
         values = [getattr(f, name) for f in tried]

@@ -1,8 +1,8 @@
-"""What users ask for beside GPUs and time: pools, types, CPUs, memory, priority and the like.
+"""User requests other than GPUs and time: pools, types, CPUs, memory, priority and so on.
 
-Of each user and size class some requests are kept, as many of a kind as its share: so pools,
-types and the rest go with each other, with users and with sizes as in the trace. Nothing is kept of
-a trace that has none of them.
+Some requests of each user and size class are kept, each kind in proportion to its share. This
+preserves how pools, types and the others depend on each other, on users and on sizes. If a trace
+has no such requests, nothing is kept.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.intp]  # (num_jobs,)
 
-_MOST, _FEWEST = 400, 20  # requests kept of a user and size class: if one user, and if many
+_MOST, _FEWEST = 400, 20  # requests kept per user and size class: for one user, for many users
 
 
 def fit_requests(
     workload: Workload, habit: Numbers, size_class: Numbers
 ) -> tuple[list[Request], list[dict[int, list[int]]]]:
-    """Return all requests kept, and the numbers of each user's by size class."""
+    """Return all kept requests, and for each user the numbers of its requests by size class."""
     users = int(habit.max()) + 1
     if not has_requests(workload):
         return [], [{} for _ in range(users)]
@@ -54,7 +54,7 @@ def fit_requests(
 
 
 def has_requests(workload: Workload) -> bool:
-    """Return whether a job asks for anything beside GPUs and time."""
+    """Return whether any job requests more than GPUs and time."""
     return bool(
         (workload.pool >= 0).any()
         or (workload.gpu_types >= 0).any()
@@ -67,7 +67,7 @@ def has_requests(workload: Workload) -> bool:
 
 
 def _columns(workload: Workload) -> npt.NDArray[np.float64]:
-    """Return what jobs ask for, one row each: of CPUs and memory per GPU, of time per run time."""
+    """Return the requests, one row per field: CPUs and memory per GPU, deadlines in run times."""
     gpus = np.maximum(workload.gpus, 1)
     slack = (workload.deadline - workload.submit) / workload.run
     return np.array(

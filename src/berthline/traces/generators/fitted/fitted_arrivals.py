@@ -1,12 +1,13 @@
-"""When the jobs of a fitted generator come, and whether they come in a light or a heavy time.
+"""When the jobs of a fitted generator are submitted, and whether jobs are then light or heavy.
 
-Submissions are even at first, with gaps of the trace's own kind; then they are bent to the hours of
-the day, the days of the week, and two levels that drift: one from day to day, one from week to
-week. Short gaps come in bursts: for some jobs in a row gaps have a part in common, the pace.
+Submissions are first drawn at a constant rate, with the gap distribution of the trace. Then they
+are transformed to the hours of the day, the days of the week, and two levels that drift: one from
+day to day, one from week to week. Short gaps come in bursts: the gaps of some successive jobs have
+a part in common, the pace.
 
-Each of the three (pace, day, week) also says whether the jobs that come then bring much work or
-little. Where many jobs come at once, each brings less in most traces: that is what keeps the work
-offered more even than the jobs, and waits as short as they are.
+Each of the three (pace, day, week) also determines whether the jobs submitted then bring much work
+or little. In most traces, when many jobs are submitted at once, each brings less work. Therefore
+the offered work varies less than the number of jobs, and waits are shorter.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ SPREAD_OF_BURSTS = 1.0
 """Standard deviation of the logarithm of the number of jobs in a burst."""
 
 PACE = 0.5
-"""How much of a gap's rank the gaps of a burst have in common."""
+"""The share of the variance of a gap's rank that the gaps of a burst have in common."""
 
 _GAP_RANKS = normal_quantile(GAP_LEVELS)
 LONG_EPISODE = 2 * WEEK
-"""Seconds. So long an episode has its load, and its share of heavy and light times, exactly."""
+"""Seconds. In an episode this long, the load and the share of heavy and light times are exact."""
 
 Indices = npt.NDArray[np.intp]  # (episodes, jobs)
 
 
 @dataclasses.dataclass(frozen=True)
 class EvenTimes:
-    """Submissions before they are bent to anything.
+    """Submissions before any transformation.
 
     Attributes:
         times: in mean gaps, the first at 0.
-        is_burst: whether a job comes in a burst.
+        is_burst: whether a job belongs to a burst.
     """
 
     times: Table
@@ -71,7 +72,7 @@ class EvenTimes:
 
 
 def draw_even_times(tables: FittedTables, draws: Draws) -> EvenTimes:
-    """Return submissions with gaps of the trace's own kind, some of them in bursts."""
+    """Return submissions with the gap distribution of the trace, some of them in bursts."""
     ranks, is_burst = _gap_ranks(tables.fitted.bursts, draws)
     gaps = tables.gaps.at(ranks)
     gaps[:, 0] = 0.0
@@ -81,10 +82,10 @@ def draw_even_times(tables: FittedTables, draws: Draws) -> EvenTimes:
 def bend_times(
     tables: FittedTables, draws: Draws, even: EvenTimes, mean_gap: Gap
 ) -> tuple[Table, Table]:
-    """Return submission times, and how heavy the time is in which each job comes.
+    """Return submission times, and how heavy jobs are at each of them.
 
-    The second is what to add to a normal number of a variance of 1 - `heavy_variance`; then it is
-    near a standard normal one over all jobs of all episodes.
+    The second value plus a normal number with variance 1 - `heavy_variance` is approximately
+    standard normal over all jobs of all episodes.
     """
     fitted = tables.fitted
     times = even.times * mean_gap
@@ -110,14 +111,14 @@ def bend_times(
 
 
 def heavy_variance(fitted: FittedGenerator) -> float:
-    """Return the variance over jobs of how heavy their times are."""
+    """Return the variance over jobs of how heavy they are due to their submission times."""
     rate = np.array([week.rate for week in fitted.weeks])
     work = np.array([week.work for week in fitted.weeks])
     return float((rate * work**2).sum() / rate.sum()) + fitted.day.work**2 + fitted.bursts.work**2
 
 
 def burst_work(bursts: Bursts) -> npt.NDArray[np.float64]:
-    """Return how heavy jobs outside bursts and in bursts are: of mean 0 over all jobs."""
+    """Return how heavy jobs are outside and in bursts, with mean 0 over all jobs."""
     spread = math.sqrt(bursts.share * (1.0 - bursts.share))
     if spread == 0:
         return np.zeros(2)
@@ -125,15 +126,15 @@ def burst_work(bursts: Bursts) -> npt.NDArray[np.float64]:
 
 
 def _gap_ranks(bursts: Bursts, draws: Draws) -> tuple[Table, npt.NDArray[np.bool_]]:
-    """Return each gap's place in their distribution, as a normal point, and what is in bursts.
+    """Return the rank of each gap as a normal quantile, and which jobs are in bursts.
 
-    A share of jobs comes in bursts, and theirs are the shortest gaps, in a burst of a similar kind;
-    the others come one by one.
+    A share of jobs belongs to bursts and has the shortest gaps, which are similar within a burst;
+    the other jobs are submitted one by one.
     """
-    # Of what begins at a job, this part is bursts.
+    # The share of bursts among bursts and single jobs.
     part = bursts.share / (bursts.share + (bursts.jobs + 0.5) * (1.0 - bursts.share))
     begins = draws.uniform("burst begins") < part
-    places = np.flatnonzero(begins)  # few, and the rest of the work is for them alone
+    places = np.flatnonzero(begins)  # few; the remaining work is only for them
     number = normal_quantile(draws.uniform("burst").ravel().take(places))
     length = np.ones(begins.shape, np.intp)
     length.ravel()[places] = np.floor(
@@ -154,17 +155,17 @@ def _gap_ranks(bursts: Bursts, draws: Draws) -> tuple[Table, npt.NDArray[np.bool
 
 
 def _days(draws: Draws, day: Level, count: int) -> tuple[Table, Table]:
-    """Return the rate of each of `count` days, and how heavy it is: standard normal over jobs."""
+    """Return the rate of `count` days, and how heavy jobs are then: standard normal over jobs."""
     level = normal_quantile(draws.uniform_of_episodes("day", count))
     work = normal_quantile(draws.uniform_of_episodes("day work", count))
     rate = exp(day.sigma * (level - day.sigma / 2))
-    # Days with many jobs count more: over jobs, the level's mean is sigma.
+    # Days with many jobs count more: the mean of the level over jobs is sigma.
     work = day.coupling * (level - day.sigma) + np.sqrt(1 - day.coupling**2) * work
     return rate, work
 
 
 def gap_at(ranks: npt.NDArray[np.float64], quantiles: list[float]) -> npt.NDArray[np.float64]:
-    """Return the gaps at some normal ranks, between the quantiles at GAP_LEVELS."""
+    """Return the gaps at some normal ranks, interpolated between the quantiles at GAP_LEVELS."""
     return gap_quantiles(quantiles).at(ranks)
 
 
@@ -182,7 +183,7 @@ def hourly_rates(
 
 
 def flat_places(places: Indices) -> Indices:
-    """Return places in a whole table, from places in its rows."""
+    """Return positions in the flattened table, from positions in its rows."""
     rows, jobs = places.shape
     return np.asarray(places + (np.arange(rows) * jobs)[:, None])
 
@@ -194,14 +195,15 @@ _NORMAL = Lists(
 
 
 def normal_share(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of normal numbers below each point."""
+    """Return the standard normal distribution function at each point."""
     return _NORMAL.at(np.ascontiguousarray(points))
 
 
 def starts_of(length: Indices) -> Indices:
-    """Return for each job the job with which its series begins.
+    """Return for each job the first job of its series.
 
-    Every job has the length of the series that begins there, if one does. The first begins one.
+    `length` has, for every job, the length of a series that would begin there. The first job begins
+    one.
     """
     starts = np.empty(length.shape, np.intp)
     _native.series_starts(length, starts)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from berthline.traces.generators.fitted.fitted_tables import FittedTables
 
 JITTER = 0.15
-"""Standard deviation of a repeated run time about the one it repeats, in normal ranks."""
+"""Standard deviation of a repeated run time around the original one, in normal ranks."""
 
 _LONGEST_RUN = 1e9
 _FARTHEST_OFF = 2.0
@@ -42,20 +42,20 @@ _FARTHEST_OFF = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class _People:
-    """Whose the jobs are, and what does not depend on when they come."""
+    """The users of the jobs, and all that does not depend on submission times."""
 
     habit: Indices
     user: Indices
     size_class: Indices
-    own: Table  # the part of a run time's normal rank that is not its time's
-    steady: Indices  # the place in the table of the job whose run time it repeats
+    own: Table  # the part of a run time's normal rank that does not depend on submission time
+    steady: Indices  # the position in the table of the job whose run time it repeats
 
 
 def draw_columns(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
     """Return the columns of some episodes.
 
-    Of long ones the load is what the mean gap makes it, however heavy the users drawn happen to be:
-    they are drawn once more, with another gap.
+    Long episodes are drawn a second time with a corrected gap, so that their load does not depend
+    on how heavy the drawn users are.
     """
     even, people = draw_even_times(tables, draws), _draw_people(tables, draws)
     columns = _columns(tables, draws, even, people, mean_gap)
@@ -68,7 +68,7 @@ def draw_columns(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
 
 
 def draw_once(tables: FittedTables, draws: Draws, mean_gap: Gap) -> Columns:
-    """Return the columns of some episodes, with mean gaps as given for all or for each."""
+    """Return the columns of some episodes, with one mean gap for all or one for each."""
     even, people = draw_even_times(tables, draws), _draw_people(tables, draws)
     return _columns(tables, draws, even, people, mean_gap)
 
@@ -114,14 +114,14 @@ def _draw_users(tables: FittedTables, draws: Draws) -> tuple[Indices, Indices]:
     among = draws.uniform("user of many") * tables.num_users.take(habit)
     user = tables.first_user.take(habit) + among.astype(np.intp)
     length = tables.series.at(draws.uniform("series"), habit) * tables.fitted.series_scale
-    # Rounded by chance, so that the mean stays.
+    # Rounded randomly, so that the mean does not change.
     length = np.maximum(1.0, np.floor(length + draws.uniform("series end")))
     start = flat_places(starts_of(length.astype(np.intp)))
     return habit.ravel().take(start), user.ravel().take(start)
 
 
 def _repeated(tables: FittedTables, user: Indices, chance: Table, likely: float) -> Indices:
-    """Return for each job the place of the one it repeats: one of the same user's, or its own."""
+    """Return for each job the position of the job it repeats: one of the same user, or itself."""
     origin = np.empty(user.shape, np.intp)
     _native.repeat_origins(user, chance, likely, int(tables.num_users.sum()), origin)
     return flat_places(origin)
@@ -157,7 +157,7 @@ def _stated(tables: FittedTables, draws: Draws, run: Table, steady: Indices) -> 
 
 
 def _requests(tables: FittedTables, draws: Draws, people: _People) -> Indices:
-    """Return the number of each job's request: one of its user's for that size."""
+    """Return the number of each job's request: one that its user has for that size."""
     u = draws.uniform("request").ravel().take(people.steady)
     pair = people.habit * len(tables.fitted.classes) + people.size_class
     among = u * tables.request_count.ravel().take(pair)
@@ -166,7 +166,7 @@ def _requests(tables: FittedTables, draws: Draws, people: _People) -> Indices:
 
 
 def _asked(tables: FittedTables, which: Indices, columns: Columns) -> Columns:
-    """Return the columns of requests, but for those that no request has."""
+    """Return the columns of requests, without those that no request has."""
     asked: dict[str, npt.NDArray[Any]] = {
         name: values.take(which) for name, values in tables.requests.items()
     }

@@ -1,19 +1,20 @@
-"""FittedGenerator: a generator with the habits of a trace, as a file of a few numbers.
+"""FittedGenerator: a generator with the statistics of a trace, as a file of a few numbers.
 
-`fit.py` makes one from a workload. What it knows, and how it draws:
+`fit.py` makes one from a workload. What it contains, and how it draws:
 
-    when      gaps between submissions, some of them in bursts, bent to the hours of the day, the
-              days of the week, a level that changes from day to day, and the levels of the trace's
-              weeks, one after another from any of them on (fitted_arrivals.py).
-    who       users by their share, in series of successive jobs as long as theirs are.
-    how wide  GPUs by the user's own mix of size classes; a user repeats the size of the job before
-              with a probability.
-    how long  a run time's rank within its size class: the user's own level, plus a part that the
-              user repeats, nearly, with a probability, from job to job, plus what bursts, days and
-              weeks with many jobs have less. The rank becomes seconds by the class's quantiles.
-    estimate  what was stated for run times of that length; repeated with the run time.
+    when      gaps between submissions, some of them in bursts, transformed to the hours of the
+              day, the days of the week, a level that changes from day to day, and the levels of
+              the trace's weeks, in order from a random one on (fitted_arrivals.py).
+    who       users by their share, in series of successive jobs with the user's own lengths.
+    how wide  GPUs by the user's own mix of size classes; with some probability a user repeats the
+              size of the previous job.
+    how long  the rank of a run time within its size class: the user's own level, plus a part that
+              the user with some probability approximately repeats from job to job, plus an effect
+              of bursts, days and weeks, in which many jobs are lighter. The quantiles of the class
+              turn the rank into seconds.
+    estimate  an estimate given for run times of that length; repeated with the run time.
     request   pool, GPU types, part of a GPU, CPUs and memory per GPU, priority and deadline
-              together, as the user asks for them with that size.
+              together, as the user requests them with that size.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ class SizeClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UserHabits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One user, or `count` users who are alike, with `share` of the jobs between them.
+    """One user, or `count` similar users, who together have `share` of the jobs.
 
-    `series` has quantiles (at SERIES_LEVELS) of how many jobs the user submits in succession, and
-    `requests` by size class the numbers of what the user asks for.
+    `series` has quantiles (at SERIES_LEVELS) of the number of jobs that the user submits in
+    succession, and `requests` has the numbers of the user's requests by size class.
     """
 
     share: float
@@ -69,9 +70,9 @@ class UserHabits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """What a job asks for: CPUs and memory per GPU, and a deadline in run times; -1 = none.
+    """The request of a job: CPUs and memory per GPU, and a deadline in run times; -1 = none.
 
-    `gpu_milli` is the part of a GPU, in thousandths, that a job on one GPU asks for.
+    `gpu_milli` is the part of a GPU, in thousandths, that a job on one GPU requests.
     """
 
     pool: int
@@ -84,7 +85,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
 
 
 class StatedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is stated for run times up to `run_up_to`: quantiles, and how often nothing is."""
+    """Estimates for run times up to `run_up_to`: quantiles, and the share without an estimate."""
 
     run_up_to: float
     missing: float
@@ -92,7 +93,7 @@ class StatedLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which share of jobs comes in bursts, how many jobs one has, and how much lighter they are."""
+    """The share of jobs in bursts, the jobs per burst, and how much lighter these jobs are."""
 
     share: float
     jobs: float
@@ -102,8 +103,8 @@ class Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A level that changes from day to day.
 
-    `sigma` is the standard deviation of the logarithm of the rate, `work` how much heavier or
-    lighter jobs are, in normal ranks of run times, and `coupling` the correlation of both.
+    `sigma` is the standard deviation of the logarithm of the rate, `work` is how much heavier or
+    lighter jobs are, in normal ranks of run times, and `coupling` is the correlation of both.
     """
 
     sigma: float
@@ -119,29 +120,29 @@ class Week(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A generator with the habits of a trace. Make it with `fit`, keep it with `save`.
+    """A generator with the statistics of a trace. Make it with `fit`, write it with `save`.
 
     Attributes:
         layout: version of the file's layout.
         name: of the trace.
-        jobs: how many jobs the trace has.
-        mean_gap: seconds between its submissions.
+        jobs: number of jobs in the trace.
+        mean_gap: mean seconds between its submissions.
         mean_work: GPU-seconds per job, as this generator draws them.
         demand: GPUs that would be busy on average if no job ever waited.
         hour_of_week: local time at time 0, in hours after Monday 00:00; 0 if not known.
         hourly: rate in each hour of the day, as a multiple of the mean.
         daily: rate on each day of the week, Monday first, in the same unit.
         day: the level that changes from day to day.
-        weeks: the levels of the trace's weeks; an episode begins with any, and goes round.
-        bursts: how short gaps come together.
-        gaps: quantiles (at GAP_LEVELS) of gaps in mean gaps, cycle and levels taken out.
-        series_scale: what lengths of series are multiplied by, as some follow one of the same user.
-        repeat_size: probability that a user repeats the size of the job before.
-        repeat_run: probability that a user repeats its run time, too.
+        weeks: the levels of the trace's weeks; an episode begins with any week, and wraps around.
+        bursts: how short gaps cluster.
+        gaps: quantiles (at GAP_LEVELS) of gaps in mean gaps, without cycle and levels.
+        series_scale: factor for lengths of series, since a series may follow one of the same user.
+        repeat_size: probability that a user repeats the size of the previous job.
+        repeat_run: probability that a user also repeats its run time.
         classes: size classes.
         users: users by their share.
-        limits: what users state, by run time.
-        requests: what else jobs ask for; empty = nothing.
+        limits: users' estimates, by run time.
+        requests: other requests of jobs; empty = none.
         pool_names: names that requests point to.
         gpu_type_sets: sets of GPU types that requests point to.
         reference_type: the GPU type that run times are on; None = the common one.
@@ -182,9 +183,9 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         """Return a workload like the trace.
 
         Args:
-            jobs: how many jobs; None = as many as the trace.
+            jobs: number of jobs; None = as many as the trace.
             seed: selects the random numbers.
-            cluster: what `load` refers to.
+            cluster: the cluster that `load` refers to.
             load: offered load on the cluster; None = the trace's own rate.
 
         Raises:
@@ -220,7 +221,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         seed: int = 0,
         dials: Mapping[str, object] | None = None,
     ) -> EpisodeMaker:
-        """Return what makes episodes by their numbers, with these arguments as of `episodes`.
+        """Return a maker of episodes by their numbers; for the arguments see `episodes`.
 
         Raises:
             ConfigError: a value out of range, a dial (there are none), or a load without a cluster.
@@ -234,7 +235,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         if load is not None:
             if gap_at_load_1 is None:
                 raise ConfigError(
-                    f"load is {load}, but of no cluster", where=where, expected="a cluster as well"
+                    f"load is {load}, but no cluster is given", where=where, expected="a cluster"
                 )
             load = float(LOAD.convert(load, where=where))
             mean_gap = gap_at_load_1 / load
@@ -264,7 +265,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the generator to a file; as a WORKLOAD its name has to end with `.fit.json`."""
+        """Write the generator to a file; for use as a WORKLOAD its name must end in `.fit.json`."""
         write_atomically(Path(path), msgspec.json.format(msgspec.json.encode(self), indent=1))
 
     @classmethod
@@ -272,7 +273,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         """Read a generator from a file.
 
         Raises:
-            TraceError: the file cannot be read, or holds no fitted generator.
+            TraceError: the file cannot be read, or does not contain a fitted generator.
         """
         try:
             fitted = msgspec.json.decode(Path(path).read_bytes(), type=cls)
@@ -328,7 +329,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         )
         if not good:
             raise TraceError(
-                "the fitted generator has numbers that make no sense",
+                "the fitted generator has invalid numbers",
                 where=where,
                 expected=f"a file that berthline traces fit wrote, layout {_LAYOUT}",
                 hint="fit the trace again",

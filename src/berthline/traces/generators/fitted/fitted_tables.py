@@ -1,4 +1,4 @@
-"""FittedTables: what a fitted generator draws from, as arrays; made once for all its episodes."""
+"""FittedTables: the data of a fitted generator as arrays, made once for all its episodes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _REQUEST_FIELDS: dict[str, tuple[type[np.generic], float]] = {
     "deadline": (np.float64, -1),
     "gpu_milli": (np.int32, WHOLE_GPU),
 }
-"""Types of a request's fields, and what stands for nothing."""
+"""Types of a request's fields, and the values that mean none."""
 
 _FARTHEST = 8.0  # normal points
 
 
 class FittedTables:
-    """What a fitted generator draws from.
+    """The data that a fitted generator draws from.
 
     Attributes:
         fitted: the generator.
@@ -51,30 +51,30 @@ class FittedTables:
         profile: rate in each hour of a week from time 0 on.
         week_rate: rate of each week.
         week_work: how much heavier jobs are in each week.
-        burst_work: how heavy jobs outside bursts and in bursts are.
-        heavy_variance: of how heavy times are.
-        with_bursts: standard normal numbers, from those that jobs in bursts and others make
-            together; None = they are.
+        burst_work: how heavy jobs are outside and in bursts.
+        heavy_variance: variance of how heavy jobs are due to their submission times.
+        with_bursts: maps the mixture of jobs in bursts and other jobs to standard normal numbers;
+            None = it is standard normal.
         habits: limits of the habits' shares of series.
-        first_user: of each of the habits.
-        num_users: of each of the habits.
+        first_user: the first user of each of the habits.
+        num_users: the number of users of each of the habits.
         series: lengths of series by probability, for each of the habits.
         class_limits: for each of the habits, limits of the shares of size classes.
-        level: of run times' ranks, of each of the habits.
-        spread: of run times' ranks, of each of the habits.
+        level: mean rank of run times, for each of the habits.
+        spread: standard deviation of the ranks of run times, for each of the habits.
         run: for each size class, logarithms of run times by normal rank.
         size_limits: for each size class, limits of the shares of its sizes.
         sizes: sizes of all classes, one class after another.
         first_size: where the sizes of each class begin.
-        stated_bounds: the run times beyond which other limits are stated.
-        stated_missing: how often nothing is, for each range of run times.
-        stated: what is, all ranges one after another.
-        first_stated: where the values of each range begin.
-        num_stated: how many there are.
+        stated_bounds: limits between ranges of run times with different estimates.
+        stated_missing: share of jobs without an estimate, for each range of run times.
+        stated: the estimates, all ranges one after another.
+        first_stated: where the estimates of each range begin.
+        num_stated: the number of estimates of each range.
         request_first: for habits and size classes, where the numbers of their requests begin.
-        request_count: how many there are.
-        request_numbers: those numbers.
-        requests: by field, the value of every request; without the fields that none has.
+        request_count: for habits and size classes, how many requests there are.
+        request_numbers: the numbers of requests.
+        requests: by field, the value of every request; without the fields that no request has.
     """
 
     def __init__(self, fitted: FittedGenerator) -> None:
@@ -115,7 +115,7 @@ class FittedTables:
 
     def _set_limits(self, fitted: FittedGenerator) -> None:
         entries = fitted.limits
-        # A run time that equals a bound is still below it.
+        # A run time equal to a bound counts as below it.
         bounds = np.array([entry.run_up_to for entry in entries[:-1]])
         self.stated_bounds = np.nextafter(bounds, math.inf)
         self.stated_missing = np.array(
@@ -146,7 +146,7 @@ class FittedTables:
 
 
 def series_shares(users: list[UserHabits]) -> npt.NDArray[np.float64]:
-    """Return which part of all series is a user's; the user's share is one of jobs."""
+    """Return each user's share of all series; `UserHabits.share` is the share of jobs."""
     shares = np.array([person.share for person in users])
     even = (np.arange(4096) + 0.5) / 4096
     mean = np.array([np.interp(even, SERIES_LEVELS, person.series).mean() for person in users])
@@ -156,7 +156,7 @@ def series_shares(users: list[UserHabits]) -> npt.NDArray[np.float64]:
 def _with_bursts(fitted: FittedGenerator) -> Lists | None:
     if fitted.bursts.work == 0:
         return None
-    # Jobs in bursts and others make two normal distributions; of both, each has its share.
+    # Jobs in bursts and other jobs are a mixture of two normal distributions.
     grid = np.linspace(-_FARTHEST, _FARTHEST, 1201)
     scale = math.sqrt(1.0 - fitted.bursts.work**2)
     alone, together = (normal_share((grid - mean) / scale) for mean in burst_work(fitted.bursts))

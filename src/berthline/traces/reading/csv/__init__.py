@@ -1,5 +1,5 @@
-"""Text tables with separators: `csv_table.py` is what formats use.
+"""Text tables with separators: formats use `csv_table.py`.
 
-`csv_reader.py` reads in pieces, with `csv_native.py` where the text is plain and `csv_careful.py`
-where it is not.
+`csv_reader.py` reads in pieces, with `csv_native.py` if the text is plain and `csv_careful.py` if
+it is not.
 """

@@ -1,7 +1,7 @@
-"""CarefulReader: columns of a text table in which anything may be written.
+"""CarefulReader: columns of a text table with any content.
 
 Quotes, blanks, empty lines, comments, characters beyond ASCII, lines with the wrong number of
-cells: polars reads the cells, and a look at the bytes tells what has to be done besides.
+cells: polars reads the cells, and a scan of the bytes shows what else has to be done.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class CarefulReader:
         *,
         explain: Callable[[Exception], NoReturn],
     ) -> None:
-        """Take what is known of the table.
+        """Store the properties of the table.
 
         Args:
             names: of its columns.
-            width: how many cells a line has.
-            form: how it is written.
+            width: number of cells in a line.
+            form: its separator, quotes and comments.
             explain: raises the error for a piece that cannot be read.
         """
         self._names, self._width, self._form = names, width, form
         self._explain = explain
-        self._as_text: set[str] = set()  # columns of numbers in which something else was found
+        self._as_text: set[str] = set()  # columns of numbers in which other text was found
 
     def read(self, piece: bytes, wanted: Mapping[str, Column]) -> tuple[pl.DataFrame, bool]:
         """Return the rows of a piece, and whether a line has the wrong number of cells."""
@@ -51,8 +51,8 @@ class CarefulReader:
         if look.separators > (self._width - 1) * look.lines and not look.quoted:
             piece = self._without_long_blanks(piece)
             look = Look(piece, self._form)
-        # One column more than there are, to see lines that are too long; and in text with quotes
-        # the last one, which is empty in lines that are too short.
+        # One extra column detects lines that are too long; in text with quotes, the last column
+        # detects lines that are too short, because it is empty there.
         names = dict.fromkeys((*wanted, _SURPLUS))
         if look.quoted:
             names[self._names[-1]] = None
@@ -64,7 +64,7 @@ class CarefulReader:
                 frame = self._parse(piece, names, set(), look)
             except (pl.exceptions.PolarsError, ValueError) as error:
                 self._explain(error)
-            # Polars says that a number is wrong, not which column it is in.
+            # Polars reports that a number is wrong, but not in which column.
             numbers = [converted(frame[name], wanted[name]) for name in native]
             self._as_text |= {cells.name for cells in numbers if cells.dtype == pl.String}
             frame = frame.with_columns(numbers)
@@ -82,9 +82,9 @@ class CarefulReader:
         return frame.select(converted(frame[name], column) for name, column in wanted.items()), odd
 
     def _without_long_blanks(self, piece: bytes) -> bytes:
-        """Return a piece with blank lines for those of nothing but separators, and too many.
+        """Return a piece in which lines of only separators, and too many, are blank.
 
-        They are not rows either way, and polars takes minutes to read a million separators.
+        They are not rows in either form, and polars takes minutes to read a million separators.
         """
         separators = re.escape(self._form.separator.encode())
         return re.sub(rb"(?m)^%b{%d,}$" % (separators, self._width), b"", piece)
@@ -104,10 +104,10 @@ class CarefulReader:
             quote_char=self._form.quote,
             comment_prefix=self._form.comment,
             schema={name: pl.Float64 if name in native else pl.String for name in all_names},
-            # Polars measures a piece by its first line, which may be blank or odd.
+            # Polars takes the width from the first line, which may be blank or irregular.
             missing_columns="insert",
             extra_columns="ignore",
-            # Repairing bytes that are not UTF-8 doubles the time, so only where there may be.
+            # Repairing invalid UTF-8 doubles the time, so do it only if there may be some.
             encoding="utf8" if look.ascii else "utf8-lossy",
             truncate_ragged_lines=True,
             raise_if_empty=False,
@@ -115,12 +115,12 @@ class CarefulReader:
         return frame.select(list(places))
 
     def _without_blank_rows(self, frame: pl.DataFrame, piece: bytes, look: Look) -> pl.DataFrame:
-        """Return the rows in which a cell is not empty: a blank line reads as empty cells."""
+        """Return the rows with a non-empty cell: a blank line is read as empty cells."""
         import polars as pl
 
         empty = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
         if all(series.null_count() for series in frame) and empty.any():
-            if frame.width <= self._width:  # something may stand in a column not read
+            if frame.width <= self._width:  # an unread column may have content
                 whole = self._parse(piece, (*self._names, _SURPLUS), set(), look)
                 empty = whole.select(pl.all_horizontal(pl.all().is_null())).to_series()
             return frame.filter(~empty)

@@ -1,7 +1,7 @@
-"""Columns of a text table as what they are used as: numbers, times, words or text.
+"""Columns of a text table, converted to the type in use: numbers, times, words or text.
 
-They come in pieces. A piece in which not all cells are what they should be stays text, so that
-the caller sees what the file says there.
+They come in pieces. A piece stays text if not all its cells can be converted, so that the caller
+sees the original text.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class CellType(enum.Enum):
-    """What a column is read as; values are the native core's names."""
+    """The type that a column is read as; values are the names in the native core."""
 
     NUMBER = "number"
     """float64."""
     TIME = "time"
-    """float64: seconds, as `clock_seconds` has them."""
+    """float64: seconds, as `clock_seconds` returns them."""
     WORD = "word"
-    """Categorical: text of which there is not much that differs."""
+    """Categorical: text with few distinct values."""
     TEXT = "text"
     """String."""
 
@@ -34,8 +34,8 @@ class Column(NamedTuple):
     """A column to read.
 
     Attributes:
-        kind: as what.
-        pattern: the form of dates.
+        kind: its type.
+        pattern: the date format.
     """
 
     kind: CellType
@@ -43,7 +43,7 @@ class Column(NamedTuple):
 
 
 def converted(cells: pl.Series, column: Column) -> pl.Series:
-    """Return a piece of text as what is wanted, or as it is where that is not possible."""
+    """Return a piece of text converted to the wanted type, or unchanged if that is impossible."""
     import polars as pl
 
     if column.kind is CellType.TEXT or cells.dtype != pl.String:
@@ -58,7 +58,7 @@ def converted(cells: pl.Series, column: Column) -> pl.Series:
 
 
 def holds_number(piece: pl.Series, word: str) -> bool:
-    """Return whether a word, such as nan, is among numbers as a number."""
+    """Return whether a piece of numbers contains the value of a word such as nan."""
     import polars as pl
 
     try:
@@ -71,14 +71,14 @@ def holds_number(piece: pl.Series, word: str) -> bool:
 def as_numbers(
     pieces: Sequence[pl.Series], empty: Sequence[str]
 ) -> tuple[pl.Series, pl.Series | None]:
-    """Return a column as numbers, null where there is none, and which cells are no number.
+    """Return a column as numbers, null if missing, and which cells are not numbers.
 
     Args:
         pieces: as numbers, or as text.
-        empty: texts that mean that there is none.
+        empty: texts that mean a missing number.
 
     Returns:
-        The numbers, and where the wrong cells are; None = there are none.
+        The numbers, and which cells are wrong; None = no cell is wrong.
     """
     import polars as pl
 
@@ -88,15 +88,15 @@ def as_numbers(
 def as_times(
     pieces: Sequence[pl.Series], empty: Sequence[str], pattern: str
 ) -> tuple[pl.Series, pl.Series | None]:
-    """Return a column as seconds, null where there is no time, and which cells are not a date.
+    """Return a column as seconds, null if missing, and which cells are not dates.
 
     Args:
         pieces: as seconds, or as text.
-        empty: texts that mean that there is none.
-        pattern: the form of the dates.
+        empty: texts that mean a missing time.
+        pattern: the date format.
 
     Returns:
-        The seconds, and where the wrong cells are; None = there are none.
+        The seconds, and which cells are wrong; None = no cell is wrong.
     """
     return _as_values(pieces, empty, lambda text: clock_seconds(text, pattern))
 

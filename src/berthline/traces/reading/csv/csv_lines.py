@@ -1,6 +1,6 @@
-"""Line numbers of a text table, found again line by line: slow and careful, only for complaints.
+"""Line numbers of a text table, found line by line: slow but exact, only for errors.
 
-Quoted line ends, comments and blank lines make the number of a line differ from that of a row.
+Because of quoted line ends, comments and blank lines, line numbers differ from row numbers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class CsvLines:
         comment: str | None,
         hint: str,
     ) -> None:
-        """Take the text of a table; see `CsvTable` for the arguments."""
-        # The csv module gives up at a carriage return inside a line; to count lines it is a blank.
+        """Store the text of a table; see `CsvTable` for the arguments."""
+        # The csv module fails on a carriage return inside a line; for counting lines, use a blank.
         self._text = text.decode("utf-8", errors="replace").replace("\r", " ")
         self._path = path
         self._separator, self._quote, self._comment = separator, quote, comment
@@ -50,15 +50,15 @@ class CsvLines:
         return [line for number, (line, _) in enumerate(self._rows()) if number in wanted]
 
     def refuse_widths(self, width: int, *, shorter: bool = False, longer: bool = False) -> None:
-        """Raise a TraceError for the lines that have the wrong number of cells, if there are any.
+        """Raise a TraceError for the lines that have the wrong number of cells, if any.
 
         Args:
-            width: how many cells a line has to have.
-            shorter: whether lines with fewer are wrong.
-            longer: whether lines with more are.
+            width: the required number of cells.
+            shorter: whether lines with fewer cells are wrong.
+            longer: whether lines with more cells are wrong.
         """
         cells_on = {line: len(cells) for line, cells in self._rows() if len(cells) != width}
-        # Short lines and long ones have different causes, so a complaint is about one kind.
+        # Short and long lines have different causes, so an error is about one kind.
         long = {line: cells for line, cells in cells_on.items() if longer and cells > width}
         short = {line: cells for line, cells in cells_on.items() if shorter and cells < width}
         odd = long or short
@@ -76,16 +76,16 @@ class CsvLines:
         )
 
     def explain(self, error: Exception) -> NoReturn:
-        """Raise a TraceError for a table that could not be read, with the line if it is found."""
+        """Raise a TraceError for a table that could not be read, with the line if known."""
         with contextlib.suppress(csv.Error):
             width = next((len(cells) for _, cells in self._rows()), 0)
             self.refuse_widths(width, longer=True)
         for line, text in enumerate(self._text.split("\n"), start=1):
             if self._quote and text.count(self._quote) % 2:
                 self._refuse(
-                    f"a quote ({self._quote}) is not closed, or stands inside a cell",
+                    f"a quote ({self._quote}) is not closed, or is inside a cell",
                     f"{self._path}, line {line}",
-                    f"cells that start and end with {self._quote}, and two of them for one inside",
+                    f"cells that start and end with {self._quote}; a quote inside is doubled",
                 )
         reason = str(error).partition("\n")[0]
         self._refuse(
@@ -98,7 +98,7 @@ class CsvLines:
         raise TraceError(what, where=where, expected=expected, hint=self._hint)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the line and the cells of every row that is not blank and no comment."""
+        """Yield the line and the cells of every row that is not blank or a comment."""
         csv.field_size_limit(2**31 - 1)
         text = io.StringIO(self._text)
         if self._quote is None:

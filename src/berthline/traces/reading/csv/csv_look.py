@@ -1,4 +1,4 @@
-"""What a look at the bytes of a text table tells, before or instead of reading its cells."""
+"""Scanning the bytes of a text table, before or instead of reading its cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from berthline import _native
 
 _NEWLINE, _BLANK = ord("\n"), ord(" ")
-_BLOCK = 2**16  # bytes looked at together, so that what that makes fits a processor's cache
+_BLOCK = 2**16  # bytes scanned together, so that temporary arrays fit a processor's cache
 
 
 class Form(NamedTuple):
@@ -23,14 +23,14 @@ class Form(NamedTuple):
 
 
 class Look:
-    """What a look at the bytes of a piece tells.
+    """Properties of a piece, from a scan of its bytes.
 
     Attributes:
-        ascii: whether it is nothing but ASCII.
+        ascii: whether it contains only ASCII.
         quoted: whether there are quotes.
-        blanks: whether cells may have blanks around them, or be quoted and empty.
-        lines: how many lines there are.
-        separators: how many separators, those in quotes included.
+        blanks: whether cells may have surrounding blanks, or be quoted and empty.
+        lines: number of lines.
+        separators: number of separators, including those in quotes.
     """
 
     def __init__(self, piece: bytes, form: Form) -> None:
@@ -40,7 +40,7 @@ class Look:
         content = np.frombuffer(piece, np.uint8)
         self.lines = _native.count_bytes(piece, "\n")
         self.separators = _native.count_bytes(piece, form.separator)
-        # Where there is no blank at all, which is found at once, there is none to be taken off.
+        # A search for any blank is fast; without one, there is nothing to strip.
         others = {b" ", b"\t", b"\r"} - {form.separator.encode()}
         self.blanks = not self.ascii or (self.quoted and 2 * quote in piece)
         if not self.blanks and any(blank in piece for blank in others):
@@ -48,9 +48,9 @@ class Look:
 
 
 def _has_outer_blank(content: npt.NDArray[np.uint8], form: Form) -> bool:
-    """Return whether a blank stands beside a separator, a line's end or a quote."""
+    """Return whether a blank is next to a separator, a line end or a quote."""
     for first in range(0, content.size, _BLOCK):
-        block = content[first : first + _BLOCK + 1]  # and the next byte, for what spans two blocks
+        block = content[first : first + _BLOCK + 1]  # and the next byte, for pairs across blocks
         is_edge = block == ord(form.separator)
         is_edge |= block == _NEWLINE
         if form.quote:
@@ -67,7 +67,7 @@ def _has_outer_blank(content: npt.NDArray[np.uint8], form: Form) -> bool:
 
 
 def has_odd_line(piece: bytes, form: Form, width: int) -> bool:
-    """Return whether a line has too few cells, or too many where that is not allowed."""
+    """Return whether a line has too few cells, or too many if that is not allowed."""
     content = np.frombuffer(piece, np.uint8)
     outside: npt.NDArray[np.bool_] = np.ones(content.size, np.bool_)
     if form.quote is not None:

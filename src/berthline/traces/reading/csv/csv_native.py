@@ -1,7 +1,7 @@
-"""NativeReader: columns of a text table that is written plainly, read by the native core.
+"""NativeReader: columns of a plain text table, read by the native core.
 
-Most tables are: ASCII, no blanks around cells, as many cells in every line. Pieces that are not are
-left to `CarefulReader`, and both make the same of every piece that both can read.
+Most tables are plain: ASCII, no blanks around cells, the same number of cells in every line. Other
+pieces are left to `CarefulReader`. Both give the same result for every piece that both can read.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class NativeReader:
     def __init__(
         self, names: Sequence[str], width: int, form: Form, wanted: Mapping[str, Column]
     ) -> None:
-        """Take what is known of the table.
+        """Store the properties of the table.
 
         Args:
             names: of its columns.
-            width: how many cells a line has.
-            form: how it is written.
+            width: number of cells in a line.
+            form: its separator, quotes and comments.
             wanted: the columns to read, by name.
         """
         self._wanted = dict(sorted(wanted.items(), key=lambda item: names.index(item[0])))
@@ -50,9 +50,9 @@ class NativeReader:
         return self._table.read(piece)
 
     def take(self) -> dict[str, list[pl.Series]]:
-        """Return what was read since this was last called: columns by name, each in pieces.
+        """Return the columns read since the last call, by name, each in pieces.
 
-        Words are numbers that `with_words` replaces.
+        Words are numbers, which `with_words` replaces.
         """
         import polars as pl
 
@@ -62,7 +62,7 @@ class NativeReader:
         }
 
     def with_words(self, columns: Mapping[str, list[pl.Series]]) -> dict[str, list[pl.Series]]:
-        """Return columns with words in place of the numbers for them, after all pieces are read."""
+        """Return columns with words in place of their numbers, after all pieces have been read."""
         import polars as pl
 
         named = dict(columns)

@@ -1,7 +1,7 @@
-"""CsvReader: chosen columns of a text table, read in pieces, each as what it will be used as.
+"""CsvReader: selected columns of a text table, read in pieces, each with its own type.
 
-A piece of the file is read, made into columns and let go, so a long file takes the memory of what
-is wanted of it.
+A piece of the file is read, converted to columns and released, so a long file takes only the memory
+of the wanted columns.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
     from berthline.traces.reading.csv.csv_look import Form
 
-_REPEATED = re.compile(r"_duplicated_\d+$")  # what polars adds to the name of a column seen before
+_REPEATED = re.compile(r"_duplicated_\d+$")  # polars adds this to the name of a repeated column
 
 _MOST_COLUMNS = 2000
-"""More make no table of jobs, and reading a line of a million separators takes minutes."""
+"""A table of jobs does not have more, and reading a line of a million separators takes minutes."""
 
 
 class CsvReader:
     """The columns of one text table.
 
     Attributes:
-        names: of all its columns; those that a table without header has beyond its named ones are
-            called by their numbers.
+        names: of all its columns; extra columns of a table without a header are named by their
+            numbers.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class CsvReader:
         Args:
             path: the file, for errors.
             pieces: returns the text from its start, in pieces of whole lines of about N bytes.
-            form: how it is written.
+            form: its separator, quotes and comments.
             columns: the names of the columns of a file without a header line; None = it has one.
-            hint: added to every complaint.
+            hint: added to every error.
 
         Raises:
-            TraceError: the file cannot be read, has a first line that is not a row of a table, or
-                names that repeat.
+            TraceError: the file cannot be read, its first line is not a row of a table, or a name
+                is repeated.
         """
         self._path, self._pieces, self._form, self._hint = path, pieces, form, hint
         self._has_header = columns is None
@@ -86,7 +86,7 @@ class CsvReader:
 
     @property
     def lines(self) -> CsvLines:
-        """The lines of the text, for complaints."""
+        """The lines of the text, for errors."""
         form = self._form
         return CsvLines(
             b"".join(self._pieces(PIECE_BYTES)),
@@ -99,14 +99,14 @@ class CsvReader:
 
     @property
     def num_cells(self) -> int:
-        """How many cells the first line has."""
+        """The number of cells in the first line."""
         return self._width
 
     def read(self, wanted: Mapping[str, Column]) -> tuple[int, dict[str, list[pl.Series]]]:
-        """Return how many rows there are, and columns by name, each as its pieces.
+        """Return the number of rows, and columns by name, each in pieces.
 
-        A piece of a column is String where not all of its cells are of the kind wanted. Text has
-        no blanks around it; an empty cell is null.
+        A piece of a column is String if not all of its cells have the wanted type. Text has no
+        surrounding blanks; an empty cell is null.
 
         Args:
             wanted: the columns to read, by name.
@@ -135,7 +135,7 @@ class CsvReader:
         return height, native.with_words(columns)
 
     def first_text(self, name: str) -> str:
-        """Return the first cell of a column that is not empty; empty = there is none."""
+        """Return the first non-empty cell of a column; empty = there is none."""
         for piece in self._rows(HEAD_BYTES):
             frame, _ = self._careful.read(piece, {name: Column(CellType.TEXT)})
             cells = frame[name].drop_nulls()
@@ -170,7 +170,7 @@ class CsvReader:
             raise TraceError(
                 f"two columns have the same name, {shorten(again[0])}",
                 where=f"{self._path}, line 1",
-                expected="a name of its own for each column",
+                expected="a unique name for each column",
                 hint=self._hint,
             )
 
@@ -189,7 +189,7 @@ class CsvReader:
             yield b"".join(held)
 
     def _part_first(self, piece: bytes) -> tuple[bytes, bytes]:
-        """Return the first row, past blank lines and comments, and what follows it."""
+        """Return the first row after blank lines and comments, and the text after it."""
         quote = self._form.quote.encode() if self._form.quote else b""
         comment = self._form.comment.encode() if self._form.comment else b""
         start = 0

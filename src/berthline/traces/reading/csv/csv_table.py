@@ -1,8 +1,8 @@
-"""CsvTable: a text table with separators whose every complaint has a line number.
+"""CsvTable: a text table with separators, with a line number in every error.
 
-Formats that are tables of text ask it for columns as numbers, times or categories and say which
-values make sense; what does not is a TraceError with file, line, column and value, as the file has
-it. `CsvReader` reads the columns; unused ones are not read.
+Formats that are text tables get columns from it as numbers, times or categories and state which
+values are valid. An invalid value is a TraceError with file, line, column and the original value.
+`CsvReader` reads the columns; unused ones are not read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CsvTable:
     Attributes:
         path: the file.
         columns: the names of its columns.
-        time_patterns: the form of the dates in the columns read as times.
+        time_patterns: the date formats of the columns read as times.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class CsvTable:
             path: plain or gzip'd text.
             columns: the names of the columns of a file without a header line; such a file may
                 have more columns, which are not read, but not fewer.
-            exact: a file without a header line has these columns and no more.
-            required: columns a header line must have; more are allowed.
-            numbers: see `read`, as for the next three.
+            exact: a file without a header line must have exactly these columns.
+            required: columns that a header line must have; more are allowed.
+            numbers: see `read`.
             times: see `read`.
             words: see `read`.
             texts: see `read`.
             separator: one character.
-            quote: encloses cells that hold the separator; None = no cell does.
+            quote: encloses cells that contain the separator; None = no quotes.
             comment: lines that start with it are left out.
-            pieces: the file's text, where a format has to mend it first: returns it in pieces of
+            pieces: the file's text, if a format has to repair it first: returns it in pieces of
                 whole lines of about N bytes; None = read the file.
-            hint: added to every complaint.
-            read: False = only the first line; what is wanted of the others is yet to be read.
+            hint: added to every error.
+            read: False = read only the first line now; call `read` for the rest.
 
         Raises:
             TraceError: the file cannot be read, has no rows, lacks a column, or has a line with
@@ -118,15 +118,15 @@ class CsvTable:
         words: Iterable[str] | None = None,
         texts: Iterable[str] | None = None,
     ) -> None:
-        """Read columns; which of them are not there does not matter.
+        """Read columns; columns that do not exist are ignored.
 
         Args:
-            numbers: columns that will be asked for as numbers.
-            times: columns that will be asked for as times, with the form of their dates, as
-                strftime writes it.
-            words: columns that will be asked for as categories, or as text that repeats itself.
-            texts: columns that will be asked for as labels, or other text. A column that is in none
-                of these is read when it is asked for, which takes long; with none of them, all are
+            numbers: columns that will be used as numbers.
+            times: columns that will be used as times, with their date formats in strftime
+                notation.
+            words: columns that will be used as categories, or as text with few distinct values.
+            texts: columns that will be used as labels or other text. A column in none of these is
+                read when it is first used, which is slow; if all four are empty, all columns are
                 read as text.
 
         Raises:
@@ -165,9 +165,9 @@ class CsvTable:
                 )
 
     def text(self, name: str, *, rows: npt.NDArray[np.bool_] | None = None) -> pl.Series:
-        """Return the cells of a column as text without blanks around it; an empty cell is null.
+        """Return the cells of a column as text without surrounding blanks; an empty cell is null.
 
-        Text is polars' String; Categorical where words were announced.
+        The type is polars' String, or Categorical for columns read as words.
 
         Args:
             name: the column.
@@ -182,19 +182,19 @@ class CsvTable:
         return cells if rows is None or rows.all() else cells.filter(pl.Series(rows))
 
     def is_empty(self, name: str) -> bool:
-        """Return whether no cell of a column holds anything."""
+        """Return whether all cells of a column are empty."""
         pieces = self._pieces.get(name)
         pieces = [self.text(name)] if pieces is None else pieces
         return all(piece.null_count() == len(piece) for piece in pieces)
 
     def all_read(self, name: str) -> bool:
-        """Return whether all cells of a column are what they were announced as."""
+        """Return whether all cells of a column have the type it was read as."""
         import polars as pl
 
         return all(piece.dtype != pl.String for piece in self._pieces[name])
 
     def first_text(self, name: str) -> str:
-        """Return the first cell of a column that is not empty, without blanks around it."""
+        """Return the first non-empty cell of a column, without surrounding blanks."""
         return self._reader.first_text(name)
 
     def numbers(
@@ -211,10 +211,10 @@ class CsvTable:
 
         Args:
             name: the column.
-            lowest: the smallest value that makes sense.
-            highest: the largest value that makes sense.
-            whole: whether only whole numbers do.
-            missing: what an empty cell becomes; None = an empty cell is an error.
+            lowest: the smallest valid value.
+            highest: the largest valid value.
+            whole: whether only whole numbers are valid.
+            missing: the value for an empty cell; None = an empty cell is an error.
             empty: texts that mean the same as an empty cell.
 
         Raises:
@@ -252,13 +252,13 @@ class CsvTable:
         optional: bool = False,
         zone: str | None = None,
     ) -> npt.NDArray[np.float64]:
-        """Return a column that was announced as times as seconds since 1970; NaN = missing.
+        """Return a column that was read as times in seconds since 1970; NaN = missing.
 
         Args:
             name: the column.
-            empty: texts that mean that there is no time.
+            empty: texts that mean a missing time.
             optional: whether a time may be missing.
-            zone: where the dates are the local time; see `unix_seconds`.
+            zone: the time zone of the dates; see `unix_seconds`.
 
         Raises:
             TraceError: a cell is not such a date.
@@ -283,8 +283,8 @@ class CsvTable:
 
         Args:
             name: the column.
-            missing: what an empty cell is called.
-            rows: which rows; None = all. Names of other rows do not appear.
+            missing: the name for an empty cell.
+            rows: which rows; None = all. Names that occur only in other rows are left out.
         """
         return categorize(self.text(name, rows=rows), missing=missing)
 
@@ -312,7 +312,7 @@ class CsvTable:
             cells = cells.unique().cast(pl.String)
             if (cells.str.len_chars() > LONGEST_LABEL).any():
                 cells = self.text(name).cast(pl.String)
-        # Bytes are counted at once, characters one by one.
+        # Counting bytes is faster than counting characters.
         if (cells.str.len_bytes().max() or 0) > LONGEST_LABEL:  # type: ignore[operator]  # an int
             self.refuse(
                 cells.str.len_chars() > LONGEST_LABEL, name, f"up to {LONGEST_LABEL} characters"
@@ -342,7 +342,7 @@ class CsvTable:
         )
 
     def _read(self, name: str, kind: CellType) -> list[pl.Series]:
-        """Return a column that was not announced as this, and keep it so."""
+        """Read a column again with another type, keep it, and return it."""
         self._pieces |= self._reader.read({name: Column(kind)})[1]
         return self._pieces[name]
 
