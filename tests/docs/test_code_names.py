@@ -71,3 +71,24 @@ def test_names_of_code_are_defined(page: str) -> None:
     missing = [name for name in sorted(names) if not re.search(DEFINITION.format(name), code, re.M)]
     assert len(names) > 5
     assert missing == []
+
+
+def test_comments_name_files_that_exist() -> None:
+    """A file that moves takes its mentions in comments, docstrings and texts along."""
+    known = {
+        "/".join(path.relative_to(ROOT).parts[-depth:])
+        for folder in ("src", "native", "tests", "docs", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.*")
+        for depth in range(1, 8)
+    }
+    named = [
+        (path.relative_to(ROOT), name)
+        for pattern in CODE[:3]
+        for path in ROOT.glob(pattern)
+        for name in re.findall(
+            r"(?<![\w<./-])(?:\w+/)*\w+\.(?:py|cpp|h)\b", path.read_text("utf-8")
+        )
+    ]
+    assert len(named) > 200
+    written = ("pthread.h", "VERB.py", "VERB/command.py")  # the system's; placeholders
+    assert [one for one in named if one[1] not in known and one[1] not in written] == []

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from berthline.env.single import SchedulingEnv
     from berthline.env.vector import SchedulingVectorEnv
 
-_OTHER_PLACEMENTS = ("milp", "fgd", "milp-candidates", "scatter")
+NOT_JOB_BY_JOB = ("milp", "fgd", "milp-candidates", "scatter")
+"""Placements that use the whole workload, or a method of their own, not one job at a time."""
 
 
 def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Scheduler:
@@ -65,7 +66,7 @@ def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Schedul
             where=where,
             expected="a scheduler without rounds and preemption",
         )
-    if seat in ("place", "pickplace") and scheduler.placement in _OTHER_PLACEMENTS:
+    if seat in ("place", "pickplace") and scheduler.placement in NOT_JOB_BY_JOB:
         raise PolicyError(
             f"placement {scheduler.placement!r}",
             where=where,

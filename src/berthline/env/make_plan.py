@@ -11,7 +11,7 @@ from berthline.env.episodes_source import (
     TraceWindows,
     WholeTrace,
 )
-from berthline.env.experts import expert_scheduler
+from berthline.env.experts import NOT_JOB_BY_JOB, expert_scheduler
 from berthline.env.job_kinds import JobKinds
 from berthline.env.plan import Plan
 from berthline.env.rewards import resolve_reward
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
 
 MAX_LOOKAHEAD = 64
-_LISTED_SEPARATELY = ("milp", "fgd", "milp-candidates", "scatter")
-"""Placements that use the whole workload, or a method of their own, not one job at a time."""
 _NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
 """Placements that may use more nodes than a job needs."""
 
@@ -178,7 +176,7 @@ def _menu(seat: str, options: Options) -> tuple[Scheduler, ...]:
     if seat == "place":
         menu = tuple(Scheduler.parse(f"fcfs@{rule}") for rule in options.placements)
         for rule in menu:
-            if rule.placement in _LISTED_SEPARATELY:
+            if rule.placement in NOT_JOB_BY_JOB:
                 raise ConfigError(
                     f"placement {rule.placement!r}",
                     where="placements",
@@ -197,7 +195,7 @@ def _menu(seat: str, options: Options) -> tuple[Scheduler, ...]:
                 where="schedulers",
                 expected="schedulers without rounds and preemption",
             )
-        if scheduler.placement in _LISTED_SEPARATELY:
+        if scheduler.placement in NOT_JOB_BY_JOB:
             raise ConfigError(
                 f"placement {scheduler.placement!r}",
                 where=f"scheduler {str(scheduler)!r}",

@@ -33,7 +33,7 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
         actions: the number of actions.
         row_table: the table whose rows are the first actions; empty = actions are not rows. If
             there is one more action, it is the no-op. For PickPlace, each row has one action per
-            node; see `pairs`.
+            node; see `pick_place_actions.py`.
         knowledge: what is known about run times; a policy trained with estimates does not fit where
             there are none.
     """
@@ -82,7 +82,7 @@ class ObservationLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether an action is a row of jobs and a row of nodes; see `pairs`."""
+        """Whether an action is a row of jobs and a row of nodes; see `pick_place_actions.py`."""
         return self.seat == "pickplace"
 
     @property

@@ -43,8 +43,8 @@ class Options:
             `reject` them, or let them use `any` type.
         knowledge: what is known about run times: none, estimate, predicted or exact.
         order: sorts the queue, and decides where the agent does not.
-        discipline: which jobs may pass a blocked job; None = easy, or skip without run times, or,
-            for `semantics="wait"`, strict.
+        discipline: which jobs may pass a blocked job; None = easy, or skip without run times; in
+            Pick and PickPlace, where the agent chooses among the jobs, strict.
         placement: where jobs go, unless the agent decides.
         gate: a further condition for jobs to start; None = none.
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.

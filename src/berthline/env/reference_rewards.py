@@ -255,4 +255,4 @@ REWARD_WORDS: dict[str, Callable[[ReferenceRewards, int], float]] = {
     "unfinished_work": lambda rewards, _: rewards.unfinished_work(),
     "overdue_jobs": lambda rewards, _: rewards.overdue_jobs(),
 }
-"""Words of rewards that have a value at any time."""
+"""Words of rewards, given the job that an event is about; the others are in `values`."""

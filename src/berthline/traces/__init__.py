@@ -4,7 +4,7 @@
 - `formats/`: one module per trace format, and the table of them
 - `reading/`: code that formats share: files, text tables, dates, columns, errors with line numbers
 - `generators/`: workloads drawn from a seed; `generators/fitted/` learns one from a trace
-- `inspect/`: trace cards, validation, and the cluster inferred from a log
+- `inspect/`: demand, arrivals, and the cluster inferred from a log
 - `node_lists/`: clusters from the node lists of trace publishers
 - `workload_argument.py`, `cluster_argument.py`: what WORKLOAD and CLUSTER mean
 - `catalog.py`, `fetch.py`: public traces and where to get them

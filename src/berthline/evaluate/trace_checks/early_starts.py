@@ -1,7 +1,7 @@
 """Jobs that started before they were submitted: a wrong clock, or two swapped columns.
 
-Workloads do not keep the recorded starts, so the file is read once more if it is a table whose
-columns have well-known names.
+Not every format keeps recorded starts, and those that do drop the line numbers, so the file is read
+once more if it is a table whose columns have well-known names.
 """
 
 from __future__ import annotations

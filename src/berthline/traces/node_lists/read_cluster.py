@@ -1,7 +1,7 @@
 """Node lists of trace publishers, read as clusters.
 
-A list is recognised by its content, like a trace; node_list_kinds.py has all kinds. Nodes keep the
-order of the file, and successive equal nodes form a group. Nodes without GPUs are left out and
+A list is recognised by its content, like a trace; node_list_formats.py has all kinds. Nodes keep
+the order of the file, and successive equal nodes form a group. Nodes without GPUs are left out and
 counted. If a list names no GPU model, a guess is used and reported, unless the caller gives one.
 """
 

@@ -72,7 +72,6 @@ class JsonRows(Generic[Record]):
     def line_of(self, row: int) -> int:
         """Return the number of the line on which a record starts, counted from 1."""
         # Only for errors: finds the records one after another, in the order of the file.
-        at = 0
         start = at = 0
         for raw in _decode(self._text, msgspec.Raw, self._key)[: row + 1]:
             start = self._text.index(bytes(raw), at)

@@ -1,7 +1,7 @@
 """fit: learn a generator from a workload, such as a site's own log.
 
-See fitted.py for what the generator contains. It keeps only shares, quantiles and rates of the
-trace, and the names of pools and GPU types: no user, no job, no single time.
+See fitted_generator.py for what the generator contains. It keeps only shares, quantiles and rates
+of the trace, and the names of pools and GPU types: no user, no job, no single time.
 """
 
 from __future__ import annotations
