@@ -10,7 +10,7 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from berthline.compat import sb3
-from berthline.env.experts import expert_actions
+from berthline.environments import expert_actions
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
 OPTIONS = {"episode_jobs": 128, "load": 1.5, "window": 32, "observation": "flat"}

@@ -41,12 +41,19 @@ LAYERS = {
 }
 """Each package, and the packages that it may import: always earlier ones (`*` = all of them).
 
-`base` is every module directly in src/berthline, and the native core; `top` is what runs when
-`berthline` is imported or started. A part of a package that others need without the rest has its
-own line: metrics, and the names of the files of a run directory.
+`base` is every other module directly in src/berthline, and the native core; `top` is what runs when
+`berthline` is imported or started, and the namespaces of public names. A part of a package that
+others need without the rest has its own line: metrics, and the names of the files of a run
+directory.
 """
 
-TOP = {"berthline", "berthline.__main__", "berthline.when_imported"}
+TOP = {
+    "berthline",
+    "berthline.__main__",
+    "berthline.environments",
+    "berthline.statistics",
+    "berthline.when_imported",
+}
 MOST_MODULES = 25
 """In a folder."""
 

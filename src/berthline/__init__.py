@@ -19,12 +19,25 @@ from typing import TYPE_CHECKING
 from berthline.when_imported import await_gymnasium, connect_policies
 
 if TYPE_CHECKING:
+    from berthline import environments as environments
+    from berthline import statistics as statistics
+    from berthline.deploy.onnx_policy import OnnxPolicy as OnnxPolicy
     from berthline.errors import BerthlineError as BerthlineError
+    from berthline.evaluate.bounds import jct_lower_bound as jct_lower_bound
     from berthline.evaluate.compare.compare import compare as compare
     from berthline.evaluate.compare.evaluate import evaluate as evaluate
+    from berthline.evaluate.explain.explain import explain as explain
+    from berthline.evaluate.explain.unblock import unblock as unblock
+    from berthline.evaluate.metrics.energy import energy_cost as energy_cost
+    from berthline.evaluate.metrics.energy_rate import EnergyRate as EnergyRate
+    from berthline.evaluate.optimum import jct_optimum as jct_optimum
     from berthline.evaluate.trace_checks.card import trace_card as trace_card
     from berthline.evaluate.trace_checks.validate import validate_trace as validate_trace
+    from berthline.evaluate.whatif.whatif import whatif as whatif
+    from berthline.learn.training.train import train as train
     from berthline.model.cluster import Cluster as Cluster
+    from berthline.model.cluster import NodeGroup as NodeGroup
+    from berthline.model.limits import Outage as Outage
     from berthline.model.schedule import Schedule as Schedule
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
@@ -40,12 +53,20 @@ if TYPE_CHECKING:
 _HOME = {
     "BerthlineError": "berthline.errors",
     "Cluster": "berthline.model.cluster",
+    "EnergyRate": "berthline.evaluate.metrics.energy_rate",
+    "NodeGroup": "berthline.model.cluster",
+    "OnnxPolicy": "berthline.deploy.onnx_policy",
+    "Outage": "berthline.model.limits",
     "Result": "berthline.sim.simulate",
     "Schedule": "berthline.model.schedule",
     "Workload": "berthline.model.workload",
     "compare": "berthline.evaluate.compare.compare",
+    "energy_cost": "berthline.evaluate.metrics.energy",
     "evaluate": "berthline.evaluate.compare.evaluate",
+    "explain": "berthline.evaluate.explain.explain",
     "generate": "berthline.traces.generators.synthetic",
+    "jct_lower_bound": "berthline.evaluate.bounds",
+    "jct_optimum": "berthline.evaluate.optimum",
     "load_trace": "berthline.traces.load",
     "open_run": "berthline.runs.open_run",
     "read_cluster": "berthline.traces.node_lists.read_cluster",
@@ -54,9 +75,15 @@ _HOME = {
     "resolve_workload": "berthline.traces.workload_argument",
     "simulate": "berthline.sim.simulate",
     "trace_card": "berthline.evaluate.trace_checks.card",
+    "train": "berthline.learn.training.train",
+    "unblock": "berthline.evaluate.explain.unblock",
     "validate_trace": "berthline.evaluate.trace_checks.validate",
+    "whatif": "berthline.evaluate.whatif.whatif",
 }
-__all__ = sorted(_HOME)
+_NAMESPACES = ("environments", "statistics")
+"""Public names that few programs need, by topic."""
+
+__all__ = sorted([*_HOME, *_NAMESPACES])
 
 await_gymnasium()
 connect_policies()
@@ -71,6 +98,8 @@ def __getattr__(name: str) -> object:
         return version("berthline")
     if name == "evaluate":  # a callable package; its docstring says why
         return importlib.import_module("berthline.evaluate")
+    if name in _NAMESPACES:
+        return importlib.import_module(f"berthline.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'berthline' has no attribute {name!r}")

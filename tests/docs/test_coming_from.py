@@ -27,7 +27,8 @@ NAMED_BY_READMES = {
     "RLTune": """
         --workload --epochs --trajs --seed --sched_algo --exp_name --pre_trained --trained_model
         --attn --backfil --score_type --batch_job_slice --use_milp_allocation
-        --rlmodel --len --iter --job_score_type""",
+        --rlmodel --len --iter --job_score_type
+        *_train_v2.py *_eval_v2.py *_env_base_v2.py allocation_score.py synthetic_trace.csv""",
     "DRL_Scheduler": """
         --mode --algo --seed --resume --checkpoint --workload_type --workload_path main.py config.py
         """,
@@ -38,20 +39,23 @@ NAMED_BY_READMES = {
         workload_shape intensity gpu_count scheduler avg_jct slowdown makespan queue_len_max
         fairness_jain utilization energy oracle_gap perturbation_type noise_level delta_slowdown
         seed_variance queue_explosions component_removed delta_jct delta_fairness
-        delta_queue_stability""",
+        delta_queue_stability --runtime core_sim_metrics.csv robustness_metrics.csv
+        ablation_metrics.csv real_system_metrics.csv util_vs_gpus.pdf cdf_jct.pdf oracle_gap.pdf
+        robustness_radar.pdf ablation_bar.pdf""",
     "lsf_autohost": """
         --log-dir --num-hosts --episode-length --max-jobs-per-step --host-cores-range
         --host-memory-range --job-cores-range --job-memory-range --total-timesteps --rollout-steps
         --lr --gamma --lam --clip-coef --ent-coef --vf-coef --lr-schedule --lr-warmup-steps
         --early-stopping-patience --early-stopping-threshold --save-freq --resume-from
-        extract_test_data.py tensorboard First-Available""",
+        extract_test_data.py tensorboard First-Available lsf_train.py debug_detailed.py debug_ppo.py
+        benchmark_hidden_sizes.py""",
     "gpu-optimizer": """
         evaluate_baselines.py train_ppo.py plot_training_curve.py --seed --jobs-per-episode
         --max-queue-size --eval-num-blocks --eval-episodes --lookahead-mode --arrival-mode
         --horizon-factor --preset --policy-arch --total-timesteps --out baseline_stable
         RAND_FEAS_NO0 FIFO SJF""",
 }
-"""Options, scripts, heuristics and columns in the READMEs of the five systems."""
+"""Options, scripts, files, heuristics and columns in the READMEs of the five systems."""
 
 PRESETS = {
     "RLTune": "rltune",

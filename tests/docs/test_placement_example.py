@@ -87,5 +87,6 @@ def test_example_gives_the_same_logs_in_both_simulators(tmp_path):
     run(sys.executable, *cmake, "--build", build, "--parallel", "2", cwd=tmp_path)
     (core,) = build.glob(f"_native*{sysconfig.get_config_var('EXT_SUFFIX')}")
     shutil.copy(core, tmp_path / "src" / "berthline")
-    used = {"PYTHONPATH": str(tmp_path / "src"), "PATH": "/usr/bin:/bin"}
-    assert run(sys.executable, "-c", COMPARE, cwd=tmp_path, environment=used) == "agree\n"
+    # -S: an editable install has an import hook in site-packages, which goes before any path.
+    used = {"PYTHONPATH": f"{tmp_path / 'src'}:{sysconfig.get_path('platlib')}"}
+    assert run(sys.executable, "-S", "-c", COMPARE, cwd=tmp_path, environment=used) == "agree\n"

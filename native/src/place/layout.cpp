@@ -10,6 +10,10 @@
 namespace berthline {
 namespace {
 
+// Scans alone (scan_nodes.cpp) take 1.1 times the CPU time of bitmaps on 16 nodes of 8 GPUs, 1.5
+// times on 64 and 1.9 times on 512 under fcfs@first-fit; 1.5, 3.2 and 9 times under
+// sjf+easy@best-fit (50,000 jobs at load 0.9).
+//
 // With fewer nodes, scanning all nodes is faster than maintaining bitmaps; with more GPUs per node
 // than a word has bits, updating one bitmap per GPU is slower than scanning.
 constexpr int32_t kMinIndexedNodes = 4;

@@ -54,13 +54,13 @@ class Options:
         window_formulas: for the policy `top`, smallest value first.
         running_window: running jobs shown.
         running_order: formula by which they are chosen and sorted, smallest value first.
-        features: columns of the observation: see `berthline.env.columns`.
+        features: columns of the observation: see "Columns" in docs/mdp.md.
         observation: `dict` of tables, or `flat`: one vector.
         lookahead: when GPUs are expected to be free: `per_gpu`, `sorted`, `cdf`, `off` (zeros of
             the same shape), or None for no such part.
         lookahead_size: how many numbers it has; None = GPUs of the cluster, at most 64.
         lookahead_seconds: the time that counts as 1 in it.
-        reward: a name, or terms: see `berthline.env.rewards`.
+        reward: a name, or terms: see "Reward" in docs/mdp.md.
         reward_weights: weights of its terms.
         baseline: scheduler that rewards compare with.
         semantics: Pick only: `mask` (jobs that can start now) or `wait` (any job; time runs until
@@ -77,7 +77,7 @@ class Options:
             nothing has happened, or `hold_seconds` if that is more; 0 = never.
         min_run: Preempt only: seconds a job runs before it may be chosen.
         max_restarts: Preempt only: how often a job may be preempted.
-        experts: schedulers for `berthline.env.experts.expert_actions`.
+        experts: schedulers for `berthline.environments.expert_actions`.
         horizon_factor: the episode is truncated at last submission + factor x total work / GPUs,
             unless that is 0; None = never.
         max_steps: the episode is truncated after this number of decisions; None = never.

@@ -46,7 +46,7 @@ def record(
 
     Args:
         id: Gymnasium's id of the environment.
-        policy: a scheduler, used as in `berthline.env.experts`, or a function of the
+        policy: a scheduler, used as in `expert_actions`, or a function of the
             observations and masks of a batch.
         out: folder to be written; it must not exist.
         episodes: how many.

@@ -12,7 +12,7 @@ from berthline.random_streams import uniform
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.reference_fgd import growth
 from berthline.sim.reference_state import NEW_SLOT, Allocation, Free, Share
-from berthline.sim.reference_tiers import Order, TierNode, best, best_candidate
+from berthline.sim.reference_tiers import TIERS, Order, TierNode, best, best_candidate
 from berthline.sim.reference_words import NODE_WORDS, WORDS
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ def _tiers(
         found = best_candidate(nodes, sim.gpus[job], fewest, sim.next_gpus(job))
     else:
         order: Order = "balance" if sim.scheduler.placement == "balance" else "defrag"
-        found = best(nodes, sim.gpus[job], fewest, 1, order)
-        found = found or best(nodes, sim.gpus[job], fewest, 2, order)
+        by_tier = (best(nodes, sim.gpus[job], fewest, tier, order) for tier in TIERS)
+        found = next(filter(None, by_tier), None)
     return [Share(node, gpus) for node, gpus in found.items()] if found else None
 
 

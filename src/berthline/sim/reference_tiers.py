@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Order = Literal["defrag", "balance"]
 Tier = Literal[1, 2]
+TIERS: tuple[Tier, ...] = (1, 2)
+"""In the order in which they are tried."""
 Placement = dict[int, int]  # node -> GPUs, by node
 
 
@@ -122,10 +124,9 @@ def ways(nodes: Sequence[TierNode], gpus: int, nodes_min: int, tier: Tier) -> in
 
 def candidates(nodes: Sequence[TierNode], gpus: int, nodes_min: int) -> list[Placement]:
     """Return the best of tier 1 by defrag and by balance, then of tier 2; each placement once."""
-    tiers: tuple[Tier, ...] = (1, 2)
     orders: tuple[Order, ...] = ("defrag", "balance")
     found: list[Placement] = []
-    for tier in tiers:
+    for tier in TIERS:
         for order in orders:
             placement = best(nodes, gpus, nodes_min, tier, order)
             if placement is not None and placement not in found:

@@ -80,7 +80,7 @@ def train(
 ) -> TrainingResult:
     """Train a policy, keep the best on VAL episodes, evaluate it on held-out REPORT episodes.
 
-    The same as `berthline train`; `tune` is `berthline train es`. Needs the extra `train`.
+    The same as `berthline train`, but for `es`. Needs the extra `train`.
 
     Args:
         algorithm: the algorithm: `ppo`, `bc`, ...

@@ -1,0 +1,19 @@
+"""Public names for learning environments: experts, datasets, and where episodes come from."""
+
+from __future__ import annotations
+
+from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace
+from berthline.env.experts import expert_actions
+from berthline.env.presets import meta_regimes
+from berthline.env.record import record
+from berthline.traces.generators.synthetic import episodes
+
+__all__ = [
+    "GeneratedEpisodes",
+    "TraceWindows",
+    "WholeTrace",
+    "episodes",
+    "expert_actions",
+    "meta_regimes",
+    "record",
+]
