@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.trace_checks.validate import validate_trace as validate_trace
     from berthline.evaluate.whatif.whatif import whatif as whatif
     from berthline.learn.training.train import train as train
+    from berthline.learn.tuning.tune import tune as tune
     from berthline.model.cluster import Cluster as Cluster
     from berthline.model.cluster import NodeGroup as NodeGroup
     from berthline.model.limits import Outage as Outage
@@ -77,6 +78,7 @@ _HOME = {
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",
+    "tune": "berthline.learn.tuning.tune",
     "validate_trace": "berthline.evaluate.trace_checks.validate",
     "whatif": "berthline.evaluate.whatif.whatif",
 }

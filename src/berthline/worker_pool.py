@@ -259,5 +259,5 @@ def _worker_ended(code: int) -> SimulationError:
     return SimulationError(
         f"a worker process ended before its work was done ({how})",
         expected="workers that run until they are told to stop",
-        hint="check the free memory; fewer workers need less: --workers 1",
+        hint="check the free memory; fewer workers need less: `workers=1`",
     )

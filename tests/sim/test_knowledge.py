@@ -22,7 +22,7 @@ def test_none__refuses_a_scheduler_that_needs_run_times(scheduler: str, simulato
     name = str(bl.simulate(jobs((0, 1, 1)), nodes(1), scheduler).scheduler)
     assert caught.value.what == f"scheduler {name!r} needs run times, but knowledge is 'none'"
     assert caught.value.expected == "an order, discipline and gate that do not use run times"
-    assert caught.value.hint == "use --knowledge estimate, predicted or exact; or fcfs+skip"
+    assert caught.value.hint == "use `knowledge=estimate`, predicted or exact; or fcfs+skip"
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "largest-first+skip@scatter", "fcfs?[free_gpus]"])

@@ -170,7 +170,7 @@ class TestFetch:
             fetch_trace(trace, tmp_path)
         assert sha256(CONTENT) in caught.value.what
         assert "0" * 64 in caught.value.expected
-        assert "--unchecked" in caught.value.hint
+        assert "`check=False`" in caught.value.hint
         assert list(tmp_path.iterdir()) == []
         assert fetch_trace(trace, tmp_path, check=False) == {tmp_path / name: "fetched"}
 

@@ -73,8 +73,8 @@ def test_an_unknown_format_shows_the_first_line(tmp_path):
     assert "'when,how_long" in error.what
     assert len(error.what) < 150
     assert "swf" in error.expected
-    assert "--format" in error.hint
-    assert "--map submit=" in error.hint
+    assert "`format=swf`" in error.hint
+    assert "`mapping=submit=" in error.hint
 
 
 def test_a_wrong_format_name_gets_the_nearest(tmp_path):
@@ -89,7 +89,7 @@ def test_a_wrong_format_on_a_fine_file_says_what_it_looks_like(tmp_path, name):
     path.write_bytes(ROW * 3)
     error = refused(path, name)
     assert error.what == f"the file looks like swf and cannot be read as {name}"
-    assert error.hint == "omit --format, or use --format swf"
+    assert error.hint == "omit `format`, or use `format=swf`"
 
 
 def test_the_right_format_on_a_damaged_file_says_which_line(tmp_path):
@@ -128,7 +128,7 @@ def test_an_option_that_is_needed_is_told_as_it_is_typed(tmp_path, monkeypatch, 
     monkeypatch.setitem(FORMATS, "odd", entry)
     (tmp_path / "jobs").write_bytes(ROW)
     error = refused(tmp_path / "jobs", "odd")
-    assert error.hint == f"give it as --set table=FILE{'; ' if hint else ''}{hint}"
+    assert error.hint == f"give it as option `table=FILE`{'; ' if hint else ''}{hint}"
     with pytest.raises(TraceError) as caught:
         load_trace(tmp_path / "jobs", "odd", table="y")
     assert caught.value.hint == hint

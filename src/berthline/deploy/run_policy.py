@@ -162,7 +162,7 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
         raise PolicyError(
             f"the policy was trained with knowledge {learned.knowledge!r}, not {knowledge!r}",
             where=learned.name,
-            hint=f"use --knowledge {learned.knowledge}",
+            hint=f"use `knowledge={learned.knowledge}`",
         )
     options = dict(read_policy(learned).facts["config"]["options"])
     options |= _OWN | {"workload": workload, "cluster": cluster}

@@ -235,18 +235,16 @@ class Run:
         path = self.path / name
         if path.exists():
             return path
-        if self.parts:
-            raise self._in_parts(part)
         kinds = [kind for kind, of in RUN_KINDS.items() if name in of.files]
         if self.kind not in kinds:
             raise self._never(part, kinds)
+        if self.parts:
+            raise self._in_parts(part)
+        hint = "" if name != CURVE else "the run ended before its first validation"
+        if not self.is_complete:
+            hint = "the run has not finished: resume it with the command in meta.json"
         raise ConfigError(
-            f"there is no {name}",
-            where=str(self.path),
-            expected=AS_WRITTEN,
-            hint=""
-            if self.is_complete
-            else "the run has not finished: resume it with the command in meta.json",
+            f"there is no {name}", where=str(self.path), expected=AS_WRITTEN, hint=hint
         )
 
     def _in_parts(self, part: str) -> ConfigError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,3 +36,12 @@ class RunOutput(NamedTuple):
         if out is None or isinstance(out, RunOutput):
             return out
         return cls(os.fspath(out), command=call)
+
+
+def argument_name(given: Any) -> str:
+    """Return what config.toml calls an argument that may be an object; of a list, its first."""
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    if isinstance(given, Sequence):
+        return argument_name(given[0]) if given else ""
+    return str(getattr(given, "name", "given"))

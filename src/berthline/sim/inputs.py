@@ -162,7 +162,7 @@ def prepare(
         raise PolicyError(
             f"scheduler {str(scheduler)!r} needs run times, but knowledge is 'none'",
             expected="an order, discipline and gate that do not use run times",
-            hint="use --knowledge estimate, predicted or exact; or fcfs+skip",
+            hint="use `knowledge=estimate`, predicted or exact; or fcfs+skip",
         )
     idle = cluster.conditions.start_delay + cluster.conditions.restart
     if scheduler.discipline == "rounds" and scheduler.round_seconds <= idle:
@@ -213,7 +213,7 @@ def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -
             raise PolicyError(
                 f"scheduler {str(scheduler)!r} needs run times, but no job has an estimate",
                 where=f"workload {workload.name!r}",
-                hint="use --knowledge predicted or exact, or a scheduler without run times",
+                hint="use `knowledge=predicted` or exact, or a scheduler without run times",
             )
         return workload.run
     # A job submitted without a limit gets the site's largest, as batch systems do.

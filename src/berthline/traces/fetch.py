@@ -86,7 +86,7 @@ def _fetch(
                 where=trace.address_of(file),
                 expected=f"sha256 {file.sha256}{' of the content' if file.unpacked else ''}",
                 hint="fetch it again; if it is wrong again, the publisher has changed the file: "
-                f"see {trace.page}, and accept it with --unchecked",
+                f"see {trace.page}, and accept it with `check=False`",
             )
 
 
@@ -179,7 +179,7 @@ def _check_present(file: TraceFile, target: Path) -> None:
             f"the existing file is a different one: sha256 {found}",
             where=str(target),
             expected=f"sha256 {file.sha256}{' of the content' if file.unpacked else ''}",
-            hint="move it and fetch it again, or choose another folder with --out",
+            hint="move it and fetch it again, or choose another `folder`",
         )
 
 

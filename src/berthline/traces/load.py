@@ -68,11 +68,11 @@ def load_trace(
                 f"the file looks like {other.name} and cannot be read as {found.name}",
                 where=str(path),
                 expected=error.expected,
-                hint=f"omit --format, or use --format {other.name}",
+                hint=f"omit `format`, or use `format={other.name}`",
             ) from None
         for name in found.options:
             if error.expected.startswith(f"the option {name}:") and name not in given:
-                error.hint = f"give it as --set {name}=FILE; {error.hint}".removesuffix("; ")
+                error.hint = f"give it as option `{name}=FILE`; {error.hint}".removesuffix("; ")
         # Errors from Workload have a row but no file; other errors already name their file.
         if ", row " in error.where and str(path) not in error.where:
             error.where = f"{path}: {error.where}"
@@ -137,14 +137,14 @@ def _unrecognised(path: Path) -> TraceError:
             f"this is a list of nodes ({nodes}), not of jobs",
             where=str(path),
             expected="a trace of jobs: one of " + ", ".join(FORMATS),
-            hint="give it as --cluster, or to berthline.read_cluster",
+            hint="give it as `cluster`, or to berthline.read_cluster",
         )
     return TraceError(
         f"the trace format was not recognised; the first line is {_first_line(head)!r}",
         where=str(path),
         expected="one of " + ", ".join(FORMATS),
-        hint=f"if you know the format, name it, such as --format {next(iter(FORMATS))}; if it is "
-        f"your own table, map its columns: --map {FORM}",
+        hint=f"if you know the format, name it, such as `format={next(iter(FORMATS))}`; if it is "
+        f"your own table, map its columns: `mapping={FORM}`",
     )
 
 

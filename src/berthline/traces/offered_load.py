@@ -40,7 +40,7 @@ def scale_to_load(workload: Workload, cluster: Cluster, load: float) -> Workload
             f"the load cannot be set to {load:g}: all jobs are submitted at the same time",
             where=workload.name,
             expected="at least two different submission times",
-            hint="omit --load",
+            hint="omit `load`",
         )
     factor = before / load
     first = workload.submit[0]

@@ -80,7 +80,7 @@ def test_wrong_options_are_told(tmp_path, capsys):
         (["--goal", "x"], "--goal"),
         (["--search", "x"], "--search"),
         (["--space", "x"], "unknown search space"),
-        (["--resume"], "--resume has no effect without --out"),
+        (["--resume"], "`resume` has no effect without `out`"),
         (["--resume", "--out", str(tmp_path / "none")], "no training run to resume"),
     ):
         with pytest.raises(ConfigError, match=what):

@@ -287,3 +287,12 @@ def test_compare__resume__goes_on_where_it_was_interrupted(tmp_path: Path) -> No
     assert found.schedulers[1].metrics == call().schedulers[1].metrics
     with pytest.raises(ConfigError, match="nothing to resume"):
         call(out=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"windows": 0}, {"windows": 1.5}, {"seeds": 0}, {"seed": -1}, {"workers": 0}]
+)
+def test_numbers__are_refused_in_words(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"`{name}` is "):
+        bl.compare("synthetic", "uniform:2x4:V100", ["fcfs"], **wrong)

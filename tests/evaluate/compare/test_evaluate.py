@@ -11,6 +11,7 @@ import pytest
 
 import berthline as bl
 from berthline.cli.main import main
+from berthline.errors import ConfigError
 from berthline.evaluate.compare.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -76,3 +77,10 @@ def test_resume__needs_the_same_parameters(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_package_is_called_as_the_function() -> None:
     assert inspect.signature(bl.evaluate) == inspect.signature(evaluate)
+
+
+@pytest.mark.parametrize("wrong", [{"windows": 0}, {"windows": 1.5}, {"seed": -1}, {"workers": 0}])
+def test_numbers__are_refused_in_words(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"`{name}` is "):
+        bl.evaluate("sjf", **wrong)

@@ -60,7 +60,7 @@ def test_ranges_of_a_named_space_can_be_changed():
     "text", ["p", "p=1", "p=2:1", "p=0:1:log", "p=0:1:5", "p=0:x", "p=0:inf", "=0:1", "p=0:1:0:1"]
 )
 def test_malformed_ranges_are_refused(text):
-    with pytest.raises(ConfigError, match="cannot read --param"):
+    with pytest.raises(ConfigError, match="cannot read the range"):
         read_parameter(text)
 
 

@@ -165,7 +165,7 @@ def test_parquet_of_other_programs_is_refused_with_a_way_out(tmp_path):
     pl.DataFrame({"submit": [0.0], "run": [1.0], "gpus": [1]}).write_parquet(path)
     with pytest.raises(TraceError, match="another program wrote") as caught:
         load_trace(path)
-    assert "--map submit=" in caught.value.hint
+    assert "`mapping=submit=" in caught.value.hint
 
 
 def test_the_layout_without_parts_of_gpus_is_still_read(file, monkeypatch):

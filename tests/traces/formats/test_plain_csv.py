@@ -229,7 +229,7 @@ def test_what_is_missing_is_named(write):
         load_trace(write("submit,cards", "0,5"), "csv")
     assert caught.value.what == "no column was recognised as 'gpus' or 'run'"
     assert "submit, cards" in caught.value.hint
-    assert "--map submit=" in caught.value.hint
+    assert "`mapping=submit=" in caught.value.hint
 
 
 def test_a_bad_cell_has_line_column_and_value(write):
@@ -238,7 +238,7 @@ def test_a_bad_cell_has_line_column_and_value(write):
         load_trace(path)
     assert caught.value.what == "column 'run' holds 'soon'"
     assert caught.value.where == f"{path}, line 4"
-    assert "--map submit=" in caught.value.hint
+    assert "`mapping=submit=" in caught.value.hint
 
 
 def test_a_date_in_another_form_shows_the_form_that_was_expected(write):

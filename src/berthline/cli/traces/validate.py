@@ -9,6 +9,7 @@ import msgspec
 
 from berthline.cli.options import Format, Json, parse_options
 from berthline.cli.output import counted, note, print_json
+from berthline.cli.parameter_names import as_options
 from berthline.cli.traces.file import ClusterOption, FormatOptions, Map, TraceFile, format_options
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ def main(argv: list[str]) -> int:
     found = validate_trace(
         options.file, options.format, cluster, **format_options(options.map, options.set)
     )
+    found = msgspec.structs.replace(
+        found,
+        errors=[_with_options(problem) for problem in found.errors],
+        warnings=[_with_options(problem) for problem in found.warnings],
+    )
     if options.json:
         print_json(found)
     else:
@@ -72,6 +78,12 @@ def _jobs(found: Validation) -> str:
     kinds = {"on a part of one GPU": found.jobs_on_parts, "without GPUs": found.jobs_without_gpus}
     some = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
     return counted(found.jobs, "job") + (f" ({some})" if some else "")
+
+
+def _with_options(problem: Problem) -> Problem:
+    """Return a problem whose texts name options instead of parameters."""
+    texts = {name: as_options(getattr(problem, name)) for name in ("what", "expected", "hint")}
+    return msgspec.structs.replace(problem, **texts)
 
 
 def _show_problem(kind: str, problem: Problem) -> None:

@@ -27,7 +27,7 @@ from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
 from berthline.runs.run_directory import open_directory
-from berthline.runs.run_output import RunOutput
+from berthline.runs.run_output import RunOutput, argument_name
 from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
@@ -223,6 +223,7 @@ def compare(
         >>> [cell.load for cell in sweep.cells]
         [0.7, 0.9]
     """
+    check_numbers(windows=windows, seeds=seeds, seed=seed, blocks=blocks, workers=workers)
     names, reference = with_baseline(schedulers, baseline)
     for grouping in by:
         check_grouping(grouping)
@@ -269,8 +270,8 @@ def compare(
         blocks=blocks,
     )
     asked: Mapping[str, Any] = {
-        "workload": [_name(one) for one in workloads],
-        "cluster": ",".join(_name(one) for one in clusters),
+        "workload": [argument_name(one) for one in workloads],
+        "cluster": ",".join(argument_name(one) for one in clusters),
         "schedulers": names,
         "baseline": names[reference],
         "windows": windows,
@@ -286,7 +287,7 @@ def compare(
         "format": format,
         "measure": None if measure is None else f"{measure[0]:g}:{measure[1]:g}",
         "by": list(by),
-        "energy_rate": None if energy_rate is None else _name(energy_rate),
+        "energy_rate": None if energy_rate is None else argument_name(energy_rate),
         "energy_period": energy_period,
     }
     config = {
@@ -306,17 +307,25 @@ def compare(
     return found if is_sweep else found.cells[0]
 
 
+def check_numbers(
+    *, windows: int | None, seeds: int, seed: int, blocks: int, workers: int | None
+) -> None:
+    """Raise unless the numbers of a comparison are whole and large enough.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    from berthline.env.option_types import whole
+
+    whole(1).or_none().take("`windows`", windows)
+    whole(1).take("`seeds`", seeds)
+    whole(0).take("`seed`", seed)
+    whole(2).take("`blocks`", blocks)
+    whole(1).or_none().take("`workers`", workers)
+
+
 def _is_list(given: object) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
-
-
-def _name(given: Any) -> str:
-    """Return the name in config.toml of a parameter that may be an object."""
-    if isinstance(given, str | os.PathLike):
-        return os.fspath(given)
-    if _is_list(given):
-        return _name(given[0]) if given else ""
-    return str(getattr(given, "name", "given"))
 
 
 def with_baseline(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from berthline.evaluate.compare.compare import with_baseline
+from berthline.evaluate.compare.compare import check_numbers, with_baseline
 from berthline.evaluate.compare.evaluation_defaults import (
     CLUSTER,
     GAP_SECONDS,
@@ -145,6 +145,7 @@ def evaluate(
         >>> found.evaluation.rival
         'fcfs'
     """
+    check_numbers(windows=windows, seeds=1, seed=seed, blocks=blocks, workers=workers)
     judged = read_run_argument(text_of("run", run))
     given = {
         "workload": workload,

@@ -92,8 +92,8 @@ class Grid:
         if self.continuous and (len(self.seeds) > 1 or any(c.windows > 1 for c in self.cells)):
             raise ConfigError(
                 "a continuous run has no windows and one seed",
-                expected="--continuous without --windows and --seeds",
-                hint="--blocks sets the number of blocks that it is evaluated in",
+                expected="`continuous` without `windows` and `seeds`",
+                hint="`blocks` sets the number of blocks that it is evaluated in",
             )
 
     def __len__(self) -> int:

@@ -249,6 +249,6 @@ def distinct_rivals(run: str, rivals: Sequence[str]) -> list[str]:
     others = [name for name in rivals if str(Scheduler.parse(name)) != own]
     if not others:
         raise ConfigError(
-            f"--against names no scheduler other than {run!r}", expected="one rival or more"
+            f"`against` names no scheduler other than {run!r}", expected="one rival or more"
         )
     return others

@@ -68,7 +68,7 @@ def read_run_argument(text: str) -> JudgedRun:
     except (ConfigError, KeyError, TypeError, IndexError) as error:
         reason = error.what if isinstance(error, ConfigError) else f"no {error} in it"
         raise ConfigError(
-            f"RUN cannot be evaluated: {reason}",
+            f"`run` cannot be evaluated: {reason}",
             where=text,
             expected="a scheduler, a learned policy, or a run directory of berthline "
             + ", ".join(_SCHEDULER_OF),

@@ -78,7 +78,7 @@ def _too_short_estimates(workload: Workload) -> Iterator[TraceWarning]:
         yield TraceWarning(
             f"{_have((~known).sum())} no estimate, though others do",
             _first(~known),
-            "under --knowledge estimate they get the largest estimate of all",
+            "under knowledge estimate they get the largest estimate of all",
         )
 
 
@@ -210,7 +210,7 @@ def _on_cluster(workload: Workload, cluster: Cluster) -> Iterator[TraceWarning]:
         yield TraceWarning(
             f"the load on {cluster.name} is {pressed.load:.2f}: more work than it can do",
             -1,
-            "waits grow without limit; use a larger cluster or --load below 1",
+            "waits grow without limit; use a larger cluster or a load below 1",
         )
     for kind, entries in (("GPU type", pressed.by_gpu_type), ("pool", pressed.by_pool)):
         for entry in entries:

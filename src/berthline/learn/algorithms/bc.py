@@ -85,7 +85,7 @@ class BC:
                 if self.expert
                 else "there is no expert to learn from",
                 expected="one of " + ", ".join(map(repr, experts)) if experts else "",
-                hint=f'name it among the experts: --set experts=["{self.expert or "sjf"}"]',
+                hint=f'name it among the experts: option `experts=["{self.expert or "sjf"}"]`',
             )
         if envs.num < 2:
             raise ConfigError("only one environment", expected="two or more: some are held out")

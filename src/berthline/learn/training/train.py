@@ -178,6 +178,7 @@ def train_config(
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "train", "berthline train")
+    from berthline.env.option_types import whole
     from berthline.env.options import resolve_options
     from berthline.learn.algorithms.algorithm_table import config_of
     from berthline.learn.networks.networks import NETWORKS, NetworkConfig
@@ -189,6 +190,12 @@ def train_config(
     )
     from berthline.learn.training.trainer import TrainConfig, check_config
 
+    whole(1).or_none().take("steps", steps)
+    whole(1).take("envs", envs)
+    whole(1).take("seeds", seeds)
+    whole(1).or_none().take("validate_every", validate_every)
+    whole(2).take("episodes", episodes)
+    whole(0).take("patience", patience)
     given = dict(env_options or {})
     if preset is not None:
         given["preset"] = preset

@@ -275,7 +275,7 @@ class Trainer:
             raise ConfigError(
                 "there is no checkpoint to resume from",
                 where=str(directory),
-                hint="omit --resume to begin a new run",
+                hint="omit `resume` to begin a new run",
             )
         loaded = checkpoint.load(found)
         msgspec.convert(loaded.facts["layout"], ObservationLayout).check_same(

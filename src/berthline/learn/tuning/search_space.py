@@ -128,7 +128,7 @@ class SearchSpace:
                 if missing
                 else f"{', '.join(unused)} is not in the text",
                 where=self.text,
-                expected=f"--param for every name in braces: {_RANGE}",
+                expected=f"`params` for every name in braces: {_RANGE}",
             )
         Scheduler.parse(self.scheduler(self.start))
 
@@ -253,7 +253,7 @@ def read_space(name: str | None, text: str | None, ranges: Iterable[str]) -> Sea
     given = [read_parameter(entry) for entry in ranges]
     names = [p.name for p in given]
     for twice in {x for x in names if names.count(x) > 1}:
-        raise ConfigError(f"--param {twice} is given twice", expected="each parameter once")
+        raise ConfigError(f"parameter {twice} is given twice", expected="each parameter once")
     if text is not None:
         space = SearchSpace("own", text, tuple(given), "a scheduler given as text")
     else:
@@ -292,11 +292,11 @@ def read_parameter(text: str) -> Parameter:
         middle = math.sqrt(low * high) if is_log and low > 0 else (low + high) / 2
         (start,) = numbers[2:] or [middle]
     except ValueError:
-        raise ConfigError(f"cannot read --param {text!r}", expected=_RANGE) from None
+        raise ConfigError(f"cannot read the range {text!r}", expected=_RANGE) from None
     is_good = math.isfinite(low) and math.isfinite(high) and low < high and low <= start <= high
     if not equals or not _OPEN.fullmatch(f"{{{name}}}") or not is_good or (is_log and low <= 0):
         raise ConfigError(
-            f"cannot read --param {text!r}",
+            f"cannot read the range {text!r}",
             expected=f"{_RANGE}; LOW below HIGH, START between them, LOW above 0 with log",
         )
     return Parameter(name, low, high, start, is_log)

@@ -155,7 +155,7 @@ def _about(content: bytes, path: Path) -> dict[str, Any]:
             "another program wrote this Parquet file",
             where=str(path),
             expected="a Parquet file that Berthline wrote",
-            hint="write the table as CSV and map its columns: --map submit=COLUMN,...",
+            hint="write the table as CSV and map its columns: `mapping=submit=COLUMN,...`",
         )
     before = content[:hash_start]
     if hashlib.sha256(before + content[hash_end:]).digest() != content[hash_start:hash_end]:

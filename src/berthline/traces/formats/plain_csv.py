@@ -55,7 +55,7 @@ OPTIONS = {
 }
 
 _SEPARATORS = ",\t;|"
-_HINT = f"if a column was misinterpreted, map the right one: --map {FORM}; KEY= leaves it out"
+_HINT = f"if a column was misinterpreted, map the right one: `mapping={FORM}`; KEY= leaves it out"
 _TIMES = ("submit", "start", "end", "deadline")  # columns that are not times or text are numbers
 _WORDS = ("user", "pool", "gpu_types")
 _TEXTS = ("name",)
@@ -276,5 +276,5 @@ def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
         "no column was recognised as " + " or ".join(f"{key!r}" for key in missing),
         where=f"{table.path}, line 1",
         expected="columns for the submission, the run time (or start and end) and the GPUs",
-        hint=f"the columns are {columns}; map them: --map {FORM}",
+        hint=f"the columns are {columns}; map them: `mapping={FORM}`",
     )

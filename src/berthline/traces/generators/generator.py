@@ -168,7 +168,7 @@ class Generator:
                 f"load is {load}",
                 where=f"generator {self.name!r}",
                 expected="no load: all jobs are submitted at once",
-                hint="omit --load",
+                hint="omit `load`",
             )
         return None
 
