@@ -7,6 +7,7 @@ import pytest
 import berthline as bl
 from berthline.cli.train.es import main
 from berthline.errors import BerthlineError, ConfigError
+from berthline.evaluate.compare.run_argument import read_run_argument
 
 SMALL = {
     "cluster": "uniform:2x4:V100",
@@ -36,7 +37,7 @@ def test_equals_the_command_line(tmp_path, capsys):
     assert found.searches == [found.summary]
     ours, theirs = (bl.open_run(tmp_path / name) for name in ("library", "cli"))
     assert (ours.kind, theirs.kind) == ("search", "search")
-    differing = ("gap", "condition")  # a text of the option; lists of texts
+    differing = ("gap",)  # a text of the option
     for name, value in theirs.settings.items():
         assert name in differing or ours.settings[name] == value, name
     assert found.directory == tmp_path / "library"
@@ -89,3 +90,9 @@ def test_errors__speak_of_parameters(wrong, what):
 def test_train_es__names_tune(tmp_path):
     with pytest.raises(ConfigError, match=r"berthline\.tune"):
         bl.train("es", out=tmp_path / "run")
+
+
+def test_conditions_of_the_run_hold_when_it_is_evaluated(tmp_path):
+    bl.tune(**SMALL, conditions={"restart": 77.0}, out=tmp_path / "run")
+    settings = read_run_argument(str(tmp_path / "run")).settings
+    assert settings["conditions"] == {"restart": 77.0}

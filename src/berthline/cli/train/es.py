@@ -179,5 +179,5 @@ def config_of(options: TrainEs) -> dict[str, Any]:
         "algorithm": "es",
         **{name: value for name, value in given.items() if name not in left_out},
         "set": read_settings(options.set),
-        "condition": list(options.condition),
+        "conditions": read_conditions(options.condition),
     }

@@ -209,7 +209,7 @@ def tune(
             "set": {k: str(v) for k, v in (settings or {}).items() if k != "mapping"},
             "format": format,
             "map": (settings or {}).get("mapping"),
-            "condition": [f"{name}={value:g}" for name, value in (conditions or {}).items()],
+            "conditions": dict(conditions or {}),
         }
         config = {
             **(asked if output.config is None else output.config),
