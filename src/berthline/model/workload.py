@@ -171,20 +171,7 @@ class Workload:
             num_type_sets=len(gpu_type_sets),
         )
         order = _submission_order(columns["submit"])
-        if order is not None:
-            columns = {key: value[order] for key, value in columns.items()}
-            history = history and history.take(order)
-        zero = float(columns["submit"][0])
-        if rebase and zero != 0:
-            columns["submit"] = columns["submit"] - zero
-            columns["deadline"] = columns["deadline"] - zero
-            history = history and history.take(slice(None), zero=zero)
-        elif zero < 0:
-            raise TraceError(
-                f"column 'submit' holds {zero}",
-                where=f"{name}, row {0 if order is None else order[0]}",
-                expected="0 seconds or more if the clock is kept (rebase=False)",
-            )
+        columns, history = _on_the_clock(columns, history, order, name, rebase=rebase)
         labels = None if names is None else _labels(names, order, len(columns["submit"]), name)
         for value in columns.values():
             value.setflags(write=False)
@@ -239,6 +226,32 @@ def _submission_order(submit: FloatColumn) -> npt.NDArray[np.intp] | None:
     if (submit[1:] >= submit[:-1]).all():
         return None
     return np.argsort(submit, kind="stable")
+
+
+def _on_the_clock(
+    columns: dict[str, npt.NDArray[Any]],
+    history: History | None,
+    order: npt.NDArray[np.intp] | None,
+    workload_name: str,
+    *,
+    rebase: bool,
+) -> tuple[dict[str, npt.NDArray[Any]], History | None]:
+    """Return the columns by submission, with times from the first submission if `rebase`."""
+    if order is not None:
+        columns = {key: value[order] for key, value in columns.items()}
+        history = history and history.take(order)
+    zero = float(columns["submit"][0])
+    if rebase and zero != 0:
+        columns["submit"] = columns["submit"] - zero
+        columns["deadline"] = columns["deadline"] - zero
+        history = history and history.take(slice(None), zero=zero)
+    elif zero < 0:
+        raise TraceError(
+            f"column 'submit' holds {zero}",
+            where=f"{workload_name}, row {0 if order is None else order[0]}",
+            expected="0 seconds or more if the clock is kept (rebase=False)",
+        )
+    return columns, history
 
 
 def _labels(

@@ -139,33 +139,26 @@ def tune(
         BerthlineError: an unknown name, a wrong value, too few jobs, or a directory that must not
             be replaced.
     """
-    from berthline.env.option_types import number, whole
     from berthline.learn.tuning.search import Search, SearchConfig
-    from berthline.learn.tuning.search_goal import GOALS, Goal
+    from berthline.learn.tuning.search_goal import Goal
     from berthline.learn.tuning.search_space import read_space
     from berthline.learn.tuning.search_workers import SearchWorkers
-    from berthline.sim.inputs import KNOWLEDGE as KINDS
     from berthline.traces.cluster_argument import resolve_cluster
     from berthline.worker_pool import usable_cores
 
-    for name, value, known in (
-        ("knowledge", knowledge, KINDS),
-        ("goal", goal, GOALS),
-        ("search", search, SEARCHES),
-    ):
-        if value not in known:
-            what, expected, hint = unknown_name(name, value, known)
-            raise ConfigError(what, expected=expected, hint=hint)
-    number(0).take("jct_tolerance", jct_tolerance)
-    number(0, above=True).or_none().take("budget", budget)
-    whole(1).or_none().take("evaluations", evaluations)
-    whole(4).or_none().take("population", population)
-    whole(1).or_none().take("window_jobs", window_jobs)
-    whole(1).take("train_windows", train_windows)
-    whole(2).take("windows", windows)
-    number(0).take("gap_seconds", gap_seconds)
-    whole(0).take("seed", seed)
-    whole(1).or_none().take("workers", workers)
+    _check_choices(knowledge=knowledge, goal=goal, search=search)
+    _check_numbers(
+        jct_tolerance=jct_tolerance,
+        budget=budget,
+        evaluations=evaluations,
+        population=population,
+        window_jobs=window_jobs,
+        train_windows=train_windows,
+        windows=windows,
+        gap_seconds=gap_seconds,
+        seed=seed,
+        workers=workers,
+    )
     wanted = read_space(None if scheduler is not None else space, scheduler, params)
     nodes = resolve_cluster(cluster, remark)
     nodes = nodes.with_conditions(conditions) if conditions else nodes
@@ -246,12 +239,40 @@ def tune(
             if found is None:
                 return TuningResult(path, None, judged.source)
             summaries.append(found)
-    if search != "both":
-        return TuningResult(path, summaries[0], judged.source)
-    summary = _side_by_side(summaries)
-    if path is not None:
+    summary = summaries[0] if search != "both" else _side_by_side(summaries)
+    if path is not None and search == "both":
         write_json(path / SUMMARY, summary)
     return TuningResult(path, summary, judged.source)
+
+
+def _check_choices(**chosen: str) -> None:
+    from berthline.learn.tuning.search_goal import GOALS
+    from berthline.sim.inputs import KNOWLEDGE as KINDS
+
+    known = {"knowledge": KINDS, "goal": GOALS, "search": SEARCHES}
+    for name, value in chosen.items():
+        if value not in known[name]:
+            what, expected, hint = unknown_name(name, value, known[name])
+            raise ConfigError(what, expected=expected, hint=hint)
+
+
+def _check_numbers(**given: float | None) -> None:
+    from berthline.env.option_types import number, whole
+
+    kinds = {
+        "jct_tolerance": number(0),
+        "budget": number(0, above=True).or_none(),
+        "evaluations": whole(1).or_none(),
+        "population": whole(4).or_none(),
+        "window_jobs": whole(1).or_none(),
+        "train_windows": whole(1),
+        "windows": whole(2),
+        "gap_seconds": number(0),
+        "seed": whole(0),
+        "workers": whole(1).or_none(),
+    }
+    for name, value in given.items():
+        kinds[name].take(name, value)
 
 
 def _windows(
