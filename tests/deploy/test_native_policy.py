@@ -67,7 +67,7 @@ def test_networks_that_do_not_fit_are_refused():
     tensors = _tensors(network)
     with pytest.raises(ValueError, match="layers do not fit"):
         NativePolicy("kernel", {**tensors, "head.0.weight": np.ones((16, 31), np.float32)}, layout)
-    with pytest.raises(ValueError, match="another size"):
+    with pytest.raises(ValueError, match="differ in size"):
         NativePolicy("kernel", tensors, layout).scores(np.zeros(3, np.float32))
     assert not is_plain("attention", tensors)
     assert not is_plain("kernel", {**tensors, "support": np.ones(3)})

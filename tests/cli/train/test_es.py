@@ -11,8 +11,10 @@ import pytest
 
 from berthline.cli.train import command as train
 from berthline.cli.train.es import main
+from berthline.cli.train.es_show import lines
 from berthline.errors import ConfigError
 from berthline.evaluate.compare.run_argument import read_run_argument
+from berthline.learn.tuning.search import SearchProgress
 from berthline.policies.scheduler import Scheduler
 
 SMALL = [
@@ -117,3 +119,16 @@ def test_ctrl_c_saves_and_resume_goes_on(tmp_path, capsys):
 def test_it_is_a_form_of_train(capsys):
     assert train.main(["es", *SMALL, "--evaluations", "8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["algorithm"] == "es"
+
+
+def test_progress_is_a_line_every_five_seconds(capsys):
+    tell = lines("tuning")
+    for seconds in (0.5, 2.0, 5.6, 7.0):
+        tell(
+            SearchProgress(
+                generation=1, evaluations=8, seconds=seconds, train_loss=-0.1, val_loss=-0.1,
+                rival="sjf+easy", rival_loss=0.0, scheduler="fcfs",
+            )
+        )  # fmt: skip
+    printed = capsys.readouterr().err.splitlines()
+    assert [line.split(" s, ")[0] for line in printed] == ["tuning: 0", "tuning: 6"]
