@@ -209,3 +209,45 @@ def random_model_run(number: int) -> Run:
     # Jobs that are preempted before they save anything would run forever.
     horizon = float(rng.integers(50, 400)) if rng.random() < 0.1 else 1500.0
     return Run(workload, cluster, scheduler, knowledge, int(rng.integers(1000)), horizon)
+
+
+def random_reservation_run(number: int) -> Run:
+    """Return a run under conservative in which spanning nodes or racks slows gangs down.
+
+    How long a reservation lasts depends on the nodes that the placement may use.
+    """
+    rng = np.random.default_rng([number, 0x50])
+    run = random_model_run(number)
+    conditions = {
+        "across_nodes": float(rng.choice([0.3, 0.5, 1.0])),
+        "across_racks": float(rng.choice([0.3, 0.5])),
+    }
+    order = str(rng.choice(["fcfs", "sjf", "[-gpus]"]))
+    placement = str(rng.choice([name for name in PLACEMENTS if name != MILP]))
+    return dataclasses.replace(
+        run,
+        cluster=run.cluster.with_conditions(conditions),
+        scheduler=f"{order}+conservative@{placement}",
+        knowledge=str(rng.choice(["estimate", "exact"])),
+    )
+
+
+def random_round_run(number: int) -> Run:
+    """Return a run in rounds whose nodes fail between checkpoints."""
+    rng = np.random.default_rng([number, 0x51])
+    run = random_model_run(number)
+    conditions = {
+        "checkpoint": float(rng.choice([25.0, 100.0, np.inf])),
+        "restart": float(rng.choice([0.0, 3.0])),
+        "start_delay": 0.0,
+        "mtbf": float(rng.choice([60.0, 150.0])),
+        "mttr": 10.0,
+    }
+    order = str(rng.choice(["[attained]", "[-wait]", "fcfs", "[restarts]"]))
+    placement = str(rng.choice(["first-fit", "best-fit", "scatter"]))
+    return dataclasses.replace(
+        run,
+        cluster=run.cluster.with_conditions(conditions),
+        scheduler=f"{order}+rounds:T={rng.choice([17, 30])}@{placement}",
+        knowledge="exact",
+    )

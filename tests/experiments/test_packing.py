@@ -17,10 +17,15 @@ from berthline.experiments.openb_pods import (
 from berthline.experiments.packing import (
     ARRIVES,
     LEVELS,
+    NODE_ORDERS,
     PLACEMENTS,
+    PUBLISHED,
+    PUBLISHED_ONLY,
     arrivals,
     gain_of_fgd,
+    in_node_order,
     markdown_table,
+    orders_table,
     pack,
     run_packing,
 )
@@ -138,6 +143,46 @@ class TestRun:
         }
 
 
+class TestNodeOrders:
+    def test_the_nodes_stay_the_same(self, small):
+        orders = [in_node_order(small, order, seed=3) for order in NODE_ORDERS]
+        for cluster in orders:
+            nodes = zip(cluster.gpus, cluster.cpus, cluster.memory_mib, strict=True)
+            assert sorted(nodes) == sorted(
+                zip(small.gpus, small.cpus, small.memory_mib, strict=True)
+            )
+        listed, large_first, shuffled = (cluster.gpus.tolist() for cluster in orders)
+        assert listed == small.gpus.tolist()
+        assert large_first == [8] * 8 + [2] * 12
+        assert shuffled not in (listed, large_first)
+        assert in_node_order(small, "shuffled", seed=4).gpus.tolist() != shuffled
+
+    def test_ties_go_to_the_first_node(self):
+        cluster = Cluster.from_groups([NodeGroup(count=1, gpus=2), NodeGroup(count=1, gpus=8)])
+        pods = pods_of((1, 1000, 0, 0), (8, 1000, 0, 0))
+        for order, failures in (("listed", 0), ("large-first", 1)):
+            nodes = in_node_order(cluster, order, seed=0)
+            assert pack(in_order(pods), nodes, "first-fit", 0)[1] == failures, order
+
+    def test_tables(self, small):
+        chosen = {name: PLACEMENTS[name] for name in ("fgd", "first-fit")}
+        pods = generate_pods(200, seed=2)
+        found = [
+            run_packing(pods, seeds=2, cluster=small, placements=chosen, node_order=order)
+            for order in NODE_ORDERS
+        ]
+        head, _, *rows = orders_table(found)
+        assert head == "| placement | listed | large-first | shuffled |"
+        assert len(rows) == len(chosen)
+        text = "\n".join(markdown_table(found[0]))
+        for name, share in PUBLISHED_ONLY.items():
+            assert f"| {name} | - | - | - | {share:.2f} |" in text
+
+    def test_all_published_shares_at_130_percent(self):
+        shares = sorted((PUBLISHED | PUBLISHED_ONLY).values())
+        assert shares == [4.61, 6.92, 8.00, 8.12, 9.15, 12.53]
+
+
 class TestPods:
     def test_a_list_is_read_with_parts_of_cores_and_gpus(self, tmp_path):
         path = tmp_path / "pods.csv"
@@ -198,9 +243,18 @@ class TestPublished:
             if packed.published is not None:
                 assert packed.at_end == pytest.approx(packed.published, rel=0.25)
 
+    def test_fgd_wins_by_the_order_of_nodes_too(self, pods):
+        """With large nodes first, best-fit leaves fewer; fgd-gangs leaves fewer than fgd always."""
+        chosen = {name: PLACEMENTS[name] for name in ("fgd", "fgd-gangs", "best-fit")}
+        for order in NODE_ORDERS:
+            found = run_packing(pods, seeds=2, placements=chosen, node_order=order)
+            assert found.fgd_wins == (order != "large-first")
+            assert found.placements[0].placement == "fgd-gangs"
+
     @pytest.mark.slow
     def test_the_page_shows_what_is_computed(self, pods):
-        found = run_packing(pods, seeds=10)
+        found = [run_packing(pods, seeds=10, node_order=order) for order in NODE_ORDERS]
         page = PAGE.read_text(encoding="utf-8")
-        assert "\n".join(markdown_table(found)) in page
-        assert gain_of_fgd(found) in page
+        assert "\n".join(markdown_table(found[0])) in page
+        assert gain_of_fgd(found[0]) in page
+        assert "\n".join(orders_table(found)) in page

@@ -30,12 +30,14 @@ class Done:
 
     Attributes:
         seconds: of its run time, so far.
+        safe: seconds of its run time that it had when a round ended last.
         is_clear: False once it was stopped so near a checkpoint that rounding decides.
         held: seconds in which it had its allocation.
         slices: (seconds of its run time, seconds they took) of what is done and kept, in order.
     """
 
     seconds: float = 0.0
+    safe: float = 0.0
     is_clear: bool = True
     held: float = 0.0
     slices: list[tuple[float, float]] = dataclasses.field(default_factory=list)
@@ -156,11 +158,11 @@ class Progress:
         self._stopped.add(job)
         every = self.conditions.checkpoint
         if self.log.detail[row] == END_OF_ROUND:
-            return  # when a round ends is known before, and all is saved
-        if every == math.inf:
-            done.keep(0.0)
+            done.safe = done.seconds  # when a round ends is known before, and all is saved
+        elif every == math.inf:
+            done.keep(done.safe)
         elif every > 0:
             saved = math.floor(done.seconds / every)
             away = done.seconds / every - round(done.seconds / every)
             done.is_clear &= round(done.seconds / every) == 0 or abs(away) * every > CLOSE
-            done.keep(saved * every)
+            done.keep(max(saved * every, done.safe))

@@ -200,6 +200,32 @@ def test_fgd__a_whole_gpu_goes_where_cpus_are_short_already() -> None:
     assert last_of(story(run(workload, cluster, "fcfs@first-fit"))) == "1 start 1 on 0:1"
 
 
+@pytest.mark.parametrize(("placement", "node"), [("fgd", 0), ("fgd-gangs", 1)])
+def test_fgd__a_gang_larger_than_a_node_can_use_none_of_it(placement: str, node: int) -> None:
+    """Two GPUs of node 0 are free, and three of the four of node 1. Gangs of four are to come.
+
+    None of them fits now, so all free GPUs are fragments, wherever job 1 takes one: the lowest id
+    decides. By fgd-gangs, half of such a gang could fill node 0, so job 1 goes to node 1.
+    """
+    later = [(LONG + i, 1, 4) for i in range(5)]
+    workload = jobs(
+        *((0, LONG, 1), (1, 5, 1)), *later, gpu_types=[0, -1] + [-1] * 5, gpu_type_sets=("P100",)
+    )
+    cluster = nodes(2, 4, gpu_type=["V100", "P100"])
+    assert allocations(run(workload, cluster, f"fcfs@{placement}"))[1] == {node: 1}
+
+
+@pytest.mark.parametrize(
+    ("cores", "node"), [(8, 1), (16, 0)], ids=["the rest lacks cores", "all fits"]
+)
+def test_fgd__a_typical_job_needs_all_its_cores_on_the_node(cores: int, node: int) -> None:
+    """Gangs of four with sixteen cores are to come: they fit on node 1 only if it has as many."""
+    later = [(LONG + i, 1, 4) for i in range(5)]
+    workload = jobs((1, 5, 1), *later, cpus=[0] + [16] * 5)
+    cluster = nodes(8, 4, gpu_type=["V100", "V100"], cpus=[32, cores])
+    assert allocations(run(workload, cluster, "fcfs@fgd"))[0] == {node: 1}
+
+
 def last_of(lines: list[str]) -> str:
     return next(line for line in lines if line.startswith("1 start"))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.sim.scenarios import finishes, jobs, nodes, run, starts, story
 
 from berthline.errors import PolicyError
+from berthline.model.limits import Outage
 from berthline.model.schedule import PREEMPT
 
 if TYPE_CHECKING:
@@ -80,3 +83,26 @@ def test_rounds__must_be_longer_than_a_restart(conditions: dict[str, float], lea
 def test_rounds__default_length() -> None:
     log = run(jobs((0, 5, 1), (1, 5, 1)), one_gpu(), "fcfs+rounds")
     assert starts(log) == {0: 0, 1: 360}
+
+
+def test_rounds__a_later_failure_does_not_take_what_a_round_saved() -> None:
+    """Two jobs of 500 s take turns of 100 s on one GPU; a checkpoint comes after 400 s.
+
+    Job 0 has 100 s when its first round ends. It fails at 250, with 150 s: 50 s are lost, not 150.
+    Job 1 is next, at 400. Job 0 has 400 s left, in the rounds from 500, 700, 900 and 1,100 on.
+    """
+    cluster = nodes(1).with_conditions({"checkpoint": 400, "restart": 0})
+    cluster = dataclasses.replace(cluster, outages=(Outage(down=250, up=360, nodes=(0,)),))
+    log = run(jobs((0, 500, 1), (0, 500, 1)), cluster, "[attained]+rounds:T=100")
+    assert "250 preempt 0 (its node went down)" in story(log)
+    assert finishes(log) == {0: 1200, 1: 1100}
+
+
+@pytest.mark.parametrize("checkpoint", [math.inf, 30])
+def test_rounds__two_failures_in_a_row_take_nothing_that_a_round_saved(checkpoint: float) -> None:
+    """Job 0 has 60 s at 60. It fails twice before it saves more, and needs 40 s in the end."""
+    cluster = nodes(1).with_conditions({"checkpoint": checkpoint, "restart": 0})
+    outages = (Outage(down=130, up=131, nodes=(0,)), Outage(down=190, up=191, nodes=(0,)))
+    cluster = dataclasses.replace(cluster, outages=outages)
+    log = run(jobs((0, 100, 1), (50, 10, 1)), cluster, "[attained]+rounds:T=60")
+    assert finishes(log) == {0: 280, 1: 70}

@@ -7,6 +7,9 @@ import math
 import pytest
 from tests.sim.scenarios import allocations, finishes, jobs, nodes, run, starts
 
+from berthline.model.cluster import Cluster, NodeGroup
+from berthline.model.gpu_types import GpuType
+
 P100_SPEED = math.sqrt(21.2 / 125 * (10.6 / 15.7))
 """From the datasheets' TFLOPS in half and single precision, relative to a V100."""
 
@@ -94,3 +97,68 @@ def test_conservative__plans_with_the_slowest_place_a_job_could_get() -> None:
     assert allocations(log)[0] == {0: 1}
     assert starts(log) == {0: 0, 1: 0, 2: 60, 3: 160}
     assert starts(run(workload, cluster, "fcfs+easy"))[3] == 50
+
+
+def test_conservative__a_gang_that_fits_one_node_is_not_slowed_by_other_nodes() -> None:
+    """Four GPUs. Job 0 holds two until 100, when job 1 gets all four. Job 2 is over at 62.
+
+    A planned length of 120 s, with the factor across racks, would make it wait until 150.
+    """
+    workload = jobs((0, 100, 2), (1, 50, 4), (2, 60, 2))
+    cluster = nodes(4).with_conditions({"across_racks": 0.5})
+    assert starts(run(workload, cluster, "fcfs+conservative")) == {0: 0, 1: 100, 2: 2}
+
+
+@pytest.mark.parametrize(
+    ("placement", "start", "why"),
+    [
+        ("first-fit", 2, "two GPUs always get one node"),
+        ("scatter", 150, "may spread over two nodes"),
+        ("defrag", 150, "may use one node more than needed"),
+    ],
+)
+def test_conservative__plans_with_the_nodes_that_the_placement_may_use(
+    placement: str, start: float, why: str
+) -> None:
+    """Two nodes of two GPUs; across nodes, jobs run at half the speed.
+
+    Job 0 holds node 0 until 100, job 1 waits for both nodes. Job 2 needs 60 s on one node.
+    """
+    workload = jobs((0, 100, 2), (1, 25, 4), (2, 60, 2))
+    cluster = nodes(2, 2, rack=["a", "a"]).with_conditions({"across_nodes": 0.5})
+    assert starts(run(workload, cluster, f"fcfs+conservative@{placement}"))[2] == start, why
+
+
+@pytest.mark.parametrize(("racks", "start"), [("aa", 2), ("ab", 120)])
+def test_conservative__plans_with_the_factor_of_racks_only_if_there_are_two(
+    racks: str, start: float
+) -> None:
+    """Three nodes of one GPU, or two racks of them. Job 2 (60 s) spans two nodes from 2 on.
+
+    Job 1 has all three GPUs from 100 on, for 20 s. With 120 s in two racks, job 2 comes after it.
+    """
+    workload = jobs((0, 100, 1), (1, 20 if racks == "aa" else 10, 3), (2, 60, 2))
+    cluster = nodes(1, 1, 1, rack=[racks[0], racks[0], racks[1]])
+    log = run(workload, cluster.with_conditions({"across_racks": 0.5}), "fcfs+conservative")
+    assert starts(log) == {0: 0, 1: 100, 2: start}
+
+
+@pytest.mark.parametrize("other", ["BH", "V100"])
+def test_reference_type__does_not_depend_on_which_nodes_exist(other: str) -> None:
+    """A job that takes either of two types ran on the workload's, a V100.
+
+    On a B2, twice as fast, it takes 500 s, whether or not the cluster has a node with a BH.
+    """
+    types = tuple(GpuType(name, 125, 16_384, 10, 100, measured_speed=2.0) for name in ("B2", "BH"))
+    groups = [NodeGroup(count=1, gpus=1, gpu_type=name) for name in ("B2", other)]
+    cluster = Cluster.from_groups(groups, extra_types=types)
+    workload = jobs((0, 1000, 1), gpu_types=[0], gpu_type_sets=("B2|BH",))
+    assert finishes(run(workload, cluster, "fcfs")) == {0: 500}
+
+
+def test_reference_type__two_spellings_of_one_type_are_one() -> None:
+    """The second is another name of the first: the job asks for one type, and ran on it."""
+    workload = jobs(
+        (0, 100, 1), gpu_types=[0], gpu_type_sets=("P100|P100-SXM2-16GB",), reference_type="V100"
+    )
+    assert finishes(run(workload, nodes(1, gpu_type=["P100"]), "fcfs")) == {0: 100}

@@ -94,8 +94,9 @@ void preempt(Run& run, int32_t job, Log::PreemptReason reason) {
   run.log.append(run.clock.now, Log::kPreempt, job, reason);
   ++run.log.preemptions;
   // A job knows when its round ends, and saves its state in time.
-  const double done = stretch.progress_at(run.clock.now);
-  stretch.progress = reason == Log::kEndOfRound ? done : saved(run, done);
+  const bool keeps_all = reason == Log::kEndOfRound;
+  stretch.kept = keeps_all ? stretch.progress_at(run.clock.now) : saved(run, job);
+  stretch.progress = stretch.kept;
   release(run, job);
   ++stretch.restarts;
   if (run.inputs.conditions.requeue_delay > 0 && reason != Log::kToMove) {

@@ -13,6 +13,7 @@ namespace berthline {
 // A job's history and current stretch, kept if jobs may stop, slow down or be refused.
 struct Stretch {
   double progress = 0;  // seconds of run time done; grows by `rate` from `since` on
+  double kept = 0;      // the part of it that no preemption can take away
   double since = 0;
   double rate = 1;
   double start = 0;

@@ -17,6 +17,16 @@ double expected_left(const Run& run, int32_t job) {
   return std::max(run.estimate[job] - progress(run, job), 0.0);
 }
 
+// The most nodes on which the placement rule may put the job.
+int32_t most_nodes(Run& run, int32_t job) {
+  const Gang own = gang_of(run, job);
+  const int32_t fewest = std::max(own.nodes_min, borrowing(run, own).nodes_min);
+  const Placement& rule = run.layout.placement;
+  if (rule.takes_fewest_nodes()) return fewest;
+  const int32_t limit = std::min(own.units(), run.layout.class_nodes[own.job_class]);
+  return rule.places_in_tiers() ? std::min(fewest + 1, limit) : limit;
+}
+
 }  // namespace
 
 double rate_on(const Run& run, int32_t job, std::span<const Share> shares) {
@@ -60,14 +70,15 @@ double expected_on(const Run& run, int32_t job, std::span<const Share> shares) {
   return delay_on(run, job, shares) + expected_left(run, job) / rate_on(run, job, shares);
 }
 
-double expected_at_most(const Run& run, int32_t job) {
+double expected_at_most(Run& run, int32_t job) {
   const Conditions& conditions = run.inputs.conditions;
   double rate = 1;
   if (run.inputs.jobs.gpus[job] > 0) {
-    rate = run.layout.class_speed[class_of(run, job)] / run.inputs.jobs.reference_speed[job];
-    if (run.inputs.jobs.gpus[job] > 1) {
+    const int32_t job_class = class_of(run, job);
+    rate = run.layout.class_speed[job_class] / run.inputs.jobs.reference_speed[job];
+    if (most_nodes(run, job) > 1) {
       rate *= conditions.across_nodes;
-      rate *= conditions.across_racks;
+      if (!run.layout.class_in_one_rack[job_class]) rate *= conditions.across_racks;
     }
   }
   double delay = conditions.start_delay;
@@ -75,15 +86,18 @@ double expected_at_most(const Run& run, int32_t job) {
   return delay + expected_left(run, job) / rate;
 }
 
-double saved(const Run& run, double progress) {
+double saved(const Run& run, int32_t job) {
+  const Stretch& stretch = run.running.stretch[job];
   const double every = run.inputs.conditions.checkpoint;
-  if (every == 0) return progress;
-  return std::isfinite(every) ? std::floor(progress / every) * every : 0.0;
+  const double done = stretch.progress_at(run.clock.now);
+  if (every == 0) return done;
+  const double by_checkpoints = std::isfinite(every) ? std::floor(done / every) * every : 0.0;
+  return std::max(by_checkpoints, stretch.kept);
 }
 
 double moving_cost(const Run& run, int32_t job) {
-  const double done = run.running.stretch[job].progress_at(run.clock.now);
-  const double lost = (done - saved(run, done)) / run.running.stretch[job].rate;
+  const Stretch& stretch = run.running.stretch[job];
+  const double lost = (stretch.progress_at(run.clock.now) - saved(run, job)) / stretch.rate;
   return gpu_amount(run, job) * (run.inputs.conditions.restart + lost);
 }
 

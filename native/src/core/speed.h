@@ -16,9 +16,9 @@ double rate_on(const Run& run, int32_t job, std::span<const Share> shares);
 double delay_on(const Run& run, int32_t job, std::span<const Share> shares);
 // Seconds for which the job is expected to hold an allocation, or the slowest possible one.
 double expected_on(const Run& run, int32_t job, std::span<const Share> shares);
-double expected_at_most(const Run& run, int32_t job);
-// The part of some progress that remains after a preemption.
-double saved(const Run& run, double progress);
+double expected_at_most(Run& run, int32_t job);
+// How much of its progress a job has saved: by checkpoints, or at the end of a round.
+double saved(const Run& run, int32_t job);
 // GPU-seconds lost by moving a running job: its restart and its unsaved progress.
 double moving_cost(const Run& run, int32_t job);
 // Plans the end of a job that makes progress again after a delay.

@@ -40,8 +40,9 @@ int64_t Nodes::fragments(int32_t node, int64_t whole, const std::vector<int32_t>
   if (all == 0) return 0;
   int64_t result = 0;
   for (const TypicalJob& job : *layout_->typical) {
-    // If the gang is larger than the node, the part that a full node would take.
-    const int32_t gpus = std::min(job.gpus, cluster.gpus[node]);
+    // The node's part of a gang that is larger than the node, if such a gang counts at all.
+    const bool takes_part = layout_->placement.gangs_fill_nodes;
+    const int32_t gpus = takes_part ? std::min(job.gpus, cluster.gpus[node]) : job.gpus;
     const bool is_part = job.gpu_milli < kWholeGpu;
     bool fits = cluster.may_use[job.job_class][node] &&
                 (is_part ? whole > 0 || largest >= job.gpu_milli : whole >= gpus);

@@ -110,13 +110,20 @@ Layout::Layout(const Inputs& inputs)
   }
   for (size_t c = 0; c < num_classes; ++c) {
     double slowest = kNever;
+    int32_t nodes = 0;
+    int32_t first = 0;
+    bool in_one_rack = true;
     const int32_t borrowed = cluster->borrow_class[c];
     for (int32_t node = 0; node < num_nodes; ++node) {
       if (cluster->may_use[c][node] || (borrowed >= 0 && cluster->may_use[borrowed][node])) {
         slowest = std::min(slowest, cluster->speed[node]);
+        if (nodes++ == 0) first = node;
+        in_one_rack = in_one_rack && cluster->rack[node] == cluster->rack[first];
       }
     }
     class_speed.push_back(slowest);
+    class_nodes.push_back(nodes);
+    class_in_one_rack.push_back(in_one_rack);
   }
   class_of_node_begin.push_back(0);
   for (int32_t node = 0; node < num_nodes && !one_class; ++node) {

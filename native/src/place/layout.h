@@ -73,6 +73,8 @@ struct Layout {
   std::vector<uint64_t> class_mask;          // [class][word]
   std::vector<int64_t> class_gpus;           // all GPUs of a class
   std::vector<double> class_speed;           // of its slowest node, including borrowed nodes
+  std::vector<int32_t> class_nodes;          // their number, borrowed ones too
+  std::vector<uint8_t> class_in_one_rack;    // all these nodes
   std::vector<int32_t> class_of_node;        // classes that contain node n, from
   std::vector<int32_t> class_of_node_begin;  //   [begin[n], begin[n + 1])
 

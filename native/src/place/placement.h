@@ -34,6 +34,8 @@ struct Placement {
   // Only the numbers of free GPUs decide, so bitmaps of nodes by free GPUs give the answer.
   bool has_bitmaps = false;
   TierRule tier_rule = TierRule::kDefrag;  // of kTiers
+  // Of kLeastGrowth: a gang larger than a node can use a node whose GPUs are all free.
+  bool gangs_fill_nodes = false;
 
   bool takes_fewest_nodes() const {
     return span == NodeSpan::kFewest || span == NodeSpan::kFewestInRack;
@@ -60,6 +62,7 @@ inline constexpr Placement kPlacements[] = {
     {"balance", NodeChoice::kFewestFree, NodeSpan::kTiers, false, TierRule::kBalance},
     {"milp-candidates", NodeChoice::kFewestFree, NodeSpan::kTiers, false, TierRule::kBestCandidate},
     {"fgd", NodeChoice::kLeastGrowth},
+    {"fgd-gangs", NodeChoice::kLeastGrowth, NodeSpan::kFewest, false, TierRule::kDefrag, true},
     {"formula", NodeChoice::kFormula},
 };
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import ConfigError, PolicyError
+from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from berthline.env.single import SchedulingEnv
     from berthline.env.vector import SchedulingVectorEnv
 
-NOT_JOB_BY_JOB = ("milp", "fgd", "milp-candidates", "scatter")
+NOT_JOB_BY_JOB = ("milp", *PLACEMENTS_BY_JOB_MIX, "milp-candidates", "scatter")
 """Placements that use the whole workload, or a method of their own, not one job at a time."""
 
 

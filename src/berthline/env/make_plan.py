@@ -18,6 +18,7 @@ from berthline.env.rewards import resolve_reward
 from berthline.errors import ConfigError, PolicyError
 from berthline.model.workload_rows import without_missing_types
 from berthline.policies.formulas import Formula
+from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -86,7 +87,7 @@ def make_plan(seat: str, options: Options) -> Plan:
 def _check_unused(options: Options) -> None:
     """Refuse rules that do not exist, even if they are not used."""
     baseline = Scheduler.parse(options.baseline)
-    if baseline.placement in ("milp", "fgd"):
+    if baseline.placement in ("milp", *PLACEMENTS_BY_JOB_MIX):
         raise ConfigError(
             f"placement {baseline.placement!r}",
             where="baseline",
@@ -153,7 +154,7 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
         raise ConfigError(
             "a preemption rule", where=where, expected="none: use the environment Preempt"
         )
-    if scheduler.placement in ("milp", "fgd"):
+    if scheduler.placement in ("milp", *PLACEMENTS_BY_JOB_MIX):
         raise ConfigError(
             f"placement {scheduler.placement!r}",
             where=where,

@@ -8,12 +8,13 @@ that stay unallocated; lower is better. Seeds decide the order; every placement 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, unknown_name
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.experiments.openb_pods import packing_cluster
 from berthline.model.schedule import START
@@ -36,6 +37,7 @@ LEVELS = tuple(range(round(100 * ARRIVES) + 1))
 DOT = "gpus * node_free_gpus / max_node_gpus ** 2 + cpus * node_free_cpus / max_node_cpus ** 2"
 PLACEMENTS: dict[str, str] = {
     "fgd": "fgd",
+    "fgd-gangs": "fgd-gangs",
     "best-fit": "best-fit",
     "best-fit, GPUs + CPUs": ("[node_free_gpus / max_node_gpus + node_free_cpus / max_node_cpus]"),
     "dot-product, largest": "dot-product",
@@ -60,11 +62,17 @@ From the results they publish beside their simulator (experiments/analysis/expec
 hkust-adsl/kubernetes-scheduler-simulator, openb_pod_list_default), for the rules that are the same:
 their best-fit weighs free CPUs and GPUs alike, their dot-product takes the smallest product.
 """
+PUBLISHED_ONLY: dict[str, float] = {"GpuPacking": 8.00, "GpuClustering": 8.12}
+"""The same for the authors' rules that have no counterpart here."""
 PUBLISHED_FEWER = 0.49
 """How many fewer GPUs FGD leaves unallocated than others, at most, from the abstract of the
 paper."""
 PUBLISHED_MORE_GPUS = 290
 """How many more GPUs it can use as a result."""
+
+NODE_ORDERS = ("listed", "large-first", "shuffled")
+"""How the ids of nodes follow each other, which decides ties: as the cluster lists them, nodes with
+many GPUs first, or in another random order for each seed."""
 
 _FAILS_AT_ONCE = "[-wait]"  # a gate that is open only at the pod's arrival
 
@@ -96,6 +104,7 @@ class Packing(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     gpus: int
     seeds: int
+    node_order: str
     placements: list[Packed]
 
     @property
@@ -124,6 +133,14 @@ class Packing(msgspec.Struct, frozen=True, kw_only=True):
             if packed.placement.startswith(rivals)
         )
 
+    @property
+    def is_as_published(self) -> bool:
+        """Whether the published ranking is found again.
+
+        With nodes in another order than listed, other ties are a result, and no error.
+        """
+        return self.fgd_wins or self.node_order != "listed"
+
 
 def arrivals(pods: Pods, total_gpus: int, seed: int) -> npt.NDArray[np.int64]:
     """Return the rows of the pods that arrive, in order.
@@ -144,6 +161,24 @@ def arrivals(pods: Pods, total_gpus: int, seed: int) -> npt.NDArray[np.int64]:
     rows = np.concatenate(chunks)
     last = np.searchsorted(np.cumsum(pods.gpu_amount[rows]), ARRIVES * total_gpus, side="right")
     return rows[:last]
+
+
+def in_node_order(cluster: Cluster, order: str, seed: int) -> Cluster:
+    """Return the cluster with its nodes in one of NODE_ORDERS.
+
+    Raises:
+        ConfigError: there is no such order.
+    """
+    if order not in NODE_ORDERS:
+        what, expected, hint = unknown_name("node order", order, NODE_ORDERS)
+        raise ConfigError(what, expected=expected, hint=hint)
+    if order == "listed":
+        return cluster
+    rows = np.argsort(-cluster.gpus, kind="stable")
+    if order == "shuffled":
+        rows = np.random.Generator(np.random.Philox(seed)).permutation(cluster.num_nodes)
+    columns = ("gpus", "cpus", "memory_mib", "gpu_type", "pool", "rack", "mtbf", "mttr")
+    return dataclasses.replace(cluster, **{name: getattr(cluster, name)[rows] for name in columns})
 
 
 def pack(
@@ -183,6 +218,7 @@ def run_packing(
     seeds: int,
     placements: Mapping[str, str] | None = None,
     cluster: Cluster | None = None,
+    node_order: str = "listed",
     report: Callable[[int, int, str], None] = lambda *_: None,
 ) -> Packing:
     """Pack the cluster with every placement and seed.
@@ -192,6 +228,7 @@ def run_packing(
         seeds: number of orders of arrival, from seed 0.
         placements: as PLACEMENTS, the default; `fgd` must be among them.
         cluster: what to fill, with CPUs in thousandths; None = that of the trace.
+        node_order: one of NODE_ORDERS.
         report: called with (done, total, name) before each placement and seed.
     """
     placements = PLACEMENTS if placements is None else placements
@@ -201,10 +238,11 @@ def run_packing(
     done, total = 0, seeds * len(placements)
     for seed in range(seeds):
         workload = pods.workload(arrivals(pods, cluster.total_gpus, seed))
+        nodes = in_node_order(cluster, node_order, seed)
         for name, placement in placements.items():
             report(done, total, f"{name}, seed {seed}")
             done += 1
-            curve, failures = pack(workload, cluster, placement, seed)
+            curve, failures = pack(workload, nodes, placement, seed)
             curves[name].append(curve)
             failed[name] += failures
     ends = {name: [float(curve[-1]) for curve in found] for name, found in curves.items()}
@@ -217,6 +255,7 @@ def run_packing(
         nodes=cluster.num_nodes,
         gpus=cluster.total_gpus,
         seeds=seeds,
+        node_order=node_order,
         placements=sorted(packed, key=lambda found: found.at_end),
     )
 
@@ -245,6 +284,23 @@ def markdown_table(found: Packing) -> list[str]:
             + ("-" if packed.published is None else f"{packed.published:.2f}")
             + " |"
         )
+    lines += [f"| {name} | - | - | - | {share:.2f} |" for name, share in PUBLISHED_ONLY.items()]
+    return lines
+
+
+def orders_table(found: Sequence[Packing]) -> list[str]:
+    """Return what each placement leaves in several node orders, as a Markdown table."""
+    lines = [
+        "| placement | " + " | ".join(packing.node_order for packing in found) + " |",
+        "| --- |" + " ---: |" * len(found),
+    ]
+    for first in found[0].placements:
+        same = [
+            next(other for other in packing.placements if other.placement == first.placement)
+            for packing in found
+        ]
+        shares = (f"{packed.at_end:.2f} [{packed.low:.2f}, {packed.high:.2f}]" for packed in same)
+        lines.append(f"| {first.placement} | " + " | ".join(shares) + " |")
     return lines
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.model.gpu_types import GPU_TYPES, type_names
+from berthline.model.gpu_types import GPU_TYPES, canonical_name
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
@@ -24,7 +24,10 @@ def speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColu
     known = {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
     of_set = [known[workload.reference_type]]
     for text in workload.gpu_type_sets:
-        names = [name for name in type_names(text) if name in known]
-        # A job that asks for one type has run on that type.
-        of_set.append(known[names[0]] if len(names) == 1 else of_set[0])
+        # A job that asks for one type has run on that type. Which types have nodes here does not
+        # matter: otherwise the same job would be faster or slower for a node it does not use.
+        written = [name.strip() for name in text.split("|")]
+        asks_for_one = len({canonical_name(name) for name in written}) == 1
+        names = [name for name in (*written, *map(canonical_name, written)) if name in known]
+        of_set.append(known[names[0]] if asks_for_one and names else of_set[0])
     return speed, np.array(of_set)[workload.gpu_types + 1]

@@ -36,6 +36,7 @@ PLACEMENTS: dict[str, str] = {
     "balance": "fewest nodes possible, or one more; most even use of the nodes",
     "milp-candidates": "best of four: defrag and balance, on the fewest nodes and on one more",
     "fgd": "fewest nodes possible; least growth of free GPUs that typical jobs cannot use",
+    "fgd-gangs": "as fgd; but a gang larger than a node can use a node whose GPUs are all free",
     "milp": "a mixed-integer program places the first jobs in order together",
 }
 
@@ -47,6 +48,9 @@ PLACEMENT_FORMULAS: dict[str, str] = {
     " + memory_mib * node_free_memory_mib / max(max_node_memory_mib, 1) ** 2)",
 }
 """Placements that take nodes one after another by a formula; the smallest value goes first."""
+
+PLACEMENTS_BY_JOB_MIX = ("fgd", "fgd-gangs")
+"""Placements that weigh the kinds of jobs that a workload has."""
 
 
 PLAN_OPTIONS: dict[str, float] = {"k": 8.0, "limit": 1.0}

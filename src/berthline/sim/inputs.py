@@ -19,6 +19,7 @@ from berthline.model.cluster import Cluster
 from berthline.model.gpu_types import type_names
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
+from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.random_streams import stream_key, uniform_column
 from berthline.sim.outages import Outages, outages
@@ -77,7 +78,7 @@ class Inputs:
         placement_key: stream of the `random` placement.
         refusal_key: stream of the starts that are refused.
         horizon: no event after this time happens.
-        typical: kinds of jobs and their numbers, for the placement `fgd`; else empty.
+        typical: kinds of jobs and their numbers, for PLACEMENTS_BY_JOB_MIX; else empty.
         plan: for the placement `milp`, a function that places a job with those after it; given
             their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
             (node, gpus) pairs, or why there is no plan (index into FALLBACK_REASONS).
@@ -175,6 +176,7 @@ def prepare(
     job_class, may_use, class_reason, borrow_class = _classes(workload, cluster)
     words = {word for formula in scheduler.formulas for word in formula.words}
     node_speed, reference_speed = speeds(workload, cluster)
+    by_job_mix = scheduler.placement in PLACEMENTS_BY_JOB_MIX
     inputs = Inputs(
         workload=workload,
         cluster=cluster,
@@ -193,7 +195,7 @@ def prepare(
         placement_key=stream_key(seed, "placement"),
         refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),
-        typical=_typical_jobs(workload, job_class) if scheduler.placement == "fgd" else (),
+        typical=_typical_jobs(workload, job_class) if by_job_mix else (),
     )
     if scheduler.placement == "milp":
         from berthline.sim.milp_plan import milp_plan

@@ -316,9 +316,10 @@ class Simulation(State):
         self.preemptions += 1
         if self.preemptions > self.inputs.max_preemptions:
             raise endless_preemption(self.inputs)
-        done = progress_now(self, job)
         # A job knows when its round ends, and saves its state before.
-        self.progress[job] = done if reason == END_OF_ROUND else saved(self, done)
+        keeps_all = reason == END_OF_ROUND
+        self.kept[job] = progress_now(self, job) if keeps_all else saved(self, job)
+        self.progress[job] = self.kept[job]
         touched = self.release(job)
         self.restarts[job] += 1
         if self.conditions.requeue_delay > 0 and reason != TO_MOVE:

@@ -31,9 +31,12 @@ def fragments(
     """
     result = 0
     for typical in sim.inputs.typical:
-        # For a gang that is larger than the node, the part that fills the node.
-        gpus = min(typical.gpus, sim.total.gpus[node])
-        fits = sim.inputs.may_use[typical.job_class][node] and whole >= gpus
+        # A gang larger than the node never fits on it alone: for the authors, all its GPUs are
+        # fragments then. `fgd-gangs` asks for the part of the gang that fills the node.
+        gpus = typical.gpus
+        if sim.scheduler.placement == "fgd-gangs":
+            gpus = min(gpus, sim.total.gpus[node])
+        fits = bool(sim.inputs.may_use[typical.job_class][node]) and whole >= gpus
         if typical.gpu_milli < 1000:
             fits = bool(sim.inputs.may_use[typical.job_class][node]) and (
                 whole > 0 or any(left >= typical.gpu_milli for left in slots)

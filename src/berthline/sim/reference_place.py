@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.model.schedule import FALLBACK, WHOLE_GPUS
+from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.random_streams import uniform
 from berthline.sim.quotas import ANY_TYPE
 from berthline.sim.reference_fgd import growth
 from berthline.sim.reference_state import NEW_SLOT, Allocation, Free, Share
-from berthline.sim.reference_tiers import TIERS, Order, TierNode, best, best_candidate
+from berthline.sim.reference_tiers import (
+    PLACEMENTS_IN_TIERS,
+    TIERS,
+    Order,
+    TierNode,
+    best,
+    best_candidate,
+)
 from berthline.sim.reference_words import NODE_WORDS, WORDS
 
 if TYPE_CHECKING:
@@ -149,7 +157,7 @@ def place_on(
         return None if left else allocation
     if rule == "rack-aware":
         nodes = _best_rack(sim, free, room, fewest, left)
-    elif rule in ("defrag", "balance", "milp-candidates") and sim.milli(job) >= 1000:
+    elif rule in PLACEMENTS_IN_TIERS and sim.milli(job) >= 1000:
         return _tiers(sim, job, free, room, fewest)
     return _node_by_node(sim, job, free, {node: room[node] for node in nodes}, fewest, left)
 
@@ -198,7 +206,7 @@ def _pick(
         return nodes[int(uniform(sim.inputs.placement_key, job, step) * len(nodes))]
     if rule == "formula":
         return min(nodes, key=lambda node: _node_value(sim, job, node, free))
-    if rule == "fgd":
+    if rule in PLACEMENTS_BY_JOB_MIX:
         return min(nodes, key=lambda node: growth(sim, job, node, min(room[node], left), free)[0])
     if rule in ("first-fit", "first-available"):
         return nodes[0]
@@ -222,7 +230,7 @@ def share_on(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> S
         return Share(node, 0)
     if sim.gpu_milli[job] == 1000:
         return Share(node, pieces)
-    if sim.scheduler.placement == "fgd":
+    if sim.scheduler.placement in PLACEMENTS_BY_JOB_MIX:
         return Share(node, 1, growth(sim, job, node, 1, free)[1])
     fitting = [
         (left, slot) for slot, left in free.shared[node].items() if left >= sim.gpu_milli[job]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from berthline.model.schedule import WHOLE_GPUS
 from berthline.sim.reference_state import NEW_SLOT, Allocation
+from berthline.sim.reference_tiers import PLACEMENTS_IN_TIERS
 
 if TYPE_CHECKING:
     from berthline.sim.reference import Simulation
@@ -58,21 +59,43 @@ def expected_left(sim: Simulation, job: int) -> float:
 
 def longest(sim: Simulation, job: int) -> float:
     """How long the job is expected to hold the slowest allocation it could get."""
-    own = sim.job_class[job]
-    nodes = set(sim.nodes_of_class[own])
-    if sim.inputs.borrow_class[own] >= 0:
-        nodes |= set(sim.nodes_of_class[sim.inputs.borrow_class[own]])
+    nodes = _all_nodes(sim, job)
     rate = 1.0
     if sim.gpus[job]:
         rate = min(float(sim.inputs.node_speed[node]) for node in nodes)
         rate /= float(sim.inputs.reference_speed[job])
-        if sim.gpus[job] > 1:
+        if most_nodes(sim, job) > 1:
             rate *= sim.conditions.across_nodes
-            rate *= sim.conditions.across_racks
+            if len({sim.rack[node] for node in nodes}) > 1:
+                rate *= sim.conditions.across_racks
     delay = sim.conditions.start_delay
     if sim.restarts[job]:
         delay += sim.conditions.restart
     return delay + expected_left(sim, job) / rate
+
+
+def most_nodes(sim: Simulation, job: int) -> int:
+    """Return on how many nodes the placement rule may put the job."""
+    own = sim.job_class[job]
+    fewest = max(
+        sim.nodes_min.get((job, job_class), 0)
+        for job_class in (own, int(sim.inputs.borrow_class[own]))
+    )
+    limit = min(max(sim.gpus[job], 1), len(_all_nodes(sim, job)))
+    if sim.scheduler.placement == "scatter":
+        return limit
+    if sim.scheduler.placement in PLACEMENTS_IN_TIERS:
+        return min(fewest + 1, limit)
+    return fewest
+
+
+def _all_nodes(sim: Simulation, job: int) -> set[int]:
+    """Return the nodes that a job may use, including those it may borrow."""
+    own = sim.job_class[job]
+    nodes = set(sim.nodes_of_class[own])
+    if sim.inputs.borrow_class[own] >= 0:
+        nodes |= set(sim.nodes_of_class[sim.inputs.borrow_class[own]])
+    return nodes
 
 
 def progress_now(sim: Simulation, job: int) -> float:
@@ -83,18 +106,18 @@ def progress_now(sim: Simulation, job: int) -> float:
     return sim.progress[job] + max(sim.now - running.since, 0.0) * running.rate
 
 
-def saved(sim: Simulation, progress: float) -> float:
-    """Return the part of some progress that is saved at a preemption."""
-    every = sim.conditions.checkpoint
+def saved(sim: Simulation, job: int) -> float:
+    """Return how much of its progress a job has saved: by checkpoints, or when its round ended."""
+    every, done = sim.conditions.checkpoint, progress_now(sim, job)
     if every == 0:
-        return progress
-    return math.floor(progress / every) * every if math.isfinite(every) else 0.0
+        return done
+    by_checkpoints = math.floor(done / every) * every if math.isfinite(every) else 0.0
+    return max(by_checkpoints, sim.kept[job])
 
 
 def moving_cost(sim: Simulation, job: int) -> float:
     """GPU-seconds lost by moving a running job: its restart and what it has not saved."""
-    done = progress_now(sim, job)
-    lost = (done - saved(sim, done)) / sim.running[job].rate
+    lost = (progress_now(sim, job) - saved(sim, job)) / sim.running[job].rate
     return sim.milli(job) / 1000 * (sim.conditions.restart + lost)
 
 

@@ -148,7 +148,8 @@ class State:
         self.quota_used = [0] * len(inputs.quotas.limit)
 
         jobs = len(workload)
-        self.progress = [0.0] * jobs  # seconds of run time done and saved
+        self.progress = [0.0] * jobs  # seconds of run time done before `Running.since`
+        self.kept = [0.0] * jobs  # what of it no preemption can take away
         self.version = [0] * jobs  # of the job's planned finish; other versions are void
         self.restarts: list[int] = [0] * jobs
         self.attempts = [0] * jobs

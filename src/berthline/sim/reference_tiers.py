@@ -21,6 +21,8 @@ TIERS: tuple[Tier, ...] = (1, 2)
 """In the order in which they are tried."""
 Placement = dict[int, int]  # node -> GPUs, by node
 
+PLACEMENTS_IN_TIERS = ("defrag", "balance", "milp-candidates")
+
 
 class TierNode(NamedTuple):
     """A node the gang may use; functions here take nodes in the order of their ids."""

@@ -118,6 +118,14 @@ class TestPacking:
         assert found["packing"]["seeds"] == 2
         assert outcome.code == (0 if found["fgd_wins"] else 1)
 
+    def test_order_of_the_nodes(self, run, small_cluster):
+        outcome = run("bench", "packing", "--seeds", "1", "--node-order", "large-first", "--json")
+        assert outcome.json["packing"]["node_order"] == "large-first"
+        assert outcome.code == 0  # a fact about that order, and no failure of the benchmark
+        outcome = run("bench", "packing", "--node-order", "small-first")
+        assert outcome.code == 2
+        assert "large-first" in outcome.err
+
     def test_the_fetched_trace_is_found(self, run, small_cluster):
         path = small_cluster / bench_packing.FETCHED
         path.parent.mkdir(parents=True)

@@ -298,12 +298,12 @@ def lost_gpu_seconds(
 ) -> float:
     """Return lost GPU-seconds, in runs too short for a checkpoint and without delays at a start.
 
-    Everything a job did before its last preemption is lost (preemptions at the end of a round do
-    not count), and so are the first seconds of every later stretch, up to the time of a restart.
+    A preemption loses everything that a job did since the last end of a round, where all is saved.
+    Of the other stretches, the first seconds are lost, up to the time of a restart.
     """
     conditions = cluster.conditions
     assert conditions.start_delay == conditions.wake_delay == 0
-    stretches: dict[int, list[tuple[float, float, bool, bool]]] = defaultdict(list)
+    stretches: dict[int, list[tuple[float, float, bool, str]]] = defaultdict(list)
     begun: dict[int, tuple[float, bool]] = {}
     for row in range(len(log)):
         kind, job, now = KINDS[log.kind[row]], int(log.job[row]), float(log.time[row])
@@ -311,21 +311,23 @@ def lost_gpu_seconds(
             begun[job] = now, kind == "resume"
         elif kind in ("preempt", "finish"):
             begin, again = begun.pop(job)
-            loses = kind == "preempt" and PREEMPT_REASONS[log.detail[row]] != "end of its round"
-            stretches[job].append((begin, now, again, loses))
+            why = PREEMPT_REASONS[log.detail[row]] if kind == "preempt" else "finish"
+            stretches[job].append((begin, now, again, why))
     for job, (begin, again) in begun.items():
-        stretches[job].append((begin, seen.end, again, False))
+        stretches[job].append((begin, seen.end, again, "still running"))
     lost = 0.0
     for job, parts in stretches.items():
         if job not in counted:
             continue
-        last = max((i for i, part in enumerate(parts) if part[3]), default=-1)
         gpus = workload.gpus[job] * workload.gpu_milli[job] / 1000
         ran = sum(stop - begin for begin, stop, _, _ in parts)
         assert conditions.checkpoint > 4 * ran, "no GPU type here is four times as fast"
-        for i, (begin, stop, again, _) in enumerate(parts):
+        loses = False
+        for begin, stop, again, why in reversed(parts):
+            if why not in ("finish", "still running"):
+                loses = why != "end of its round"
             restart = min(conditions.restart, stop - begin) if again else 0.0
-            lost += gpus * (stop - begin if i <= last else restart)
+            lost += gpus * (stop - begin if loses else restart)
     return lost
 
 

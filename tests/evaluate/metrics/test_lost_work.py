@@ -92,12 +92,11 @@ def test_rounds__cost_the_restart_and_no_work() -> None:
     assert lost(log, workload, cluster) == expected
 
 
-def test_rounds__a_failure_takes_work_of_earlier_rounds_too() -> None:
-    """Job 0 keeps 20 s at the end of its round; the node fails when it has 23, and none is saved.
+def test_rounds__a_failure_takes_nothing_that_an_earlier_round_saved() -> None:
+    """Job 0 saves 20 s at the end of its round; when the node fails, it has 23 s and loses 3.
 
     T = 20, restart 5: it runs 0 to 20 (20 s done), job 1 20 to 40, job 0 from 40, first progress at
-    45. At 48 it has 23 s. With a checkpoint every 30 s all are lost: 20 s of the first round, 3 of
-    this one, and its restarts.
+    45. At 48 it has 23 s. The next checkpoint would have come at 30 s. It pays for its restarts.
     """
     workload = jobs((0, 40, 1), (0, 40, 1))
     cluster = nodes(1).with_conditions({"checkpoint": 30, "restart": 5})
@@ -106,7 +105,7 @@ def test_rounds__a_failure_takes_work_of_earlier_rounds_too() -> None:
     told = story(log)
     assert "48 preempt 0 (its node went down)" in told
     resumes = sum(line.split()[1:3] == ["resume", "0"] for line in told)
-    assert lost(log, workload, cluster)[0] == 20 + 3 + 5 * resumes
+    assert lost(log, workload, cluster)[0] == 3 + 5 * resumes
 
 
 def test_shared_gpu__a_neighbour_makes_lost_work_cost_more_seconds() -> None:

@@ -102,6 +102,10 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None, arg(metavar="FILE", help_behavior_hint="(default: the fetched openb-2023)")
     ] = None
     """packing: a pod list of the openb trace; without it, similar pods are generated."""
+    node_order: Annotated[
+        str | None, arg(metavar="ORDER", help_behavior_hint="(default: listed)")
+    ] = None
+    """packing: the order of the nodes, which decides ties: listed, large-first or shuffled."""
     figure: Annotated[str | None, arg(metavar="FILE.png", help_behavior_hint="(default: none)")] = (
         None
     )
@@ -213,12 +217,14 @@ def _check_options(options: Bench) -> None:
         ("jobs", "model"),
         ("seeds", "packing"),
         ("pods", "packing"),
+        ("node_order", "packing"),
         ("figure", "packing"),
     ):
+        option = "--" + field.replace("_", "-")
         if getattr(options, field) is not None and options.what != what:
             raise ConfigError(
-                f"--{field} does not apply to berthline bench {options.what}",
-                expected=f"--{field} with berthline bench {what}",
+                f"{option} does not apply to berthline bench {options.what}",
+                expected=f"{option} with berthline bench {what}",
             )
 
 
@@ -312,7 +318,7 @@ def _packing(options: Bench, machine: str, tell: Progress) -> _Found:
         figure = check_figure_file(options.figure, needed_for="--figure")
     pods = find_pods(options.pods)
     seeds = options.seeds or (2 if options.quick else PACKING_SEEDS)
-    packing = run_packing(pods, seeds=seeds, report=tell)
+    packing = run_packing(pods, seeds=seeds, node_order=options.node_order or "listed", report=tell)
     if figure is not None:
         draw_packing(packing, figure)
     report = PackingReport(machine=machine, fgd_wins=packing.fgd_wins, packing=packing)
@@ -321,7 +327,7 @@ def _packing(options: Bench, machine: str, tell: Progress) -> _Found:
         show_packing(packing)
         print()
 
-    return _Found(report, packing.placements, 0, show_and_part, 0 if packing.fgd_wins else 1)
+    return _Found(report, packing.placements, 0, show_and_part, 0 if packing.is_as_published else 1)
 
 
 _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {

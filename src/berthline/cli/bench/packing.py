@@ -52,7 +52,7 @@ def show_packing(found: Packing) -> None:
         f"\n{found.pods} on {found.nodes:,} nodes with {found.gpus:,} GPUs;\n"
         f"% of GPUs left unallocated when the arrived pods request 100 and"
         f" {100 * ARRIVES:.0f} %;\nmeans of {found.seeds} orders of arrival, with a 95 %"
-        f" interval at {100 * ARRIVES:.0f} %:\n"
+        f" interval at {100 * ARRIVES:.0f} %; node ids {found.node_order}:\n"
     )
     table = new_table("placement", "100 %", "130 %", "interval", "x fgd", "published")
     for packed in found.placements:
@@ -70,4 +70,5 @@ def show_packing(found: Packing) -> None:
         f" packing rules, {PUBLISHED_MORE_GPUS} more"
     )
     if not found.fgd_wins:
-        print("WRONG: fgd does not leave fewer than best-fit, dot-product and random")
+        what = "fgd does not leave fewer than best-fit, dot-product and random"
+        print(f"WRONG: {what}" if not found.is_as_published else f"with this node order, {what}")

@@ -157,19 +157,23 @@ def _thrown_away(
     rates = _Rates(log, workload, cluster, ran, stop_rows)
     chosen = np.flatnonzero(losers[ran.job])
     chosen = chosen[np.argsort(ran.job[chosen], kind="stable")]
-    is_thrown = np.append((log.kind == PREEMPT) & (log.detail != END_OF_ROUND), False)
-    loses = is_thrown[stop_rows].tolist()
+    is_preempt, is_round = log.kind == PREEMPT, log.detail == END_OF_ROUND
+    loses = np.append(is_preempt & ~is_round, False)[stop_rows].tolist()
+    saves_all = np.append(is_preempt & is_round, False)[stop_rows].tolist()
     begins = (ran.begin + delay).tolist()
     jobs = ran.job.tolist()
     for job, group in itertools.groupby(chosen.tolist(), key=lambda stretch: jobs[stretch]):
-        done, lost = _Done(), 0.0
+        done, lost, kept = _Done(), 0.0, 0.0
         for stretch in group:
             since = begins[stretch]
             for until, rate in rates.of(stretch):
                 done.add(max(until - since, 0.0), rate)
                 since = max(since, until)
-            if loses[stretch]:
-                kept = math.floor(done.progress / every) * every if math.isfinite(every) else 0.0
+            if saves_all[stretch]:
+                kept = done.progress
+            elif loses[stretch]:
+                saved = math.floor(done.progress / every) * every if math.isfinite(every) else 0.0
+                kept = max(saved, kept)
                 lost += done.keep(kept)
         yield job, lost
 

@@ -31,6 +31,7 @@ __all__ = ["check_figure_file", "draw_packing"]
 _FIRST_LEVEL, _MOST_SHOWN = 80, 20.0
 _COLOURS = {
     "fgd": BLUE,
+    "fgd-gangs": "#56B4E9",
     "best-fit": GREEN,
     "dot-product, largest": ORANGE,
     "dot-product, smallest": RED,
