@@ -155,27 +155,25 @@ def spaces() -> str:
 
 
 def shipped() -> str:
-    """Return the shipped policies, with what they gained first."""
+    """Return the shipped policies, with what they do to whole logs, the worst first."""
+    from berthline.evaluate.metrics.starvation import wait_words
     from berthline.policies.shipped_policies import card_of, shipped_names
 
-    def change(gain: Any) -> str:
-        ends = ", ".join(f"{100 * (end - 1):+.0f}" for end in (gain.low, gain.high))
-        return f"{100 * (gain.ratio - 1):+.0f} % [{ends}]"
-
     cards = [card_of(name) for name in shipped_names()]
+    heads = ("name", "log", "mean JCT", "p99 JCT", "slowdown", "longest wait", "left behind")
     return table(
-        ("name", "what it does", "knows", "slowdown", "mean JCT", "against", "on"),
+        (*heads, "ratios to, and its longest wait"),
         (
             (
                 code(card.name),
-                card.meaning,
-                card.knowledge,
-                change(card.measured[0].slowdown),
-                change(card.measured[0].jct),
-                code(card.measured[0].rival),
-                card.measured[0].workload,
+                f"{run.log}, {run.estimates} estimates",
+                *(f"{ratio:.2f}" for ratio in (run.jct, run.p99, run.slowdown)),
+                wait_words(run.longest_wait),
+                f"{run.left_behind:,}",
+                f"{code(run.rival)}, {wait_words(run.rival_longest_wait)}",
             )
             for card in cards
+            for run in card.continuous
         ),
     )
 

@@ -137,6 +137,15 @@ Blocks = Annotated[
     whole("--blocks", lowest=2),
     arg(help="Number of blocks that a continuous run is cut into, in order of submission."),
 ]
+Jitter = Annotated[
+    int,
+    msgspec.Meta(ge=0),
+    whole("--jitter", lowest=0),
+    arg(
+        help="Replicates of a continuous run with submissions moved by up to 60 s and known run"
+        " times by up to 1 %: values are means over them, and intervals include them."
+    ),
+]
 Jobs = Annotated[
     Annotated[int, msgspec.Meta(ge=1)] | None,
     whole("--jobs", lowest=1),

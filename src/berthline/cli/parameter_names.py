@@ -20,8 +20,8 @@ _OPTIONS = {
 
 _SAME_NAME = (
     *("against", "at", "blocks", "budget", "by", "cluster", "continuous", "energy_period"),
-    *("energy_rate", "force", "format", "init_from", "jobs", "knowledge", "load", "loads", "out"),
-    *("resume", "scheduler", "seed", "seeds", "windows", "workers"),
+    *("energy_rate", "force", "format", "init_from", "jitter", "jobs", "knowledge", "load"),
+    *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}

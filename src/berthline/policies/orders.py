@@ -38,7 +38,11 @@ ORDERS: dict[str, Order] = {
         Order("ljf", "-estimate", "longest job first; LPF in " + _SIMPLE),
         Order("smallest-first", "gpus", "fewest GPUs first; SQF in " + _SIMPLE),
         Order("largest-first", "-gpus", "most GPUs first; LQF in " + _SIMPLE),
-        Order("smallest-area", "work", "smallest GPU-seconds first; SAF in " + _SIMPLE),
+        Order(
+            "smallest-area",
+            "work",
+            "smallest GPU-seconds first; starves large jobs; SAF in " + _SIMPLE,
+        ),
         Order("largest-area", "-work", "largest GPU-seconds first; LAF in " + _SIMPLE),
         Order("srf", "estimate / gpus", "smallest ratio of run time to GPUs; SRF in " + _SIMPLE),
         Order("lrf", "-estimate / gpus", "largest ratio of run time to GPUs; LRF in " + _SIMPLE),

@@ -60,6 +60,34 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.slowdown.low > 1.0 or self.jct.low > 1.0
 
 
+class ContinuousRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A policy in one continuous run over a whole log, against the best heuristic there.
+
+    Attributes:
+        log: its name.
+        jobs: number of jobs.
+        estimates: `users'`, or `modelled` where the log has none.
+        rival: the heuristic with the lowest mean JCT on this log, in hindsight.
+        jct: mean JCT, as a ratio to the rival's.
+        p99: the same for the 99th percentile of JCT.
+        slowdown: the same for mean bounded slowdown.
+        longest_wait: in seconds.
+        rival_longest_wait: the rival's.
+        left_behind: number of jobs left behind (evaluate/metrics/starvation.py).
+    """
+
+    log: str
+    jobs: int
+    estimates: str
+    rival: str
+    jct: float
+    p99: float
+    slowdown: float
+    longest_wait: float
+    rival_longest_wait: float
+    left_behind: int
+
+
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A shipped policy.
 
@@ -73,6 +101,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         training: how it was found: strategy, goal, candidates, windows, seeds and which was kept.
         curve: of the kept seed, loss on VAL by number of candidates.
         command: the command that trains it again.
+        continuous: its results in continuous runs over whole logs, the worst first: what to expect
+            on a cluster.
         measured: its results on held-out windows, losses included.
         loses: where it should not be used.
     """
@@ -86,6 +116,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     training: dict[str, int | float | str | list[int]]
     curve: list[tuple[int, float]]
     command: str
+    continuous: list[ContinuousRun] = []
     measured: list[Measured]
     loses: list[str]
 

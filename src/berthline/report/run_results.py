@@ -10,16 +10,21 @@ import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.evaluate.metrics.groups import ANY_POOL
-from berthline.evaluate.statistics.blocks import block_ratio
+from berthline.evaluate.metrics.starvation import Starvation
+from berthline.evaluate.statistics.blocks import replicated_block_ratio
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.report.figures.lineup import Lineup, line_up
 from berthline.runs.open_run import Run
 from berthline.runs.run_layout import CLUSTER, EVENTS, JOBS, WORKLOAD
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
 
     from berthline.model.cluster import Cluster
@@ -119,15 +124,33 @@ class RunResults:
 
         seed = int(self.cell["seed"])
         column, statistic = METRICS[metric].column, METRICS[metric].statistic
-        if not self.cell.get("continuous") or not column:
-            return paired_ratio(
-                self.values(scheduler, metric), self.values(other, metric), seed=seed
-            )
-        ours, theirs = (
-            self.jobs.filter(pl.col("scheduler") == name).sort("job")[column].to_numpy()
-            for name in (scheduler, other)
+        values = [self.values(name, metric) for name in (scheduler, other)]
+        if not self.cell.get("continuous"):
+            return paired_ratio(values[0], values[1], seed=seed)
+        if not column:
+            return paired_ratio([mean(values[0])], [mean(values[1])])
+
+        def values_of(name: str, window: int) -> npt.NDArray[np.float64]:
+            mine = (pl.col("scheduler") == name) & (pl.col("window") == window)
+            return self.jobs.filter(mine).sort("job")[column].to_numpy()
+
+        replicates = [
+            (values_of(scheduler, window), values_of(other, window))
+            for window in range(self.windows)
+        ]
+        return replicated_block_ratio(
+            replicates, statistic=statistic, blocks=self.judged_on, seed=seed
         )
-        return block_ratio(ours, theirs, statistic=statistic, blocks=self.judged_on, seed=seed)
+
+    def total(self, scheduler: str, other: str, metric: str) -> float | None:
+        """Return the ratio of the values of whole runs, or of the means over windows."""
+        ours, theirs = (mean(self.values(name, metric)) for name in (scheduler, other))
+        return ours / theirs if ours > 0 and theirs > 0 else None
+
+    def starvation(self, scheduler: str) -> Starvation | None:
+        """Return the longest wait and the starved jobs; None = not known."""
+        found = self.result(scheduler).get("starvation")
+        return None if not found else msgspec.convert(found, Starvation)
 
     def result(self, scheduler: str, cell: Cell | None = None) -> dict[str, Any]:
         """Return the results of a scheduler in a cell, by default that of the report."""
@@ -244,6 +267,7 @@ def _as_comparison(summary: dict[str, Any]) -> Cell:
         "scheduler": summary["scheduler"],
         "jobs": summary["jobs"],
         "metrics": summary,
+        "starvation": summary.get("starvation"),
         "per_window": {name: [metric.of_summary(summary)] for name, metric in METRICS.items()},
         "log_sha256": [summary["log_sha256"]],
     }

@@ -78,7 +78,9 @@ def test_table(run):
     assert max(map(len, table.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(("windows", "text"), [("1", "one window"), ("3", "only 3 windows")])
+@pytest.mark.parametrize(
+    ("windows", "text"), [("1", "one run without blocks"), ("3", "only 3 windows")]
+)
 def test_few_windows_are_cautioned(run, windows, text):
     assert f"caution    {text}" in run(*COMPARE, "--windows", windows).out
 
@@ -152,7 +154,7 @@ def test_more_windows_than_jobs(run, trace):
 
 def test_one_job_is_no_jobs(run):
     out = run("compare", "synthetic", "--jobs", "1", "--schedulers", "fcfs,[max(gpus,4)]").out
-    assert "synthetic, 1 job x 1 window, on uniform:8x8:V100 (64 GPUs)" in out
+    assert "synthetic, 1 job in one run, on uniform:8x8:V100 (64 GPUs)" in out
 
 
 def test_own_table__columns_are_told_by_a_map(run, tmp_path):
@@ -195,7 +197,7 @@ def test_continuous(run):
     assert found["continuous"] is True
     assert found["schedulers"][1]["against_baseline"]["jct_mean"]["windows"] == 8
     shown = run(*argv, "--blocks", "8").out
-    assert "120 jobs in one continuous run" in shown
+    assert "120 jobs in one run" in shown
     assert "with 95 % intervals over 8 blocks of jobs" in shown
     assert "caution" not in shown
     assert "only 3 blocks: intervals are rough; use --blocks 8" in run(*argv, "--blocks", "3").out

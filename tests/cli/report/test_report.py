@@ -5,7 +5,10 @@ import json
 import polars as pl
 import pytest
 
+from berthline.number_text import duration
 from berthline.report.figures.figure_table import COMPARISON_FIGURES
+from berthline.report.run_results import mean, results_of
+from berthline.runs.open_run import open_run
 
 pytest.importorskip("matplotlib", reason="the extra 'report' is not installed")
 
@@ -191,6 +194,36 @@ class TestEveryKind:
         found = run("report", str(out), "--json").json
         assert found["verdict"][0] == f"{summary['verdict']}."
         assert "REPORT" in found["verdict"][0]
+        shown = results_of(open_run(out))
+        val, report = summary["cells"]
+        assert (val["part"], report["part"], shown.cell["part"]) == ("VAL", "REPORT", "REPORT")
+        best = shown.ranked("jct_mean")[0]
+        times = [
+            {each["scheduler"]: mean(each["per_window"]["jct_mean"]) for each in cell["schedulers"]}
+            for cell in (val, report)
+        ]
+        assert duration(times[0][best]) != duration(times[1][best])
+        assert f"{best} has the lowest mean JCT, {duration(times[1][best])}" in " ".join(
+            found["verdict"]
+        )
+
+    def test_an_evaluation_in_one_run_with_replicates(self, run, tmp_path):
+        out = tmp_path / "run"
+        options = ("--continuous", "--window-jobs", "160", "--jitter", "2", "--cluster=uniform:1x8")
+        argv = ("eval", "sjf+easy", "--against", "fcfs,fcfs+easy", *options, "--out", str(out))
+        assert run(*argv).code == 0
+        found = run("report", str(out), "--json").json
+        summary = json.loads((out / "summary.json").read_text())
+        assert "16 blocks of the REPORT run" in found["verdict"][0]
+        shown, report = results_of(open_run(out)), summary["cells"][1]
+        for each in report["schedulers"]:
+            for metric, judged in each["against_baseline"].items():
+                ratio = shown.ratio(each["scheduler"], report["baseline"], metric)
+                assert ratio.ratio == pytest.approx(judged["ratio"], rel=1e-6)
+                assert ratio.windows == judged["windows"]
+        page = (out / "report.html").read_text()
+        assert "one continuous run of 160 jobs" in page
+        assert "Left behind" in page
 
     def test_a_search(self, run, tmp_path):
         out = tmp_path / "run"

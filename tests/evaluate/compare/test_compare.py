@@ -174,6 +174,10 @@ def test_compare__json__reads_back(fake_simulate: list[tuple[str, str]]):
         "p_value",
         "p_adjusted",
         "verdict",
+        "total",
+        "total_low",
+        "total_high",
+        "disagrees",
     ]
 
 

@@ -220,6 +220,13 @@ def by_the_second(
         if KINDS[log.kind[row]] == "preempt" and window[0] <= log.time[row] < window[1]
     ]
     total_flops = sum(g * f for g, f in zip(cluster.gpus, tflops, strict=True))
+    starved = [j for j in counted if wait[j] > 86_400 and wait[j] > 10 * workload.run[j]]
+    behind = []
+    for job in starved:
+        start = workload.submit[job] + wait[job]
+        later = [wait[k] for k in counted if k > job and workload.submit[k] < start]
+        if wait[job] > 14 * 86_400 and later and wait[job] > 10 * statistics.fmean(later):
+            behind.append(job)
     longest = max(counted, key=lambda job: (wait[job], -job), default=None)
     expected: dict[str, object] = {
         "jobs": {
@@ -255,7 +262,14 @@ def by_the_second(
         },
         "starvation": None
         if longest is None
-        else {"wait": float(wait[longest]), "job": longest, "name": str(longest)},
+        else {
+            "wait": float(wait[longest]),
+            "job": longest,
+            "name": str(longest),
+            "starved": len(starved),
+            "left_behind": len(behind),
+            "starves": bool(behind),
+        },
         "queue": {
             "mean": statistics.fmean(seen.waiting[:whole]) if whole else 0.0,
             "max": max(seen.waiting),

@@ -1,16 +1,15 @@
-"""Fairness: finish-time fairness and starvation by hand; users who come and go."""
+"""Fairness: finish-time fairness by hand; users who come and go."""
 
 from __future__ import annotations
 
 import dataclasses
 
-import msgspec
 import numpy as np
 import pytest
 from tests.evaluate.metrics.by_the_second import rhos, second_by_second
 from tests.evaluate.schedules import random_case, schedule
 
-from berthline.evaluate.metrics.fairness import finish_time_fairness, jain_index, starvation
+from berthline.evaluate.metrics.fairness import finish_time_fairness, jain_index
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.evaluate.metrics.measure import measure
 from berthline.evaluate.metrics.slowdown import slowdowns
@@ -91,30 +90,6 @@ def test_finish_time_fairness__job_by_job__equals_a_count_of_users_by_the_second
         workload = dataclasses.replace(workload, user=user, user_names=names)
         theirs = rhos(second_by_second(log, workload, cluster), workload, cluster)
         assert rho(log, workload, cluster) == pytest.approx(list(theirs.values()), rel=1e-9)
-
-
-def test_starvation__names_the_job_that_waited_longest():
-    jobs = dataclasses.replace(JOBS, names=np.array(["a", "b", "c", "d"]))
-    found = measure(schedule(ROWS), jobs, FOUR_GPUS).starvation
-    assert msgspec.structs.asdict(found) == {"wait": 20, "job": 2, "name": "c"}
-
-
-def test_starvation__job_not_started__has_waited_until_the_end_and_rejects_do_not_count():
-    jobs = Workload.from_columns(submit=[0, 0, 3], run=1, gpus=[9, 1, 1])
-    rows = [
-        (0, "submit", 0),
-        (0, "reject", 0, 2),
-        (0, "submit", 1),
-        (0, "start", 1, {0: 1}),
-        (1, "finish", 1),
-        (3, "submit", 2),
-    ]
-    table = job_table(schedule(rows, horizon=50), jobs)
-    found = starvation(table, jobs)
-    assert found is not None
-    assert (found.wait, found.job) == (47, 2)
-    nobody = job_table(schedule(rows[:2]), jobs.window(0, 1))
-    assert starvation(nobody, jobs.window(0, 1)) is None
 
 
 def test_jain_index__between_one_for_all_and_all_alike():

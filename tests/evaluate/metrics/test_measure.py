@@ -101,7 +101,7 @@ def test_measure__run_to_the_end__as_computed_by_hand():
     assert m.preemptions == 0
     assert set(m.preemptions_by_reason.values()) == {0}
     assert (m.refusals, m.outages, m.utilization.available) == (0, 0, 1)
-    assert msgspec.structs.astuple(m.starvation) == (5, 3, "3")
+    assert msgspec.structs.astuple(m.starvation) == (5, 3, "3", 0, 0, False)
     # what the jobs held alone, over four counted jobs
     assert m.energy_per_job_kwh == pytest.approx((300 * 40 + 70 * 24) / 4 / JOULES_PER_KWH)
     # Job 0 ends at its deadline, job 3 one second late, job 4 is rejected.
@@ -222,7 +222,7 @@ def test_metrics__json__has_the_documented_keys_and_reads_back():
         "energy_kwh": None,
         "energy_per_job_kwh": None,
         "fairness": ["jain", "rho"],
-        "starvation": ["wait", "job", "name"],
+        "starvation": ["wait", "job", "name", "starved", "left_behind", "starves"],
         "queue": ["mean", "max"],
         "preemptions": None,
         "preemptions_by_reason": list(PREEMPT_REASONS),

@@ -63,7 +63,7 @@ def hostile_page(hostile):
 
 def test_parses_and_has_its_parts_in_order(read):
     ids = [attributes["id"] for tag, attributes in read.elements if tag == "section"]
-    assert ids == ["verdict", "table", "tails", "figures", "losses", "settings"]
+    assert ids == ["verdict", "table", "starvation", "tails", "figures", "losses", "settings"]
     tags = [tag for tag, _ in read.elements]
     assert tags.count("main") == tags.count("h1") == 1
     assert all(attributes.get("alt") for tag, attributes in read.elements if tag == "img")
@@ -113,7 +113,10 @@ def test_verdict(run):
 
 def test_cautions(tmp_path):
     out = compare(tmp_path / "run", "--jobs", "40", schedulers=SCHEDULERS[:2])
-    assert any("One window has no interval" in text for text in cautions(results_of(open_run(out))))
+    assert any(
+        "One run without blocks has no interval" in text
+        for text in cautions(results_of(open_run(out)))
+    )
 
 
 @pytest.mark.parametrize("names", [("sjf+easy", "fcfs"), ("fcfs",), ("fcfs", "fcfs+skip")])

@@ -19,6 +19,7 @@ from berthline.cli.options import (
     Blocks,
     Force,
     Format,
+    Jitter,
     Jobs,
     Json,
     Knowledge,
@@ -59,14 +60,16 @@ SCHEDULERS = "fcfs,fcfs+easy,sjf+easy,smallest-area+easy"
 class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Run the same jobs under several schedulers, and compare them with a baseline.
 
-    With --windows 8 or more, differences have 95 % confidence intervals.
+    With 4,000 jobs or more, differences have 95 % intervals over blocks of jobs.
+
+    --windows N compares N separate parts instead of one run.
 
     Several workloads, clusters or loads are compared one by one, and then together.
 
     Examples:
       berthline compare synthetic --schedulers fcfs,fcfs+easy,sjf+easy --windows 8
-      berthline compare trace.swf --cluster my.toml --windows 10 --out runs/compare
-      berthline compare trace.swf --cluster my.toml --continuous
+      berthline compare trace.swf --cluster my.toml --out runs/compare
+      berthline compare trace.swf --cluster my.toml --jitter 8
       berthline compare synthetic bursty --loads 0.7,0.8,0.9 --windows 8
       berthline compare synthetic --by size --energy-rate tariff.csv
       berthline compare synthetic --jobs 5000 --measure 86400:172800
@@ -87,11 +90,19 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         str | None, arg(metavar="A", help_behavior_hint="(default: the first scheduler)")
     ] = None
     """The scheduler that the others are compared with."""
-    windows: Annotated[int, msgspec.Meta(ge=1), whole("--windows", lowest=1)] = 1
-    """Number of independent runs: a generator makes N workloads, a file is cut into N parts."""
-    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
-    """One run over the whole workload, evaluated in blocks of jobs, instead of windows. Windows
+    windows: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        whole("--windows", lowest=1),
+        arg(help_behavior_hint="(default: one run over the whole workload)"),
+    ] = None
+    """Number of separate runs: a generator makes N workloads, a file is cut into N parts. Windows
     start on an empty cluster, which flatters schedulers that hold GPUs back."""
+    continuous: Annotated[
+        bool,
+        arg(help_behavior_hint="(default: with 4,000 jobs or more, unless --windows is given)"),
+    ] = False
+    """Evaluate one run over the whole workload in blocks of jobs, however few there are."""
+    jitter: Jitter = 0
     blocks: Blocks = 16
     knowledge: Knowledge = "estimate"
     condition: ConditionOption = ()
@@ -148,7 +159,8 @@ def main(argv: list[str]) -> int:
             seed=options.seed,
             seeds=options.seeds,
             windows=options.windows,
-            continuous=options.continuous,
+            continuous=options.continuous or None,
+            jitter=options.jitter,
             blocks=options.blocks,
             conditions=read_conditions(options.condition),
             format=options.format,

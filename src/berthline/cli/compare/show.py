@@ -7,6 +7,14 @@ import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from berthline.cli.compare.whole_runs import (
+    STARVED,
+    disagreements,
+    intervals_of,
+    replicates_of,
+    starving,
+    whole_runs_table,
+)
 from berthline.cli.conditions import header_of
 from berthline.cli.energy_rate import cost_of
 from berthline.cli.output import (
@@ -38,12 +46,12 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     jobs = comparison.window_jobs
     few = "" if min(jobs) == max(jobs) else f"{min(jobs):,} to "
     length = (
-        "in one continuous run"
-        if comparison.continuous
+        "in one run"
+        if comparison.continuous or comparison.windows == 1
         else f"x {counted(comparison.windows, 'window')}"
     )
     seeds = "seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds from"
-    means = "" if comparison.continuous else "means over windows; "
+    means = "means over windows; " if comparison.windows > 1 and not comparison.continuous else ""
     print(
         f"{comparison.workload}, {few}{counted(max(jobs), 'job')} {length}, "
         f"on {comparison.cluster} ({counted(cluster.total_gpus, 'GPU')})"
@@ -61,6 +69,9 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
         print_table(_differences(comparison))
         print()
         print_table(_further_differences(comparison))
+    over = means.partition(";")[0] or "all jobs together"
+    print(f"\n{over}, against {comparison.baseline}\n{STARVED}\n")
+    print_table(whole_runs_table(comparison))
     print()
     # Without a horizon every job either finishes or is rejected, under any scheduler.
     counts = comparison.schedulers[0].jobs
@@ -69,6 +80,11 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
             "measured": ""
             if comparison.measure is None
             else wrapped(comparison.measure.in_words()),
+            "starves": wrapped(starving(comparison)),
+            "runs": wrapped(comparison.mode),
+            "replicates": wrapped(replicates_of(comparison)),
+            "totals": wrapped(disagreements(comparison)),
+            "intervals": wrapped(intervals_of(comparison)),
             "caution": wrapped(caution_of(comparison)),
             "correction": _correction(comparison),
             "power": wrapped(_power(comparison)),
@@ -90,8 +106,8 @@ def values_table(comparison: Comparison) -> Table:
         "JCT\np99",
         "bounded\nslowdown",
         "wait\nmean",
-        "GPU\nuse, %",
-        "makespan\nhours",
+        "GPU\nuse %",
+        "make-\nspan h",
         "% over\nbound",
     )
     table.columns[0].no_wrap = True
@@ -120,16 +136,21 @@ def values_table(comparison: Comparison) -> Table:
     return table
 
 
+def _short_seconds(value: float) -> str:
+    """Return seconds; from a million on, thousands of them: the table must fit 80 columns."""
+    return f"{value / 1000:,.0f}k" if value >= 1_000_000 else seconds(value)
+
+
 _Column = tuple[
     "Callable[[AverageMetrics], float]", "Callable[[float], str]", "Callable[[list[float]], float]"
 ]
 _COLUMNS: tuple[_Column, ...] = (
-    (lambda m: m.jct.mean, seconds, min),
-    (lambda m: m.jct.p99, seconds, min),
-    (lambda m: m.bounded_slowdown.mean, lambda x: number(x, 2), min),
-    (lambda m: m.wait.mean, seconds, min),
+    (lambda m: m.jct.mean, _short_seconds, min),
+    (lambda m: m.jct.p99, _short_seconds, min),
+    (lambda m: m.bounded_slowdown.mean, lambda x: number(x, 2 if x < 1000 else 0), min),
+    (lambda m: m.wait.mean, _short_seconds, min),
     (lambda m: 100 * m.utilization.gpu, lambda x: number(x, 1), max),
-    (lambda m: m.makespan / 3600, lambda x: number(x, 1), min),
+    (lambda m: m.makespan / 3600, lambda x: number(x, 1 if x < 1000 else 0), min),
 )
 
 
@@ -222,7 +243,7 @@ def bound_in_words(comparison: Comparison) -> str:
 
 def _oracle(comparison: Comparison) -> str:
     """Return the best fixed scheduler in hindsight; empty if there is no choice."""
-    if comparison.windows == 1 or len(comparison.schedulers) == 1:
+    if comparison.continuous or comparison.windows == 1 or len(comparison.schedulers) == 1:
         return ""
     best = comparison.oracle.jct_mean
     return (
@@ -253,7 +274,9 @@ def caution_of(comparison: Comparison) -> str:
             "no job ever waited, so there is nothing to compare: raise --load or shrink --cluster"
         )
     if parts == 1:
-        return "one window has no interval: use --windows 8 or more to tell a gain from chance"
+        return (
+            "one run without blocks has no interval: use more jobs, or --continuous, or --windows 8"
+        )
     return (
         f"only {parts} {what}: intervals are rough; use --{what} 8 or more"
         if parts < FEW_WINDOWS

@@ -22,13 +22,13 @@ from berthline.runs.run_layout import TUNING
 
 if TYPE_CHECKING:
     from berthline.evaluate.compare.comparison import Comparison
+    from berthline.evaluate.compare.grid import GridResults
     from berthline.model.workload import Workload
 
 BASELINE = "fcfs"
 USUAL = "fcfs+easy"
 """What most clusters run; against strict FCFS alone every scheduler would look good."""
 
-SHIPPED = "holdback"
 SCHEDULERS = (
     BASELINE,
     "random+skip",
@@ -41,10 +41,9 @@ SCHEDULERS = (
     "sqrt-area+easy",
     "smallest-area+easy",
     "smallest-area+easy@best-fit?express-lane",
-    SHIPPED,
 )
 CLUSTER = "uniform:16x8:V100"
-WORKLOAD, JOBS, LOAD, WINDOWS = "diurnal", 10_000, 0.9, 8
+WORKLOAD, JOBS, LOAD = "diurnal", 80_000, 0.9
 SETTINGS = ("run_median=200", "run_sigma=2.5", "run_high=172800", "estimate_error=1")
 """Run times vary as on GPU clusters: two thirds end within ten minutes, one in a hundred runs for
 most of a day or longer (in the trace of the Helios cluster Venus one in 25 runs for a day). Users
@@ -52,9 +51,9 @@ request more time than they need: twice as much at the median, 7 times for one i
 
 
 class Demo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Compare twelve schedulers on the same generated jobs, and tune one live.
+    """Compare eleven schedulers on the same generated jobs, and tune one live.
 
-    One of them is a shipped policy, tuned beforehand: see berthline policies.
+    Each runs all jobs in one continuous run.
 
     Takes less than a minute, and needs no files, network or GPU.
 
@@ -78,6 +77,7 @@ def main(argv: list[str]) -> int:
     from berthline.evaluate.compare.cells import CellSettings, cells_of
     from berthline.evaluate.compare.grid import Grid, run_grid
     from berthline.evaluate.compare.judge import comparison_of
+    from berthline.evaluate.compare.run_mode import ASKED_CONTINUOUS
     from berthline.evaluate.compare.run_record import RunSettings
 
     started = time.monotonic()
@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
         cluster=CLUSTER,
         schedulers=",".join(SCHEDULERS),
         baseline=BASELINE,
-        windows=WINDOWS,
+        continuous=True,
         jobs=JOBS,
         load=LOAD,
         seed=options.seed,
@@ -97,7 +97,6 @@ def main(argv: list[str]) -> int:
         print(
             f"{len(SCHEDULERS)} schedulers run the same jobs. They see the users' run-time "
             "estimates, which,\nlike real ones, are too long (twice the run time at the median).\n"
-            f"{SHIPPED} was tuned on other jobs of this kind: berthline policies shipped\n"
         )
     grid = Grid(
         cells_of(
@@ -105,7 +104,6 @@ def main(argv: list[str]) -> int:
             [settings.cluster],
             [settings.load],
             CellSettings(
-                windows=settings.windows,
                 jobs=settings.jobs,
                 seed=settings.seed,
                 settings=read_settings(settings.set),
@@ -114,16 +112,21 @@ def main(argv: list[str]) -> int:
         SCHEDULERS,
         [options.seed],
         RunSettings(knowledge=settings.knowledge, keeps_jobs=True),
+        continuous=True,
+        mode=ASKED_CONTINUOUS,
     )
     with progress("demo") as report:
         results = run_grid(grid, workers=None, progress=report)
     comparison = comparison_of(results, 0, SCHEDULERS.index(BASELINE))
     if not options.json:
         show(comparison, grid.cells[0].cluster)
-        print(f"\n{verdict_sentence(comparison)}\n\n{shipped_sentence(comparison)}\n")
+        print(f"\n{verdict_sentence(results, comparison)}\n")
     files = results.tables()
     if not options.tables_only:
         tuned = tune_on(settings, quiet=options.json)
+        tuned["whole_run"] = demo_tune.whole_run(
+            tuned, grid.cells[0].source, grid.cells[0].cluster, settings.knowledge, options.seed
+        )
         files = {**files, TUNING: functools.partial(write_json, value=tuned)}
         if not options.json:
             print(f"{demo_tune.tuned_sentence(tuned)}\n")
@@ -145,8 +148,8 @@ def main(argv: list[str]) -> int:
             "took": f"{time.monotonic() - started:.1f} s",
             "results": str(directory.path),
             "report": f"{page} (open it in a browser)" if page else "",
-            "next": f"berthline sim synthetic --scheduler {SHIPPED}",
-            " ": "berthline compare TRACE.swf --cluster uniform:16x8:V100 --windows 8",
+            "next": "berthline compare TRACE.swf --cluster uniform:16x8:V100",
+            " ": "berthline whatif ACCOUNTING.txt",
             "  ": "berthline policies",
         }
     )
@@ -180,49 +183,31 @@ def report_of(directory: RunDirectory) -> str:
     return str(report.page)
 
 
-def verdict_sentence(comparison: Comparison) -> str:
-    """Return what the comparison says, in one sentence."""
-    from berthline.evaluate.statistics.paired import paired_ratio, verdict
+def verdict_sentence(results: GridResults, comparison: Comparison) -> str:
+    """Return what the comparison says: the best by two metrics, and who starves."""
+    from berthline.evaluate.compare.judge import judge_pair
 
-    results = {result.scheduler: result for result in comparison.schedulers}
+    names = [result.scheduler for result in comparison.schedulers]
 
     def against(best: str, metric: str) -> str:
-        values = getattr(results[best].per_window, metric)
         words = []
         for other in (comparison.baseline, USUAL):
             if other != best:
-                theirs = getattr(results[other].per_window, metric)
-                ratio = paired_ratio(values, theirs, seed=comparison.seed)
-                words.append(f"{verdict(ratio)} against {other}")
+                judged, _ = judge_pair(results, 0, names.index(best), names.index(other))
+                words.append(f"{getattr(judged, metric).verdict} against {other}")
         return " and ".join(words)
 
     jct, slowdown = comparison.best.jct_mean, comparison.best.bounded_slowdown_mean
+    starving = [
+        each.scheduler
+        for each in comparison.schedulers
+        if each.starvation is not None and each.starvation.starves
+    ]
+    named = ", ".join(starving)
     sentence = (
         f"Verdict: on these jobs {jct} has the lowest mean JCT, {against(jct, 'jct_mean')}; "
         f"{'it also' if slowdown == jct else slowdown} has the lowest bounded slowdown, "
-        f"{against(slowdown, 'bounded_slowdown_mean')}."
-    )
-    return textwrap.fill(sentence, 79, break_long_words=False, break_on_hyphens=False)
-
-
-def shipped_sentence(comparison: Comparison) -> str:
-    """Return what the shipped policy gains over the best of the others, and what it costs."""
-    from berthline.evaluate.statistics.paired import paired_ratio, verdict
-
-    results = {result.scheduler: result for result in comparison.schedulers}
-    others = {name: found for name, found in results.items() if name != SHIPPED}
-
-    def against(metric: str) -> str:
-        best = min(others, key=lambda name: sum(getattr(others[name].per_window, metric)))
-        ratio = paired_ratio(
-            getattr(results[SHIPPED].per_window, metric),
-            getattr(results[best].per_window, metric),
-            seed=comparison.seed,
-        )
-        return f"{verdict(ratio)} against {best}"
-
-    sentence = (
-        f"The shipped policy {SHIPPED}: bounded slowdown {against('bounded_slowdown_mean')}, the"
-        f" lowest of the others; mean JCT {against('jct_mean')}, also the lowest."
+        f"{against(slowdown, 'bounded_slowdown_mean')}. "
+        f"{f'Unsafe as they are, because they starve: {named}' if named else 'None starves'}."
     )
     return textwrap.fill(sentence, 79, break_long_words=False, break_on_hyphens=False)

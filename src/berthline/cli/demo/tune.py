@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.cli.output import note, number
 from berthline.cli.train.command import stop_signals
 from berthline.cli.train.es_show import lines
+from berthline.evaluate.metrics.starvation import wait_words
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
@@ -61,16 +62,48 @@ def tune(
     return summary
 
 
+def whole_run(
+    summary: dict[str, Any], jobs: Workload, cluster: Cluster, knowledge: str, seed: int
+) -> dict[str, Any]:
+    """Return how the tuned scheduler does over all jobs of the comparison, in one run.
+
+    The windows of the search start empty, which flatters gates; this run does not.
+    """
+    from berthline.evaluate.compare.compare import compare
+
+    rival = summary["report"]["against"]["rival"]["scheduler"]
+    found = compare(
+        jobs,
+        cluster,
+        [rival, summary["scheduler"]],
+        knowledge=knowledge,
+        seed=seed,
+        continuous=True,
+    )
+    theirs, ours = found.schedulers
+    return {
+        "jobs": len(jobs),
+        "rival": rival,
+        "jct": ours.against_baseline.jct_mean.verdict,
+        "slowdown": ours.against_baseline.bounded_slowdown_mean.verdict,
+        "longest_wait": 0.0 if ours.starvation is None else ours.starvation.wait,
+        "rival_longest_wait": 0.0 if theirs.starvation is None else theirs.starvation.wait,
+    }
+
+
 def tuned_sentence(summary: dict[str, Any]) -> str:
     """Return the result of the tuning on held-out jobs."""
     report = summary["report"]
     rival, lane = report["against"]["rival"], report["against"]["lane"]
-    joint = report["joint"]["rival"]
+    joint, whole = report["joint"]["rival"], summary["whole_run"]
     sentence = (
         f"Tuned just now: {number(summary['evaluations'])} gates in {summary['seconds']:.0f} s, the"
         f" best chosen on {summary['val']['windows']} windows and evaluated on {report['windows']}"
         f" others against {rival['scheduler']}, chosen in the same way: {joint}. Against the"
         " express lane chosen in the same way: slowdown"
         f" {lane['mean_bounded_slowdown']['verdict']}, mean JCT {lane['mean_jct']['verdict']}."
+        f" In one run over all {number(whole['jobs'])} jobs above, against {whole['rival']}: mean"
+        f" JCT {whole['jct']}; bounded slowdown: {whole['slowdown']}; longest wait"
+        f" {wait_words(whole['longest_wait'])}, against {wait_words(whole['rival_longest_wait'])}."
     )
     return f"{textwrap.fill(sentence, 79, break_on_hyphens=False)}\n\n  {summary['scheduler']}"

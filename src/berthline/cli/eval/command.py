@@ -17,6 +17,7 @@ from berthline.cli.options import (
     Force,
     Format,
     Gap,
+    Jitter,
     Json,
     Load,
     Measure,
@@ -46,16 +47,17 @@ from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
 
 class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Evaluate a scheduler or a run on held-out windows.
+    """Evaluate a scheduler or a run on held-out jobs.
 
-    The best rival is chosen on VAL windows; the verdict is about REPORT windows.
+    The best rival is chosen on VAL; the verdict is about REPORT.
 
     A generator makes both, with different seeds; a trace is split by time.
 
     Examples:
-      berthline eval sjf+easy --windows 20 --window-jobs 1000
+      berthline eval sjf+easy
       berthline eval runs/compare --against fcfs+easy,wfp3+easy --out runs/eval
       berthline eval sjf+easy --workload trace.swf --gap 5m --windows 3
+      berthline eval sjf+easy --against fcfs+easy,wfp3+easy --jitter 4
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN")]
@@ -77,13 +79,20 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     windows: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--windows", lowest=1),
-        arg(help_behavior_hint=f"(default: {WINDOWS})"),
+        arg(help_behavior_hint=f"(default: {WINDOWS} where the run is not continuous)"),
     ] = None
     """Number of VAL windows, and of REPORT windows."""
     window_jobs: WindowJobs = None
-    continuous: Annotated[bool, arg(help_behavior_hint="")] = False
+    continuous: Annotated[
+        bool,
+        arg(
+            help_behavior_hint="(default: where REPORT has 4,000 jobs or more, unless --windows or"
+            " --window-jobs is given)"
+        ),
+    ] = False
     """One VAL run and one REPORT run, evaluated in blocks of jobs, instead of windows, which start
-    on an empty cluster. A generated run has --window-jobs jobs."""
+    on an empty cluster. A generated run has --window-jobs jobs, or 20,000."""
+    jitter: Jitter = 0
     blocks: Blocks = 16
     gap: Gap = "1d"
     knowledge: Annotated[
@@ -126,7 +135,8 @@ def main(argv: list[str]) -> int:
             cluster=options.cluster,
             windows=options.windows,
             window_jobs=options.window_jobs,
-            continuous=options.continuous,
+            continuous=options.continuous or None,
+            jitter=options.jitter,
             blocks=options.blocks,
             gap_seconds=parse_duration("--gap", options.gap),
             knowledge=options.knowledge,

@@ -11,6 +11,14 @@ from berthline.cli.compare.show import (
     values_table,
     wrapped,
 )
+from berthline.cli.compare.whole_runs import (
+    STARVED,
+    disagreements,
+    intervals_of,
+    replicates_of,
+    starving,
+    whole_runs_table,
+)
 from berthline.cli.conditions import header_of
 from berthline.cli.output import (
     BEST,
@@ -53,6 +61,9 @@ def show(found: EvaluationResult) -> None:
     print_table(table)
     print("\nall on REPORT, which is held-out:\n")
     print_table(values_table(report))
+    over = "all jobs together" if report.continuous else "means over windows"
+    print(f"\n{over}, against {evaluation.rival}\n{STARVED}\n")
+    print_table(whole_runs_table(report))
     text = textwrap.fill(
         f"Verdict: {found.verdict}.",
         NARROWEST - 1,
@@ -64,6 +75,11 @@ def show(found: EvaluationResult) -> None:
     print_facts(
         {
             "measured": "" if report.measure is None else wrapped(report.measure.in_words()),
+            "starves": wrapped(starving(report)),
+            "runs": wrapped(report.mode),
+            "replicates": wrapped(replicates_of(report)),
+            "totals": wrapped(disagreements(report)),
+            "intervals": wrapped(intervals_of(report)),
             "caution": wrapped(caution_of(report)),
             "power": wrapped(power_of(evaluation)),
             "bound": bound_in_words(report),

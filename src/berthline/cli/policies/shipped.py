@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from berthline.cli.output import new_table
+from berthline.cli.output import counted, new_table
+from berthline.evaluate.metrics.starvation import wait_words
 from berthline.number_text import signed_percent
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from berthline.policies.shipped_policies import Gain, Measured
+    from berthline.policies.shipped_policies import ContinuousRun, Gain, Measured
 
 WIDTH = 79
 
@@ -31,15 +32,13 @@ def shipped_table(rows: list[dict[str, Any]]) -> Table:
 
     table = new_table("shipped policy")
     table.add_column("knows")
-    table.add_column("what it does; what it gained where it was trained")
+    table.add_column("what it does; what it did to whole logs in one run")
     for row in rows:
         card = card_of(row["name"])
-        first = card.measured[0]
-        gained = (
-            f"slowdown {_change(first.slowdown)}, mean JCT {_change(first.jct)} against"
-            f" {first.rival}"
+        worst = card.continuous[:1]
+        table.add_row(
+            card.name, card.knowledge, "\n".join((card.meaning, *map(_continuous, worst)))
         )
-        table.add_row(card.name, card.knowledge, f"{card.meaning}\n{gained}")
     return table
 
 
@@ -53,18 +52,35 @@ def show_cards() -> None:
             print()
         print(f"{card.name}: {_filled(card.meaning, len(card.name) + 2)}\n")
         print(f"  {card.scheduler}\n")
+        print("whole logs in one continuous run, the worst first: what to expect on a cluster")
+        for run in card.continuous:
+            print(f"  {_filled(_continuous(run), 2)}")
+        print()
         _fact("knows", card.knowledge)
         _fact("trained on", card.trained_on)
         for what, value in card.training.items():
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             _fact(what.replace("_", " "), text)
         _fact("again", card.command)
-        print("\nmeasured on held-out windows, losses first:")
+        print(
+            "\nmeasured on held-out windows, losses first; windows start on an empty cluster,\n"
+            "which flatters a policy that holds GPUs back:"
+        )
         for found in sorted(card.measured, key=lambda one: not one.is_loss):
             _show_measured(found)
         print("\nnot recommended:")
         for text in card.loses:
             print(f"  {_filled(text, 2)}")
+
+
+def _continuous(run: ContinuousRun) -> str:
+    """Return what the policy did to a log in one continuous run."""
+    starves = f"; {counted(run.left_behind, 'job')} left behind" if run.left_behind else ""
+    return (
+        f"{run.log} ({run.jobs:,} jobs, {run.estimates} estimates): mean JCT {run.jct:.2f} x,"
+        f" p99 {run.p99:.2f} x, slowdown {run.slowdown:.2f} x that of {run.rival}; longest wait"
+        f" {wait_words(run.longest_wait)}, against {wait_words(run.rival_longest_wait)}{starves}"
+    )
 
 
 def _show_measured(found: Measured) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from tyro.conf import arg
 
+from berthline.cli.compare.show import wrapped
 from berthline.cli.conditions import ConditionOption, header_of, with_conditions
 from berthline.cli.energy_rate import (
     EnergyPeriod,
@@ -62,6 +63,7 @@ from berthline.cli.sim.facts import (
 from berthline.cli.traces.file import Map, format_options
 from berthline.errors import PolicyError
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.evaluate.metrics.starvation import starvation_words, starves_words
 from berthline.runs.job_tables import table_writers
 from berthline.runs.run_directory import open_directory
 
@@ -263,6 +265,10 @@ def show(
             "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
             "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
             f"{number(metrics.queue.max)} at most",
+            "starvation": ""
+            if metrics.starvation is None
+            else wrapped(starvation_words(metrics.starvation)),
+            "starves": wrapped(starves_words({str(result.scheduler): metrics.starvation})),
             "deadlines": ""
             if metrics.deadline_miss_rate is None
             else f"{percent(metrics.deadline_miss_rate)} missed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from berthline.cli.compare.whole_runs import STARVED
 from berthline.cli.output import (
     BEST,
     NARROWEST,
@@ -16,9 +17,10 @@ from berthline.cli.output import (
     print_table,
     trace_facts,
 )
+from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.outcome import DOUBT
+from berthline.evaluate.whatif.whatif_words import TOO_SHORT, in_short
 from berthline.evaluate.whatif.whatif_words import hours as _hours
-from berthline.evaluate.whatif.whatif_words import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,7 +62,9 @@ def show(
         f"modelled, not as recorded. Times in hours; {BEST} best\n"
     )
     print_table(_values(found.outcomes))
-    print("\nMean JCT against today's, with 95 % intervals over days:\n")
+    print(f"\nThe longest waits\n{STARVED}\n")
+    print_table(_longest_waits(found.outcomes))
+    print("\nMean JCT against today's, with 95 % intervals over days of this period:\n")
     print_table(_differences(found))
     print(
         "\nwait mean: its change, in hours; may be model: the share of it that the\n"
@@ -201,6 +205,19 @@ def _values(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
+def _longest_waits(outcomes: Sequence[Outcome]) -> Table:
+    table = new_table("scheduler", "longest\nwait", "starved\njobs", "left\nbehind")
+    for each in outcomes:
+        found = each.starvation
+        table.add_row(
+            fold_scheduler(each.scheduler),
+            wait_words(found.wait),
+            number(found.starved),
+            number(found.left_behind),
+        )
+    return table
+
+
 def _differences(found: WhatIf) -> Table:
     table = new_table("scheduler")
     table.columns[0].no_wrap = True
@@ -281,6 +298,7 @@ def _show_doubts(found: WhatIf) -> None:
             f"{', '.join(found.left_out)}, which takes long on a log of this size; to add it: "
             "--schedulers.",
         )
+    _fact("starvation", TOO_SHORT)
     _fact(
         "error",
         f"the model is off by {_hours(found.error_seconds)} h in the mean wait of a day; a "

@@ -2,7 +2,8 @@
 
 Every scheduler runs every window from an empty cluster, with the same knowledge and seed, so that
 differences are due to the schedulers. Windows that start empty flatter schedulers that keep GPUs
-idle; a continuous run has no such windows, and is evaluated in blocks of its jobs.
+idle; a continuous run has no such windows, and is evaluated in blocks of its jobs. It is the
+default where there are enough jobs (run_mode.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from berthline.evaluate.compare.grid import Cell, Grid, Progress
 from berthline.evaluate.compare.judge import comparison_of
 from berthline.evaluate.compare.kept_results import keep_results, make_runs
 from berthline.evaluate.compare.overall import Overall, overall_of
+from berthline.evaluate.compare.run_mode import mode_for, requested_mode, with_replicates
 from berthline.evaluate.compare.run_record import RunSettings
 from berthline.evaluate.metrics.groups import check_grouping
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
@@ -71,8 +73,9 @@ class Options(TypedDict, total=False):
     load: float | None
     seed: int
     seeds: int
-    windows: int
-    continuous: bool
+    windows: int | None
+    continuous: bool | None
+    jitter: int
     blocks: int
     conditions: Mapping[str, float] | None
     format: str | None
@@ -146,8 +149,9 @@ def compare(
     loads: Sequence[float] | None = None,
     seed: int = 0,
     seeds: int = 1,
-    windows: int = 1,
-    continuous: bool = False,
+    windows: int | None = None,
+    continuous: bool | None = None,
+    jitter: int = 0,
     blocks: int = BLOCKS,
     conditions: Mapping[str, float] | None = None,
     format: str | None = None,  # noqa: A002 - the same name as in load_trace
@@ -187,8 +191,12 @@ def compare(
         seeds: number of seeds that each window is run with; its values are means over them.
         windows: number of independent runs: a generator makes that many workloads; a trace is cut
             into that many consecutive windows of equal size (to within one job), each on an empty
-            cluster from time 0.
-        continuous: one run over the whole workload, evaluated in blocks of jobs.
+            cluster from time 0. None = one run over the whole workload.
+        continuous: evaluate one run over the whole workload in blocks of jobs; False = without
+            blocks, so without intervals; None = in blocks where there are enough jobs
+            (`run_mode.ENOUGH_JOBS`) and nothing else is requested.
+        jitter: number of jittered replicates of a continuous run (`jitter.jittered`): values are
+            means over them, and intervals take them into account.
         blocks: number of blocks.
         conditions: replace some of the clusters' conditions, such as `{"restart": 30}`.
         format: format of trace files; None = recognise it.
@@ -240,34 +248,38 @@ def compare(
         force=force,
         resume=resume,
     )
+    given = [load] if loads is None else list(loads)
+    common = CellSettings(
+        windows=1 if windows is None else windows,
+        jobs=jobs,
+        seed=seed,
+        format=format,
+        settings=settings or {},
+        conditions=conditions or {},
+        energy_rate=energy_rate,
+        energy_period=energy_period,
+        remark=remark,
+    )
+    mode = requested_mode(windows, continuous=continuous, jitter=jitter, seeds=seeds)
+    measured = None if measure is None else MeasurementWindow.checked(measure)
+    cells = cells_of(workloads, clusters, given, common)
+    if mode is None:
+        mode = mode_for(cells, measured, "one run without intervals")
     grid = Grid(
-        cells_of(
-            workloads,
-            clusters,
-            [load] if loads is None else list(loads),
-            CellSettings(
-                windows=windows,
-                jobs=jobs,
-                seed=seed,
-                format=format,
-                settings=settings or {},
-                conditions=conditions or {},
-                energy_rate=energy_rate,
-                energy_period=energy_period,
-                remark=remark,
-            ),
-        ),
+        with_replicates(cells, jitter, seed=seed, knowledge=knowledge),
         names,
         run_seeds(seed, seeds),
         RunSettings(
             knowledge=knowledge,
             simulator=simulator,
             by=tuple(by),
-            keeps_jobs=directory is not None or continuous,
-            measure=None if measure is None else MeasurementWindow.checked(measure),
+            keeps_jobs=directory is not None or mode.continuous,
+            measure=measured,
         ),
-        continuous=continuous,
+        continuous=mode.continuous,
         blocks=blocks,
+        jitter=jitter,
+        mode=mode.reason,
     )
     asked: Mapping[str, Any] = {
         "workload": [argument_name(one) for one in workloads],
@@ -276,6 +288,7 @@ def compare(
         "baseline": names[reference],
         "windows": windows,
         "continuous": continuous,
+        "jitter": jitter,
         "blocks": blocks,
         "knowledge": knowledge,
         "jobs": jobs,
@@ -297,8 +310,8 @@ def compare(
         "conditions": grid.cells[0].cluster.conditions.changed(),
     }
     results = make_runs(grid, directory, config, workers=workers, progress=progress)
-    cells = [comparison_of(results, cell, reference) for cell in range(len(grid.cells))]
-    found = Comparisons(cells, overall_of(cells) if len(cells) > 1 else None, grid.cells)
+    judged = [comparison_of(results, cell, reference) for cell in range(len(grid.cells))]
+    found = Comparisons(judged, overall_of(judged) if len(judged) > 1 else None, grid.cells)
     if directory is not None and output is not None:
         keep_results(
             directory, results, command=output.command, config=config, summary=found.summary()

@@ -14,6 +14,7 @@ from berthline.evaluate.metrics.groups import GroupMetrics
 from berthline.evaluate.metrics.job_table import JobCounts
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics.queue_length import QueueLength
+from berthline.evaluate.metrics.starvation import Starvation
 from berthline.evaluate.metrics.utilization import Utilization
 from berthline.evaluate.statistics.paired import Ratio
 from berthline.evaluate.statistics.power import Power
@@ -37,11 +38,22 @@ class Judgement(Ratio, frozen=True, kw_only=True):
 
     Attributes:
         p_adjusted: the p-value, corrected for the number of schedulers compared (Holm).
-        verdict: better, worse or not distinguishable, and by how much, after that correction.
+        verdict: better, worse or not distinguishable, and by how much, after that correction; it
+            says so if `total` disagrees.
+        total: ratio of the values of the whole run, or of the means over windows; `ratio` is the
+            geometric mean over blocks or windows, each of which counts the same. With jittered
+            replicates, the geometric mean over them.
+        total_low: lower end of the 95 % interval of `total` over replicates; None without any.
+        total_high: upper end.
+        disagrees: `ratio` and `total` point in opposite directions, one by more than 2 %.
     """
 
     p_adjusted: float | None
     verdict: str
+    total: float | None = None
+    total_low: float | None = None
+    total_high: float | None = None
+    disagrees: bool = False
 
 
 class AverageMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +82,8 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         scheduler: its text, as given.
         jobs: counts summed over runs.
         metrics: means over runs.
+        starvation: the longest wait of all runs, and the starved jobs of all (of replicates, of the
+            worst one); None = no job counts.
         per_window: one value per window, in order.
         against_baseline: paired ratios; below 1 = smaller than the baseline's.
         trades: slowdown is better and JCT worse than the baseline's by more than the tolerance.
@@ -84,6 +98,7 @@ class SchedulerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     scheduler: str
     jobs: JobCounts
     metrics: AverageMetrics
+    starvation: Starvation | None
     per_window: PerMetric[list[float]]
     against_baseline: PerMetric[Judgement]
     trades: bool
@@ -110,9 +125,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         knowledge: what all schedulers knew about run times.
         seed: of all runs (the first, when there are several) and of the intervals.
         seeds: number of seeds that each window was run with; a window's values are means over them.
-        windows: number of windows that each scheduler ran.
+        windows: number of windows that each scheduler ran, or 1 + the jittered replicates of a
+            continuous run.
         window_jobs: jobs in each of them.
         continuous: one run, evaluated in blocks of jobs; `windows` of a verdict then counts blocks.
+        jitter: number of jittered replicates of a continuous run, besides the workload as it is.
+        mode: why the run was continuous, or why not.
+        is_log: the jobs are recorded; intervals then speak of the recorded period only.
         measure: the part of each run that counts, in seconds; None = all of it.
         baseline: the scheduler that the others are compared with.
         schedulers: one result each, in the order given.
@@ -133,6 +152,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
     window_jobs: list[int]
     continuous: bool
+    jitter: int
+    mode: str
+    is_log: bool
     measure: MeasurementWindow | None
     baseline: str
     schedulers: list[SchedulerResult]

@@ -32,6 +32,13 @@ from berthline.evaluate.compare.protocol import (
     trace_cells,
 )
 from berthline.evaluate.compare.run_argument import JudgedRun, read_run_argument
+from berthline.evaluate.compare.run_mode import (
+    ASKED_WINDOWS,
+    RunMode,
+    mode_for,
+    requested_mode,
+    with_replicates,
+)
 from berthline.evaluate.compare.run_record import RunSettings
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.statistics.blocks import BLOCKS
@@ -40,6 +47,7 @@ from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput
 from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.generators.dials import JOBS
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
@@ -90,7 +98,8 @@ def evaluate(
     cluster: Cluster | TextOrPath | None = None,
     windows: int | None = None,
     window_jobs: int | None = None,
-    continuous: bool = False,
+    continuous: bool | None = None,
+    jitter: int = 0,
     blocks: int = BLOCKS,
     gap_seconds: float = GAP_SECONDS,
     knowledge: str | None = None,
@@ -118,9 +127,13 @@ def evaluate(
         against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
         workload: a Workload or a WORKLOAD argument; None = that of the run, or `synthetic`.
         cluster: a Cluster or a CLUSTER argument; None = that of the run, or `uniform:8x8:V100`.
-        windows: number of VAL windows and of REPORT windows; None = 20.
+        windows: number of VAL windows and of REPORT windows; None = 20, where the run is not
+            continuous.
         window_jobs: jobs in each window; None = 1000, or all that the trace has.
-        continuous: one VAL run and one REPORT run instead of windows, evaluated in blocks of jobs.
+        continuous: one VAL run and one REPORT run instead of windows, evaluated in blocks of jobs;
+            None = where REPORT has enough jobs (`run_mode.ENOUGH_JOBS`) and neither `windows` nor
+            `window_jobs` is given. A generator makes as many jobs as 20 windows have.
+        jitter: number of jittered replicates of both runs, as in `compare`.
         blocks: number of blocks.
         gap_seconds: time without jobs between the parts of a trace.
         knowledge: what schedulers know of run times; None = as in the run, or `estimate`.
@@ -170,29 +183,36 @@ def evaluate(
         force=force,
         resume=resume,
     )
-    cells = _cells(
+    measured = None if measure is None else MeasurementWindow.checked(measure)
+    cells, mode = _cells_and_mode(
         resolved,
         conditions or {},
-        windows=windows or (1 if continuous else WINDOWS),
+        mode=requested_mode(windows, continuous=continuous, jitter=jitter)
+        or (None if window_jobs is None else RunMode(continuous=False, reason=ASKED_WINDOWS)),
+        windows=windows,
         seed=seed,
         gap_seconds=gap_seconds,
+        measure=measured,
         remark=remark,
     )
     grid = Grid(
-        cells,
+        with_replicates(cells, jitter, seed=seed, knowledge=resolved["knowledge"]),
         names,
         [seed],
         RunSettings(
             knowledge=resolved["knowledge"],
-            keeps_jobs=directory is not None or continuous,
-            measure=None if measure is None else MeasurementWindow.checked(measure),
+            keeps_jobs=directory is not None or mode.continuous,
+            measure=measured,
         ),
-        continuous=continuous,
+        continuous=mode.continuous,
         blocks=blocks,
+        jitter=jitter,
+        mode=mode.reason,
     )
     asked: Mapping[str, Any] = {
         "windows": windows,
         "continuous": continuous,
+        "jitter": jitter,
         "blocks": blocks,
         "gap": f"{gap_seconds:g}s",
         "seed": seed,
@@ -246,53 +266,76 @@ def _resolve(
     return {**blank, **usual, **of_run, **asked}
 
 
-def _cells(
+def _cells_and_mode(
     resolved: Mapping[str, Any],
     conditions: Mapping[str, float],
     *,
-    windows: int,
+    mode: RunMode | None,
+    windows: int | None,
     seed: int,
     gap_seconds: float,
+    measure: MeasurementWindow | None,
     remark: Callable[[str], None] | None,
-) -> list[Cell]:
-    """Return the VAL and the REPORT cell.
+) -> tuple[list[Cell], RunMode]:
+    """Return the VAL and the REPORT cell, and whether they are continuous runs.
 
     Raises:
         BerthlineError: the workload or the cluster cannot be used, or has too few jobs.
     """
+    cells = _cell_maker(resolved, conditions, seed=seed, gap_seconds=gap_seconds, remark=remark)
+    asked: int | None = resolved["window_jobs"]
+    if mode is not None and not mode.continuous:
+        return cells(windows or WINDOWS, asked), mode
+    whole = asked
+    if is_generator(resolved["workload"]) and (mode is None or asked is None):
+        whole = WINDOWS * (asked or int(JOBS.default))
+    runs = cells(windows or 1, whole)
+    if mode is None:
+        mode = mode_for(runs[1:], measure, f"{WINDOWS} windows")
+        if not mode.continuous:
+            runs = cells(WINDOWS, asked)
+    return runs, mode
+
+
+def _cell_maker(
+    resolved: Mapping[str, Any],
+    conditions: Mapping[str, float],
+    *,
+    seed: int,
+    gap_seconds: float,
+    remark: Callable[[str], None] | None,
+) -> Callable[[int, int | None], list[Cell]]:
+    """Return a function of the number of windows, and of jobs in each, that makes both cells."""
     cluster = resolve_cluster(resolved["cluster"], remark)
     for changes in (resolved.get("conditions"), conditions):
         cluster = cluster.with_conditions(changes) if changes else cluster
     load, settings = resolved["load"], dict(resolved["set"])
     if resolved["map"] is not None:
         settings["mapping"] = resolved["map"]
-    generates = is_generator(resolved["workload"])
 
-    def make(seed: int, jobs: int | None) -> Workload:
+    def make(seed: int, jobs: int | None, load: float | None) -> Workload:
         return resolve_workload(
             resolved["workload"],
             cluster=cluster,
             jobs=jobs,
-            load=load if generates else None,
+            load=load,
             seed=seed,
             format=resolved["format"],
             settings=settings,
         )
 
-    if generates:
-        return generated_cells(
-            lambda seed: make(seed, resolved["window_jobs"]),
-            cluster,
-            seed=seed,
-            windows=windows,
-            load=load,
+    if is_generator(resolved["workload"]):
+        return lambda windows, jobs: generated_cells(
+            lambda seed: make(seed, jobs, load), cluster, seed=seed, windows=windows, load=load
         )
-    trace = make(seed, None)
-    return trace_cells(
-        trace if load is None else scale_to_load(trace, cluster, load),
+    trace = make(seed, None, None)
+    if load is not None:
+        trace = scale_to_load(trace, cluster, load)
+    return lambda windows, jobs: trace_cells(
+        trace,
         cluster,
         windows=windows,
-        window_jobs=resolved["window_jobs"],
+        window_jobs=jobs,
         gap_seconds=gap_seconds,
         load=load,
     )

@@ -79,6 +79,8 @@ class Grid:
         settings: settings of all runs.
         continuous: every cell is one run, evaluated in blocks of its jobs.
         blocks: number of blocks.
+        jitter: the windows of a continuous cell are the workload and this many replicates of it.
+        mode: why the runs are continuous, or why not, in words.
     """
 
     cells: Sequence[Cell]
@@ -87,9 +89,14 @@ class Grid:
     settings: RunSettings
     continuous: bool = False
     blocks: int = BLOCKS
+    jitter: int = 0
+    mode: str = ""
 
     def __post_init__(self) -> None:
-        if self.continuous and (len(self.seeds) > 1 or any(c.windows > 1 for c in self.cells)):
+        replicates = 1 + self.jitter
+        if self.continuous and (
+            len(self.seeds) > 1 or any(cell.windows > replicates for cell in self.cells)
+        ):
             raise ConfigError(
                 "a continuous run has no windows and one seed",
                 expected="`continuous` without `windows` and `seeds`",

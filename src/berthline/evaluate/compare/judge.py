@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from berthline.evaluate.compare.comparison import (
     AverageMetrics,
     Comparison,
@@ -22,15 +24,19 @@ from berthline.evaluate.metrics.fairness import Fairness
 from berthline.evaluate.metrics.groups import averaged
 from berthline.evaluate.metrics.job_table import JobCounts
 from berthline.evaluate.metrics.queue_length import QueueLength
+from berthline.evaluate.metrics.starvation import over_runs
 from berthline.evaluate.metrics.utilization import Utilization
-from berthline.evaluate.statistics.blocks import block_ratio
+from berthline.evaluate.statistics.blocks import BlockRatio, replicated_block_ratio
 from berthline.evaluate.statistics.multiple_comparisons import corrected_verdicts, holm
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.evaluate.statistics.power import power
+from berthline.evaluate.statistics.totals import disagree, with_total
 from berthline.runs.job_tables import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from berthline.evaluate.bounds import Bound
     from berthline.evaluate.compare.grid import GridResults, RunIndex
@@ -59,7 +65,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
     runs = [results.of(cell, number) for number in range(len(names))]
     measured = [_per_window(windows) for windows in runs]
     ratios = _ratios(results, cell, measured, baseline)
-    judged = _judge(ratios, baseline)
+    judged = _judge(ratios, measured, baseline, seed=grid.seeds[0])
     bounds = [window[0].bound for window in runs[0] if window[0].bound is not None]
     found = [
         _summarise(
@@ -71,6 +77,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
             bounds=bounds,
             trades=i != baseline and _trades_jct(ratios[i]),
             against=None if i == baseline or grid.continuous else measured[baseline],
+            replicated=grid.continuous,
         )
         for i, name in enumerate(names)
     ]
@@ -94,6 +101,9 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
         windows=place.windows,
         window_jobs=[results.windows[cell, window].jobs for window in range(place.windows)],
         continuous=grid.continuous,
+        jitter=grid.jitter,
+        mode=grid.mode,
+        is_log="generator" not in place.source.provenance,
         measure=grid.settings.measure,
         baseline=names[baseline],
         schedulers=found,
@@ -118,7 +128,9 @@ def judge_pair(
     measured = [_per_window(results.of(cell, number)) for number in range(count)]
     ratios = _ratios(results, cell, measured, theirs)
     pair = [ratios[theirs], ratios[ours]]
-    return _judge(pair, 0)[1], _trades_jct(ratios[ours])
+    values = [measured[theirs], measured[ours]]
+    seed = results.grid.seeds[0]
+    return _judge(pair, values, 0, seed=seed)[1], _trades_jct(ratios[ours])
 
 
 def _ratios(
@@ -143,35 +155,58 @@ def _ratios_of_blocks(
 ) -> list[dict[str, Ratio]]:
     """Return the ratios of continuous runs; makespan and utilisation are of the whole run."""
     grid = results.grid
-    outcomes = [results.jobs[_first_run(cell, number)] for number in range(len(grid.schedulers))]
-    # Which jobs are rejected does not depend on the scheduler.
-    counted = outcomes[baseline].state != STATES.index("rejected")
-    if grid.settings.measure is not None:
-        counted &= grid.settings.measure.has(results.columns[cell, 0].submit)
+    replicates = range(grid.cells[cell].windows)
+    counted = [_counted(results, cell, number, baseline) for number in replicates]
+    fewest = min(int(np.count_nonzero(each)) for each in counted)
+    # Jobs that can never fit may leave fewer than there are blocks.
+    blocks = grid.blocks if grid.blocks > len(counted[0]) else min(grid.blocks, fewest)
     found = []
     for number, ours in enumerate(measured):
-        ratios = _ratios_of_windows(ours, measured[baseline], grid.seeds[0])
+        ratios = _ratios_of_windows(_of_run(ours), _of_run(measured[baseline]), grid.seeds[0])
         for name, metric in METRICS.items():
-            if not metric.column:
+            if not metric.column or not blocks:
                 continue
-            ratios[name] = block_ratio(
-                getattr(outcomes[number], metric.column)[counted],
-                getattr(outcomes[baseline], metric.column)[counted],
+            ratios[name] = replicated_block_ratio(
+                [
+                    tuple(
+                        getattr(results.jobs[_run(cell, k, one)], metric.column)[counted[k]]
+                        for one in (number, baseline)
+                    )
+                    for k in replicates
+                ],
                 statistic=metric.statistic,
-                blocks=grid.blocks,
+                blocks=blocks,
                 seed=grid.seeds[0],
             )
         found.append(ratios)
     return found
 
 
-def _first_run(cell: int, scheduler: int) -> RunIndex:
+def _of_run(values: _Values) -> _Values:
+    """Return one value of each metric: the mean over replicates, which are not windows."""
+    return PerMetric(**{metric: [_mean(getattr(values, metric))] for metric in METRICS})
+
+
+def _counted(results: GridResults, cell: int, window: int, scheduler: int) -> npt.NDArray[np.bool_]:
+    """Return which jobs of a window count; which are rejected does not depend on the scheduler."""
+    measure = results.grid.settings.measure
+    counted: npt.NDArray[np.bool_] = results.jobs[
+        _run(cell, window, scheduler)
+    ].state != STATES.index("rejected")
+    if measure is not None:
+        counted &= measure.has(results.columns[cell, window].submit)
+    return counted
+
+
+def _run(cell: int, window: int, scheduler: int) -> RunIndex:
     from berthline.evaluate.compare.grid import RunIndex
 
-    return RunIndex(cell, 0, 0, scheduler)
+    return RunIndex(cell, window, 0, scheduler)
 
 
-def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judgement]]:
+def _judge(
+    ratios: list[dict[str, Ratio]], measured: list[_Values], baseline: int, *, seed: int
+) -> list[PerMetric[Judgement]]:
     """Return each scheduler's ratios with verdicts, corrected for the number of schedulers."""
     judged: list[dict[str, Judgement]] = [{} for _ in ratios]
     for metric in METRICS:
@@ -183,6 +218,7 @@ def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judg
             if metric == "bounded_slowdown_mean" and i != baseline and _trades_jct(each):
                 text = TRADE
             ratio = each[metric]
+            total = _total(measured[i], measured[baseline], metric, ratio, seed)
             judged[i][metric] = Judgement(
                 ratio=ratio.ratio,
                 low=ratio.low,
@@ -190,9 +226,24 @@ def _judge(ratios: list[dict[str, Ratio]], baseline: int) -> list[PerMetric[Judg
                 windows=ratio.windows,
                 p_value=ratio.p_value,
                 p_adjusted=adjusted[i],
-                verdict=text,
+                verdict=with_total(text, ratio.ratio, total.ratio),
+                total=total.ratio,
+                total_low=total.low,
+                total_high=total.high,
+                disagrees=disagree(ratio.ratio, total.ratio),
             )
     return [PerMetric(**each) for each in judged]
+
+
+def _total(ours: _Values, baseline: _Values, metric: str, ratio: Ratio, seed: int) -> Ratio:
+    """Return the ratio of the values that the tables show, with an interval over replicates.
+
+    In windows it is the ratio of their means: the windows are already in `ratio`.
+    """
+    mine, other = getattr(ours, metric), getattr(baseline, metric)
+    if isinstance(ratio, BlockRatio):
+        return paired_ratio(mine, other, seed=seed)
+    return paired_ratio([_mean(mine)], [_mean(other)], seed=seed)
 
 
 def _trades_jct(ratios: dict[str, Ratio]) -> bool:
@@ -213,6 +264,7 @@ def _summarise(
     bounds: list[Bound],
     trades: bool,
     against: _Values | None,
+    replicated: bool,
 ) -> SchedulerResult:
     records = [record for runs in windows for record in runs]
     runs = [record.metrics for record in records]
@@ -226,6 +278,7 @@ def _summarise(
             unfinished=sum(run.jobs.unfinished for run in runs),
         ),
         metrics=_average(runs),
+        starvation=over_runs([run.starvation for run in runs], same_jobs=replicated),
         per_window=per_window,
         against_baseline=judged,
         trades=trades,

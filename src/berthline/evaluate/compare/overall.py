@@ -72,7 +72,7 @@ def overall_of(comparisons: Sequence[Comparison]) -> Overall:
             [
                 value
                 for comparison in comparisons
-                for value in getattr(comparison.schedulers[number].per_window, metric)
+                for value in _independent(comparison, number, metric)
             ]
             for number in range(len(names))
         ]
@@ -107,10 +107,16 @@ def overall_of(comparisons: Sequence[Comparison]) -> Overall:
     return Overall(
         baseline=first.baseline,
         cells=len(comparisons),
-        windows=sum(comparison.windows for comparison in comparisons),
+        windows=sum(1 if each.continuous else each.windows for each in comparisons),
         schedulers=found,
         best=PerMetric(**{metric: _best(found, metric) for metric in METRICS}),
     )
+
+
+def _independent(comparison: Comparison, number: int, metric: str) -> list[float]:
+    """Return a scheduler's values in the windows; the replicates of a run are one value."""
+    values: list[float] = getattr(comparison.schedulers[number].per_window, metric)
+    return [sum(values) / len(values)] if comparison.continuous else values
 
 
 def _ratio(ours: list[float], baseline: list[float], seed: int) -> Interval | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.counted import counted
+from berthline.evaluate.metrics.starvation import starves_words
 from berthline.evaluate.statistics.change_in_words import change_in_words
 
 if TYPE_CHECKING:
@@ -29,8 +30,15 @@ def verdict_sentence(evaluation: Evaluation) -> str:
         else counted(report.windows, "REPORT window")
     )
     trade = "; it trades JCT for slowdown" if evaluation.trades else ""
+    judged = {
+        each.scheduler: each.starvation
+        for each in report.schedulers
+        if each.scheduler in (evaluation.run, evaluation.rival)
+    }
+    starving = starves_words(judged)
+    starves = f"; {starving}" if starving else ""
     return (
         f"{evaluation.run} against {evaluation.rival}, the best of "
         f"{counted(len(evaluation.candidates), 'rival')} on VAL, on {where}: "
-        f"mean JCT {against.jct_mean.verdict}; {others}{trade}"
+        f"mean JCT {against.jct_mean.verdict}; {others}{trade}{starves}"
     )

@@ -1,4 +1,4 @@
-"""Fairness: how evenly users are served, the longest waits, and what an equal share would give.
+"""Fairness: how evenly users are served, and what an equal share would give.
 
 Finish-time fairness follows the idea of Themis (Mahajan et al., NSDI 2020): compare how long a job
 took in the shared cluster with how long it would have taken on an equal share of it for its user
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.evaluate.metrics.distribution import Distribution
-from berthline.evaluate.metrics.job_table import completion_times, waits
+from berthline.evaluate.metrics.job_table import completion_times
 from berthline.evaluate.metrics.slowdown import bounded_slowdowns, slowdowns
 from berthline.model.schedule import FINISH, SUBMIT
 
@@ -30,14 +30,6 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True):
 
     jain: float
     rho: Distribution
-
-
-class Starvation(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that waited longest for its first start; in a tie, the first."""
-
-    wait: float
-    job: int
-    name: str
 
 
 def user_slowdowns(table: JobTable, workload: Workload) -> FloatColumn:
@@ -57,22 +49,6 @@ def jain_index(values: FloatColumn) -> float:
     if not values.size:
         return float("nan")
     return float(values.sum() ** 2 / (values.size * (values @ values)))
-
-
-def starvation(table: JobTable, workload: Workload) -> Starvation | None:
-    """Return the longest wait in seconds, and its job; None when no job is counted.
-
-    Formula: max of `waits`; in a tie, the first job. The job is given by row and name. A job not
-    started by the end has waited until the end. Rejected jobs: left out.
-    """
-    waited = waits(table, workload)
-    if not waited.size:
-        return None
-    longest = int(waited.argmax())
-    counted = table.counted
-    job = longest if counted.all() else int(np.flatnonzero(counted)[longest])
-    name = str(job) if workload.names is None else str(workload.names[job])
-    return Starvation(wait=float(waited[longest]), job=job, name=name)
 
 
 def finish_time_fairness(

@@ -32,10 +32,8 @@ from berthline.evaluate.metrics.event_counts import (
 )
 from berthline.evaluate.metrics.fairness import (
     Fairness,
-    Starvation,
     finish_time_fairness,
     jain_index,
-    starvation,
     user_slowdowns,
 )
 from berthline.evaluate.metrics.fragmentation import mean_fragmentation
@@ -52,6 +50,7 @@ from berthline.evaluate.metrics.lost_work import lost_gpu_seconds
 from berthline.evaluate.metrics.node_states import down_times
 from berthline.evaluate.metrics.queue_length import QueueLength, max_queue_length, mean_queue_length
 from berthline.evaluate.metrics.slowdown import bounded_slowdowns, slowdowns
+from berthline.evaluate.metrics.starvation import Starvation, starvation
 from berthline.evaluate.metrics.stretches import stretches
 from berthline.evaluate.metrics.utilization import (
     Utilization,

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
-from berthline.evaluate.statistics.paired import Ratio, log_ratios, paired_ratio
+from berthline.evaluate.statistics.paired import Ratio, log_ratios, ratio_of_logs
 from berthline.evaluate.statistics.t_distribution import t_quantile, t_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from berthline.evaluate.statistics.interval import Floats
 
@@ -63,7 +63,8 @@ def block_ratio(
     compares the statistic of each block like the value of a window. Then the interval is widened by
     sqrt((1 + r) / (1 - r)) on log-ratios, as for a first-order autoregression, with r the
     correlation of neighbouring log-ratios. The estimate r1 from n blocks is on average too low by
-    (1 + 3 r1) / n, so r = min(max(r1 + (1 + 3 max(r1, 0)) / n, 0), 0.95).
+    (1 + 3 r1) / n, so r = min(max(r1 + (1 + 3 max(r1, 0)) / n, 0), 0.95). The ratio is that of a
+    typical block; the ratio of the whole run can differ, for percentiles by far.
 
     Args:
         values: one value of every counted job, in the order of submission, such as its JCT.
@@ -76,15 +77,62 @@ def block_ratio(
     Raises:
         ConfigError: the two differ in length, or there are fewer jobs than blocks.
     """
-    ours, theirs = np.asarray(values, np.float64), np.asarray(baseline, np.float64)
-    if ours.ndim != 1 or ours.shape != theirs.shape or not 1 <= blocks <= ours.size:
-        raise ConfigError(
-            f"{ours.size} jobs against {theirs.size} of the baseline, in {blocks} blocks",
-            expected="the same jobs on both sides, and one or more for each block",
+    return replicated_block_ratio(
+        [(values, baseline)], statistic=statistic, blocks=blocks, seed=seed, resamples=resamples
+    )
+
+
+def replicated_block_ratio(
+    replicates: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    statistic: Callable[[Floats], float] = np.mean,
+    blocks: int = BLOCKS,
+    seed: int = 0,
+    resamples: int = 10_000,
+) -> BlockRatio:
+    """Return the ratio over several replicates of a continuous run, as `block_ratio` does for one.
+
+    Formula: `block_ratio` with the log-ratio of each block averaged over the replicates. This
+    removes most of what a slightly different timing would have changed.
+
+    Args:
+        replicates: for each, the values and the baseline's values of its jobs.
+        statistic: the statistic of a block.
+        blocks: number of blocks.
+        seed: seed of the resampling.
+        resamples: number of resamples.
+
+    Raises:
+        ConfigError: there is no replicate, two sides differ in length, or there are fewer jobs
+            than blocks.
+    """
+    if not replicates:
+        raise ConfigError("no replicate to compare", expected="one or more")
+    logs, jobs = [], 0
+    for values, baseline in replicates:
+        ours, theirs = np.asarray(values, np.float64), np.asarray(baseline, np.float64)
+        if ours.ndim != 1 or ours.shape != theirs.shape or not 1 <= blocks <= ours.size:
+            raise ConfigError(
+                f"{ours.size} jobs against {theirs.size} of the baseline, in {blocks} blocks",
+                expected="the same jobs on both sides, and one or more for each block",
+            )
+        jobs = ours.size
+        mine, other = (block_values(column, blocks, statistic) for column in (ours, theirs))
+        logs.append(log_ratios(mine, other))
+    known = [each for each in logs if each is not None]
+    if len(known) < len(logs):
+        return BlockRatio(
+            ratio=None,
+            low=None,
+            high=None,
+            windows=blocks,
+            block_jobs=jobs // blocks,
+            autocorrelation=None,
+            widened=1.0,
         )
-    mine, other = (block_values(column, blocks, statistic) for column in (ours, theirs))
-    ratio = paired_ratio(mine, other, seed=seed, resamples=resamples)
-    r = _autocorrelation(log_ratios(mine, other))
+    mean = known[0] if len(known) == 1 else np.mean(known, axis=0)
+    ratio = ratio_of_logs(mean, seed=seed, resamples=resamples)
+    r = _autocorrelation(mean)
     widened = 1.0 if r is None else math.sqrt((1 + r) / (1 - r))
     low, high, p_value = ratio.low, ratio.high, ratio.p_value
     if ratio.ratio is not None and low is not None and high is not None and p_value:
@@ -97,7 +145,7 @@ def block_ratio(
         high=high,
         windows=blocks,
         p_value=p_value,
-        block_jobs=ours.size // blocks,
+        block_jobs=jobs // blocks,
         autocorrelation=r,
         widened=widened,
     )

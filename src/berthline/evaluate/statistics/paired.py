@@ -81,9 +81,16 @@ def paired_ratio(
         0.5
     """
     logs = log_ratios(values, baseline)
-    windows = len(values)
     if logs is None:
-        return Ratio(ratio=None, low=None, high=None, windows=windows)
+        return Ratio(ratio=None, low=None, high=None, windows=len(values))
+    return ratio_of_logs(logs, seed=seed, resamples=resamples)
+
+
+def ratio_of_logs(
+    logs: npt.NDArray[np.float64], *, seed: int = 0, resamples: int = 10_000
+) -> Ratio:
+    """Return the ratio and its interval, as `paired_ratio`, from the log-ratios of the windows."""
+    windows = len(logs)
     ratio = math.exp(logs.mean())
     if windows == 1:
         return Ratio(ratio=ratio, low=None, high=None, windows=1)

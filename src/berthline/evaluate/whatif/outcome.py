@@ -14,10 +14,12 @@ from berthline.evaluate.compare.judge import JCT_TOLERANCE, TRADE
 from berthline.evaluate.metrics.distribution import distribution
 from berthline.evaluate.metrics.groups import SIZES, size_classes
 from berthline.evaluate.metrics.slowdown import bounded_slowdown
+from berthline.evaluate.metrics.starvation import of_waits
 from berthline.evaluate.statistics.multiple_comparisons import corrected_verdicts
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.evaluate.whatif.log_excerpt import LogExcerpt
 from berthline.evaluate.whatif.whatif_result import AgainstToday, GroupOutcome, Outcome
+from berthline.model.workload_rows import job_name
 
 if TYPE_CHECKING:
     from berthline.evaluate.whatif.log_excerpt import ExcerptRun
@@ -68,7 +70,10 @@ def outcome(scheduler: str, run: ExcerptRun, today: ExcerptRun, judged: Judged) 
     wait, jct = run.wait[rows], run.jct[rows]
     change = wait - today.wait[rows]
     slowdown = bounded_slowdown(jct, workload.run[rows])
-    finish = judged.excerpt.since[rows] + jct
+    since = judged.excerpt.since[rows]
+    order = np.argsort(since, kind="stable")
+    finish = since + jct
+    longest = int(rows[wait.argmax()])
     sizes = size_classes(workload.gpus[rows], workload.gpu_milli[rows])
     by_user = _groups(workload.user[rows], workload.user_names, wait, jct, change, {})
     return Outcome(
@@ -76,6 +81,13 @@ def outcome(scheduler: str, run: ExcerptRun, today: ExcerptRun, judged: Judged) 
         wait=distribution(wait.copy()),
         jct=distribution(jct.copy()),
         bounded_slowdown=distribution(slowdown.copy()),
+        starvation=of_waits(
+            wait[order],
+            since[order],
+            workload.run[rows][order],
+            job=longest,
+            name=job_name(workload, longest),
+        ),
         makespan=float(finish.max()) - judged.begin,
         utilization=run.busy / (judged.gpus * (judged.end - judged.begin)),
         by_size=_groups(sizes, SIZES, wait, jct, change, judged.error_by_size),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from berthline.evaluate.metrics.distribution import Distribution
+from berthline.evaluate.metrics.starvation import Starvation
 from berthline.evaluate.statistics.paired import Ratio
 from berthline.evaluate.whatif.fidelity import Fidelity
 from berthline.traces.inspect.infer_cluster import Finding
@@ -129,6 +130,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         wait: of the jobs.
         jct: of the jobs.
         bounded_slowdown: of the jobs.
+        starvation: the longest wait and the starved jobs.
         makespan: from the begin of the period until the last of them has finished.
         utilization: share of the GPUs held by any job during the period.
         by_size: by size class.
@@ -140,6 +142,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     wait: Distribution
     jct: Distribution
     bounded_slowdown: Distribution
+    starvation: Starvation
     makespan: float
     utilization: float
     by_size: dict[str, GroupOutcome]

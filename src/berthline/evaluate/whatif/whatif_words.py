@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from berthline.evaluate.metrics.starvation import starves_words
 from berthline.evaluate.whatif.fidelity import grade
 from berthline.evaluate.whatif.outcome import DOUBT, DOUBTFUL
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
 
 NOT_CORRECTED = "but not after correction"
 """Part of a verdict that holds only for a single comparison."""
+
+TOO_SHORT = (
+    "Waits are those of this period only. In a longer run a scheduler can leave jobs behind for "
+    "months: compare it over the whole log before you use it."
+)
 
 ADVICE = {
     "good": "differences can be trusted",
@@ -41,6 +47,9 @@ def in_short(found: WhatIf) -> list[str]:
         ]
         if against.could_explain is not None and against.could_explain >= DOUBTFUL:
             told.append("But half of that change or more may be the error of the model.")
+    starving = starves_words({each.scheduler: each.starvation for each in found.outcomes})
+    if starving:
+        told.append(f"Not safe as it is: {starving}.")
     word = grade(found.fidelity)
     return [*told, f"The model of today's scheduler is {word}: {ADVICE[word]}."]
 

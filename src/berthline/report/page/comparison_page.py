@@ -23,6 +23,7 @@ from berthline.report.page.page_tables import (
     cells_table,
     losses_table,
     overall_table,
+    starvation_table,
     tails_table,
     values_table,
 )
@@ -47,6 +48,7 @@ def comparison_page(run: RunResults, figures: Sequence[Drawn], *, with_twins: bo
         verdict_section(verdict.sentences(run), verdict.cautions(run)),
         Section("table", "Values and intervals", values_table(run)),
         Section("cells", "Cells", cells),
+        Section("starvation", "Starvation", starvation_table(run)),
         Section("tails", "Tails", tails_table(run)),
         figures_section(figures, COMPARISON_FIGURES, run.lineup, with_twins=with_twins),
         Section("losses", "Where each scheduler loses", _losses(run, losses_table(run, found))),
@@ -72,8 +74,13 @@ def _about(run: RunResults) -> str:
         window = MeasurementWindow(begin, math.inf if stop is None else stop)
         measured = f" Measured: {window.in_words()}; figures of single jobs show all jobs."
     part = f"{cell['part']}: " if cell.get("part") else ""
+    length = (
+        f"one continuous run of {count} jobs"
+        if cell.get("continuous")
+        else f"{run.windows} windows of {count} jobs"
+    )
     return (
-        f"{part}{len(run.schedulers)} schedulers, {run.windows} windows of {count} jobs; knowledge "
+        f"{part}{len(run.schedulers)} schedulers, {length}; knowledge "
         f"of run times: {cell['knowledge']}; seed {cell['seed']}.{measured} {written_by(run.run)}"
     )
 

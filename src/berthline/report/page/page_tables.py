@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.evaluate.metrics.starvation import wait_words
 from berthline.number_text import duration, signed_percent
 from berthline.report.figures.oracle_gap import mean_bound
 from berthline.report.figures.radar import cell_name
@@ -85,12 +86,43 @@ def values_table(run: RunResults) -> str:
             words += "; not distinguishable from the best"
         entries.append(Entry(html.escape(words), words, "words"))
         rows.append(("baseline" if name == run.baseline else "", entries))
+    over, parts = f"Means over {run.windows} windows", "paired windows"
+    if run.cell.get("continuous"):
+        over, parts = "Values of the whole run", f"{run.judged_on} blocks of jobs"
+        over += f" (means over {run.windows} replicates)" if run.windows > 1 else ""
     note = (
-        f"Means over {run.windows} windows, best mean JCT first; below each value the change "
-        f"against {html.escape(run.baseline)} with a 95 % interval over paired windows. Bold: the "
-        "best of a column."
+        f"{over}, best mean JCT first; below each value the change against "
+        f"{html.escape(run.baseline)} with a 95 % interval over {parts}. Bold: the best of a "
+        "column."
     )
     return table(note, heads, rows)
+
+
+def starvation_table(run: RunResults) -> str:
+    """Return the longest wait, the starved jobs and those left behind; empty if not known."""
+    found = {name: run.starvation(name) for name in run.ranked("jct_mean")}
+    rows = [
+        (
+            "baseline" if name == run.baseline else "",
+            [
+                Entry(f"<code>{html.escape(name)}</code>", name),
+                Entry(wait_words(one.wait), one.wait, "worse" if one.starves else ""),
+                Entry(f"{one.starved:,}", float(one.starved)),
+                Entry(f"{one.left_behind:,}", float(one.left_behind)),
+                Entry("yes" if one.starves else "no", float(one.starves), "words"),
+            ],
+        )
+        for name, one in found.items()
+        if one is not None
+    ]
+    if not rows:
+        return ""
+    note = (
+        "Starved: waited more than 10 x run time and a day. Left behind: also two weeks, "
+        "and 10 x as long as jobs submitted meanwhile. A scheduler starves if it leaves a job "
+        "behind."
+    )
+    return table(note, ["scheduler", "longest wait", "starved", "left behind", "starves"], rows)
 
 
 def _value(run: RunResults, name: str, metric: str, *, is_best: bool) -> Entry:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from berthline.evaluate.compare.judge import JCT_TOLERANCE, TRADE
 from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.evaluate.metrics.starvation import starves_words
 from berthline.evaluate.statistics.multiple_comparisons import LEVEL, corrected_verdicts, holm
 from berthline.evaluate.statistics.paired import FEW_WINDOWS
 from berthline.evaluate.statistics.power import power, power_in_words
+from berthline.evaluate.statistics.totals import intervals_words, with_total
 from berthline.number_text import duration
 from berthline.report.figures.oracle_gap import mean_bound
 from berthline.report.run_results import mean
@@ -32,7 +34,8 @@ def in_words(run: RunResults, scheduler: str, other: str, metric: str) -> str:
         [run.ratio(name, other, metric) for name in names],
         higher_is_better=METRICS[metric].higher_is_better,
     )
-    return words[names.index(scheduler)] or ""
+    ratio, total = run.ratio(scheduler, other, metric), run.total(scheduler, other, metric)
+    return with_total(words[names.index(scheduler)] or "", ratio.ratio, total)
 
 
 def trades(run: RunResults, scheduler: str, other: str) -> bool:
@@ -67,9 +70,12 @@ def sentences(run: RunResults) -> list[str]:
 def _of_cell(run: RunResults) -> list[str]:
     best = run.ranked("jct_mean")[0]
     time = duration(mean(run.values(best, "jct_mean")))
+    starving = starves_words({name: run.starvation(name) for name in run.schedulers})
+    starves = [f"{starving}."] if starving else []
     if len(run.schedulers) == 1:
-        return [f"One scheduler ran, {best}: mean JCT is {time}. There is no comparison."]
-    told = [_lead(run, best, time)]
+        lone = f"One scheduler ran, {best}: mean JCT is {time}. There is no comparison."
+        return [lone, *starves]
+    told = [_lead(run, best, time), *starves]
     alike = equals_of(run, best, "jct_mean")
     if alike:
         told.append(
@@ -110,7 +116,7 @@ def _lead(run: RunResults, best: str, time: str) -> str:
 
 def _about_power(run: RunResults, other: str, best: str) -> str:
     """Return how many windows would distinguish the best from the next, in a sentence."""
-    if run.windows < 2:
+    if run.windows < 2 or run.cell.get("continuous"):
         return ""
     found = power(run.values(other, "jct_mean"), run.values(best, "jct_mean"))
     return "" if found is None else f" For {other}: {power_in_words(found)}."
@@ -149,9 +155,12 @@ def cautions(run: RunResults) -> list[str]:
     if all(max(run.values(name, "wait_mean")) == 0 for name in run.schedulers):
         told.append("No job ever waited, so there is nothing to compare: raise the load.")
     if len(run.schedulers) > 1 and run.judged_on == 1:
-        told.append("One window has no interval: differences may be due to chance.")
+        told.append("One run without blocks has no interval: differences may be due to chance.")
     elif len(run.schedulers) > 1 and run.judged_on < FEW_WINDOWS:
         told.append(f"Only {run.judged_on} windows: intervals are rough. Use 8 or more.")
+    if len(run.schedulers) > 1 and run.judged_on > 1 and "is_log" in run.cell:
+        words = intervals_words(is_log=run.cell["is_log"], continuous=run.cell["continuous"])
+        told.append(f"About the intervals: {words}.")
     for result in run.cell["schedulers"]:
         jobs = result["jobs"]
         if jobs["unfinished"]:
@@ -164,8 +173,8 @@ def cautions(run: RunResults) -> list[str]:
         told.append(f"{rejected:,} jobs can never fit on the cluster and are not in any figure.")
     if run.run.kind == "eval" and len(run.cells) > 1:
         told.append(
-            "This page is about the held-out REPORT windows, except for the table of cells, and "
-            "for timelines and Gantt charts, which show the first VAL window."
+            "This page is about the held-out REPORT jobs, except for the table of cells, and "
+            "for timelines and Gantt charts, which show the first VAL run."
         )
     elif len(run.cells) > 1:
         told.append(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from berthline.errors import ConfigError
+from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.fidelity import Fidelity, grade
 from berthline.evaluate.whatif.whatif_result import GroupOutcome, WhatIf
-from berthline.evaluate.whatif.whatif_words import in_short
+from berthline.evaluate.whatif.whatif_words import TOO_SHORT, in_short
 from berthline.number_text import duration
 from berthline.report.figures.figure_table import WHATIF_FIGURES, Drawn
 from berthline.report.page.html_page import (
@@ -75,9 +76,12 @@ def whatif_sentences(found: WhatIf) -> list[str]:
 
 
 def _cautions(found: WhatIf) -> list[str]:
-    if not found.left_out:
-        return []
-    return [f"Not run, because they are slow on a log of this size: {', '.join(found.left_out)}."]
+    told = [TOO_SHORT]
+    if found.left_out:
+        told.append(
+            f"Not run, because they are slow on a log of this size: {', '.join(found.left_out)}."
+        )
+    return told
 
 
 def _outcomes(found: WhatIf) -> str:
@@ -92,6 +96,8 @@ def _outcomes(found: WhatIf) -> str:
             Entry(duration(each.jct.p99), each.jct.p99),
             Entry(f"{each.bounded_slowdown.mean:,.2f}", each.bounded_slowdown.mean),
             Entry(duration(each.wait.mean), each.wait.mean),
+            Entry(wait_words(each.starvation.wait), each.starvation.wait),
+            Entry(f"{each.starvation.starved:,}", float(each.starvation.starved)),
             Entry(f"{100 * each.utilization:.1f} %", each.utilization),
             Entry(html.escape(words), words, "words"),
             Entry(
@@ -107,6 +113,7 @@ def _outcomes(found: WhatIf) -> str:
         "the model could explain."
     )
     heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", "mean wait"]
+    heads += ["longest wait", "starved jobs"]
     heads += ["GPU utilisation", "mean JCT, in words", "may be model"]
     heads += ["users waiting longer", "users waiting less"]
     return table(caption, heads, rows)
