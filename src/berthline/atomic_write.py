@@ -1,12 +1,14 @@
 """Atomic writes: a file or directory under its final name is always complete.
 
 The content is written under a temporary name in the same directory and then renamed. If the process
-is killed, the old or the new content remains.
+is killed, the old or the new content remains. A directory cannot be replaced in one step: a process
+killed between the two renames leaves the old one beside its place, under a name with REPLACED.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import shutil
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 PARTIAL = ".partial-"
 """Part of every temporary name; the process id follows."""
+REPLACED = ".replaced-"
+"""Part of the name of a directory while another takes its place; the process id follows."""
 
 
 def partial_name(path: Path) -> Path:
@@ -100,13 +104,33 @@ def complete_directory(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         yield partial
-        if path.exists():
-            shutil.rmtree(path)
-        partial.rename(path)
+        replace_directory(partial, path)
     except OSError as error:
         raise _unwritable(error.strerror or error, path, what) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def replace_directory(new: Path, path: Path) -> None:
+    """Give a directory its name; what has the name is removed last, when the new one is in place.
+
+    Raises:
+        OSError: it cannot be renamed; what was there before is untouched.
+    """
+    if not path.exists():
+        new.rename(path)
+        return
+    if path.is_symlink() or not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(path))
+    old = path.with_name(f".{path.name}{REPLACED}{os.getpid()}")
+    shutil.rmtree(old, ignore_errors=True)  # of a killed process that had this id
+    path.rename(old)
+    try:
+        new.rename(path)
+    except BaseException:
+        old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_name(path: Path, what: str) -> None:

@@ -79,11 +79,13 @@ def unknown_name(
 ) -> tuple[str, str, str]:
     """Return (what, expected, hint) for an unknown name, with the nearest match."""
     names = sorted(known)
+    what = f"unknown {kind} {name!r}"
+    name = str(name)  # a caller of the library may have given anything
     near = max(names, key=lambda other: _likeness(name, other), default="")
     hint = f"did you mean {near!r}?" if near and _likeness(name, near) >= 0.5 else ""
     if list_command:
         hint = f"{hint} all of them: {list_command}".strip()
-    return f"unknown {kind} {name!r}", "one of " + ", ".join(names), hint
+    return what, "one of " + ", ".join(names), hint
 
 
 def _likeness(given: str, other: str) -> float:

@@ -9,10 +9,14 @@ preceded by its length. It ends when its input ends.
 
 The module that does the work defines `main`, which calls `serve`. It should import little: every
 worker pays for its imports.
+
+A worker that ends by itself (killed for its memory, say) is replaced. Whoever sent the message
+decides with `Attempts` whether to send it again.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -30,9 +34,12 @@ from berthline import errors
 from berthline.errors import BerthlineError, SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
 _LENGTH = struct.Struct("<Q")
+
+MOST_ATTEMPTS = 3
+"""A piece of work whose workers end so often is given up."""
 
 
 class Done:
@@ -88,6 +95,31 @@ def usable_cores() -> int:
     with contextlib.suppress(AttributeError):  # not available on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class Attempts:
+    """Counts how often a piece of work was lost with its worker."""
+
+    def __init__(self) -> None:
+        self._lost: collections.Counter[Hashable] = collections.Counter()
+
+    def lost(self, work: Hashable, how: str, *, name: str) -> SimulationError | None:
+        """Note that a worker ended; return the error once it has happened too often.
+
+        Args:
+            work: what the worker was doing.
+            how: how it ended.
+            name: what it was doing, in words.
+        """
+        self._lost[work] += 1
+        if self._lost[work] < MOST_ATTEMPTS:
+            return None
+        return SimulationError(
+            f"a worker process ended {MOST_ATTEMPTS} times before its work was done ({how})",
+            where=name,
+            expected="workers that run until they are told to stop",
+            hint="check the free memory; fewer workers need less: `workers=1`",
+        )
 
 
 class Worker:
@@ -154,6 +186,7 @@ class WorkerPool:
     """
 
     def __init__(self, module: str, setup: Any, count: int) -> None:
+        self._module, self._setup = module, setup
         self._answers: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self.workers: list[Worker] = []
         try:
@@ -163,37 +196,51 @@ class WorkerPool:
             self.close()
             raise
 
-    def answers(self, next_message: Callable[[Worker], Any | None]) -> Iterator[tuple[Worker, Any]]:
+    def answers(
+        self,
+        next_message: Callable[[Worker], Any | None],
+        lost: Callable[[Worker, str], None],
+    ) -> Iterator[tuple[Worker, Any]]:
         """Keep all workers busy, and yield their answers in the order in which they arrive.
 
         Args:
             next_message: returns what an idle worker should do next; None = nothing.
-
-        Raises:
-            SimulationError: a process ended before its work was done.
+            lost: called with a worker that ended before its work was done, and how; another one
+                has taken its place. What it had to do is lost unless `next_message` returns it.
         """
-        for worker in self.workers:
+        for worker in list(self.workers):
             self._give(worker, next_message)
         while any(worker.is_busy for worker in self.workers):
             worker, answer = self._answers.get()
             if isinstance(answer, _Ended):
                 worker.has_ended = True
                 if worker.is_busy:
-                    raise _worker_ended(worker.process.wait())
+                    new = self._replace(worker)
+                    lost(worker, _how(worker.process.returncode))
+                    for idle in [new, *(one for one in self.workers if not one.is_busy)]:
+                        if not idle.is_busy:
+                            self._give(idle, next_message)
             elif isinstance(answer, Done):
                 worker.is_busy = False
                 self._give(worker, next_message)
             else:
                 yield worker, answer
 
-    @staticmethod
-    def _give(worker: Worker, next_message: Callable[[Worker], Any | None]) -> None:
-        message = next_message(worker)
-        if message is None:
-            return
+    def _give(self, worker: Worker, next_message: Callable[[Worker], Any | None]) -> None:
         if worker.has_ended:
-            raise _worker_ended(worker.process.wait())
-        worker.send(message)
+            worker = self._replace(worker)
+        message = next_message(worker)
+        if message is not None:
+            worker.send(message)
+
+    def _replace(self, worker: Worker) -> Worker:
+        """Start a worker in the place of one that has ended."""
+        worker.process.wait()
+        worker.stop()
+        worker.is_busy = False
+        new = Worker(self._module, self._setup, self._answers)
+        self.workers[self.workers.index(worker)] = new
+        return new
 
     def close(self) -> None:
         """End all processes."""
@@ -254,10 +301,5 @@ def _receive(stream: IO[bytes]) -> Any:
     return pickle.loads(content)
 
 
-def _worker_ended(code: int) -> SimulationError:
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return SimulationError(
-        f"a worker process ended before its work was done ({how})",
-        expected="workers that run until they are told to stop",
-        hint="check the free memory; fewer workers need less: `workers=1`",
-    )
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

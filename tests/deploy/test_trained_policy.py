@@ -126,7 +126,7 @@ def test_a_checkpoint_is_a_scheduler_and_an_unfinished_or_broken_run_says_so(tmp
     one, other = (bl.simulate(_workload(20), CLUSTER, str(path)) for path in (run, inner))
     assert one.metrics() == other.metrics()
     (inner / "checkpoint.json").write_text("{}")
-    with pytest.raises(PolicyError, match="cannot read the policy"):
+    with pytest.raises(ConfigError, match="no checksum"):
         Scheduler.parse(str(run))
     shutil.rmtree(inner)
     with pytest.raises(PolicyError, match="no checkpoint yet"):

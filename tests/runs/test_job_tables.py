@@ -22,10 +22,10 @@ TYPES = {
     "submit": pl.Float64,
     "wait": pl.Float32,
     "jct": pl.Float32,
-    "run_time": pl.Float32,
+    "run_time": pl.Float64,
     "bounded_slowdown": pl.Float32,
-    "gpus": pl.Float32,
-    "priority": pl.Int32,
+    "gpus": pl.Float64,
+    "priority": pl.Float64,
     "user": pl.Categorical,
     "state": pl.Categorical,
 }
@@ -109,3 +109,19 @@ def test_pools_of_jobs(run, tmp_path):
     outcome = run("compare", str(trace), *argv, "--schedulers", "fcfs", "--out", str(out))
     assert (outcome.code, outcome.err) == (0, "")
     assert pl.read_parquet(out / "jobs.parquet")["pool"].to_list() == ["a", None, "a"]
+
+
+def test_columns_of_the_workload_are_not_rounded(run, tmp_path):
+    """Priorities of 0.5, parts of a GPU and long run times stand there as they were given."""
+    rows = [(0, 16_777_217.5, 1, 0.5), (1, 100.25, 0.3, 2.5), (2, 50, 2, -1e12), (3, 60, 1, 7)]
+    lines = "\n".join(",".join(map(str, row)) for row in rows)
+    (tmp_path / "jobs.csv").write_text(f"submit,run,gpus,priority\n{lines}\n")
+    for verb in (("sim",), ("compare", "--schedulers", "fcfs,static-priority")):
+        out = tmp_path / verb[0]
+        words = ("--cluster", "uniform:1x4:V100", "--out", str(out))
+        answer = run(verb[0], str(tmp_path / "jobs.csv"), *verb[1:], *words)
+        assert answer.code == 0, answer.err
+        jobs = pl.read_parquet(out / "jobs.parquet").head(4)
+        assert jobs["priority"].to_list() == [0.5, 2.5, -1e12, 7]
+        assert jobs["gpus"].to_list() == [1, 0.3, 2, 1]
+        assert jobs["run_time"].to_list() == [16_777_217.5, 100.25, 50, 60]

@@ -215,4 +215,35 @@ def test_the_header_tells_what_was_asked(run, stop_after, tmp_path):
     run(*COMPARE, "--out", str(out))
     magic, asked, _ = (out / UNFINISHED).read_bytes().split(b"\n", 2)
     assert magic + b"\n" == kept_runs._MAGIC
-    assert json.loads(asked)["windows"] == 3
+    assert json.loads(asked.partition(b" ")[2])["windows"] == 3
+
+
+def test_damaged_settings_of_kept_runs_are_refused(run, stop_after, tmp_path):
+    out = tmp_path / "run"
+    stop_after(5)
+    run(*COMPARE, "--out", str(out))
+    kept = out / UNFINISHED
+    whole = kept.read_bytes()
+    for place in range(0, whole.index(b"\n", 20), 9):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        kept.write_bytes(changed)
+        outcome = run(*COMPARE, "--out", str(out), "--resume")
+        assert outcome.code == 2
+        assert "is damaged" in outcome.err or "not a file of finished runs" in outcome.err
+        assert "start again with --force" in outcome.err
+
+
+def test_a_damaged_run_among_the_kept_ones_is_made_again(run, stop_after, tmp_path):
+    out = tmp_path / "run"
+    stop_after(9)
+    run(*COMPARE, "--out", str(out))
+    kept = out / UNFINISHED
+    whole = bytearray(kept.read_bytes())
+    whole[len(whole) * 2 // 3] ^= 1
+    kept.write_bytes(whole)
+    made = stop_after(None)
+    assert run(*COMPARE, "--out", str(out), "--resume").code == 0
+    assert len(made) > 12 - 9 + 4
+    assert run(*COMPARE, "--out", str(tmp_path / "whole")).code == 0
+    assert results(out) == results(tmp_path / "whole")

@@ -62,15 +62,7 @@ def read_energy_rate(
         return None
     from berthline.evaluate.metrics.energy_rate import EnergyRate
 
-    try:
-        return EnergyRate.for_workload(path, workload, period=period or math.inf)
-    except ConfigError as error:
-        hint = error.hint
-        if "origin" in hint:
-            hint = "subtract the time that should be the workload's time 0, or add --energy-period"
-        raise ConfigError(
-            error.what, where=error.where, expected=error.expected, hint=hint
-        ) from None
+    return EnergyRate.for_workload(path, workload, period=period or math.inf)
 
 
 def cost_of(value: float) -> str:

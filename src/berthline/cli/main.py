@@ -6,7 +6,9 @@ verb's module is imported when that verb is called. A verb's module has `main(ar
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import sys
 
 VERBS: dict[str, str] = {
@@ -30,6 +32,12 @@ SINGLE_MODULES = ("doctor", "export")
 """Verbs that are one module. Every other verb is a room of that name with a module `command`."""
 
 FAILURE, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+"""Errors of a disk that is full, broken or not to be written."""
+
+_SIGNALS = 3
+"""So many Ctrl-C in a row are one."""
 
 _HELP = """\
 usage: berthline VERB [OPTIONS]
@@ -61,10 +69,22 @@ def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
+    if sys.stderr is None:  # closed by the caller, as by `2>&-`
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - to the end
+    if sys.stdout is None:
+        _tell("error: cannot write the output: stdout is closed")
+        return FAILURE
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets "?" instead of a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    from berthline.cli.visible_output import visible_output
+
+    with visible_output():
+        return _run(arguments, debug=debug)
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -74,13 +94,24 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         if debug:
             raise
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
     except Exception as error:
         if debug:
             raise
         return _report(error)
     return code
+
+
+def _interrupted() -> int:
+    """Report Ctrl-C, and return the exit code."""
+    for _ in range(_SIGNALS):
+        try:
+            _tell("interrupted")
+            break
+        except KeyboardInterrupt:
+            # polars has a handler of its own beside Python's: one Ctrl-C may arrive twice.
+            continue
+    return INTERRUPTED
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -116,27 +147,30 @@ def _report(error: Exception) -> int:
     from berthline.cli.parameter_names import as_options
     from berthline.errors import BerthlineError
 
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        _tell(f"error: cannot write the output: {error.strerror}")
         _close_stdout()
         return FAILURE
     if isinstance(error, BerthlineError):
-        print(f"error: {as_options(str(error))}", file=sys.stderr)
+        _tell(f"error: {as_options(str(error))}")
         return error.exit_code
     what = str(error).partition("\n")[0]
-    print(
+    _tell(
         f"error: unexpected {type(error).__name__}{f': {what}' if what else ''}\n"
         "hint: this is a fault in Berthline or its installation; run the command again with\n"
-        "      --debug to see where, and report it with the output of: berthline doctor",
-        file=sys.stderr,
+        "      --debug to see where, and report it with the output of: berthline doctor"
     )
     return FAILURE
 
 
+def _tell(text: str) -> None:
+    """Print to stderr; if that is full or closed, the exit code still tells."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
 def _close_stdout() -> None:
     """Exit quietly when the reader of our output (such as `head`) has closed the pipe."""
-    import os
-
     # The interpreter flushes stdout once more on exit, which must not fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -16,6 +16,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, TypeVar
@@ -26,6 +27,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from berthline.cli.output import NARROWEST
+from berthline.cli.visible_output import styled
 from berthline.errors import ConfigError, unknown_name
 
 _Options = TypeVar("_Options", bound=msgspec.Struct)
@@ -252,7 +254,11 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     caught = io.StringIO()
     help_command = f"berthline {verb} --help"
     try:
-        with contextlib.redirect_stderr(caught), _wide_enough():
+        with (
+            contextlib.redirect_stdout(styled(sys.stdout)),  # help has colours
+            contextlib.redirect_stderr(caught),
+            _wide_enough(),
+        ):
             options, unknown = tyro.cli(
                 kind,
                 args=_joined(argv),

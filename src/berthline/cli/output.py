@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from berthline.cli.visible_output import styled, visible, visible_json
 from berthline.counted import counted as counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def print_json(value: object) -> None:
     """Print a Struct or plain data as one JSON object; NaN and infinity become null."""
     import msgspec
 
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print(visible_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def note(text: str) -> None:
@@ -74,7 +75,17 @@ def print_table(table: Table) -> None:
     from rich.console import Console
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console(width=None if known else PIPE_WIDTH, highlight=False, markup=False)
+    if isinstance(table.title, str):
+        table.title = visible(table.title)
+    for column in table.columns:
+        texts = (column.header, *column._cells)
+        column.header, *column._cells = (visible(t) if isinstance(t, str) else t for t in texts)
+    console = Console(
+        file=styled(sys.stdout),
+        width=None if known else PIPE_WIDTH,
+        highlight=False,
+        markup=False,
+    )
     console.width = max(console.width, NARROWEST)
     try:
         console.print(table)
@@ -207,10 +218,10 @@ def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
             from rich.console import Console
             from rich.progress import Progress
 
-            bar = Progress(console=Console(stderr=True), transient=True)
+            bar = Progress(console=Console(file=styled(sys.stderr)), transient=True)
             bar.start()
             task = bar.add_task(what, total=total)
-        bar.update(task, completed=done, description=f"{what}: {label}"[:60])
+        bar.update(task, completed=done, description=visible(f"{what}: {label}")[:60])
 
     try:
         yield update

@@ -83,6 +83,7 @@ def read_result(source: str, options: RunOptions) -> Result:
     if is_run_directory(source):
         _check_defaults(source, options)
         return _from_directory(source, options.scheduler)
+    from berthline.policies.formula_checks import idle_formulas
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import simulate
@@ -91,6 +92,8 @@ def read_result(source: str, options: RunOptions) -> Result:
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     scheduler = Scheduler.parse(options.scheduler or "fcfs")
+    for remark in idle_formulas(scheduler):
+        note(remark)
     cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
     workload = resolve_workload(
         source,

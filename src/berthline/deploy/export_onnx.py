@@ -23,6 +23,7 @@ from berthline.deploy.torch_policy import TorchPolicy
 from berthline.deploy.trained_policy import read_policy
 from berthline.errors import ConfigError, MissingExtraError
 from berthline.policies.learned import ONNX, Learned, manifest_of
+from berthline.sealed_json import seal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +77,7 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
     }
     # Write the manifest last: without it, the file is not an exported policy.
     write_atomically(out, model)
-    text = json.dumps(manifest, indent=2) + "\n"
+    text = json.dumps(seal(manifest), indent=2) + "\n"
     write_atomically(manifest_of(out), text.encode())
     return manifest
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import MissingExtraError, PolicyError
-from berthline.policies.learned import manifest_of
+from berthline.policies.learned import manifest_of, read_facts
 
 if TYPE_CHECKING:
     import os
 
-FORMAT = 1
+FORMAT = 2
 """Increased when the meaning of a manifest's contents changes."""
 INPUT, OUTPUT = "observation", "scores"
 
@@ -88,15 +87,15 @@ def open_session(model: bytes, *, where: str) -> Any:
 def _read_manifest(path: Path) -> dict[str, Any]:
     beside = manifest_of(path)
     try:
-        manifest = json.loads(beside.read_bytes())
+        manifest = read_facts(path, beside)
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise PolicyError(
             f"not an exported policy: {error}",
             where=str(path),
             expected=f"an ONNX file with {beside.name} beside it",
         ) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if manifest.get("format") not in (1, FORMAT):
         raise PolicyError(
             "the manifest has another format",
             where=str(beside),

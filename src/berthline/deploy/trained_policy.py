@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from berthline.env.observation_layout import ObservationLayout
 from berthline.errors import ConfigError, MissingExtraError
-from berthline.policies.learned import ONNX, Learned, policy_files
+from berthline.policies.learned import ONNX, Learned, policy_files, read_facts
 
 
 class Trained(msgspec.Struct, frozen=True):
@@ -55,8 +54,8 @@ def read_policy(learned: Learned) -> Trained:
     numbers, about = policy_files(learned.path)
     tensors: dict[str, npt.NDArray[Any]] = {}
     try:
-        facts = json.loads(about.read_bytes())
-    except (OSError, ValueError) as error:
+        facts = read_facts(numbers, about)
+    except OSError as error:
         raise ConfigError(f"not a policy: {error}", where=str(about)) from None
     if numbers.suffix == ONNX:
         return Trained(numbers, facts, tensors)

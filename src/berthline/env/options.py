@@ -14,7 +14,7 @@ from berthline.env.rewards import RewardArgument
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
-from berthline.traces.generators.dials import JOBS
+from berthline.size_limits import MOST
 
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
@@ -142,7 +142,7 @@ _SECONDS = option_types.number(0)
 _TYPES: dict[str, option_types.OptionType] = {
     "workload": option_types.named_or(Workload),
     "cluster": option_types.named_or(Cluster),
-    "episode_jobs": option_types.whole(1, int(JOBS.highest)).or_none(),
+    "episode_jobs": option_types.whole(1, MOST["episode_jobs"]).or_none(),
     "load": option_types.NUMBER_OR_RANGE.or_none(),
     "dials": option_types.TABLE,
     "split": option_types.TEXT.or_none(),

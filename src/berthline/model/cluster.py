@@ -9,6 +9,7 @@ whatever the spelling in the input.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -109,7 +110,11 @@ class Cluster:
 
     @classmethod
     def uniform(cls, *, nodes: int, gpus_per_node: int, gpu_type: str = "V100") -> Cluster:
-        """Return `nodes` equal nodes of `gpus_per_node` GPUs, with no CPU or memory limits."""
+        """Return `nodes` equal nodes of `gpus_per_node` GPUs, with no CPU or memory limits.
+
+        Raises:
+            ConfigError: a number is not whole or too large, or the GPU type is unknown.
+        """
         return cls.from_groups(
             [NodeGroup(count=nodes, gpus=gpus_per_node, gpu_type=gpu_type)],
             name=f"uniform:{nodes}x{gpus_per_node}:{gpu_type}",
@@ -134,6 +139,7 @@ class Cluster:
         types: list[GpuType] = []
         pools: list[str] = []
         for number, group in enumerate(groups, start=1):
+            _check_whole(group, f"{name}, node group {number}")
             kind = _checked_type(group, f"{name}, node group {number}", extra)
             kinds.append(kind)
             if kind not in types:
@@ -217,6 +223,20 @@ class Cluster:
             + expected,
             hint=hint or "one node with all GPUs (no placement at all) is uniform:1x512",
         )
+
+
+def _check_whole(group: NodeGroup, where: str) -> None:
+    """Raise unless the numbers of a group are whole: a column would round them without a word."""
+    for field in ("count", "gpus", "cpus", "memory_mib"):
+        value: object = getattr(group, field)
+        try:
+            is_whole = not isinstance(value, bool) and operator.index(value) == value  # type: ignore[arg-type]
+        except TypeError:
+            is_whole = False
+        if not is_whole:
+            raise ConfigError(
+                f"{field} of a node group is {value!r}", where=where, expected="a whole number"
+            )
 
 
 def _checked_type(group: NodeGroup, where: str, extra: Mapping[str, GpuType]) -> GpuType:

@@ -155,6 +155,6 @@ def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> np
             raise TraceError(
                 f"column {key!r} holds {np.atleast_1d(array)[bad[0]]}",
                 where=f"{workload_name}, row {bad[0]}",
-                expected="whole numbers",
+                expected=f"whole numbers from {limits.min} to {limits.max}",
             )
     return np.full(size, column) if array.ndim == 0 else column

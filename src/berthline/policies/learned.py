@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 from berthline.errors import PolicyError
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
+from berthline.sealed_json import damaged, sha256_of, unseal
 
 ONNX = ".onnx"
 DIGITS = 12
 """Digits of the hash in the text of a scheduler."""
 _SHOWN = 8
+_UNSEALED = 1
+"""The format of checkpoints and manifests that had no checksums."""
+_HINT = "use another checkpoint; one that is whole can begin a new run (init_from)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Learned:
         Raises:
             PolicyError: it is unreadable, has no checkpoint yet, does not match the hash, or is a
                 training run of several seeds.
+            ConfigError: it is damaged.
         """
         written, _, wanted = text.strip().partition("#")
         path = Path(written)
@@ -58,8 +62,7 @@ class Learned:
         try:
             for file in files:
                 digest.update(file.read_bytes())
-            facts = json.loads(files[-1].read_bytes())
-            seat, knowledge = _seat_and_knowledge(facts)
+            seat, knowledge = _seat_and_knowledge(read_facts(*files))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PolicyError(
                 f"cannot read the policy: {type(error).__name__}: {error}",
@@ -135,6 +138,29 @@ def policy_files(path: Path) -> tuple[Path, Path]:
             expected="a run after its first validation",
         )
     return found / CHECKPOINT_TENSORS, found / CHECKPOINT_FACTS
+
+
+def read_facts(numbers: Path, about: Path) -> dict[str, Any]:
+    """Return the facts about a policy, after a check of the checksums of both files.
+
+    Args:
+        numbers: the file of its numbers.
+        about: the file of the facts, which holds the SHA-256 of the numbers.
+
+    Raises:
+        ConfigError: one of them is not what was written.
+        OSError: one of them cannot be read.
+    """
+    facts = unseal(
+        about.read_bytes(), where=str(about), what="the policy", hint=_HINT, unsealed=(_UNSEALED,)
+    )
+    # An ONNX file of another policy is reported by the target that opens it.
+    if numbers.suffix != ONNX and facts.get("format") != _UNSEALED:
+        sha256 = sha256_of(numbers)
+        if facts.get("tensors_sha256") != sha256:
+            reason = f"its SHA-256 is {sha256[:DIGITS]}..."
+            raise damaged("the policy", reason, where=str(numbers), hint=_HINT)
+    return facts
 
 
 def _seat_and_knowledge(facts: dict[str, Any]) -> tuple[str, str]:

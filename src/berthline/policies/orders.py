@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from berthline.argument_types import check_arguments
 from berthline.errors import PolicyError, unknown_name
 from berthline.policies.formulas import Formula
 from berthline.policies.rules import LAS_OPTIONS, LAS_QUEUE, with_options
@@ -113,6 +114,7 @@ def register_order(name: str, formula: str, *, reference: str = "") -> Order:
         >>> register_order("aged-area", "work / (1 + wait)").name
         'aged-area'
     """
+    check_arguments(name=name, formula=formula)
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise PolicyError(
             f"bad name for an ordering {name!r}", expected="lower-case words joined by hyphens"

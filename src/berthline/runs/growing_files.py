@@ -67,7 +67,7 @@ class GrowingFiles:
         for file, is_header in ((self._metrics, False), (self._curve, True)):
             if not file.exists():
                 continue
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
             kept = [
                 line
                 for number, line in enumerate(lines)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from berthline.model.write_cluster_file import write_cluster_file
 from berthline.runs.run_layout import CLUSTER, EVENTS, JOBS, WORKLOAD
+from berthline.write_frame import write_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,9 +79,9 @@ class WindowColumns:
     """The columns of the table of jobs that do not depend on the scheduler."""
 
     submit: npt.NDArray[np.float64]
-    run_time: npt.NDArray[np.float32]
-    gpus: npt.NDArray[np.float32]
-    priority: npt.NDArray[np.int32]
+    run_time: npt.NDArray[np.float64]
+    gpus: npt.NDArray[np.float64]
+    priority: npt.NDArray[np.float64]
     user: npt.NDArray[np.int32]
     pool: npt.NDArray[np.int32]
     user_names: tuple[str, ...]
@@ -91,9 +92,9 @@ class WindowColumns:
         """Return the columns of a window."""
         return cls(
             submit=workload.submit,
-            run_time=workload.run.astype(np.float32),
-            gpus=workload.gpu_amount.astype(np.float32),
-            priority=np.rint(workload.priority).astype(np.int32),
+            run_time=workload.run,
+            gpus=workload.gpu_amount,
+            priority=workload.priority,
             user=workload.user,
             pool=workload.pool,
             user_names=workload.user_names,
@@ -177,7 +178,7 @@ def write_jobs(runs: Sequence[RunJobs], path: Path) -> None:
         if column is not None:
             columns[name] = column
     columns["state"] = _category(STATES, joined("outcomes", "state").astype(np.uint32))
-    pl.DataFrame(columns).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+    write_frame(pl.DataFrame(columns), path, compression="zstd", compression_level=_LEVEL)
 
 
 def write_events(logs: Mapping[str, Schedule], path: Path) -> None:
@@ -189,7 +190,7 @@ def write_events(logs: Mapping[str, Schedule], path: Path) -> None:
         log.frame().select(pl.lit(name, dtype=kind).alias("scheduler"), pl.all())
         for name, log in logs.items()
     ]
-    pl.concat(tables).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+    write_frame(pl.concat(tables), path, compression="zstd", compression_level=_LEVEL)
 
 
 def _named(runs: Sequence[RunJobs], name: str) -> pl.Series | None:

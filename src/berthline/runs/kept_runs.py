@@ -1,12 +1,14 @@
 """Kept runs: the finished runs of an unfinished comparison, in a file that only grows.
 
-    BERTHLINE RUNS 1, and the settings, as a line of JSON each
+    BERTHLINE RUNS 2           a line
+    CRC-32, settings           a line: eight hexadecimal digits, a blank, JSON
     length, CRC-32, content    for each finished run
 
 The content is the run's key, its record and its job outcomes. The key is a hash of everything that
 affects the run: version, scheduler, seed, cluster, the jobs. A kept run is used only for a run with
 the same key, so a file that was changed in between has no effect. The settings are kept to tell the
-user of a changed command what differs. An incomplete last run is dropped.
+user of a changed command what differs. An incomplete last run is dropped, and so is what
+follows a damaged one: these runs are made again.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from berthline.errors import ConfigError, OutputError
+from berthline.sealed_json import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_MAGIC = b"BERTHLINE RUNS 1\n"
+_MAGIC = b"BERTHLINE RUNS 2\n"
 _HEAD = struct.Struct("<QI")
 
 
@@ -102,7 +105,8 @@ class KeptRuns:
             self._file.seek(self._end)
         else:
             self._file = self.path.open("wb")
-            self._file.write(_MAGIC + self._asked.encode() + b"\n")
+            asked = self._asked.encode()
+            self._file.write(_MAGIC + b"%08x %b\n" % (zlib.crc32(asked), asked))
 
     def _read(self) -> None:
         try:
@@ -111,6 +115,8 @@ class KeptRuns:
             raise ConfigError(
                 f"cannot read the finished runs: {error.strerror}", where=str(self.path)
             ) from None
+        if not content:  # stopped before the first run was kept
+            return
         line_end = content.find(b"\n", len(_MAGIC))
         if not content.startswith(_MAGIC) or line_end < 0:
             raise ConfigError(
@@ -119,7 +125,13 @@ class KeptRuns:
                 expected="the file that an interrupted comparison leaves",
                 hint="start again with `force`",
             )
-        self._check(json.loads(content[len(_MAGIC) : line_end]))
+        check, _, settings = content[len(_MAGIC) : line_end].partition(b" ")
+        if check != b"%08x" % zlib.crc32(settings):
+            raise damaged(
+                "the file of finished runs", "the checksum of its settings is wrong",
+                where=str(self.path), hint="start again with `force`",
+            )  # fmt: skip
+        self._check(json.loads(settings))
         position = line_end + 1
         while position + _HEAD.size <= len(content):
             length, check = _HEAD.unpack_from(content, position)

@@ -30,6 +30,7 @@ from berthline.runs.run_layout import (
     WORKLOAD,
     kind_of,
 )
+from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
     import os
@@ -273,7 +274,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     Raises:
         ConfigError: there is none, it is not a run directory, or it cannot be read.
     """
-    directory = Path(path)
+    directory = Path(text_of("path", path))
     _check_directory(directory)
     meta = _read_json(directory / META)
     config = directory / CONFIG

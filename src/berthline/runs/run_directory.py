@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from berthline.atomic_write import PARTIAL, partial_name
+from berthline.atomic_write import PARTIAL, partial_name, replace_directory
 from berthline.errors import ConfigError, OutputError
 from berthline.package_version import package_version
 from berthline.runs.run_layout import (
@@ -32,6 +32,7 @@ from berthline.runs.run_layout import (
     UNFINISHED,
     files_of,
 )
+from berthline.write_frame import write_frame
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
@@ -114,7 +115,7 @@ class RunDirectory:
             (staging / METRICS).write_bytes(lines)
             (staging / SUMMARY).write_bytes(_pretty(summary))
             if log is not None:
-                log.frame().write_parquet(staging / EVENTS)
+                write_frame(log.frame(), staging / EVENTS)
             for name, write_file in (files or {}).items():
                 write_file(staging / name)
         except OSError as error:
@@ -206,18 +207,8 @@ class RunDirectory:
             for left_over in path.glob(f"{PARTIAL}*"):  # of a run that was killed while it wrote
                 shutil.rmtree(left_over, ignore_errors=True)
             return
-        if not path.exists():
-            staging.rename(path)
-            return
         self._check()  # again: something may have been put there during the run
-        old = path.with_name(f".{path.name}.replaced-{os.getpid()}")
-        path.rename(old)
-        try:
-            staging.rename(path)
-        except OSError:
-            old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        replace_directory(staging, path)
 
 
 def meta_of(verb: str, command: str, seed: int, workload: Workload | None = None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
@@ -166,6 +167,7 @@ def simulate(
     Raises:
         BerthlineError: the inputs are not compatible.
     """
+    check_arguments(seed=seed, horizon=horizon, conditions=conditions)
     if simulator not in SIMULATORS:
         what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
         raise ConfigError(what, expected=expected, hint=hint)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, TraceError, unknown_name
+from berthline.text_or_path import text_of
 from berthline.traces.formats.column_mapping import FORM
 from berthline.traces.formats.detection import Match, head_lines
 from berthline.traces.formats.format_table import FORMATS, Format, detect_format
@@ -43,7 +44,7 @@ def load_trace(
         TraceError: the file cannot be read, has an unknown format or an invalid line (the message
             has its number), or contains no usable job.
     """
-    path = Path(path)
+    path = Path(text_of("path", path))
     given = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         if format not in FORMATS:

@@ -111,6 +111,11 @@ def test_ctrl_c_saves_and_resume_goes_on(tmp_path, capsys):
     assert process.returncode == 130
     assert out == b""
     assert not (path / "summary.json").exists()
+    state = (path / "state.json").read_bytes()
+    (path / "state.json").write_bytes(state.replace(b"0.", b"1.", 1))
+    with pytest.raises(ConfigError, match="the state of the search is damaged"):
+        main([*argv, "--resume"])
+    (path / "state.json").write_bytes(state)
     found = json.loads(_run(capsys, *argv[len(SMALL) :], "--resume"))
     for name in ("scheduler", "val", "report", "evaluations"):
         assert found[name] == whole[name]

@@ -11,6 +11,7 @@ import pytest
 
 from berthline.cli.main import main
 from berthline.cli.train import command as train
+from berthline.cli.train.signals import StopRequest
 
 SMALL = (
     "--set", "episode_jobs=16", "load=3", "cluster=uniform:2x4", "window=8", "running_window=4",
@@ -27,10 +28,16 @@ SETTINGS = {
 }
 
 
-@contextlib.contextmanager
-def stopped_at_once():
-    """What a SIGTERM during the first iteration does."""
-    yield [signal.SIGTERM]
+def stopped_in_the_first_iteration(metrics):
+    """What a SIGTERM during the first iteration does; it ends with a line of metrics."""
+
+    class Request(StopRequest):
+        def __call__(self):
+            if metrics.exists() and "losses/" in metrics.read_text():
+                self.signal = signal.SIGTERM
+            return super().__call__()
+
+    return lambda: contextlib.nullcontext(Request())
 
 
 @pytest.mark.parametrize(
@@ -62,9 +69,20 @@ def test_from_the_first_step_to_the_exported_policy(algorithm, more, tmp_path, c
     assert any(key.startswith("losses/") for line in lines for key in line)
 
     with monkeypatch.context() as patch:
-        patch.setattr(train, "stop_signals", stopped_at_once)
+        stop = stopped_in_the_first_iteration(halved / "metrics.jsonl")
+        patch.setattr(train, "stop_signals", stop)
         assert run("--out", str(halved))[0] == 128 + signal.SIGTERM
     assert not (halved / "summary.json").exists()
+    [last] = (halved / "checkpoints").glob("last-*")
+    for name in ("tensors.safetensors", "checkpoint.json"):
+        content = (last / name).read_bytes()
+        (last / name).write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+        assert main(["train", algorithm, *SMALL, *SETTINGS[algorithm], *more, "--out", str(halved),
+                     "--resume"]) == 2  # fmt: skip
+        told = capsys.readouterr().err
+        assert "is damaged" in told
+        assert name in told
+        (last / name).write_bytes(content)
     code, out = run("--out", str(halved), "--resume")
     assert code == 0
     assert json.loads(out) == summary

@@ -133,20 +133,41 @@ def test_windows_are_made_once_each() -> None:
     assert made == [0, 1, 2, 3, 4]
 
 
-def test_a_worker_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def kill_workers(monkeypatch: pytest.MonkeyPatch, *, most: int) -> list[subprocess.Popen[bytes]]:
+    """Kill the first workers that get something to do; return the processes that got something."""
     started: list[subprocess.Popen[bytes]] = []
     send = worker_pool.Worker.send
 
-    def kill_first(self: worker_pool.Worker, batch: object) -> None:
-        started.append(self.process)
+    def and_kill(self: worker_pool.Worker, batch: object) -> None:
         send(self, batch)  # type: ignore[arg-type]
-        if len(started) == 1:
-            os.kill(self.process.pid, signal.SIGKILL)
+        if self.process not in started:
+            started.append(self.process)
+            if len(started) <= most:
+                os.kill(self.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(worker_pool.Worker, "send", kill_first)
-    with pytest.raises(SimulationError, match="a worker process ended") as caught:
+    monkeypatch.setattr(worker_pool.Worker, "send", and_kill)
+    return started
+
+
+@pytest.mark.parametrize("windows", [1, 4])
+def test_the_runs_of_a_killed_worker_are_made_by_another(
+    monkeypatch: pytest.MonkeyPatch, windows: int
+) -> None:
+    jobs = some_jobs(20_000)
+    whole = compare(jobs, CLUSTER, SCHEDULERS, windows=windows, workers=2)
+    started = kill_workers(monkeypatch, most=2)
+    again = compare(jobs, CLUSTER, SCHEDULERS, windows=windows, workers=2)
+    assert len(started) == 4
+    assert without_times(again) == without_times(whole)
+    assert all(process.poll() is not None for process in started)
+
+
+def test_a_run_whose_workers_always_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = kill_workers(monkeypatch, most=99)
+    with pytest.raises(SimulationError, match="ended 3 times") as caught:
         compare(some_jobs(20_000), CLUSTER, SCHEDULERS, windows=4, workers=2)
     assert "signal 9" in str(caught.value)
+    assert " on window " in caught.value.where
     assert all(process.poll() is not None for process in started)
 
 

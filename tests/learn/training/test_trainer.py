@@ -95,3 +95,21 @@ def test_what_cannot_be_gone_on_from_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="trained on other observations") as error:
         Trainer(wider, tmp_path / "b", resume=True)
     assert "shapes.jobs: (8, 8) against (9, 8)" in str(error.value)
+
+
+@pytest.mark.parametrize("asked", [1, 3, 33, 60, 100])
+def test_a_run_stopped_in_an_evaluation_goes_on_as_if_it_had_not_been(tmp_path, asked):
+    """Heuristics, validations and REPORT ask whether to stop; what was due is made again."""
+    whole = _run(tmp_path / "whole").run()
+    times = 0
+
+    def must_stop():
+        nonlocal times
+        times += 1
+        return times == asked
+
+    assert _run(tmp_path / "a").run(must_stop=must_stop) is None, "it was not asked so often"
+    begun = checkpoint.find(tmp_path / "a/checkpoints", "last") is not None
+    assert _run(tmp_path / "a", resume=begun).run() == whole
+    curves = [(tmp_path / name / "curve.csv").read_text() for name in ("whole", "a")]
+    assert curves[0] == curves[1]

@@ -132,7 +132,7 @@ def test_group_means(run, jobs, by):
 
     def group_of(row):
         if by != "size":
-            return str(row[by])
+            return str(row[by]).removesuffix(".0")
         gpus = row["gpus"]
         if gpus <= 2:
             return "1 GPU" if gpus == 1 else "2 GPUs"
@@ -151,6 +151,26 @@ def test_group_means(run, jobs, by):
         assert row["change"] == pytest.approx(np.mean(values) / np.mean(theirs) - 1, abs=1e-5)
         best = min(np.mean(naive[name, row["group"]]) for name in jobs)
         assert row["above_best"] == pytest.approx(np.mean(values) / best - 1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("priorities", "groups"),
+    [
+        ([0.5, 2.5, 1, 0.5], ["0.5", "1", "2.5"]),
+        (
+            [number / 4 for number in range(40)],
+            [f"{low} to {low + 1}" for low in (0, 1.25, 2.5, 3.75, 5, 6.25, 7.5, 8.75)],
+        ),
+    ],
+)
+def test_priorities_are_groups_of_their_own_or_ranges(tmp_path, priorities, groups):
+    workload = Workload.from_columns(
+        submit=np.arange(80.0), run=60.0, gpus=1, priority=np.resize(priorities, 80)
+    )
+    bl.compare(workload, "uniform:1x4", ["fcfs", "static-priority"], out=tmp_path / "run")
+    frame = by_group.priority_data(results_of(open_run(tmp_path / "run")))
+    found = frame.filter(pl.col("scheduler") == "fcfs")["group"].to_list()
+    assert found == groups
 
 
 def test_fairness(run, jobs):

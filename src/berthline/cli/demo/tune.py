@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from berthline.cli.output import note, number
-from berthline.cli.train.command import stop_signals
 from berthline.cli.train.es_show import lines
 from berthline.evaluate.metrics.starvation import wait_words
 
@@ -54,11 +53,11 @@ def tune(
     )
     rivals = usable_rivals([*HEURISTICS, *LANES], knowledge, preemptive=False)
     workers = SearchWorkers(windows.window, cluster, knowledge=knowledge, processes=usable_cores())
-    with workers, stop_signals() as caught:
+    with workers:
         search = Search(config, SPACES[SPACE], windows, workers, rivals=rivals)
         tell = (lambda _: None) if quiet else lines("tuning")
-        summary = search.run(tell, lambda: bool(caught))
-    assert summary is not None  # without a directory a stopped search still gives a summary
+        summary = search.run(tell)
+    assert summary is not None  # only a search that is stopped has none
     return summary
 
 

@@ -212,11 +212,12 @@ def read_scheduler(options: Sim) -> Scheduler:
     Raises:
         PolicyError: a part is wrong; the error says so if --order is a whole scheduler.
     """
+    from berthline.policies.formula_checks import idle_formulas
     from berthline.policies.orders import ORDERS
     from berthline.policies.scheduler import Scheduler
 
     try:
-        return Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+        scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
     except PolicyError:
         if options.order is None:
             raise
@@ -228,6 +229,9 @@ def read_scheduler(options: Sim) -> Scheduler:
             expected="a formula, or the name of an ordering, such as sjf",
             hint=f"did you mean --scheduler {shlex.quote(options.order)}?",
         ) from None
+    for remark in idle_formulas(scheduler):
+        note(remark)
+    return scheduler
 
 
 def show(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -14,10 +12,11 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from berthline.cli.options import Json, Seed, check_choice, parse_options, read_settings, whole
 from berthline.cli.output import note, print_facts, print_json
+from berthline.cli.train.signals import StoppedError, stop_signals
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
 from berthline.learn.training.train import ENVIRONMENT, EXPERT
-from berthline.runs.run_layout import CURVE, SEED_PREFIX
+from berthline.runs.run_layout import CONFIG, CURVE, SEED_PREFIX
 from berthline.runs.run_output import RunOutput
 
 Whole = Annotated[int, msgspec.Meta(ge=1)]
@@ -116,28 +115,37 @@ def main(argv: list[str]) -> int:
         return train_es.main(argv[1:])
     options = parse_options(Train, argv, verb="train")
     check_choice("ALGORITHM", options.algorithm, ALGORITHMS)
-    from berthline.cli.train.show import show_seeds, show_summary, watching
-    from berthline.learn.training.train import train
-
     if options.check:
         return _check(options)
     if options.out is None:
         raise ConfigError("--out is missing", expected="the directory of the run")
-    with stop_signals() as caught:
-        found = train(
-            options.algorithm,
-            **parameters(options),
-            init_from=options.init_from,
-            resume=options.resume,
-            out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
-            must_stop=lambda: bool(caught),
-            watch=watching,
-        )
+    words = [word for word in argv if word != "--resume"]
+    again = shlex.join(["berthline", "train", *words, "--resume"])
+    try:
+        with stop_signals() as request:
+            # Heavy: it imports torch.
+            from berthline.cli.train.show import show_seeds, show_summary, watching
+            from berthline.learn.training.train import train
+
+            found = train(
+                options.algorithm,
+                **parameters(options),
+                init_from=options.init_from,
+                resume=options.resume,
+                out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
+                must_stop=request,
+                watch=watching,
+            )
+    except StoppedError as stopped:
+        if request.is_polled:
+            note(f"stopped at once; training resumes from the last checkpoint: {again}")
+            return 128 + stopped.signal
+        begun = (Path(options.out) / CONFIG).is_file()
+        note("stopped before the first step" + (f". to begin: {again}" if begun else ""))
+        return 128 + stopped.signal
     if found.summary is None:
-        words = [word for word in argv if word != "--resume"]
-        again = shlex.join(["berthline", "train", *words, "--resume"])
         note(f"stopped; everything up to the last step is saved. to resume: {again}")
-        return 128 + caught[0]
+        return 128 + (request.signal or 0)
     if options.json:
         print_json(found.summary)
         return 0
@@ -209,24 +217,3 @@ def _curves(options: Train) -> str:
         return shlex.quote(f"{out}/{CURVE}")
     seeds = range(options.seed, options.seed + options.seeds)
     return " ".join(shlex.quote(f"{out}/{SEED_PREFIX}{seed}/{CURVE}") for seed in seeds)
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Yield a list that receives the stop signal; a second one ends the run at once."""
-    caught: list[int] = []
-    before: dict[int, Any] = {}
-
-    def handle(number: int, _: object) -> None:
-        caught.append(number)
-        for own, handler in before.items():
-            signal.signal(own, handler)
-
-    handler: Callable[[int, object], None] = handle
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, handler)
-    try:
-        yield caught
-    finally:
-        for own, old in before.items():
-            signal.signal(own, old)

@@ -33,8 +33,8 @@ from berthline.cli.options import (
 from berthline.cli.output import note, print_facts, print_json, trace_facts
 from berthline.cli.traces.file import Map, format_options
 from berthline.cli.traces.split import parse_duration
-from berthline.cli.train.command import stop_signals
 from berthline.cli.train.es_show import lines, show, show_side_by_side
+from berthline.cli.train.signals import StoppedError, stop_signals
 from berthline.evaluate.compare.evaluation_defaults import CLUSTER, KNOWLEDGE, WINDOWS, WORKLOAD
 from berthline.learn.tuning.tune import BUDGET_SECONDS, SPACE, TRAIN_WINDOWS
 from berthline.runs.run_output import RunOutput
@@ -130,30 +130,36 @@ def main(argv: list[str]) -> int:
         *("population", "workload", "cluster", "knowledge", "window_jobs", "train_windows"),
         *("windows", "load", "seed", "format", "workers", "resume"),
     )
-    with stop_signals() as caught:
-        found = tune(
-            **{name: getattr(options, name) for name in same},
-            params=options.param,
-            against=None
-            if options.against is None
-            else read_schedulers(options.against, "--against"),
-            gap_seconds=parse_duration("--gap", options.gap),
-            conditions=read_conditions(options.condition),
-            settings=format_options(options.map, options.set),
-            out=None
-            if options.out is None
-            else RunOutput(
-                options.out, shlex.join(["berthline", "train", "es", *argv]), config_of(options)
-            ),
-            must_stop=lambda: bool(caught),
-            watch=lines,
-            remark=note,
-        )
-    if found.summary is None:
-        words = [word for word in argv if word != "--resume"]
-        again = shlex.join(["berthline", "train", "es", *words, "--resume"])
-        note(f"stopped; all losses so far are saved. to resume: {again}")
-        return 128 + caught[0]
+    words = [word for word in argv if word != "--resume"]
+    again = shlex.join(["berthline", "train", "es", *words, "--resume"])
+    try:
+        # All losses up to the last generation are on disk, so nothing is lost by stopping at once.
+        with stop_signals(at_once=True) as request:
+            found = tune(
+                **{name: getattr(options, name) for name in same},
+                params=options.param,
+                against=None
+                if options.against is None
+                else read_schedulers(options.against, "--against"),
+                gap_seconds=parse_duration("--gap", options.gap),
+                conditions=read_conditions(options.condition),
+                settings=format_options(options.map, options.set),
+                out=None
+                if options.out is None
+                else RunOutput(
+                    options.out, shlex.join(["berthline", "train", "es", *argv]), config_of(options)
+                ),
+                must_stop=request,
+                watch=lines,
+                remark=note,
+            )
+    except StoppedError as stopped:
+        if options.out is None:
+            note("stopped; --out keeps the losses of a search, to resume it")
+        else:
+            note(f"stopped; all losses so far are saved. to resume: {again}")
+        return 128 + stopped.signal
+    assert found.summary is not None  # a search that is stopped ends by the signal
     if options.json:
         print_json(found.summary)
         return 0

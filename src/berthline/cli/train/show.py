@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from berthline.cli.output import new_table, number, print_table, seconds
+from berthline.cli.visible_output import styled
 from berthline.number_text import duration_in_two_units
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def watching(name: str) -> Iterator[Callable[[Progress], None]]:
     from rich.live import Live
     from rich.text import Text
 
-    first, console = Text(f"{name}: {_BEGINS}"), Console(stderr=True)
+    first, console = Text(f"{name}: {_BEGINS}"), Console(file=styled(sys.stderr))
     with Live(first, console=console, auto_refresh=False, transient=True) as live:
         live.refresh()
         yield lambda progress: live.update(panel(name, progress), refresh=True)

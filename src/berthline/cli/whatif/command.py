@@ -171,6 +171,7 @@ def read_schedulers(options: Whatif) -> list[str] | None:
     Raises:
         BerthlineError: an entry is not a scheduler, or the list is empty.
     """
+    from berthline.policies.formula_checks import idle_formulas
     from berthline.policies.scheduler import Scheduler, split_schedulers
 
     if options.today is not None:
@@ -181,7 +182,8 @@ def read_schedulers(options: Whatif) -> list[str] | None:
     if not schedulers:
         raise ConfigError("--schedulers is empty", expected="a list such as sjf+easy,wfp3+easy")
     for text in schedulers:
-        Scheduler.parse(text)
+        for remark in idle_formulas(Scheduler.parse(text)):
+            note(remark)
     return schedulers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 import re
 import zoneinfo
 from typing import TYPE_CHECKING
@@ -114,6 +115,8 @@ def read_period(
         low = 0.0 if begin is None else clock.read("--from", begin)
         high = clock.read("--to", end) if end else low + WEEK
     elif week is not None:
+        if not 1 <= week <= length / WEEK + 1:
+            raise ConfigError(f"--week is {week}", expected=f"1 to {math.ceil(after_all / WEEK)}")
         low, high = (week - 1) * WEEK, week * WEEK
     else:
         span = _SPAN.fullmatch(last or "7d")

@@ -16,7 +16,7 @@ from berthline.errors import ConfigError
 from berthline.evaluate.compare.grid import Cell
 from berthline.evaluate.metrics.energy_rate import EnergyRate
 from berthline.model.workload import Workload
-from berthline.text_or_path import TextOrPath
+from berthline.text_or_path import TextOrPath, text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -206,7 +206,7 @@ def _rate(common: CellSettings, workload: Workload) -> EnergyRate | None:
     if rate is None or isinstance(rate, EnergyRate):
         return rate
     period = common.energy_period or math.inf
-    return EnergyRate.for_workload(os.fspath(rate), workload, period=period)
+    return EnergyRate.for_workload(text_of("energy_rate", rate), workload, period=period)
 
 
 def _check_once(what: str, given: Sequence[Any]) -> None:

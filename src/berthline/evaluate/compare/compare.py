@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import msgspec
 
+from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError
 from berthline.evaluate.compare.cells import CellSettings, cells_of, run_seeds
 from berthline.evaluate.compare.comparison import Comparison
@@ -30,6 +31,7 @@ from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput, argument_name
+from berthline.size_limits import check_sizes
 from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
@@ -214,7 +216,8 @@ def compare(
             interruption.
         force: replace an earlier comparison there.
         resume: resume an interrupted comparison there; the other parameters must be the same.
-        remark: called with a sentence if a node list omits something or a value is a guess.
+        remark: called with a sentence if a node list omits something, a value is a guess, or a
+            formula is constant or has no finite value.
         progress: called after each run with (done, total, label).
 
     Raises:
@@ -231,8 +234,14 @@ def compare(
         >>> [cell.load for cell in sweep.cells]
         [0.7, 0.9]
     """
+    check_arguments(
+        schedulers=schedulers, loads=loads, seed=seed, conditions=conditions, settings=settings,
+        energy_period=energy_period, by=by, measure=measure,
+    )  # fmt: skip
+    check_sizes(windows=windows, seeds=seeds, blocks=blocks, workers=workers)
     check_numbers(windows=windows, seeds=seeds, seed=seed, blocks=blocks, workers=workers)
     names, reference = with_baseline(schedulers, baseline)
+    remark_on_formulas(names, remark)
     for grouping in by:
         check_grouping(grouping)
     if loads is not None and load is not None:
@@ -339,6 +348,16 @@ def check_numbers(
 
 def _is_list(given: object) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def remark_on_formulas(names: Sequence[str], remark: Callable[[str], None] | None) -> None:
+    """Tell about formulas of these schedulers that are constant or have no finite value."""
+    from berthline.policies.formula_checks import idle_formulas
+    from berthline.policies.scheduler import Scheduler
+
+    if remark is not None:
+        for sentence in {s: None for name in names for s in idle_formulas(Scheduler.parse(name))}:
+            remark(sentence)
 
 
 def with_baseline(

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from berthline.evaluate.compare.compare import check_numbers, with_baseline
+from berthline.argument_types import check_arguments
+from berthline.evaluate.compare.compare import (
+    check_numbers,
+    remark_on_formulas,
+    with_baseline,
+)
 from berthline.evaluate.compare.evaluation_defaults import (
     CLUSTER,
     GAP_SECONDS,
@@ -45,6 +50,7 @@ from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput
+from berthline.size_limits import check_sizes
 from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators.dials import JOBS
@@ -158,6 +164,10 @@ def evaluate(
         >>> found.evaluation.rival
         'fcfs'
     """
+    check_arguments(
+        against=against, seed=seed, conditions=conditions, settings=settings, measure=measure
+    )
+    check_sizes(windows=windows, window_jobs=window_jobs, blocks=blocks, workers=workers)
     check_numbers(windows=windows, seeds=1, seed=seed, blocks=blocks, workers=workers)
     judged = read_run_argument(text_of("run", run))
     given = {
@@ -176,6 +186,7 @@ def evaluate(
     else:
         rivals = list(RIVALS)
     names, _ = with_baseline([judged.scheduler, *distinct_rivals(judged.scheduler, rivals)], None)
+    remark_on_formulas(names, remark)
     output = RunOutput.of(out, "berthline.evaluate(...)")
     directory = open_directory(
         None if output is None else text_of("out", output.path),

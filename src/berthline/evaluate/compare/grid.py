@@ -21,6 +21,7 @@ from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
 from berthline.model.workload import Workload
 from berthline.runs.job_tables import JobOutcomes, RunJobs, WindowColumns, table_writers
+from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
     from berthline.runs.run_directory import FileWriter
@@ -93,6 +94,7 @@ class Grid:
     mode: str = ""
 
     def __post_init__(self) -> None:
+        check_sizes(lowest=0, runs=len(self), blocks=self.blocks)
         replicates = 1 + self.jitter
         if self.continuous and (
             len(self.seeds) > 1 or any(cell.windows > replicates for cell in self.cells)
@@ -271,6 +273,7 @@ def run_grid(
         BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or a
             worker process ended.
     """
+    check_sizes(workers=workers)
     results = GridResults(grid, kept)
     if workers is None:
         workers = _worthwhile_workers(results)

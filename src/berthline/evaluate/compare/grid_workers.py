@@ -22,7 +22,7 @@ from berthline.model.schedule import Schedule
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.runs.job_tables import JobOutcomes
-from berthline.worker_pool import ErrorText, Worker, WorkerPool, serve
+from berthline.worker_pool import Attempts, ErrorText, Worker, WorkerPool, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -77,8 +77,8 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
         workers: number of processes.
 
     Raises:
-        BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or a
-            process ended.
+        BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or
+            processes ended again and again during a run, which the error names.
     """
     grid = results.grid
     setup = Setup(
@@ -90,12 +90,28 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
     batches = _Batches(results, workers)
     failed: dict[RunIndex, ErrorText] = {}
 
+    attempts = Attempts()
+
     def next_batch(worker: Worker) -> Batch | None:
         # After a failure, runs in progress may fail too: the first in order is reported.
         return None if failed else batches.next_for(worker)
 
+    def lost(worker: Worker, how: str) -> None:
+        # Runs are made in order, so it ended during the first that has no answer.
+        index = batches.give_back(worker)
+        if index is None:
+            return  # it had made all of its runs
+        cell = grid.cells[index.cell]
+        name = (
+            f"{grid.schedulers[index.scheduler]} on window {index.window + 1} of {cell.workload},"
+            f" seed {grid.seeds[index.seed]}, cluster {cell.cluster.name}"
+        )
+        if error := attempts.lost(index, how, name=name):
+            failed[index] = ErrorText.of(error)
+
     with WorkerPool(__name__, setup, workers) as pool:
-        for _, answer in pool.answers(next_batch):
+        for worker, answer in pool.answers(next_batch, lost):
+            batches.note_answer(worker, answer.index)
             if answer.error is not None:
                 failed[answer.index] = answer.error
             else:
@@ -121,6 +137,7 @@ class _Batches:
         self._coming = collections.deque(results.grid.windows())
         self._open: dict[tuple[int, int], _OpenWindow] = {}
         self._window_of: dict[Worker, tuple[int, int]] = {}
+        self._doing: dict[Worker, list[RunIndex]] = {}
 
     def next_for(self, worker: Worker) -> Batch | None:
         """Return the next batch for a worker; None = no runs are left to start."""
@@ -138,11 +155,28 @@ class _Batches:
         rate = grid.cells[key[0]].energy_rate
         workload = None if last == key else _lean(window.workload)
         self._window_of[worker] = key
+        self._doing[worker] = indexes
         return Batch(
             workload,
             None if rate is None else rate.shifted(window.begins),
             tuple((index, grid.keeps_log(index), grid.bounds(index)) for index in indexes),
         )
+
+    def note_answer(self, worker: Worker, index: RunIndex) -> None:
+        """Note that a worker has made a run."""
+        self._doing[worker].remove(index)
+
+    def give_back(self, worker: Worker) -> RunIndex | None:
+        """Let others make the runs of a worker that has ended; return the one it was making."""
+        indexes = self._doing.pop(worker)
+        key = self._window_of.pop(worker)
+        if not indexes:
+            return None
+        if key not in self._open:
+            workload, begins = self._results.open_window(*key)
+            self._open[key] = _OpenWindow(workload, begins, collections.deque())
+        self._open[key].waiting.extendleft(reversed(indexes))
+        return indexes[0]
 
     def _another(self) -> tuple[int, int] | None:
         """Return a new window; if there is none, the one with the most runs left."""

@@ -32,6 +32,7 @@ from berthline.sim.multiples import next_multiple
 from berthline.sim.reference_backfilling import reserve
 from berthline.sim.reference_speed import progress_now
 from berthline.sim.replay import Replay
+from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,7 @@ def explain(
         ConfigError: there is no such job, or it did not wait at that instant.
         SimulationError: the log does not belong to this workload, cluster and scheduler.
     """
+    check_sizes(lowest=0, top=top, points=max_points, replications=replications)
     log = result.log
     waits = _waits_at(result, job, at)
     inputs = prepare(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +33,7 @@ from berthline.model.workload_rows import workload_of_rows
 from berthline.random_streams import stream_key, uniform_column
 from berthline.sim.native import run
 from berthline.sim.outages import Outages
+from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,6 +119,7 @@ def forecast(
     Returns:
         The forecast; None = no replication reproduced the past.
     """
+    check_sizes(lowest=0, replications=replications)
     past = _past(result, time, done)
     is_exact = inputs.knowledge == "exact"
     rng = np.random.default_rng(stream_key(result.seed, f"forecast/{job}"))
@@ -130,9 +133,13 @@ def forecast(
     until = time + span if span else np.inf
     starts: list[float] = []
     streams = rng.spawn(replications)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    over = threading.Event()
+    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
         runs = [
-            pool.submit(_one, result, inputs, past, job, stream, span=span, horizon=until)
+            pool.submit(
+                _one, result, inputs, past, job, stream, span=span, horizon=until, over=over
+            )
             for stream in streams
         ]
         for number, future in enumerate(runs):
@@ -141,6 +148,10 @@ def forecast(
                 starts.append(start)
             if progress is not None:
                 progress(number + 1, replications)
+    finally:
+        # After Ctrl-C nobody waits for the rest: no run begins, and those in progress end.
+        over.set()
+        pool.shutdown(cancel_futures=True)
     if not starts:
         return None
     edges = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
@@ -186,8 +197,18 @@ def _one(
     *,
     span: float,
     horizon: float,
+    over: threading.Event | None = None,
 ) -> float | None:
-    """Return when the job starts in one replication; None = the past differed."""
+    """Return when the job starts in one replication; None = the past differed.
+
+    Raises:
+        CancelledError: `over` was set during the run.
+    """
+
+    def check(_: int) -> None:
+        if over is not None and over.is_set():
+            raise concurrent.futures.CancelledError
+
     workload, log = result.workload, result.log
     again, submit = _to_come(workload.submit[: past.jobs], past.time, span, rng)
     rows = np.concatenate([np.arange(past.jobs), again])
@@ -205,7 +226,7 @@ def _one(
         run=run_times,
         deadline=workload.deadline[rows] + np.concatenate([np.zeros(past.jobs), moved]),
     )
-    found = run(_inputs(inputs, drawn, rows, past.time, result.seed, horizon))
+    found = run(_inputs(inputs, drawn, rows, past.time, result.seed, horizon), check)
     same = int(np.searchsorted(log.time, past.time, side="right"))
     is_same = np.searchsorted(found.time, past.time, side="right") == same and all(
         np.array_equal(getattr(found, name)[:same], getattr(log, name)[:same])

@@ -245,7 +245,11 @@ def priority_groups(table: JobTable, workload: Workload) -> Groups:
     distinct priorities (`MAX_PRIORITIES`) form one group each. More are cut at their quantiles into
     at most 8 ranges (`PRIORITY_GROUPS`) of about equally many jobs; labels are then ranges.
     """
-    priority = table.of_counted(workload.priority)
+    return group_priorities(table.of_counted(workload.priority))
+
+
+def group_priorities(priority: FloatColumn) -> Groups:
+    """Return jobs grouped by their priorities, as `priority_groups` does."""
     if priority.size and priority.min() == priority.max():
         return Groups([_number(priority[0])], np.zeros(priority.size, dtype=np.int8))
     levels = np.unique(priority)

@@ -19,6 +19,7 @@ from berthline.evaluate.trace_checks.card import is_on_part
 from berthline.evaluate.trace_checks.early_starts import negative_waits
 from berthline.evaluate.trace_checks.job_lines import UNKNOWN, lines_of_jobs
 from berthline.evaluate.trace_checks.trace_warnings import TraceWarning, find_warnings
+from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.load import load_trace
 from berthline.traces.reading.files import read_text
@@ -87,7 +88,7 @@ def validate_trace(
     Raises:
         ConfigError: an option is wrong. What is wrong with the file itself is returned.
     """
-    path = Path(path)
+    path = Path(text_of("path", path))
     nodes = None if cluster is None else resolve_cluster(cluster)
     errors, workload, complete = _read_all(path, format, options)
     errors.sort(key=lambda problem: problem.line or 0)

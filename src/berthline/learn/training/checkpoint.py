@@ -2,7 +2,8 @@
 
 A checkpoint is a directory `KIND-STEP` under `checkpoints/` of the run, such as `last-000040960`
 or `best-000032768`. It is written under a temporary name and renamed when complete, and older ones
-of its kind are removed only then, so there is a complete one at any time.
+of its kind are removed only then, so there is a complete one at any time. `checkpoint.json` holds
+the SHA-256 of the numbers, and is sealed itself: a checkpoint with one changed byte is refused.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import msgspec
 
 from berthline.atomic_write import complete_directory
 from berthline.errors import ConfigError, MissingExtraError
+from berthline.policies.learned import read_facts
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS
+from berthline.sealed_json import seal, sha256_of
 
 if TYPE_CHECKING:
     import torch
 
-FORMAT = 1
+FORMAT = 2
 """Increased when the meaning of a checkpoint's contents changes."""
+_READ = (1, FORMAT)
+"""Formats that can be read; 1 had no checksums."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -58,7 +63,9 @@ def save(
     with complete_directory(path, what="a checkpoint") as partial:
         contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         save_file(contiguous, partial / CHECKPOINT_TENSORS)
-        text = json.dumps({"format": FORMAT, "step": step, **facts}, indent=2) + "\n"
+        sha256 = sha256_of(partial / CHECKPOINT_TENSORS)
+        sealed = seal({"format": FORMAT, "step": step, "tensors_sha256": sha256, **facts})
+        text = json.dumps(sealed, indent=2) + "\n"
         (partial / CHECKPOINT_FACTS).write_text(text, encoding="utf-8")
     for older in _of_kind(directory, kind):
         if older != path:
@@ -76,7 +83,7 @@ def load(path: Path) -> Checkpoint:
     """Read a checkpoint.
 
     Raises:
-        ConfigError: it is not a checkpoint, or has another format.
+        ConfigError: it is not a checkpoint, is damaged, or has another format.
         MissingExtraError: safetensors is not installed.
     """
     try:
@@ -85,15 +92,15 @@ def load(path: Path) -> Checkpoint:
     except ImportError:
         raise MissingExtraError("safetensors", "train", "reading checkpoints") from None
     try:
-        facts = json.loads((path / CHECKPOINT_FACTS).read_text(encoding="utf-8"))
+        facts = read_facts(path / CHECKPOINT_TENSORS, path / CHECKPOINT_FACTS)
         tensors = load_file(path / CHECKPOINT_TENSORS)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         raise ConfigError(
             f"not a checkpoint: {error}",
             where=str(path),
             expected=f"{CHECKPOINT_FACTS} and {CHECKPOINT_TENSORS}",
         ) from None
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+    if facts.get("format") not in _READ:
         raise ConfigError(
             "the checkpoint has another format",
             where=str(path),
@@ -123,9 +130,8 @@ def restore_optimizer(checkpoint: Checkpoint, name: str, optimizer: torch.optim.
 
 
 def _of_kind(directory: Path, kind: str) -> list[Path]:
-    return sorted(
-        path for path in directory.glob(f"{kind}-*") if (path / CHECKPOINT_FACTS).is_file()
-    )
+    # Also one without its files: it appeared complete, so they were lost, which `load` reports.
+    return sorted(path for path in directory.glob(f"{kind}-*") if path.is_dir())
 
 
 def generator_state(generator: torch.Generator) -> str:

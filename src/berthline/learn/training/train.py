@@ -27,6 +27,7 @@ from berthline.runs.training_directory import (
     open_training,
     undone_if_refused,
 )
+from berthline.sealed_json import damaged
 from berthline.text_or_path import text_of
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ class _Runs:
             path = out / f"{SEED_PREFIX}{seed}"
             own = msgspec.structs.replace(config, seed=seed)
             if (path / SUMMARY).is_file():
-                summaries.append(json.loads((path / SUMMARY).read_text(encoding="utf-8")))
+                summaries.append(_summary_of_seed(path / SUMMARY))
                 continue
             if (path / CONFIG).is_file():
                 check_same_settings(path, self.kept(own))
@@ -306,6 +307,21 @@ class _Runs:
         summary = summary_of_seeds(summaries)
         write_json(out / SUMMARY, summary)
         return summary
+
+
+def _summary_of_seed(file: Path) -> dict[str, Any]:
+    """Return the summary of a seed that is complete.
+
+    Raises:
+        ConfigError: the file is not a summary.
+    """
+    try:
+        summary: dict[str, Any] = json.loads(file.read_bytes())
+        _ = summary["report"]["mean_jct_of_episodes"]["policy"], summary["steps"], summary["seed"]
+    except (ValueError, LookupError, TypeError) as error:
+        hint = "delete the file, and resume: the evaluation of that seed is made again"
+        raise damaged("the summary of a seed", str(error), where=str(file), hint=hint) from None
+    return summary
 
 
 def _unwatched(_: str) -> AbstractContextManager[Callable[[Progress], None]]:

@@ -22,7 +22,13 @@ from berthline.learn.algorithms.settings import check_minibatches
 from berthline.learn.networks.networks import Network, NetworkConfig, check_hidden
 from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
-from berthline.learn.training.validation import MOST_RUNS, TRAIN_SEEDS, Scores, Validation
+from berthline.learn.training.validation import (
+    MOST_RUNS,
+    TRAIN_SEEDS,
+    Scores,
+    StopRequestedError,
+    Validation,
+)
 from berthline.policies.learned import checkpoint_of
 from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
@@ -142,6 +148,7 @@ class Trainer:
         init_from: Path | None = None,
     ) -> None:
         check_config(config)
+        self._must_stop: Callable[[], bool] = lambda: False
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
         options = options_for(config.algorithm, config.seat, config.options, settings)
@@ -161,7 +168,11 @@ class Trainer:
             config.algorithm, envs, config.network, settings, seed=config.seed
         )
         self._val = Validation(
-            config.seat, config.options, part="val", episodes=config.val_episodes
+            config.seat,
+            config.options,
+            part="val",
+            episodes=config.val_episodes,
+            must_stop=lambda: self._must_stop(),
         )
         self._best: float | None = None
         self._last_val: float | None = None
@@ -173,7 +184,7 @@ class Trainer:
         elif init_from is not None:
             self.algorithm.policy.load_state_dict(_policy_tensors(init_from, self.layout))
         self.files = GrowingFiles(path, step=self.algorithm.steps)
-        self._heuristics = self._val.heuristics()
+        self._heuristics: list[Scores] = []
 
     def run(
         self,
@@ -184,18 +195,31 @@ class Trainer:
 
         Args:
             report: called after every iteration.
-            must_stop: called after every iteration.
+            must_stop: called after every iteration, and between the steps of an evaluation.
         """
+        self._must_stop = must_stop
+        try:
+            return self._train(report)
+        except StopRequestedError:
+            # An evaluation was stopped: it changes nothing, and a resumed run makes it again.
+            if self._best is not None:
+                self._save("last")
+            self.files.close()
+            return None
+
+    def _train(self, report: Callable[[Progress], None]) -> dict[str, Any]:
         config, algorithm = self.config, self.algorithm
         began, first = time.monotonic(), algorithm.steps
-        if self._best is None:
+        self._heuristics = self._val.heuristics()
+        # A run may have been stopped in a validation that was due.
+        if self._best is None or self._is_due():
             self._validate()
         while algorithm.steps < config.steps and not self._has_ended():
             log = algorithm.iterate(algorithm.steps / config.steps)
             seconds = time.monotonic() - began
             speed = (algorithm.steps - first) / seconds
             self.files.log(algorithm.steps, {**log, "charts/SPS": speed})
-            if algorithm.steps >= self._next_validation or algorithm.steps >= config.steps:
+            if self._is_due():
                 self._validate()
             report(
                 Progress(
@@ -209,15 +233,19 @@ class Trainer:
                     against=self._against,
                 )
             )
-            if must_stop():
-                self._save("last")
-                self.files.close()
-                return None
+            if self._must_stop():
+                raise StopRequestedError
         self._save("last")
         summary = self._summary()
         self.files.write_json(SUMMARY, summary)
         self.files.close()
         return summary
+
+    def _is_due(self) -> bool:
+        """Whether a validation is due at this step."""
+        step, config = self.algorithm.steps, self.config
+        was_made = self._next_validation == step + config.validate_every
+        return not was_made and (step >= self._next_validation or step >= config.steps)
 
     def _has_ended(self) -> bool:
         return 0 < self.config.patience <= self._without_gain
@@ -296,7 +324,11 @@ class Trainer:
             raise ConfigError("the best checkpoint is missing", where=str(self.path))
         best = Network.load(self.layout, config.network, checkpoint.load(path).part("policy"))
         report = Validation(
-            config.seat, config.options, part="report", episodes=config.report_episodes
+            config.seat,
+            config.options,
+            part="report",
+            episodes=config.report_episodes,
+            must_stop=self._must_stop,
         )
         ours = report.policy(config.algorithm, best)
         # The rival was chosen on VAL, like the policy; both are evaluated on REPORT.

@@ -81,6 +81,10 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
         return float(np.mean(self.metrics[metric]))
 
 
+class StopRequestedError(Exception):
+    """An evaluation ended because it was asked to; nothing has changed by it."""
+
+
 class Validation:
     """One of the two sets of episodes.
 
@@ -89,14 +93,27 @@ class Validation:
         options: of the environments.
         part: `val` or `report`.
         episodes: number of episodes.
+        must_stop: asked between steps and between runs.
+
+    Raises:
+        StopRequestedError: by all methods that run episodes, when `must_stop` says so.
     """
 
-    def __init__(self, seat: str, options: Mapping[str, Any], *, part: str, episodes: int) -> None:
+    def __init__(
+        self,
+        seat: str,
+        options: Mapping[str, Any],
+        *,
+        part: str,
+        episodes: int,
+        must_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         given = dict(options)
         if given.get("split") is not None:
             given["split"] = "validation" if part == "val" else "test"
         self._seat, self._options, self.episodes = seat, given, episodes
         self._seed = VAL_SEED if part == "val" else REPORT_SEED
+        self._must_stop = must_stop
 
     def _environments(self) -> Environments:
         return Environments(self._seat, num=self.episodes, seed=self._seed, options=self._options)
@@ -108,6 +125,7 @@ class Validation:
         returns: npt.NDArray[np.float64] = np.zeros(self.episodes)
         metrics = {metric: np.zeros(self.episodes) for metric in EPISODE_METRICS}
         while left.any():
+            self._check()
             _, terminated, truncated = envs.step(choose(envs))
             over = np.flatnonzero((terminated | truncated) & left)
             if not over.size:
@@ -122,6 +140,10 @@ class Validation:
             episode_return=returns.tolist(),
             metrics={metric: values.tolist() for metric, values in metrics.items()},
         )
+
+    def _check(self) -> None:
+        if self._must_stop():
+            raise StopRequestedError
 
     def policy(self, name: str, network: Network) -> Scores:
         """Return the scores of a policy that takes the action with the highest score."""
@@ -175,6 +197,7 @@ class Validation:
         for scheduler in schedulers:
             metrics: dict[str, list[float]] = {metric: [] for metric in EPISODE_METRICS}
             for workload in workloads:
+                self._check()
                 run = simulate(
                     workload,
                     plan.cluster,

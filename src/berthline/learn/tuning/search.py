@@ -11,7 +11,6 @@ it is evaluated on REPORT, once, against rivals that were also chosen on VAL.
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,8 @@ from berthline.learn.tuning.search_rivals import Rivals, choose_rivals
 from berthline.learn.tuning.strategies import STRATEGIES
 from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import STATE, SUMMARY
+from berthline.sealed_json import seal, unseal
+from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from berthline.learn.tuning.search_space import SearchSpace
     from berthline.learn.tuning.search_windows import Key, SearchWindows
     from berthline.learn.tuning.search_workers import SearchWorkers
+
+_STATE_FORMAT = 2
 
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +123,7 @@ class Search:
             raise ConfigError(what, expected=expected, hint=hint)
         if config.seconds is None and config.evaluations is None:
             raise ConfigError("the search has no end", expected="seconds or evaluations")
+        check_sizes(population=config.population or None)
         self.config, self.space, self.windows, self.path = config, space, windows, path
         self._workers, self._rival_names = workers, rivals
         self._made_before, self._began = workers.simulations, time.monotonic()
@@ -302,18 +306,20 @@ class Search:
             "best": self._best.tolist(),
             "on_val": self._on_val,
         }
-        self._files.write_json(STATE, state)
+        self._files.write_json(STATE, seal({"format": _STATE_FORMAT, **state}))
 
     def _resume(self) -> None:
         """Restore the state of the strategy by telling it all losses again."""
         assert self.path is not None
         file = self.path / STATE
         try:
-            state = json.loads(file.read_text(encoding="utf-8"))
+            content = file.read_bytes()
         except FileNotFoundError:
             return  # stopped before its first generation: begin
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise ConfigError(f"cannot read the state: {error}", where=str(file)) from None
+        # The first states had neither a format nor a seal.
+        state = unseal(content, where=str(file), what="the state of the search", unsealed=(None,))
         for losses in state["losses"]:
             self._learn(self._strategy.ask(), losses)
             if len(self._losses) % self.config.validate_every == 0:

@@ -14,6 +14,7 @@ import numpy as np
 
 from berthline.evaluate.compare.protocol import generated_cells, spread_windows, trace_cells
 from berthline.model.workload import Workload
+from berthline.size_limits import check_sizes
 from berthline.traces.split import split_by_time
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SearchWindows:
             train: number of TRAIN windows.
             judged: number of VAL windows, and of REPORT windows.
         """
+        check_sizes(train_windows=train, windows=judged)
         cells = generated_cells(make, cluster, seed=seed, windows=judged, load=None)
         words = np.random.SeedSequence((seed, 3)).generate_state(train, np.uint64)
 
@@ -92,6 +94,7 @@ class SearchWindows:
         Raises:
             ConfigError: a part has too few jobs.
         """
+        check_sizes(train_windows=train, windows=judged, window_jobs=window_jobs)
         cells = trace_cells(
             trace,
             cluster,

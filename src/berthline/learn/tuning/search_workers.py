@@ -19,7 +19,8 @@ from berthline.evaluate.metrics.slowdown import bounded_slowdowns
 from berthline.learn.tuning.search_goal import Outcome
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
-from berthline.worker_pool import ErrorText, Worker, WorkerPool, serve
+from berthline.size_limits import check_sizes
+from berthline.worker_pool import Attempts, ErrorText, Worker, WorkerPool, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -79,17 +80,18 @@ class SearchWorkers:
         knowledge: str,
         processes: int = 1,
     ) -> None:
+        check_sizes(workers=processes)
         self._window, self._setup = window, (cluster, knowledge)
         self._windows: dict[Window, Workload] = {}
         self._pool = WorkerPool(__name__, self._setup, processes if processes > 1 else 0)
-        self._sent: dict[Worker, set[Window]] = {worker: set() for worker in self._pool.workers}
+        self._sent: collections.defaultdict[Worker, set[Window]] = collections.defaultdict(set)
         self.simulations = 0
 
     def run(self, runs: Sequence[Run]) -> list[Outcome | BerthlineError]:
         """Make runs, and return their results in the same order.
 
         Raises:
-            SimulationError: a process ended.
+            SimulationError: processes ended again and again during one of the runs.
         """
         self.simulations += len(runs)
         for key in dict.fromkeys(key for key, _ in runs):
@@ -101,18 +103,28 @@ class SearchWorkers:
             cluster, knowledge = self._setup
             return [outcome_of(self._windows[key], cluster, text, knowledge) for key, text in runs]
         waiting = collections.deque(range(len(runs)))
+        doing: dict[Worker, int] = {}
+        attempts = Attempts()
         found: list[Any] = [None] * len(runs)
 
         def next_message(worker: Worker) -> _Message | None:
             if not waiting:
                 return None
-            number = waiting.popleft()
+            number = doing[worker] = waiting.popleft()
             key, scheduler = runs[number]
             workload = None if key in self._sent[worker] else self._windows[key]
             self._sent[worker].add(key)
             return number, key, workload, scheduler
 
-        for _, (number, answer) in self._pool.answers(next_message):
+        def lost(worker: Worker, how: str) -> None:
+            number = doing.pop(worker)
+            if found[number] is not None:
+                return
+            if error := attempts.lost(number, how, name=runs[number][1]):
+                raise error
+            waiting.appendleft(number)
+
+        for _, (number, answer) in self._pool.answers(next_message, lost):
             found[number] = answer.error() if isinstance(answer, ErrorText) else answer
         return found
 

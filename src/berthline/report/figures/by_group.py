@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berthline.evaluate.metrics.groups import SIZES
+from berthline.evaluate.metrics.groups import SIZES, group_priorities
 from berthline.number_text import signed_percent
 from berthline.report.figures.axes import (
     DURATIONS,
@@ -75,8 +75,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
     jobs = run.jobs
     if by not in ("size", *jobs.columns):
         raise NotShown(f"the workload names no {by}s")
-    frame = jobs.with_columns(size_class(pl.col("gpus")) if by == "size" else pl.col(by))
-    kind = pl.col(by).cast(pl.String)
+    frame, names = with_groups(jobs, by)
     counts = frame.filter(pl.col("scheduler") == run.baseline)[by].value_counts(sort=True)
     if len(counts) < 2:
         raise NotShown(f"all jobs are of one {by}" if by != "size" else "all jobs are of one size")
@@ -110,7 +109,7 @@ def group_means(run: RunResults, by: str, *, most: int | None = MOST_GROUPS) -> 
         .sort("_order", "_rank")
         .select(
             "scheduler",
-            (_size_name(pl.col(by)) if by == "size" else kind).alias("group"),
+            _group_name(by, names).alias("group"),
             "jobs",
             "jct",
             "wait",
@@ -137,10 +136,28 @@ def size_class(gpus: pl.Expr) -> pl.Expr:
     )
 
 
-def _size_name(size: pl.Expr) -> pl.Expr:
+def with_groups(jobs: pl.DataFrame, by: str) -> tuple[pl.DataFrame, Sequence[str] | None]:
+    """Return the jobs with their group in the column `by`, and the names that it points to.
+
+    Sizes and priorities are numbered in their order, with one name for each; many priorities are
+    ranges, as in `groups.priority_groups`. Users and pools are their own names: None.
+    """
     import polars as pl
 
-    return size.replace_strict(dict(enumerate(SIZES)), return_dtype=pl.String)
+    if by == "size":
+        return jobs.with_columns(size_class(pl.col("gpus"))), SIZES
+    if by == "priority":
+        groups = group_priorities(jobs["priority"].cast(pl.Float64).to_numpy())
+        return jobs.with_columns(pl.Series(by, groups.member, pl.Int64)), groups.labels
+    return jobs, None
+
+
+def _group_name(by: str, names: Sequence[str] | None) -> pl.Expr:
+    import polars as pl
+
+    if names is None:
+        return pl.col(by).cast(pl.String)
+    return pl.col(by).replace_strict(dict(enumerate(names)), return_dtype=pl.String)
 
 
 def draw(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> Any:
@@ -167,7 +184,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup, groups_are: str) -> Any:
 
 
 def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
-    ordered = all(group in SIZES or _is_number(group) for group in groups)
+    ordered = all(group in SIZES or _is_number(group.partition(" to ")[0]) for group in groups)
     for name in lineup.by_weight:
         look = lineup.looks[name]
         values = _values(frame, name, groups, "jct")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from berthline.evaluate.metrics.compared_metrics import METRICS
-from berthline.evaluate.metrics.groups import SIZES
 from berthline.evaluate.statistics.paired import paired_ratio
-from berthline.report.figures.by_group import size_class
+from berthline.report.figures.by_group import with_groups
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _window_losses(run: RunResults) -> Iterator[tuple[Any, ...]]:
 def _group_losses(run: RunResults, jobs: pl.DataFrame, by: str) -> Iterator[tuple[Any, ...]]:
     import polars as pl
 
-    frame = jobs.with_columns(size_class(pl.col("gpus")) if by == "size" else pl.col(by))
+    frame, names = with_groups(jobs, by)
     sizes = frame.filter(pl.col("scheduler") == run.baseline)[by].value_counts(sort=True)
     if len(sizes) < 2:
         return
@@ -109,7 +108,7 @@ def _group_losses(run: RunResults, jobs: pl.DataFrame, by: str) -> Iterator[tupl
                     int(run.cell["seed"]),
                 )
                 if found:
-                    where = SIZES[int(group)] if by == "size" else str(group)
+                    where = str(group) if names is None else names[group]
                     yield (name, other, by, where, count, *found)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.size_limits import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +97,7 @@ class Dial:
 
 # Dials of every generator, and of trace files where they apply. The bounds keep times within the
 # range of float64 seconds.
-JOBS = Dial(name="jobs", default=1000, meaning="how many jobs", lowest=1, highest=100_000_000)
+JOBS = Dial(name="jobs", default=1000, meaning="how many jobs", lowest=1, highest=MOST["jobs"])
 LOAD = Dial(
     name="load",
     default=0.9,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators import arrivals, lublin
@@ -70,6 +71,7 @@ def generate(
     Raises:
         ConfigError: an unknown generator or dial, or a value out of range.
     """
+    check_arguments(name=name, seed=seed)
     return _generator(name).make(
         resolve_cluster(cluster), jobs=jobs, load=load, seed=seed, dials=dials
     )

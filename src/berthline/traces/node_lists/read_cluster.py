@@ -17,6 +17,7 @@ import numpy as np
 from berthline.errors import ConfigError, TraceError
 from berthline.model.cluster import NO_LIMIT, Cluster, NodeGroup
 from berthline.model.gpu_types import gpu_type as find_gpu_type
+from berthline.text_or_path import text_of
 from berthline.traces.formats.alibaba import pai_tables
 from berthline.traces.formats.google_2011.google_jobs import GPUS_PER_MACHINE
 from berthline.traces.formats.google_2011.google_tables import MACHINE_EVENTS, own_parts, parts_in
@@ -74,7 +75,7 @@ def read_cluster(
         ConfigError: a GPU model is not known, or no node has GPUs.
         TraceError: the file cannot be read, is not a node list, or has an invalid line.
     """
-    path = Path(path)
+    path = Path(text_of("path", path))
     nodes = read_node_list(path, gpu_type=gpu_type, gpus_per_machine=gpus_per_machine)
     if remark is not None and (nodes.left_out or nodes.assumed):
         remark(f"{path}: {_remarks(nodes)}")
