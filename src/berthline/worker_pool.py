@@ -10,8 +10,8 @@ preceded by its length. It ends when its input ends.
 The module that does the work defines `main`, which calls `serve`. It should import little: every
 worker pays for its imports.
 
-A worker that ends by itself (killed for its memory, say) is replaced. Whoever sent the message
-decides with `Attempts` whether to send it again.
+A worker that ends by itself (killed for its memory, say) is replaced. The caller decides with
+`Attempts` whether to send its message again.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Errors of a disk that is full, broken or not to be written."""
 
 _SIGNALS = 3
-"""So many Ctrl-C in a row are one."""
+"""Up to this number of Ctrl-C in a row count as one."""
 
 _HELP = """\
 usage: berthline VERB [OPTIONS]

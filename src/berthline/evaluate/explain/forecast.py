@@ -149,7 +149,7 @@ def forecast(
             if progress is not None:
                 progress(number + 1, replications)
     finally:
-        # After Ctrl-C nobody waits for the rest: no run begins, and those in progress end.
+        # After Ctrl-C the rest is unused: no run begins, and those in progress end.
         over.set()
         pool.shutdown(cancel_futures=True)
     if not starts:
