@@ -11,7 +11,15 @@ import dataclasses
 
 import numpy as np
 from tests.agreement.random_formulas import random_formula
-from tests.agreement.random_runs import FORMULAS, GATES, NAMED_ORDERS, POOLS, TYPE_SETS, Run
+from tests.agreement.random_runs import (
+    FORMULAS,
+    GATES,
+    NAMED_ORDERS,
+    POOLS,
+    TYPE_SETS,
+    Run,
+    recorded_on,
+)
 
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.limits import Outage, PoolRules, Quota
@@ -166,7 +174,7 @@ def random_model_workload(rng: np.random.Generator, cluster: Cluster) -> Workloa
         gpu_types=rng.integers(-1, len(TYPE_SETS), jobs) if rng.random() < 0.25 else -1,
         pool_names=POOLS,
         gpu_type_sets=TYPE_SETS,
-        reference_type=str(rng.choice(["V100", "P100"])),
+        **recorded_on(rng, jobs, ["V100", "P100", "recorded"]),
     )
 
 

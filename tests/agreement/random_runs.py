@@ -10,6 +10,7 @@ clocks so large that a run time vanishes in rounding.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from tests.agreement.random_formulas import random_formula
@@ -23,6 +24,8 @@ from berthline.policies.vocabulary import VOCABULARY
 
 POOLS = ("red", "blue")
 TYPE_SETS = ("P100", "H100", "H100|P100", "T4")
+RAN_ON = ("h100", "unheard-of")
+"""GPU types that run times were recorded on; one of them is not known."""
 
 GATES = (
     "express-lane:T=50:r=0.25",
@@ -168,8 +171,19 @@ def random_workload(rng: np.random.Generator, cluster: Cluster, shape: int = SMA
         gpu_types=[-1, 2, rng.integers(-1, len(TYPE_SETS), jobs)][rng.choice(3, p=[0.6, 0.1, 0.3])],
         pool_names=POOLS,
         gpu_type_sets=TYPE_SETS,
+        **recorded_on(rng, jobs, ["V100", "V100", "recorded"]),
         rebase=shape != LATE and bool(rng.integers(2)),
     )
+
+
+def recorded_on(rng: np.random.Generator, jobs: int, types: list[str]) -> dict[str, Any]:
+    """Return the GPU types of run times, without a draw from `rng` that would change others."""
+    own = rng.spawn(1)[0]
+    return {
+        "ran_on": own.integers(-1, len(RAN_ON), jobs) if own.random() < 0.3 else -1,
+        "ran_on_types": RAN_ON,
+        "reference_type": str(own.choice(types)),
+    }
 
 
 def random_scheduler(rng: np.random.Generator, shape: int = SMALL) -> str:

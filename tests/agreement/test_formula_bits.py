@@ -82,6 +82,7 @@ def jobs_whose_value_is(
         user=nothing,
         pool=nothing - 1,
         gpu_types=nothing - 1,
+        ran_on=nothing - 1,
     )
     scheduler = Scheduler.parse("fcfs+skip", gate=SAME_BITS.format(f=f"({text})"))
     inputs = prepare(

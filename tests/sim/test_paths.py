@@ -54,8 +54,9 @@ def test_resolve_workload__a_trace_by_its_path(tmp_path: Path) -> None:
 def test_neither_a_text_nor_a_path__is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match="scheduler is"):
         bl.simulate(JOBS, CLUSTER, given)
-    with pytest.raises(ConfigError, match="cluster is"):
-        bl.simulate(JOBS, given, "sjf")
+    if given is not None:  # no cluster is the one that the trace states
+        with pytest.raises(ConfigError, match="cluster is"):
+            bl.simulate(JOBS, given, "sjf")
     with pytest.raises(ConfigError, match="workload is"):
         bl.simulate(given, CLUSTER, "sjf")
     with pytest.raises(ConfigError, match="scheduler is"):
@@ -65,3 +66,11 @@ def test_neither_a_text_nor_a_path__is_refused(given: Any) -> None:
 def test_compare__one_path_is_no_list_of_schedulers() -> None:
     with pytest.raises(ConfigError, match="schedulers is"):
         bl.compare(JOBS, CLUSTER, Path("sjf"))  # type: ignore[arg-type]
+
+
+def test_without_a_cluster__the_trace_states_it(tmp_path: Path) -> None:
+    write_swf(JOBS, tmp_path / "trace.swf", max_procs=96)
+    assert bl.simulate(tmp_path / "trace.swf", None, "fcfs").cluster.total_gpus == 96
+    found = bl.compare(tmp_path / "trace.swf", None, ["fcfs"])
+    assert found.cluster == "uniform:1x96:V100"
+    assert bl.simulate(JOBS, None, "fcfs").cluster.name == "uniform:8x8:V100"

@@ -86,3 +86,35 @@ def test_formats_with_recorded_starts_keep_them(sample, waits):
     assert (recorded >= 0).all()
     if waits is not None:
         assert recorded.tolist() == waits
+
+
+def test_sacct__the_type_of_a_run_time_comes_from_tres_or_the_node(log):
+    found = bl.load_trace(log, running_jobs="keep")
+    # Job 1 names no type; its node n1 had a100 for job 2.
+    assert found.reference_type == "recorded"
+    assert [found.ran_on_types[code] for code in found.ran_on] == ["a100", "a100"]
+
+
+def test_sacct__a_node_with_two_types_tells_nothing(tmp_path):
+    rows = SACCT + SACCT.splitlines()[2].replace("1|a", "4|a").replace("gpu=1", "gpu:v100=1") + "\n"
+    (tmp_path / "two.sacct").write_text(rows)
+    found = bl.load_trace(tmp_path / "two.sacct", running_jobs="keep")
+    types = dict(zip(found.names.tolist(), found.ran_on, strict=True))
+    assert types["1"] == -1
+    assert found.ran_on_types[types["4"]] == "v100"
+
+
+def test_history_is_kept_in_parquet(tmp_path, log):
+    from berthline.traces.formats.parquet import write_parquet
+
+    found = bl.load_trace(log, running_jobs="keep")
+    again = bl.load_trace(write_parquet(found, tmp_path / "x.parquet"))
+    for name in ("start", "eligible", "running", "priority", "nodes", "gpu_type", "status"):
+        np.testing.assert_array_equal(
+            getattr(again.history, name), getattr(found.history, name), err_msg=name
+        )
+    assert again.history.node_lists == found.history.node_lists
+    assert again.history.status_names == found.history.status_names
+    assert again.ran_on.tolist() == found.ran_on.tolist()
+    assert again.ran_on_types == found.ran_on_types
+    assert again.reference_type == "recorded"

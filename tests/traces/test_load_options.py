@@ -25,7 +25,7 @@ def test_an_option_that_one_format_has_names_the_format(table):
     assert load_trace(table, mapping="submit=submit_time").provenance["format"] == "csv"
     with pytest.raises(ConfigError, match="option of the trace format 'swf' 'mapping'") as caught:
         load_trace(table, "swf", mapping="submit=submit_time")
-    assert caught.value.expected == "no options: this format has none"
+    assert caught.value.expected == "one of pools, reference_type"
     assert caught.value.hint == "mapping is an option of csv"
 
 

@@ -46,9 +46,9 @@ struct Jobs {
   const double* deadline = nullptr;
   const int32_t* user = nullptr;
   const int32_t* job_class = nullptr;
-  const double* reference_speed = nullptr;
-  const int32_t* quota_set = nullptr;  // -1 = none
-  const double* random = nullptr;      // null unless a formula uses the word
+  const double* reference_speed = nullptr;  // 0 = not known: rate 1 on every GPU type
+  const int32_t* quota_set = nullptr;       // -1 = none
+  const double* random = nullptr;           // null unless a formula uses the word
 };
 
 // One value per node. A class is a set of nodes that some jobs may use.

@@ -27,6 +27,12 @@ int32_t most_nodes(Run& run, int32_t job) {
   return rule.places_in_tiers() ? std::min(fewest + 1, limit) : limit;
 }
 
+// The rate of a job on GPUs of a speed: 1 if the GPU type of its run time is not known.
+double relative_rate(const Run& run, int32_t job, double speed) {
+  const double reference = run.inputs.jobs.reference_speed[job];
+  return reference == 0 ? 1 : speed / reference;
+}
+
 }  // namespace
 
 double rate_on(const Run& run, int32_t job, std::span<const Share> shares) {
@@ -39,7 +45,7 @@ double rate_on(const Run& run, int32_t job, std::span<const Share> shares) {
     slowest = std::min(slowest, cluster.speed[share.node]);
     one_rack = one_rack && cluster.rack[share.node] == cluster.rack[shares[0].node];
   }
-  double rate = slowest / run.inputs.jobs.reference_speed[job];
+  double rate = relative_rate(run, job, slowest);
   if (shares.size() > 1) rate *= conditions.across_nodes;
   if (!one_rack) rate *= conditions.across_racks;
   if (shares[0].slot >= 0 && run.features.interferes) {
@@ -75,7 +81,7 @@ double expected_at_most(Run& run, int32_t job) {
   double rate = 1;
   if (run.inputs.jobs.gpus[job] > 0) {
     const int32_t job_class = class_of(run, job);
-    rate = run.layout.class_speed[job_class] / run.inputs.jobs.reference_speed[job];
+    rate = relative_rate(run, job, run.layout.class_speed[job_class]);
     if (most_nodes(run, job) > 1) {
       rate *= conditions.across_nodes;
       if (!run.layout.class_in_one_rack[job_class]) rate *= conditions.across_racks;

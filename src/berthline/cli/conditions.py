@@ -13,6 +13,7 @@ from berthline.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
+    from berthline.model.speeds import RunTimeScaling
 
 ConditionOption = Annotated[
     UseAppendAction[tuple[str, ...]],
@@ -69,18 +70,24 @@ def with_conditions(cluster: Cluster, given: Iterable[str]) -> Cluster:
     return cluster.with_conditions(changes) if changes else cluster
 
 
-def header_of(conditions: Mapping[str, float]) -> str:
+def header_of(conditions: Mapping[str, float], run_times: RunTimeScaling | None = None) -> str:
     r"""Return one or more lines that name the conditions; empty if there are none.
+
+    Args:
+        conditions: by name.
+        run_times: how run times are scaled; None = not at all.
 
     Example:
         >>> header_of({"restart": 30.0, "mtbf": 604800.0})
         'conditions restart=30, mtbf=604800\n'
     """
-    if not conditions:
-        return ""
-    text = ", ".join(f"{name}={_written(value)}" for name, value in conditions.items())
-    lines = textwrap.wrap(f"conditions {text}", NARROWEST, break_long_words=False)
-    return "\n".join(lines) + "\n"
+    lines: list[str] = []
+    if conditions:
+        text = ", ".join(f"{name}={_written(value)}" for name, value in conditions.items())
+        lines += textwrap.wrap(f"conditions {text}", NARROWEST, break_long_words=False)
+    if run_times is not None:
+        lines += textwrap.wrap(f"run times {run_times.in_words()}", NARROWEST)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _written(value: float) -> str:

@@ -172,7 +172,8 @@ def dropped_from_origin(workload: Workload) -> str:
     if origin is None or not left_out:
         return ""
     of_itself = origin.path == provenance.get("path")
-    place = "the whole file" if of_itself else origin.path or f"a file of format {origin.format}"
+    whole = "the part of the file that was read" if "part_read" in provenance else "the whole file"
+    place = whole if of_itself else origin.path or f"a file of format {origin.format}"
     return f"{place}: {left_out}"
 
 
@@ -194,7 +195,14 @@ def note_dropped_rows(workload: Workload) -> None:
 
 def trace_facts(workload: Workload) -> dict[str, str]:
     """Return which rows of a trace were left out, as facts for `print_facts`."""
-    return {"trace": dropped_rows(workload), "origin": dropped_from_origin(workload)}
+    part = workload.provenance.get("part_read")
+    return {
+        "part read": ""
+        if part is None
+        else f"the first {part / 2**20:,.0f} MiB of the file; jobs there are by submission",
+        "trace": dropped_rows(workload),
+        "origin": dropped_from_origin(workload),
+    }
 
 
 @contextlib.contextmanager

@@ -10,11 +10,11 @@ from tyro.conf import Positional, arg
 
 from berthline.cli.conditions import ConditionOption, with_conditions
 from berthline.cli.options import (
-    ClusterName,
     Format,
     Jobs,
     Knowledge,
     Load,
+    OptionalClusterName,
     Seed,
     Settings,
     check_choice,
@@ -45,7 +45,7 @@ SAID_BY_DIRECTORY = ("cluster", "knowledge", "seed", "condition", "jobs", "load"
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of a verb that uses one run; the same as in `sim`."""
 
-    cluster: ClusterName = "uniform:8x8:V100"
+    cluster: OptionalClusterName = None
     scheduler: Annotated[
         str,
         arg(
@@ -88,13 +88,15 @@ def read_result(source: str, options: RunOptions) -> Result:
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import simulate
     from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.stated_cluster import default_cluster
     from berthline.traces.workload_argument import resolve_workload
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     scheduler = Scheduler.parse(options.scheduler or "fcfs")
     for remark in idle_formulas(scheduler):
         note(remark)
-    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
+    named = options.cluster or default_cluster(source, options.format, note)
+    cluster = with_conditions(resolve_cluster(named, note), options.condition)
     workload = resolve_workload(
         source,
         cluster=cluster,

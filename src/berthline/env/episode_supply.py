@@ -133,6 +133,7 @@ class Supply:
             user_names=source.user_names,
             pool_names=source.pool_names,
             gpu_type_sets=source.gpu_type_sets,
+            ran_on_types=source.ran_on_types,
             reference_type=source.reference_type,
             name=f"episode {self.key(env)}",
             rebase=False,

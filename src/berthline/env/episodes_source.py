@@ -56,6 +56,7 @@ _DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
     "user": (0, np.int32),
     "pool": (-1, np.int32),
     "gpu_types": (-1, np.int32),
+    "ran_on": (-1, np.int32),
 }
 """Every column, with its default value and its type."""
 
@@ -68,6 +69,7 @@ class EpisodeSource(Protocol):
         user_names: names that `user` points to.
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
+        ran_on_types: GPU types that `ran_on` points to.
         reference_type: the GPU type that run times are on.
         largest_estimate: the estimate of all jobs in an episode without estimates: a job submitted
             without one gets the largest; None = no job of any episode has an estimate.
@@ -78,6 +80,7 @@ class EpisodeSource(Protocol):
     user_names: tuple[str, ...]
     pool_names: tuple[str, ...]
     gpu_type_sets: tuple[str, ...]
+    ran_on_types: tuple[str, ...]
     reference_type: str
     largest_estimate: float | None
     provenance: Mapping[str, Any]
@@ -136,6 +139,7 @@ class GeneratedEpisodes:
         self.user_names = self._maker.user_names
         self.pool_names = self._maker.pool_names
         self.gpu_type_sets = self._maker.gpu_type_sets
+        self.ran_on_types: tuple[str, ...] = ()
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
         self.largest_estimate = self._maker.largest_estimate
         self.provenance = self._maker.provenance
@@ -244,6 +248,7 @@ class TraceWindows:
         self.user_names = workload.user_names
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
+        self.ran_on_types = workload.ran_on_types
         self.reference_type = workload.reference_type
         self.provenance = workload.provenance
         self._seed = int(SEED.convert(seed, where=where))
@@ -303,6 +308,7 @@ class WholeTrace:
         self.user_names = workload.user_names
         self.pool_names = workload.pool_names
         self.gpu_type_sets = workload.gpu_type_sets
+        self.ran_on_types = workload.ran_on_types
         self.reference_type = workload.reference_type
         self.largest_estimate = _largest_estimate(workload)
         self.provenance = workload.provenance

@@ -1,8 +1,8 @@
 """Job kinds: what the native core must know about a job besides its columns, looked up by kind.
 
-Jobs with the same pool, GPU types and, where there are quotas, user share a class of nodes, a set
-of quota counters and a reference speed. An environment resolves every kind once, when it is made;
-episodes only look them up.
+Jobs with the same pool, GPU types, type they ran on and, where there are quotas, user share a class
+of nodes, a set of quota counters and a reference speed. An environment resolves every kind once,
+when it is made; episodes only look them up.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class JobKinds:
         pools = range(-1, len(source.pool_names))
         types = range(-1, len(source.gpu_type_sets))
         users = range(len(source.user_names)) if has_quotas else range(1)
-        self._shape = (len(pools), len(types), len(users))
-        kinds = np.array(list(itertools.product(pools, types, users)), np.int32)
+        ran_on = range(-1, len(source.ran_on_types))
+        self._shape = (len(pools), len(types), len(users), len(ran_on))
+        kinds = np.array(list(itertools.product(pools, types, users, ran_on)), np.int32)
         self.workload = Workload.from_columns(
             submit=np.zeros(len(kinds)),
             run=np.ones(len(kinds)),
@@ -45,9 +46,11 @@ class JobKinds:
             pool=kinds[:, 0],
             gpu_types=kinds[:, 1],
             user=kinds[:, 2],
+            ran_on=kinds[:, 3],
             user_names=source.user_names if has_quotas else source.user_names[:1],
             pool_names=source.pool_names,
             gpu_type_sets=source.gpu_type_sets,
+            ran_on_types=source.ran_on_types,
             reference_type=source.reference_type,
             name="kinds of jobs",
         )
@@ -67,9 +70,10 @@ class JobKinds:
 
     def columns(self, inputs: Inputs, drawn: JobColumns) -> dict[str, npt.NDArray[Any]]:
         """Return the class, quota set and reference speed of the jobs of drawn episodes."""
-        _, num_types, num_users = self._shape
+        _, num_types, num_users, num_ran_on = self._shape
         kind = (drawn["pool"] + 1) * num_types + drawn["gpu_types"] + 1
         kind = kind * num_users + (drawn["user"] if num_users > 1 else 0)
+        kind = kind * num_ran_on + drawn["ran_on"] + 1
         return {name: of[kind] for name, of in _known(inputs).items()}
 
 

@@ -15,6 +15,7 @@ from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.size_limits import MOST
+from berthline.traces.stated_cluster import default_cluster
 
 SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
@@ -30,7 +31,8 @@ class Options:
     Attributes:
         workload: WORKLOAD as on the command line (a generator, a trace file), a path, or a
             Workload.
-        cluster: CLUSTER as on the command line, a path, or a Cluster.
+        cluster: CLUSTER as on the command line, a path, or a Cluster; if it is not given, what the
+            header of the trace states.
         episode_jobs: jobs per episode; None = the whole trace, or the whole part that `split`
             names.
         load: offered load of generated episodes, or (lowest, highest) of the range that each
@@ -228,6 +230,8 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
             )
     if plain.get("preset") is not None:
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
+    if "cluster" not in plain and "workload" in plain:
+        plain["cluster"] = default_cluster(plain["workload"])
     options = Options(**plain)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.schedule import REJECT
+from berthline.model.speeds import AS_RECORDED, relative_speed
 from berthline.traces.cluster_argument import resolve_cluster
 
 if TYPE_CHECKING:
@@ -178,7 +179,10 @@ def _groups(inputs: Inputs, jobs: npt.NDArray[np.intp]) -> list[_Group]:
     hold = progress + cluster.conditions.start_delay
     gpus = workload.gpu_amount[jobs]
     # In units in which a GPU of speed s does s units of work per second.
-    weighted = gpus * workload.run[jobs] * inputs.reference_speed[jobs]
+    reference = inputs.reference_speed[jobs]
+    # A job of unknown type takes as long on every node: it uses least on the slowest.
+    reference = np.where(reference == AS_RECORDED, inputs.node_speed.min(), reference)
+    weighted = gpus * workload.run[jobs] * reference
     found = []
     for number in np.unique(component[component >= 0]):
         classes = np.flatnonzero(component == number)
@@ -236,8 +240,11 @@ def _fastest_rates(inputs: Inputs, jobs: npt.NDArray[np.intp], may_use: Mask) ->
         # Speeds descend, so the first node with enough GPUs is the fastest.
         spread = np.append(speed, speed[-1])[np.searchsorted(together, gpus[member])]
         single = np.append(speed, 0.0)[np.searchsorted(alone, gpus[member])]
-        best = np.maximum(single, spread * cluster.conditions.across_nodes)
-        rate[member] = best / inputs.reference_speed[jobs[member]]
+        reference = inputs.reference_speed[jobs[member]]
+        factor = cluster.conditions.across_nodes
+        of_gang = relative_speed(spread, reference) * factor
+        of_node = np.where(single > 0, relative_speed(single, reference), 0.0)
+        rate[member] = np.maximum(of_node, of_gang)
     return rate
 
 

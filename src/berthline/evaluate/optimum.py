@@ -74,11 +74,11 @@ def jct_optimum(workload: Workload, cluster: Cluster | TextOrPath) -> Optimum:
     """
     cluster = resolve_cluster(cluster)
     _check(workload, cluster)
-    from berthline.model.speeds import speeds
+    from berthline.model.speeds import relative_speed, speeds
 
     rejected = rejected_jobs(workload, cluster)
     node_speed, reference = speeds(workload, cluster)
-    hold = workload.run * reference / node_speed[0]
+    hold = workload.run / relative_speed(node_speed[0], reference)
     ids = np.flatnonzero(~rejected)
     search = _Search(
         submit=workload.submit[ids].tolist(),

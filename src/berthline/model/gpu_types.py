@@ -111,6 +111,9 @@ GPU_TYPES: dict[str, GpuType] = {
 REFERENCE_TYPE = "V100-32"
 """The GPU type of a workload's run times, unless it says otherwise."""
 
+RECORDED = "recorded"
+"""In place of a GPU type: it is not known, so run times are those of whatever GPUs jobs run on."""
+
 ALIASES: dict[str, str] = {
     "V100": "V100-32",
     "A100": "A100-80",

@@ -7,6 +7,7 @@ results can be compared with it.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class History:
         node_lists: texts such as `gpu[01-04,7]`.
         gpu_type: index into `gpu_type_names`, of the GPUs it got; NOT_RECORDED = none.
         gpu_type_names: as the site spells them.
+        status: index into `status_names`: how the job ended; NOT_RECORDED = not known.
+        status_names: as the log spells them.
+        group: index into `group_names`: the users' group or account; NOT_RECORDED = not known.
+        group_names: as the log spells them.
+        other: further numbers that the format of the log has, by its names for them. Nothing reads
+            them; a copy of the log in that format has them again.
     """
 
     start: npt.NDArray[np.float64]  # (num_jobs,)
@@ -40,6 +47,11 @@ class History:
     node_lists: tuple[str, ...] = ()
     gpu_type: npt.NDArray[np.int32] | None = None  # (num_jobs,)
     gpu_type_names: tuple[str, ...] = ()
+    status: npt.NDArray[np.int32] | None = None  # (num_jobs,)
+    status_names: tuple[str, ...] = ()
+    group: npt.NDArray[np.int32] | None = None  # (num_jobs,)
+    group_names: tuple[str, ...] = ()
+    other: Mapping[str, npt.NDArray[np.float64]] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -58,5 +70,7 @@ class History:
                 value = value[rows]
                 if field.name in ("start", "eligible") and zero:
                     value = value - zero
+            elif field.name == "other":
+                value = {name: numbers[rows] for name, numbers in value.items()}
             columns[field.name] = value
         return History(**columns)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError, TraceError
-from berthline.model.gpu_types import REFERENCE_TYPE, gpu_type
+from berthline.model.gpu_types import RECORDED, REFERENCE_TYPE, gpu_type
 from berthline.model.history import History
 from berthline.model.provenance import provenance_of_cut
 from berthline.model.workload_columns import COLUMN_TYPES, as_columns, check_ranges
@@ -44,10 +44,16 @@ class Workload:
         user: index into `user_names`.
         pool: index into `pool_names`; -1 = may use every pool.
         gpu_types: index into `gpu_type_sets`; -1 = may use every GPU type.
-        reference_type: the GPU type that run times refer to, for jobs that do not ask for one type.
+        ran_on: index into `ran_on_types`: the GPU type that the job's run time was recorded on;
+            -1 = the one type that it asks for, else `reference_type`.
+        ran_on_types: names of GPU types, as the trace spells them; an unknown one counts as
+            `"recorded"`.
+        reference_type: the GPU type that run times refer to, for jobs that do not ask for one type;
+            `"recorded"` = not known: run times hold on whatever GPUs the cluster has.
         names: the jobs' ids in the trace; None = the row numbers.
         provenance: where the rows came from and what was left out, as plain data.
         history: what was recorded when the jobs actually ran; None = nothing was kept.
+        in_order: the rows were given in order of submission.
     """
 
     submit: FloatColumn  # (num_jobs,)
@@ -62,14 +68,17 @@ class Workload:
     user: IntColumn  # (num_jobs,)
     pool: IntColumn  # (num_jobs,)
     gpu_types: IntColumn  # (num_jobs,)
+    ran_on: IntColumn  # (num_jobs,)
     user_names: tuple[str, ...] = ("all",)
     pool_names: tuple[str, ...] = ()
     gpu_type_sets: tuple[str, ...] = ()
+    ran_on_types: tuple[str, ...] = ()
     reference_type: str = REFERENCE_TYPE
     names: npt.NDArray[np.str_] | None = None
     name: str = "workload"
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     history: History | None = None
+    in_order: bool = True
 
     def __len__(self) -> int:
         return len(self.submit)
@@ -107,9 +116,11 @@ class Workload:
         user: npt.ArrayLike | int = 0,
         pool: npt.ArrayLike | int = -1,
         gpu_types: npt.ArrayLike | int = -1,
+        ran_on: npt.ArrayLike | int = -1,
         user_names: tuple[str, ...] | None = None,
         pool_names: tuple[str, ...] = (),
         gpu_type_sets: tuple[str, ...] = (),
+        ran_on_types: tuple[str, ...] = (),
         reference_type: str = REFERENCE_TYPE,
         names: npt.ArrayLike | None = None,
         name: str = "workload",
@@ -132,10 +143,12 @@ class Workload:
             user: see the class.
             pool: see the class.
             gpu_types: see the class.
+            ran_on: see the class.
             user_names: None = the numbers themselves.
             pool_names: names that `pool` points to.
             gpu_type_sets: GPU type sets that `gpu_types` points to, such as `"A100|V100"`.
-            reference_type: see the class; any spelling of a known GPU type.
+            ran_on_types: GPU types that `ran_on` points to.
+            reference_type: see the class; any spelling of a known GPU type, or `"recorded"`.
             names: the jobs' ids in the trace.
             name: the workload's name in reports.
             provenance: see the class.
@@ -159,6 +172,7 @@ class Workload:
                 "user": user,
                 "pool": pool,
                 "gpu_types": gpu_types,
+                "ran_on": ran_on,
             },
             name,
         )
@@ -169,6 +183,7 @@ class Workload:
             num_users=None if user_names is None else len(user_names),
             num_pools=len(pool_names),
             num_type_sets=len(gpu_type_sets),
+            num_ran_on=len(ran_on_types),
         )
         order = _submission_order(columns["submit"])
         columns, history = _on_the_clock(columns, history, order, name, rebase=rebase)
@@ -180,11 +195,13 @@ class Workload:
             user_names=_numbered_users(columns["user"]) if user_names is None else user_names,
             pool_names=pool_names,
             gpu_type_sets=gpu_type_sets,
+            ran_on_types=ran_on_types,
             reference_type=reference,
             names=labels,
             name=name,
             provenance=dict(provenance or {}),
             history=history,
+            in_order=order is None,
         )
 
     def window(self, first: int, last: int) -> Workload:
@@ -203,6 +220,7 @@ class Workload:
             user_names=self.user_names,
             pool_names=self.pool_names,
             gpu_type_sets=self.gpu_type_sets,
+            ran_on_types=self.ran_on_types,
             reference_type=self.reference_type,
             names=None if self.names is None else self.names[first:last],
             name=f"{self.name}[{first}:{last}]",
@@ -213,6 +231,8 @@ class Workload:
 
 def _reference_type(name: str, workload_name: str) -> str:
     """Return the GPU type that run times refer to, as clusters spell it."""
+    if name == RECORDED:
+        return name
     try:
         return gpu_type(name).name
     except ConfigError as error:

@@ -18,6 +18,9 @@ WHOLE_GPU = 1000
 ANY_POOL = -1
 """In the column `pool`: the job may use every pool."""
 
+NO_OWN_TYPE = -1
+"""In the column `ran_on`: the GPU type of the job's run time is not stated for this job."""
+
 ANY_GPU_TYPE = -1
 """In the column `gpu_types`: the job may use every GPU type."""
 
@@ -37,6 +40,7 @@ COLUMN_TYPES: dict[str, type[np.generic]] = {
     "user": np.int32,
     "pool": np.int32,
     "gpu_types": np.int32,
+    "ran_on": np.int32,
 }
 """The type of each column, in the order of `Workload`'s fields."""
 
@@ -70,6 +74,7 @@ def check_ranges(
     num_users: int | None,
     num_pools: int,
     num_type_sets: int,
+    num_ran_on: int = 0,
 ) -> None:
     """Check that every value is in its range.
 
@@ -79,6 +84,7 @@ def check_ranges(
         num_users: how many users have a name; None = users are numbers.
         num_pools: how many pools there are.
         num_type_sets: how many sets of GPU types there are.
+        num_ran_on: how many GPU types run times were recorded on.
 
     Raises:
         TraceError: a value is outside its range.
@@ -119,6 +125,11 @@ def check_ranges(
             "gpu_types",
             (columns["gpu_types"] >= -1) & (columns["gpu_types"] < num_type_sets),
             "-1 or an index into gpu_type_sets",
+        ),
+        (
+            "ran_on",
+            (columns["ran_on"] >= -1) & (columns["ran_on"] < num_ran_on),
+            "-1 or an index into ran_on_types",
         ),
     ]
     for key, good, expected in rules:

@@ -273,6 +273,7 @@ def _as_comparison(summary: dict[str, Any]) -> Cell:
     }
     return {
         **{key: summary[key] for key in ("workload", "cluster", "conditions", "knowledge", "seed")},
+        "run_times": summary.get("run_times"),
         "windows": 1,
         "window_jobs": [summary["jobs"]["submitted"]],
         "baseline": summary["scheduler"],

@@ -71,7 +71,8 @@ class Inputs:
         borrow_class: for each class, the class that its jobs fall back on, whose nodes are its own
             and those that other pools lend; -1 = none.
         node_speed: speed of the GPUs of each node; all 1 where GPU types do not differ.
-        reference_speed: speed of the GPU type that each job's run time refers to; as `node_speed`.
+        reference_speed: speed of the GPU type that each job's run time refers to; as `node_speed`;
+            AS_RECORDED = not known: the job runs at rate 1 on every type.
         quotas: the limits on GPUs in use.
         outages: when nodes go down and come back.
         random: the word `random` of each job; empty unless the scheduler uses it.

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from berthline.model.schedule import WHOLE_GPUS
+from berthline.model.speeds import AS_RECORDED
 from berthline.sim.reference_state import NEW_SLOT, Allocation
 from berthline.sim.reference_tiers import PLACEMENTS_IN_TIERS
 
@@ -18,7 +19,7 @@ def rate_on(sim: Simulation, job: int, allocation: Allocation) -> float:
     if sim.gpus[job] == 0:
         return 1.0
     slowest = min(float(sim.inputs.node_speed[share.node]) for share in allocation)
-    rate = slowest / float(sim.inputs.reference_speed[job])
+    rate = _rate(sim, job, slowest)
     if len(allocation) > 1:
         rate *= sim.conditions.across_nodes
     if len({sim.rack[share.node] for share in allocation}) > 1:
@@ -28,6 +29,12 @@ def rate_on(sim: Simulation, job: int, allocation: Allocation) -> float:
         others = len(on_gpu(sim, first.node, first.slot) - {job})
         rate /= 1 + sim.conditions.interference * others
     return rate
+
+
+def _rate(sim: Simulation, job: int, speed: float) -> float:
+    """The rate of a job on GPUs of a speed: 1 if the GPU type of its run time is not known."""
+    reference = float(sim.inputs.reference_speed[job])
+    return 1.0 if reference == AS_RECORDED else speed / reference
 
 
 def delay_on(sim: Simulation, job: int, allocation: Allocation) -> float:
@@ -62,8 +69,7 @@ def longest(sim: Simulation, job: int) -> float:
     nodes = _all_nodes(sim, job)
     rate = 1.0
     if sim.gpus[job]:
-        rate = min(float(sim.inputs.node_speed[node]) for node in nodes)
-        rate /= float(sim.inputs.reference_speed[job])
+        rate = _rate(sim, job, min(float(sim.inputs.node_speed[node]) for node in nodes))
         if most_nodes(sim, job) > 1:
             rate *= sim.conditions.across_nodes
             if len({sim.rack[node] for node in nodes}) > 1:

@@ -11,11 +11,13 @@ from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
+from berthline.model.speeds import RunTimeScaling, run_time_scaling
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 from berthline.sim.policy_runner import policy_runner
 from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.stated_cluster import default_cluster
 from berthline.traces.workload_argument import resolve_workload
 
 if TYPE_CHECKING:
@@ -119,11 +121,17 @@ class Result:
             "knowledge": self.knowledge,
             "seed": self.seed,
             **({} if measure is None else {"measure": list(measure)}),
+            "run_times": self.run_times,
             **{key: value for key, value in metrics.items() if key not in end},
             "wall_seconds": self.wall_seconds,
             "decision_latency": self.decision_latency(),
             **{key: metrics[key] for key in end},
         }
+
+    @cached_property
+    def run_times(self) -> RunTimeScaling | None:
+        """How the run scaled the run times of the workload; None = it did not."""
+        return run_time_scaling(self.workload, self.cluster)
 
     @cached_property
     def _metrics(self) -> Metrics:
@@ -134,7 +142,7 @@ class Result:
 
 def simulate(
     workload: Workload | TextOrPath,
-    cluster: Cluster | TextOrPath,
+    cluster: Cluster | TextOrPath | None,
     scheduler: Scheduler | TextOrPath,
     *,
     knowledge: str = "estimate",
@@ -151,7 +159,8 @@ def simulate(
         workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
             `"synthetic"` (see `resolve_workload`).
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`).
+            node list (see `resolve_cluster`); None = what the header of a trace states, else
+            `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
         knowledge: what the scheduler knows about run times: none, estimate, predicted or exact.
@@ -171,7 +180,7 @@ def simulate(
     if simulator not in SIMULATORS:
         what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
         raise ConfigError(what, expected=expected, hint=hint)
-    cluster = resolve_cluster(cluster)
+    cluster = resolve_cluster(default_cluster(workload) if cluster is None else cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
     workload = resolve_workload(workload, cluster=cluster, seed=seed)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError, TraceError, unknown_name
+from berthline.model.workload_rows import with_reference_type
 from berthline.text_or_path import text_of
 from berthline.traces.formats.column_mapping import FORM
 from berthline.traces.formats.detection import Match, head_lines
-from berthline.traces.formats.format_table import FORMATS, Format, detect_format
+from berthline.traces.formats.format_table import COMMON_OPTIONS, FORMATS, Format, detect_format
 from berthline.traces.node_lists.node_list_formats import node_list_kind
-from berthline.traces.reading.files import binary_error, is_binary, is_directory, read_head
+from berthline.traces.reading.files import (
+    binary_error,
+    is_binary,
+    is_directory,
+    only_the_start,
+    read_head,
+)
 
 if TYPE_CHECKING:
     import os
@@ -20,6 +28,12 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 _SHOWN_CHARACTERS = 60
+(_REFERENCE,) = COMMON_OPTIONS
+
+LONG_FILE = 64 * 2**20
+"""Bytes on disk. Shorter files are always read whole."""
+_FIRST_BYTES = 32 * 2**20
+_BYTES_PER_JOB = 512
 
 
 def load_trace(
@@ -37,7 +51,8 @@ def load_trace(
         path: the file; for formats that come in parts or tables, also their directory.
         format: the name of its format; None = recognise it by its content, or by an option that
             only one format has.
-        **options: settings of the format, such as `mapping` of `csv`; None = not given.
+        **options: settings of the format, such as `mapping` of `csv`, or `reference_type` for every
+            format: the GPU type that all run times were recorded on; None = not given.
 
     Raises:
         ConfigError: no format, or not this one, has such an option.
@@ -45,6 +60,7 @@ def load_trace(
             has its number), or contains no usable job.
     """
     path = Path(text_of("path", path))
+    reference = options.pop(_REFERENCE, None)
     given = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         if format not in FORMATS:
@@ -61,7 +77,8 @@ def load_trace(
     if found is None:
         raise _unrecognised(path)
     try:
-        return found.read(path, **given)
+        workload = found.read(path, **given)
+        return workload if reference is None else with_reference_type(workload, str(reference))
     except TraceError as error:
         other = None if format is None else _better_format(path, found)
         if other is not None:
@@ -78,6 +95,52 @@ def load_trace(
         if ", row " in error.where and str(path) not in error.where:
             error.where = f"{path}: {error.where}"
         raise
+
+
+def load_first_jobs(
+    path: Path,
+    jobs: int,
+    format: str | None = None,  # noqa: A002 - as in load_trace
+    **options: object,
+) -> Workload:
+    """Return at least the first jobs of a trace file, without reading all of a long one.
+
+    Only the start of a long file is read, if its jobs are in order of submission there: the rest is
+    then assumed to be later. The provenance has the bytes read, unpacked, as `part_read`.
+
+    Args:
+        path: as for `load_trace`.
+        jobs: how many are needed; fewer are returned if the file has fewer.
+        format: as for `load_trace`.
+        **options: as for `load_trace`.
+
+    Raises:
+        BerthlineError: as for `load_trace`.
+    """
+    entry = None
+    if path.is_file() and path.stat().st_size >= LONG_FILE:
+        entry = FORMATS.get(format) if format else _recognise(path, FORMATS.values())
+    size = max(_FIRST_BYTES, _BYTES_PER_JOB * jobs)
+    failed = False
+    while entry is not None and entry.by_line:
+        with only_the_start(size) as start:
+            try:
+                workload = load_trace(path, format, **options)
+            except TraceError:
+                # The end of the part may be inside a quoted cell; a wrong line is wrong again.
+                if not start.is_cut or failed:
+                    raise
+                failed, size = True, size + _FIRST_BYTES // 8
+                continue
+        if not start.is_cut:
+            return workload
+        if not workload.in_order:
+            break
+        if len(workload) > jobs:
+            facts = {**workload.provenance, "part_read": size}
+            return dataclasses.replace(workload, provenance=facts)
+        size *= 4
+    return load_trace(path, format, **options)
 
 
 def _recognise(path: Path, among: Iterable[Format]) -> Format | None:
@@ -111,7 +174,7 @@ def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[F
     takers = [entry for entry in among if entry.options.keys() >= set(given)]
     if takers:
         return takers
-    known = {name for entry in among for name in entry.options}
+    known = {*COMMON_OPTIONS, *(name for entry in among for name in entry.options)}
     wrong = next((name for name in given if name not in known), None)
     kind = f"option of the trace format {among[0].name!r}" if len(among) == 1 else "trace option"
     if wrong is None:
@@ -123,7 +186,7 @@ def _takers(given: Iterable[str], among: Iterable[Format], path: Path) -> list[F
     raise ConfigError(
         what,
         where=str(path),
-        expected=expected if known else "no options: this format has none",
+        expected=expected,
         hint=f"{wrong} is an option of {' and '.join(owners)}" if owners else hint,
     )
 

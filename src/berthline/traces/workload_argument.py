@@ -15,7 +15,7 @@ from berthline.traces.generators.dials import JOBS, LOAD, SEED
 from berthline.traces.generators.fitted.fitted_generator import SUFFIX as FITTED_SUFFIX
 from berthline.traces.generators.fitted.fitted_generator import FittedGenerator
 from berthline.traces.generators.synthetic import GENERATORS
-from berthline.traces.load import load_trace
+from berthline.traces.load import load_first_jobs, load_trace
 from berthline.traces.offered_load import scale_to_load
 
 if TYPE_CHECKING:
@@ -113,7 +113,11 @@ def resolve_workload(
                 expected="`format` only with a trace file",
             )
         return FittedGenerator.load(path).generate(jobs, seed, cluster=cluster, load=load)
-    return _cut(load_trace(path, format, **settings), cluster, jobs, load, where=text)
+    if jobs is None:
+        trace = load_trace(path, format, **settings)
+    else:
+        trace = load_first_jobs(path, int(JOBS.convert(jobs, where=text)), format, **settings)
+    return _cut(trace, cluster, jobs, load, where=text)
 
 
 def is_generator(given: Workload | TextOrPath) -> bool:

@@ -10,7 +10,7 @@ from berthline.cli.options import read_settings
 from berthline.errors import ConfigError
 
 KEYS = (
-    *("scheduler", "workload", "cluster", "conditions", "knowledge", "seed"),
+    *("scheduler", "workload", "cluster", "conditions", "knowledge", "seed", "run_times"),
     *("jobs", "jct", "wait", "slowdown", "bounded_slowdown", "makespan", "utilization"),
     *("energy_kwh", "energy_per_job_kwh", "fairness", "starvation", "queue", "preemptions"),
     *("preemptions_by_reason", "lost_gpu_hours", "refusals", "outages", "deadline_miss_rate"),
@@ -307,7 +307,10 @@ def test_notes__a_node_list_leaves_nodes_out(run, tmp_path):
 
 
 def test_notes__the_cluster_is_not_the_traces_machine(run, trace):
-    assert "note       the trace's machine has 8 processors" in run("sim", str(trace)).out
+    assert (
+        "note       the trace's machine has 8 processors"
+        in run("sim", str(trace), "--cluster", "uniform:1x9").out
+    )
     assert "the trace's machine" not in run("sim", str(trace), "--cluster", "uniform:1x8").out
     assert (
         "no job names one of the cluster's 17 pools"
@@ -440,3 +443,73 @@ class TestDisturbances:
         assert f"\nrefused    {found['refusals']} starts\n" in out
         assert f"\noutages    nodes went down {found['outages']} times; " in out
         assert "its node went down (" in out
+
+
+SWF = """\
+; MaxProcs: 100
+1 0 0 100 80 -1 -1 80 200 -1 1 1 1 -1 1 -1 -1 -1
+2 5 9 100 90 -1 -1 90 200 -1 1 1 1 -1 2 -1 -1 -1
+"""
+SACCT = """\
+JobID|State|Submit|Start|ElapsedRaw|AllocTRES
+1|COMPLETED|2024-01-01T00:00:00|2024-01-01T00:00:00|1000|gres/gpu=1
+2|COMPLETED|2024-01-01T00:01:00|2024-01-01T00:01:00|1000|gres/gpu:v100=1,gres/gpu=1
+"""
+
+
+def test_a_log_of_a_real_cluster_runs_at_recorded_speed(run, tmp_path):
+    log = tmp_path / "log.sacct"
+    log.write_text(SACCT.replace("gres/gpu:v100=1,", ""))
+    argv = ["sim", str(log), "--scheduler", "fcfs", "--cluster", "uniform:1x4:A100"]
+    found = run(*argv, "--json").json
+    assert found["jct"]["mean"] == 1000
+    assert found["run_times"] is None
+    assert "run times" not in run(*argv).out
+    asked = run(*argv, "--set", "reference_type=V100", "--json").json
+    assert asked["run_times"]["types"] == [
+        {
+            "recorded": "V100-32",
+            "on": "A100-80",
+            "factor": pytest.approx(0.568, abs=1e-3),
+            "jobs": 2,
+        }
+    ]
+    assert asked["jct"]["mean"] == pytest.approx(568, abs=0.1)
+
+
+def test_a_run_that_scales_says_by_how_much(run, tmp_path):
+    log = tmp_path / "log.sacct"
+    log.write_text(SACCT)
+    outcome = run("sim", str(log), "--scheduler", "fcfs", "--cluster", "uniform:1x4:A100")
+    told = "run times x 0.568: recorded on V100-32, run on A100-80; 1 of 2 jobs"
+    assert told in outcome.out.splitlines()[:4]
+    explained = run("explain", "2", str(log), "--cluster", "uniform:1x4:A100")
+    assert told in explained.out
+
+
+def test_a_trace_that_states_its_cluster_runs_on_it(run, tmp_path):
+    log = tmp_path / "kth.swf"
+    log.write_text(SWF)
+    outcome = run("sim", str(log), "--scheduler", "fcfs")
+    assert "no cluster is given: uniform:1x100, as the header of kth.swf states" in outcome.err
+    assert "0 rejected" in outcome.out
+    assert "--cluster uniform:1x100" in outcome.out
+    other = run("sim", str(log), "--scheduler", "fcfs", "--cluster", "uniform:1x64")
+    assert (other.err, "2 rejected" in other.out) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("compare", "LOG", "--schedulers", "fcfs,sjf"),
+        ("explain", "2", "LOG"),
+        ("export", "swf", "LOG", "--out", "OUT"),
+    ],
+)
+def test_other_verbs_take_the_stated_cluster_too(run, tmp_path, argv):
+    log = tmp_path / "kth.swf"
+    log.write_text(SWF)
+    names = {"LOG": str(log), "OUT": str(tmp_path / "out.swf")}
+    outcome = run(*(names.get(word, word) for word in argv))
+    assert outcome.code == 0, outcome.err
+    assert "uniform:1x100, as the header of kth.swf states" in outcome.err

@@ -169,3 +169,24 @@ def test_period__dates_are_those_on_the_clusters_wall():
     with pytest.raises(ConfigError, match="the log has no dates"):
         LogClock(None, None).read("--from", "2024-03-04")
     assert np.isfinite(LogClock(0.0, "somewhere/else").read("--from", "2024-03-04"))
+
+
+@pytest.mark.parametrize("suffix", [".swf", ".parquet"])
+def test_a_converted_log_is_a_log(run, log, tmp_path, suffix):
+    copy = tmp_path / f"copy{suffix}"
+    assert run("traces", "convert", str(log), "--out", str(copy)).code == 0
+    done = run("whatif", str(copy), "--cluster", CLUSTER, "--json")
+    assert done.code == 0, done.err
+    original = run("whatif", str(log), "--cluster", CLUSTER, "--json").json
+    assert done.json["replay"]["jobs"] == original["replay"]["jobs"]
+    if suffix == ".parquet":  # SWF has no priorities, so that today's scheduler may be another
+        assert done.json["outcomes"] == original["outcomes"]
+
+
+def test_an_exported_run_is_a_log(run, tmp_path):
+    out = tmp_path / "run.swf"
+    argv = ["--jobs", "600", "--scheduler", "fcfs+easy", "--cluster", CLUSTER]
+    assert run("export", "swf", "synthetic", *argv, "--out", str(out)).code == 0
+    done = run("whatif", str(out), "--json")
+    assert done.code == 0, done.err
+    assert done.json["replay"]["jobs"] > 0

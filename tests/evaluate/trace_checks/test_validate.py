@@ -285,10 +285,18 @@ class TestRealTraces:
     @pytest.mark.parametrize(
         ("path", "texts"),
         [
-            ("swf/HPC2N-2002-2.2-cln.swf.gz", ["14,817 jobs ran longer than the estimate"]),
+            (
+                "swf/HPC2N-2002-2.2-cln.swf.gz",
+                ["14,817 jobs ran longer than the estimate", "248 of 240 processors in use"],
+            ),
             (
                 "swf/CTC-SP2-1996-3.1-cln.swf.gz",
-                ["17 rows are left out", "7,174 jobs ran longer", "6 jobs have no estimate"],
+                [
+                    "17 rows are left out",
+                    "7,174 jobs ran longer",
+                    "6 jobs have no estimate",
+                    "592 of 338 processors in use",
+                ],
             ),
             ("swf/lublin_256.swf.gz", []),
             (

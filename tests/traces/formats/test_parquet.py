@@ -191,7 +191,7 @@ def test_the_layout_without_parts_of_gpus_is_still_read(file, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("other", "hint"), [(3, "update this one"), (0, "import the trace"), ("x", "import the trace")]
+    ("other", "hint"), [(4, "update this one"), (0, "import the trace"), ("x", "import the trace")]
 )
 def test_another_layout_is_refused(file, monkeypatch, other, hint):
     workload = load_trace(file)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from berthline.errors import TraceError
+from berthline.errors import ConfigError, TraceError
 from berthline.model.workload import Workload
 from berthline.traces.formats import swf
 from berthline.traces.formats.detection import Match
@@ -84,6 +84,9 @@ def test_columns_come_from_the_right_fields(write):
         "origin_unix_time": 1000000050,
         "time_zone": "Europe/Stockholm",
         "max_procs": 340,
+        "header": [
+            line.removeprefix("; ").split(": ", 1) for line in HEADER.splitlines() if ": " in line
+        ],
         "source": {"computer": "Model T", "installation": "Anywhere", "acknowledge": "Someone"},
     }
 
@@ -320,3 +323,26 @@ def test_any_bytes_give_a_workload_or_a_trace_error(write, lines):
     else:
         assert isinstance(workload, Workload)
         assert workload.provenance["used"] == len(workload)
+
+
+def test_pools_are_partitions_or_queues_or_none(write):
+    rows = [
+        "1 0 0 9 1 -1 -1 1 -1 -1 1 1 1 -1 4 1 -1 -1",
+        "2 0 0 9 1 -1 -1 1 -1 -1 1 1 1 -1 5 1 -1 -1",
+    ]
+    path = write("; Queue: 4 long\n" + "\n".join(rows) + "\n")
+    assert load_trace(path).pool_names == ("long", "5")  # one partition says nothing
+    assert load_trace(path, pools="none").pool_names == ()
+    assert load_trace(path, pools="partition").pool_names == ()
+    path = write("\n".join(rows).replace("5 1 -1 -1", "5 2 -1 -1") + "\n")
+    assert load_trace(path).pool_names == ("1", "2")
+    assert load_trace(path, pools="queue").pool_names == ("4", "5")
+    with pytest.raises(ConfigError, match="`pools` is 'room'") as caught:
+        load_trace(path, pools="room")
+    assert caught.value.expected == "one of partition, queue, none"
+
+
+def test_text_in_a_field_that_nothing_needs_is_no_error(write):
+    row_with_text = "1 0 0 9 1 -1 -1 1 -1 -1 1 1 lab -1 q1 -1 -1 -1"
+    history = load_trace(write(row_with_text + "\n")).history
+    assert (history.group, dict(history.other)) == (None, {})

@@ -49,6 +49,7 @@ def test_a_row_and_the_header():
         "; Note: lost in conversion: priorities of 1 jobs",
         "; Note: lost in conversion: deadlines of 1 jobs",
         "; Note: lost in conversion: CPUs of 1 jobs",
+        "; ReferenceType: V100-32",
         "; MaxQueues: 1",
         "; Queue: 1 v 1",
         "; MaxPartitions: 1",
@@ -78,7 +79,6 @@ def test_parts_of_gpus_and_jobs_without_gpus_are_lost(tmp_path):
     assert write_swf(workload, tmp_path / "x.swf") == {
         "rows of jobs without GPUs": 1,
         "parts of GPUs (now whole ones)": 1,
-        "GPU type of run times": 3,
     }
     text = (tmp_path / "x.swf").read_text()
     assert "; MaxJobs: 2\n" in text
@@ -87,6 +87,7 @@ def test_parts_of_gpus_and_jobs_without_gpus_are_lost(tmp_path):
     np.testing.assert_array_equal(again.gpus, [1, 2])
     np.testing.assert_array_equal(again.run, [5, 7])
     assert again.provenance["dropped"] == {}
+    assert again.reference_type == "P100"
 
 
 def test_a_workload_without_gpus_is_refused(tmp_path):
@@ -134,3 +135,63 @@ def test_a_real_log_goes_around(tmp_path):
     assert again.provenance["max_procs"] == 338
     assert again.provenance["origin_unix_time"] == workload.provenance["origin_unix_time"]
     assert again.user_names == workload.user_names
+
+
+FOREIGN = """\
+; Version: 2.2
+; Computer: Model T
+; Conversion: Dror
+; MaxNodes: 50
+; MaxProcs: 100
+; Note: a note
+; Queue: 3 long
+; Queue: 7 short
+7 0 20 100 4 55 1024 8 200 2048 1 7 2 9 3 -1 -1 -1
+8 10 -1 50 2 -1 -1 2 -1 -1 5 7 3 9 7 -1 7 60
+9 30 5 70 1 0.5 -1 1 90 -1 0 8 2 -1 3 -1 -1 -1
+"""
+
+
+def test_every_field_of_an_swf_file_and_its_header_stay(tmp_path):
+    (tmp_path / "a.swf").write_text(FOREIGN)
+    workload = load_trace(tmp_path / "a.swf")
+    text, lost = swf_text(workload, max_procs=100)
+    assert lost == {}
+    lines = text.decode().splitlines()
+    given = FOREIGN.splitlines()
+    rows = [[float(word) for word in line.split()] for line in lines if line[0] != ";"]
+    assert rows == [[float(word) for word in line.split()] for line in given if line[0] != ";"]
+    for line in given[1:8]:
+        assert line in lines
+    assert workload.pool_names == ("long", "short")
+    (tmp_path / "b.swf").write_bytes(text)
+    again = load_trace(tmp_path / "b.swf")
+    assert again.pool_names == ("long", "short")
+    assert swf_text(again, max_procs=100)[0].splitlines()[-3:] == text.splitlines()[-3:]
+
+
+def test_an_slurm_log_keeps_what_swf_has(tmp_path):
+    (tmp_path / "a.sacct").write_text(
+        "JobID|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES|NodeList\n"
+        "1|u|lab|gpu|COMPLETED|2024-01-01T00:00:00|2024-01-01T00:00:30|2024-01-01T00:10:30|600|"
+        "gres/gpu:a100=1,gres/gpu=1|n1\n"
+        "2|u|lab|cpu|TIMEOUT|2024-01-01T00:01:00|2024-01-01T00:01:09|2024-01-01T00:11:09|600|"
+        "gres/gpu=1|n1\n"
+    )
+    workload = load_trace(tmp_path / "a.sacct")
+    text, lost = swf_text(workload)
+    first, second = (line.split() for line in text.decode().splitlines()[-2:])
+    assert (first[2], first[10], first[12], first[14]) == ("30", "1", "1", "1")
+    assert (second[2], second[10], second[12], second[14]) == ("9", "0", "1", "2")
+    assert lost == {
+        "names of users": 2,
+        "GPU types that run times are on": 2,
+        "lists of nodes": 2,
+        "GPU types that jobs got": 1,
+        "names of groups": 2,
+        "details of statuses": 2,
+    }
+    (tmp_path / "b.swf").write_bytes(text)
+    again = load_trace(tmp_path / "b.swf")
+    assert again.pool_names == ("gpu", "cpu")
+    np.testing.assert_array_equal(again.history.start, workload.history.start)

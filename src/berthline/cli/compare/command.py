@@ -77,13 +77,14 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     workload: WorkloadNames
     cluster: Annotated[
-        str,
+        str | None,
         arg(
             metavar="CLUSTER[,B]",
             help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML"
             " file with [[nodes]] groups, or a publisher's node list; several separated by commas.",
+            help_behavior_hint="(default: what the header of a trace states, or uniform:8x8:V100)",
         ),
-    ] = "uniform:8x8:V100"
+    ] = None
     schedulers: Annotated[str, arg(metavar="A,B,C")] = SCHEDULERS
     """Schedulers, separated by commas; berthline policies lists the names."""
     baseline: Annotated[
@@ -136,10 +137,18 @@ def main(argv: list[str]) -> int:
     from berthline.evaluate.compare.compare import compare
     from berthline.runs.run_output import RunOutput
     from berthline.sim.inputs import KNOWLEDGE
+    from berthline.traces.stated_cluster import default_cluster
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
+    clusters = None if options.cluster is None else read_clusters(options.cluster)
+    if clusters is None:
+        named = [default_cluster(one, options.format, note) for one in options.workload]
+        # Several workloads have one cluster each; a single one can be repeated by its name.
+        if len(set(named)) == 1:
+            options = msgspec.structs.replace(options, cluster=named[0])
+            clusters = named[:1]
     config = {
         **msgspec.structs.asdict(options),
         "set": read_settings(options.set),
@@ -149,7 +158,7 @@ def main(argv: list[str]) -> int:
     with noted_if_interrupted(options.out), progress("comparing") as report:
         found = compare(
             options.workload,
-            read_clusters(options.cluster),
+            clusters,
             read_schedulers(options.schedulers),
             baseline=options.baseline,
             knowledge=options.knowledge,

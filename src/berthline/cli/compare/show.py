@@ -58,7 +58,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
         f"{'' if comparison.load is None else f', at load {comparison.load:g}'}\n"
         f"knowledge {comparison.knowledge}, {seeds} {comparison.seed}; times in seconds, "
         f"{means}{BEST} best\n"
-        f"{header_of(comparison.conditions)}"
+        f"{header_of(comparison.conditions, comparison.run_times)}"
     )
     print_table(values_table(comparison))
     if len(comparison.schedulers) > 1:

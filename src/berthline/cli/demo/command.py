@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
     grid = Grid(
         cells_of(
             settings.workload,
-            [settings.cluster],
+            [CLUSTER],
             [settings.load],
             CellSettings(
                 jobs=settings.jobs,
@@ -162,7 +162,7 @@ def tune_on(settings: Compare, *, quiet: bool) -> dict[str, Any]:
     from berthline.traces.generators.synthetic import generate
 
     dials = read_settings(settings.set)
-    cluster = Cluster.parse(settings.cluster)
+    cluster = Cluster.parse(CLUSTER)
 
     def make(seed: int) -> Workload:
         return generate(

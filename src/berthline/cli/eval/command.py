@@ -73,7 +73,11 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A trace file or a generator: berthline traces list formats | generators."""
     cluster: Annotated[
         str | None,
-        arg(metavar="CLUSTER", help_behavior_hint=f"(default: that of the run, or {CLUSTER})"),
+        arg(
+            metavar="CLUSTER",
+            help_behavior_hint="(default: that of the run, or what the header of a trace states, "
+            f"or {CLUSTER})",
+        ),
     ] = None
     """uniform:NODESxGPUS[:TYPE], a preset, a TOML file, or a publisher's node list."""
     windows: Annotated[

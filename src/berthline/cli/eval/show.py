@@ -52,7 +52,7 @@ def show(found: EvaluationResult) -> None:
         f"{parts} of {'' if few == many else f'{few:,} to '}{counted(many, 'job')}\n"
         f"knowledge {report.knowledge}, seed {report.seed}; times in seconds, "
         f"{'' if report.continuous else 'means over windows; '}{BEST} best\n"
-        f"{header_of(report.conditions)}"
+        f"{header_of(report.conditions, report.run_times)}"
     )
     table = new_table("rivals on VAL", "mean JCT")
     for candidate in evaluation.candidates:

@@ -127,6 +127,7 @@ def as_json(result: Result, explanation: Explanation, changes: list[Any]) -> dic
         "workload": workload.name,
         "cluster": result.cluster.name,
         "knowledge": result.knowledge,
+        "run_times": result.run_times,
         "seed": result.seed,
         **told,
         "changes": changes,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from berthline.cli.conditions import header_of
 from berthline.cli.output import (
     NARROWEST,
     clock,
@@ -65,7 +66,10 @@ def _show_job(result: Result, explanation: Explanation) -> None:
     workload, job = result.workload, explanation.job
     table = job_table(result.log, workload)
     print(f"job {job_name(workload, job)} under {result.scheduler}")
-    print(f"{workload.name} on {result.cluster.name}, knowledge {result.knowledge}\n")
+    print(
+        f"{workload.name} on {result.cluster.name}, knowledge {result.knowledge}\n"
+        f"{header_of({}, result.run_times)}"
+    )
     estimate = float(workload.estimate[job])
     start, finish = float(table.start[job]), float(table.finish[job])
     asked = f"{workload.gpu_amount[job]:g} GPUs" if workload.gpu_amount[job] != 1 else "1 GPU"

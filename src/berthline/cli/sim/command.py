@@ -20,7 +20,6 @@ from berthline.cli.energy_rate import (
 )
 from berthline.cli.groups import By, read_groupings, show_groups
 from berthline.cli.options import (
-    ClusterName,
     Force,
     Format,
     Jobs,
@@ -28,6 +27,7 @@ from berthline.cli.options import (
     Knowledge,
     Load,
     Measure,
+    OptionalClusterName,
     Out,
     Seed,
     Settings,
@@ -86,7 +86,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     workload: WorkloadName
-    cluster: ClusterName = "uniform:8x8:V100"
+    cluster: OptionalClusterName = None
     scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
     """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
     order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
@@ -127,6 +127,7 @@ def main(argv: list[str]) -> int:
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import SIMULATORS, simulate
     from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.stated_cluster import default_cluster
     from berthline.traces.workload_argument import resolve_workload
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
@@ -135,7 +136,9 @@ def main(argv: list[str]) -> int:
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
     scheduler = read_scheduler(options)
-    cluster = with_conditions(resolve_cluster(options.cluster, note), options.condition)
+    named = options.cluster or default_cluster(options.workload, options.format, note)
+    options = msgspec.structs.replace(options, cluster=named)
+    cluster = with_conditions(resolve_cluster(named, note), options.condition)
     settings = format_options(options.map, options.set)
     directory = open_directory(options.out, verb="sim", force=options.force)
     workload = resolve_workload(
@@ -243,7 +246,7 @@ def show(
     print(
         f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "
         f"knowledge {result.knowledge}, seed {result.seed}\n"
-        f"{header_of(cluster.conditions.changed())}"
+        f"{header_of(cluster.conditions.changed(), result.run_times)}"
     )
     table = new_table("", "mean", "p50", "p95", "p99", "max")
     for label, values, write in (

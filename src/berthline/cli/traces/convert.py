@@ -65,6 +65,9 @@ def main(argv: list[str]) -> int:
         lost = write_swf(workload, out, max_procs=processors)
     else:
         write_parquet(workload, out)
+    left_out = sum((workload.provenance.get("dropped") or {}).values())
+    if left_out:
+        lost["rows left out when the file was read"] = left_out
     if options.json:
         print_json(
             {
@@ -77,7 +80,10 @@ def main(argv: list[str]) -> int:
             }
         )
         return 0
-    losses = [f"{what}, {counted(count, 'job')}" for what, count in lost.items()]
+    losses = [
+        f"{what}, {counted(count, 'row' if what.startswith('rows ') else 'job')}"
+        for what, count in lost.items()
+    ]
     facts = {
         "read": f"{options.file}: {workload.provenance.get('format')}, "
         f"{counted(len(workload), 'job')}",

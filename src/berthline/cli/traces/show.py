@@ -22,6 +22,7 @@ from berthline.cli.output import (
     seconds,
 )
 from berthline.cli.traces.file import ClusterOption, FormatOptions, Map, TraceFile, load_file
+from berthline.model.gpu_types import RECORDED
 
 if TYPE_CHECKING:
     from berthline.evaluate.trace_checks.card import OnCluster, Pressure, Quantiles, Size, TraceCard
@@ -111,6 +112,8 @@ def show(card: TraceCard) -> None:
             "demand": f"{counted(round(card.demand_mean), 'GPU')} at once on average, "
             f"{number(card.demand_p95)} at p95, {number(card.demand_max)} at most "
             "(if no job waited)",
+            "records": "" if card.impossible_use is None else card.impossible_use.in_words(),
+            "run times": _recorded_on(card.run_times_on),
             "missing": ", ".join(card.missing),
         }
     )
@@ -162,6 +165,16 @@ def _origin(origin: Origin | None) -> str:
         _rounded(origin.rounded),
     ]
     return "; ".join(filter(None, parts))
+
+
+def _recorded_on(types: dict[str, int]) -> str:
+    """Return the GPU types that run times were recorded on, in words; empty if none is known."""
+    if set(types) <= {RECORDED}:
+        return ""
+    return "recorded on " + ", ".join(
+        f"{'unknown types' if name == RECORDED else name} ({counted(jobs, 'job')})"
+        for name, jobs in types.items()
+    )
 
 
 def _span(card: TraceCard) -> str:
@@ -230,6 +243,7 @@ def _show_cluster(found: OnCluster) -> None:
     _facts(
         {
             "cluster": f"{found.name}, {counted(found.gpus, 'GPU')}: {load}; {above}",
+            "run times": "" if found.run_times is None else found.run_times.in_words(),
             "impossible": impossible or "none: the cluster can run every job",
         }
     )

@@ -11,12 +11,12 @@ from tyro.conf import UseAppendAction, arg
 from berthline.cli.compare.command import read_schedulers
 from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.options import (
-    ClusterName,
     Format,
     Gap,
     Json,
     Knowledge,
     Load,
+    OptionalClusterName,
     Out,
     Resume,
     Seed,
@@ -35,7 +35,7 @@ from berthline.cli.traces.file import Map, format_options
 from berthline.cli.traces.split import parse_duration
 from berthline.cli.train.es_show import lines, show, show_side_by_side
 from berthline.cli.train.signals import StoppedError, stop_signals
-from berthline.evaluate.compare.evaluation_defaults import CLUSTER, KNOWLEDGE, WINDOWS, WORKLOAD
+from berthline.evaluate.compare.evaluation_defaults import KNOWLEDGE, WINDOWS, WORKLOAD
 from berthline.learn.tuning.tune import BUDGET_SECONDS, SPACE, TRAIN_WINDOWS
 from berthline.runs.run_output import RunOutput
 
@@ -93,7 +93,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Heuristics; the rival is the best of them on VAL. Express lanes compete separately."""
     workload: Annotated[str, arg(metavar="WORKLOAD")] = WORKLOAD
     """A trace file or a generator: berthline traces list formats | generators."""
-    cluster: ClusterName = CLUSTER
+    cluster: OptionalClusterName = None
     knowledge: Knowledge = KNOWLEDGE
     window_jobs: WindowJobs = None
     train_windows: Annotated[int, msgspec.Meta(ge=1), whole("--train-windows", lowest=1)] = (

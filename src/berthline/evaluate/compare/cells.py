@@ -19,6 +19,7 @@ from berthline.model.workload import Workload
 from berthline.text_or_path import TextOrPath, text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.offered_load import scale_to_load
+from berthline.traces.stated_cluster import DEFAULT_CLUSTER, default_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class CellSettings:
 
 def cells_of(
     workloads: Sequence[OneWorkload],
-    clusters: Sequence[OneCluster],
+    clusters: Sequence[OneCluster | None],
     loads: Sequence[float | None],
     common: CellSettings,
 ) -> list[Cell]:
@@ -57,14 +58,27 @@ def cells_of(
     _check_once("workload", workloads)
     _check_once("cluster", clusters)
     _check_once("loads", loads)
-    nodes = [resolve_cluster(given, common.remark) for given in clusters]
-    if common.conditions:
-        nodes = [cluster.with_conditions(common.conditions) for cluster in nodes]
+    named = {index: each for index, each in enumerate(clusters) if each is not None}
+    known = {index: resolve_cluster(each, common.remark) for index, each in named.items()}
     cells = []
     for given in workloads:
+        nodes = [
+            known[index] if index in known else _stated_cluster(given, common)
+            for index in range(len(clusters))
+        ]
+        if common.conditions:
+            nodes = [cluster.with_conditions(common.conditions) for cluster in nodes]
         maker = _Generated(given, common) if _is_generator(given) else _Cut(given, common)
         cells += [maker.cell(cluster, load) for cluster in nodes for load in loads]
     return cells
+
+
+def _stated_cluster(given: OneWorkload, common: CellSettings) -> Cluster:
+    """Return the cluster that a trace states, else the default."""
+    first = next(iter(_windows_given(given)), None)
+    return resolve_cluster(
+        DEFAULT_CLUSTER if first is None else default_cluster(first, common.format)
+    )
 
 
 def window_seeds(seed: int, windows: int) -> list[int]:

@@ -98,7 +98,7 @@ class Options(TypedDict, total=False):
 @overload
 def compare(  # type: ignore[overload-overlap]
     workload: Workload | TextOrPath,
-    cluster: Cluster | TextOrPath,
+    cluster: Cluster | TextOrPath | None,
     schedulers: Sequence[TextOrPath],
     *,
     loads: None = None,
@@ -109,7 +109,7 @@ def compare(  # type: ignore[overload-overlap]
 @overload
 def compare(
     workload: Sequence[Workload | TextOrPath | Sequence[Workload]],
-    cluster: Cluster | TextOrPath | Sequence[Cluster | TextOrPath],
+    cluster: Cluster | TextOrPath | Sequence[Cluster | TextOrPath] | None,
     schedulers: Sequence[TextOrPath],
     *,
     loads: Sequence[float] | None = None,
@@ -131,7 +131,7 @@ def compare(
 @overload
 def compare(
     workload: Workload | TextOrPath,
-    cluster: Cluster | TextOrPath,
+    cluster: Cluster | TextOrPath | None,
     schedulers: Sequence[TextOrPath],
     *,
     loads: Sequence[float],
@@ -141,7 +141,7 @@ def compare(
 
 def compare(
     workload: Workload | TextOrPath | Sequence[Workload | TextOrPath | Sequence[Workload]],
-    cluster: Cluster | TextOrPath | Sequence[Cluster | TextOrPath],
+    cluster: Cluster | TextOrPath | Sequence[Cluster | TextOrPath] | None,
     schedulers: Sequence[TextOrPath],
     *,
     baseline: TextOrPath | None = None,
@@ -181,7 +181,8 @@ def compare(
             `"synthetic"` (see `resolve_workload`); or a list of them. A list within the list is
             one workload whose windows are given.
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`); or a list of them.
+            node list (see `resolve_cluster`); or a list of them. None = for each workload what the
+            header of its trace states, else `uniform:8x8:V100`.
         schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`; learned ones also as
             paths.
         baseline: one of them, or another that is then run first; None = the first.

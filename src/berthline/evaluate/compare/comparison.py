@@ -18,6 +18,7 @@ from berthline.evaluate.metrics.starvation import Starvation
 from berthline.evaluate.metrics.utilization import Utilization
 from berthline.evaluate.statistics.paired import Ratio
 from berthline.evaluate.statistics.power import Power
+from berthline.model.speeds import RunTimeScaling
 
 _T = TypeVar("_T")
 
@@ -121,6 +122,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         part: which part of a protocol this is, such as `VAL` or `REPORT`; empty = no part.
         cluster: name of the cluster.
         conditions: the conditions of the cluster that differ from the defaults.
+        run_times: how the runs scale the run times of the (first) workload; None = not at all.
         load: the requested offered load; None = the load of the workload, or its default.
         knowledge: what all schedulers knew about run times.
         seed: of all runs (the first, when there are several) and of the intervals.
@@ -161,3 +163,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     bounds: list[Bound]
     best: PerMetric[str]
     oracle: PerMetric[Oracle]
+    run_times: RunTimeScaling | None = None

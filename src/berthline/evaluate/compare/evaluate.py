@@ -20,7 +20,6 @@ from berthline.evaluate.compare.compare import (
     with_baseline,
 )
 from berthline.evaluate.compare.evaluation_defaults import (
-    CLUSTER,
     GAP_SECONDS,
     KNOWLEDGE,
     WINDOWS,
@@ -55,6 +54,7 @@ from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators.dials import JOBS
 from berthline.traces.offered_load import scale_to_load
+from berthline.traces.stated_cluster import default_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def evaluate(
             or the one with the lowest mean JCT of a `compare` run; with the settings of that run.
         against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
         workload: a Workload or a WORKLOAD argument; None = that of the run, or `synthetic`.
-        cluster: a Cluster or a CLUSTER argument; None = that of the run, or `uniform:8x8:V100`.
+        cluster: a Cluster or a CLUSTER argument; None = that of the run, or what the header of a
+            trace states, or `uniform:8x8:V100`.
         windows: number of VAL windows and of REPORT windows; None = 20, where the run is not
             continuous.
         window_jobs: jobs in each window; None = 1000, or all that the trace has.
@@ -179,6 +180,8 @@ def evaluate(
         "window_jobs": window_jobs,
     }
     resolved = _resolve(given, settings or {}, judged)
+    if resolved["cluster"] is None:
+        resolved["cluster"] = default_cluster(resolved["workload"], resolved["format"], remark)
     if against is not None:
         rivals = [text_of("against", one) for one in against]
     elif resolved["knowledge"] == "none":
@@ -260,7 +263,7 @@ def _resolve(
         of_run = {name: value for name, value in of_run.items() if name in kept}
     if given["cluster"] is not None:
         of_run.pop("conditions", None)
-    usual = {"workload": WORKLOAD, "cluster": CLUSTER, "knowledge": KNOWLEDGE}
+    usual = {"workload": WORKLOAD, "cluster": None, "knowledge": KNOWLEDGE}
     blank: dict[str, Any] = {
         "load": None,
         "format": None,

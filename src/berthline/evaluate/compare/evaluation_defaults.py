@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-WORKLOAD, CLUSTER, KNOWLEDGE = "synthetic", "uniform:8x8:V100", "estimate"
+WORKLOAD, KNOWLEDGE = "synthetic", "estimate"
 WINDOWS = 20
 GAP_SECONDS = 86_400.0

@@ -31,6 +31,7 @@ from berthline.evaluate.statistics.multiple_comparisons import corrected_verdict
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.evaluate.statistics.power import power
 from berthline.evaluate.statistics.totals import disagree, with_total
+from berthline.model.speeds import run_time_scaling
 from berthline.runs.job_tables import STATES
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def comparison_of(results: GridResults, cell: int, baseline: int) -> Comparison:
         bounds=bounds,
         best=PerMetric(**{metric: each.overall for metric, each in hindsight.items()}),
         oracle=PerMetric(**hindsight),
+        run_times=run_time_scaling(place.source, place.cluster),
     )
 
 

@@ -83,6 +83,7 @@ def _key_of_window(grid: Grid, cell: int, workload: Workload) -> hashlib._Hash:
         _rate_text(place.energy_rate),
         workload.reference_type,
         repr((workload.user_names, workload.pool_names, workload.gpu_type_sets)),
+        repr(workload.ran_on_types),
     )
     for text in texts:
         digest.update(text.encode() + b"\0")

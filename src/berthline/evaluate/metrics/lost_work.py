@@ -26,7 +26,7 @@ from berthline.model.schedule import (
     RESUME,
     WHOLE_GPUS,
 )
-from berthline.model.speeds import speeds
+from berthline.model.speeds import relative_speed, speeds
 from berthline.model.workload import WHOLE_GPU, FloatColumn
 
 if TYPE_CHECKING:
@@ -254,8 +254,8 @@ def _rates_alone(
     first = ran.first[:-1]
     node_speed, reference_speed = speeds(workload, cluster)
     rack = cluster.rack[log.alloc_node]
-    rate: FloatColumn = np.minimum.reduceat(node_speed[log.alloc_node], first)
-    rate /= reference_speed[ran.job]
+    slowest = np.minimum.reduceat(node_speed[log.alloc_node], first)
+    rate = relative_speed(slowest, reference_speed[ran.job])
     rate[np.diff(ran.first) > 1] *= conditions.across_nodes
     one_rack = np.minimum.reduceat(rack, first) == np.maximum.reduceat(rack, first)
     rate[~one_rack] *= conditions.across_racks

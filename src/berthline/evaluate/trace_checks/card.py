@@ -17,10 +17,12 @@ from berthline.evaluate.trace_checks.cluster_fit import impossible_jobs, usable_
 from berthline.model.cluster import Cluster
 from berthline.model.provenance import Origin, origin_of
 from berthline.model.schedule import REJECT_REASONS
+from berthline.model.speeds import RunTimeScaling, recorded_types, run_time_scaling
 from berthline.model.workload import WHOLE_GPU
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.inspect.arrival_pattern import DAY, by_day, by_hour_of_week, local_clock
 from berthline.traces.inspect.demand import Demand
+from berthline.traces.inspect.impossible_records import ImpossibleUse, impossible_use
 from berthline.traces.offered_load import offered_load
 
 if TYPE_CHECKING:
@@ -113,6 +115,8 @@ class OnCluster(msgspec.Struct, frozen=True, kw_only=True):
     by_pool: list[Pressure]
     impossible: dict[str, int]
     """Jobs the simulator would reject, by reason."""
+    run_times: RunTimeScaling | None
+    """How a run there scales run times; None = not at all. The load does not count it."""
 
 
 class TraceCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +153,10 @@ class TraceCard(msgspec.Struct, frozen=True, kw_only=True):
     demand_p95: float
     demand_max: float
     missing: list[str]
+    impossible_use: ImpossibleUse | None
+    """When more processors were in use than the file states; None = never, or it states none."""
+    run_times_on: dict[str, int]
+    """Jobs by the GPU type that their run times were recorded on; `recorded` = not known."""
     cluster: OnCluster | None
 
 
@@ -189,6 +197,8 @@ def trace_card(workload: Workload, cluster: Cluster | TextOrPath | None = None) 
         demand_p95=demand.quantile(0.95),
         demand_max=demand.max,
         missing=missing_fields(workload),
+        impossible_use=impossible_use(workload),
+        run_times_on=recorded_types(workload),
         cluster=None if nodes is None else _on_cluster(workload, nodes, demand),
     )
 
@@ -225,7 +235,7 @@ def missing_fields(workload: Workload) -> list[str]:
         "users": num_users(workload) == 0,
         "estimates": bool(np.isnan(workload.estimate).all()),
         "pools": bool((workload.pool < 0).all()),
-        "GPU types": bool((workload.gpu_types < 0).all()),
+        "GPU types": bool(((workload.gpu_types < 0) & (workload.ran_on < 0)).all()),
         "CPUs": not workload.cpus.any(),
         "memory": not workload.memory_mib.any(),
         "priorities": _is_constant(workload.priority),
@@ -304,6 +314,7 @@ def _on_cluster(workload: Workload, cluster: Cluster, demand: Demand) -> OnClust
         impossible={
             reason: count for reason, count in zip(REJECT_REASONS, counts, strict=True) if count
         },
+        run_times=run_time_scaling(workload, cluster),
     )
 
 

@@ -81,6 +81,7 @@ def _probes(
         user=user.astype(np.int32),
         pool=pool.astype(np.int32),
         gpu_types=gpu_types.astype(np.int32),
+        ran_on=np.full(count, -1, np.int32),
         gpus=gpus.astype(np.int32),
         gpu_milli=gpu_milli.astype(np.int32),
         cpus=cpus.astype(np.int32),

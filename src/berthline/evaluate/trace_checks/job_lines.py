@@ -36,7 +36,7 @@ def lines_of_jobs(path: Path, names: npt.NDArray[np.str_] | None) -> npt.NDArray
     if names is None or not path.is_file():
         return unknown
     try:
-        lines = read_text(path).split(b"\n")
+        lines = read_text(path, long_lines=True).split(b"\n")
     except TraceError:
         return unknown
     numbers = {name.encode(): UNKNOWN for name in names.tolist()}

@@ -16,6 +16,7 @@ from berthline.evaluate.trace_checks.card import trace_card
 from berthline.evaluate.trace_checks.cluster_fit import impossible_jobs
 from berthline.model.schedule import REJECT_REASONS
 from berthline.traces.inspect.arrival_pattern import DAY, local_clock
+from berthline.traces.inspect.impossible_records import impossible_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,6 +181,13 @@ def _machine(workload: Workload) -> Iterator[TraceWarning]:
                 f"({processors:,} processors)",
                 _first(large),
             )
+    wrong = impossible_use(workload)
+    if wrong is not None:
+        yield TraceWarning(
+            f"impossible records: {wrong.in_words()}",
+            wrong.first,
+            "berthline whatif takes recorded waits as they are: leave that time out",
+        )
 
 
 CHECKS: tuple[Callable[[Workload], Iterator[TraceWarning]], ...] = (

@@ -137,7 +137,7 @@ class _Copy:
     def __init__(self, path: Path, folder: Path) -> None:
         self._original = path
         self.path = folder / path.name.removesuffix(".gz")
-        self._lines = read_text(path).split(b"\n")
+        self._lines = read_text(path, long_lines=True).split(b"\n")
         # Some formats read a second table from the same folder.
         neighbours = sorted(path.absolute().parent.iterdir())[:_MOST_NEIGHBOURS]
         for neighbour in neighbours:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.evaluate.compare.evaluation_defaults import (
-    CLUSTER,
     GAP_SECONDS,
     KNOWLEDGE,
     WINDOWS,
@@ -80,7 +79,7 @@ def tune(
     population: int | None = None,
     against: Sequence[TextOrPath] | None = None,
     workload: Workload | TextOrPath = WORKLOAD,
-    cluster: Cluster | TextOrPath = CLUSTER,
+    cluster: Cluster | TextOrPath | None = None,
     knowledge: str = KNOWLEDGE,
     window_jobs: int | None = None,
     train_windows: int = TRAIN_WINDOWS,
@@ -116,7 +115,8 @@ def tune(
         population: candidates of a generation; None = 8, more with many parameters.
         against: heuristics that the rival is chosen from; None = many.
         workload: a Workload, or a WORKLOAD argument (see `resolve_workload`).
-        cluster: a Cluster, or a CLUSTER argument (see `resolve_cluster`).
+        cluster: a Cluster, or a CLUSTER argument (see `resolve_cluster`); None = what the header of
+            a trace states, or `uniform:8x8:V100`.
         knowledge: what the schedulers know of run times: none, estimate, predicted or exact.
         window_jobs: jobs of a window; None = 1000 of a generator, or as many as a trace has room
             for.
@@ -144,6 +144,7 @@ def tune(
     from berthline.learn.tuning.search_space import read_space
     from berthline.learn.tuning.search_workers import SearchWorkers
     from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.stated_cluster import default_cluster
     from berthline.worker_pool import usable_cores
 
     _check_choices(knowledge=knowledge, goal=goal, search=search)
@@ -160,6 +161,8 @@ def tune(
         workers=workers,
     )
     wanted = read_space(None if scheduler is not None else space, scheduler, params)
+    if cluster is None:
+        cluster = default_cluster(workload, format, remark)
     nodes = resolve_cluster(cluster, remark)
     nodes = nodes.with_conditions(conditions) if conditions else nodes
     judged = _windows(

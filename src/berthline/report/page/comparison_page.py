@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+from berthline.model.speeds import RunTimeScaling
 from berthline.report.figures.figure_table import COMPARISON_FIGURES, Drawn
 from berthline.report.page import losses, verdict
 from berthline.report.page.html_page import (
@@ -29,7 +32,7 @@ from berthline.report.page.page_tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from berthline.report.run_results import RunResults
 
@@ -73,6 +76,8 @@ def _about(run: RunResults) -> str:
         begin, stop = cell["measure"]
         window = MeasurementWindow(begin, math.inf if stop is None else stop)
         measured = f" Measured: {window.in_words()}; figures of single jobs show all jobs."
+    scaled = _run_times(cell)
+    measured += f" Run times are scaled {scaled}." if scaled else ""
     part = f"{cell['part']}: " if cell.get("part") else ""
     length = (
         f"one continuous run of {count} jobs"
@@ -96,13 +101,21 @@ def _losses(run: RunResults, content: str) -> str:
     return f"<p>{told} With this many comparisons, a few may be due to chance.</p>{content}"
 
 
+def _run_times(cell: Mapping[str, Any]) -> str:
+    """Return how the runs scaled run times, in words; empty = they did not."""
+    scaling = cell.get("run_times")
+    return "" if not scaling else msgspec.convert(scaling, RunTimeScaling).in_words()
+
+
 def _settings(run: RunResults, figures: Sequence[Drawn]) -> Section:
     cell = run.cell
     provenance = (run.run.meta.get("workload") or {}).get("provenance") or {}
+    shown = {key: value for key, value in provenance.items() if key != "header"}
     facts = {
         "workload": f"{cell['workload']}, {cell['windows']} windows",
-        "its origin": "; ".join(f"{key}: {value}" for key, value in provenance.items() if value),
+        "its origin": "; ".join(f"{key}: {value}" for key, value in shown.items() if value),
         "cluster": cell["cluster"],
+        "run times": _run_times(cell) or "as recorded",
         "conditions": "; ".join(
             f"{key} {value:g}" for key, value in (cell.get("conditions") or {}).items()
         )

@@ -7,6 +7,8 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
+from berthline.traces.reading.leading_comments import blank_leading_comments
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,13 +42,14 @@ def _head_lines(head: bytes) -> tuple[str, ...]:
 
 def header_cells(head: bytes, separator: str = ",") -> list[str]:
     """Return the cells of a file's first line, without surrounding quotes and blanks."""
-    lines = head_lines(head.removeprefix(b"\xef\xbb\xbf"))
+    lines = head_lines(blank_leading_comments(head.removeprefix(b"\xef\xbb\xbf")))
     return [cell.strip().strip('"').strip() for cell in lines[0].split(separator)] if lines else []
 
 
 def cell_rows(head: bytes, *, most: int = 20, separator: str = ",") -> list[list[str]]:
     """Return the cells of a file's first lines, for formats whose tables have no header line."""
-    lines = head_lines(head.removeprefix(b"\xef\xbb\xbf"))[:most]
+    text = blank_leading_comments(head.removeprefix(b"\xef\xbb\xbf"), has_header=False)
+    lines = head_lines(text)[:most]
     return [[cell.strip() for cell in line.split(separator)] for line in lines]
 
 

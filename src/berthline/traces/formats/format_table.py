@@ -47,6 +47,10 @@ class Format:
         options: the keyword arguments of `read` after the path, all optional, and their meaning.
         parts: returns the files of a directory that together are one trace of this format, or an
             empty list; None = `read` takes single files only.
+        by_line: whether the first lines of a file are its first jobs, so that the rest need not be
+            read for them.
+        processors: from the same as `detect`, the processors (GPUs) of the cluster that the file
+            states, or None; None = files of this format do not state them.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Format:
     read: Callable[..., Workload]
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parts: Callable[[Path], list[Path]] | None = None
+    by_line: bool = False
+    processors: Callable[[bytes, Path], int | None] | None = None
 
 
 FORMATS: dict[str, Format] = {
@@ -65,6 +71,9 @@ FORMATS: dict[str, Format] = {
             "Standard Workload Format of the Parallel Workloads Archive; processors are GPUs",
             swf.detect,
             swf.read,
+            swf.OPTIONS,
+            processors=swf.processors,
+            by_line=True,
         ),
         Format(
             "philly",
@@ -77,6 +86,7 @@ FORMATS: dict[str, Format] = {
             "Microsoft Philly reduced to timestamp, duration, num_gpus, gpu_time, cluster",
             philly_reduced.detect,
             philly_reduced.read,
+            by_line=True,
         ),
         Format(
             "helios",
@@ -84,12 +94,14 @@ FORMATS: dict[str, Format] = {
             helios.detect,
             helios.read,
             helios.OPTIONS,
+            by_line=True,
         ),
         Format(
             "reduced-csv",
             "Helios or Alibaba PAI reduced to job_id, arrival_s, service_sec, gpu_count",
             four_column.detect,
             four_column.read,
+            by_line=True,
         ),
         Format(
             "acme",
@@ -97,6 +109,7 @@ FORMATS: dict[str, Format] = {
             acme.detect,
             acme.read,
             acme.OPTIONS,
+            by_line=True,
         ),
         Format(
             "slurm-sacct",
@@ -104,6 +117,7 @@ FORMATS: dict[str, Format] = {
             sacct_text.detect,
             sacct_text.read,
             sacct_text.OPTIONS,
+            by_line=True,
         ),
         Format(
             "slurm-json",
@@ -118,6 +132,7 @@ FORMATS: dict[str, Format] = {
             database_dump.detect,
             database_dump.read,
             database_dump.OPTIONS,
+            by_line=True,
         ),
         Format(
             "lsf-acct",
@@ -125,6 +140,7 @@ FORMATS: dict[str, Format] = {
             lsb_acct.detect,
             lsb_acct.read,
             lsb_acct.OPTIONS,
+            by_line=True,
         ),
         Format(
             "lsf-csv",
@@ -132,6 +148,7 @@ FORMATS: dict[str, Format] = {
             lsf_csv.detect,
             lsf_csv.read,
             lsf_csv.OPTIONS,
+            by_line=True,
         ),
         Format(
             "alibaba-pai",
@@ -147,6 +164,7 @@ FORMATS: dict[str, Format] = {
             openb.detect,
             openb.read,
             openb.OPTIONS,
+            by_line=True,
         ),
         Format(
             "alibaba-dlrm",
@@ -154,6 +172,7 @@ FORMATS: dict[str, Format] = {
             dlrm.detect,
             dlrm.read,
             dlrm.OPTIONS,
+            by_line=True,
         ),
         Format(
             "alibaba-spot",
@@ -161,12 +180,14 @@ FORMATS: dict[str, Format] = {
             spot.detect,
             spot.read,
             spot.OPTIONS,
+            by_line=True,
         ),
         Format(
             "alibaba-spot-reduced",
             "Alibaba spot jobs reduced to arrival_time, runtime, gpus, priority",
             spot_reduced.detect,
             spot_reduced.read,
+            by_line=True,
         ),
         Format(
             "google-2011",
@@ -181,18 +202,21 @@ FORMATS: dict[str, Format] = {
             "RLTune job lists: 19 or 20 columns without a header, virtual cluster and GPU type",
             rltune.detect,
             rltune.read,
+            by_line=True,
         ),
         Format(
             "tiresias",
             "Tiresias job lists: training jobs with iterations and durations",
             tiresias_muri.detect_tiresias,
             tiresias_muri.read_tiresias,
+            by_line=True,
         ),
         Format(
             "muri",
             "Muri job lists: those of Tiresias in milliseconds, with resource times",
             tiresias_muri.detect_muri,
             tiresias_muri.read_muri,
+            by_line=True,
         ),
         Format(
             "pollux-sia",
@@ -213,6 +237,7 @@ FORMATS: dict[str, Format] = {
             "Berthline's own format: an exact copy of a workload, with its provenance",
             parquet.detect,
             parquet.read,
+            processors=parquet.processors,
         ),
         Format(
             "csv",
@@ -220,9 +245,17 @@ FORMATS: dict[str, Format] = {
             plain_csv.detect,
             plain_csv.read,
             plain_csv.OPTIONS,
+            by_line=True,
         ),
     )
 }
+
+
+COMMON_OPTIONS = {
+    "reference_type": "the GPU type that all run times were recorded on, such as A100; on other "
+    "types they are scaled; recorded = never scale them"
+}
+"""Options that every format has; `load_trace` applies them."""
 
 
 def detect_format(head: bytes, path: Path, among: Iterable[Format] | None = None) -> Format | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from berthline.model.gpu_types import REFERENCE_TYPE as COMMON_TYPE
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats import helios
 from berthline.traces.formats.detection import Match, header_cells
@@ -80,7 +80,7 @@ def read(path: Path) -> Workload:
         run=run[used],
         gpus=gpus[used],
         user_names=("unknown",),
-        reference_type=_REFERENCE_TYPES.get(source or "", COMMON_TYPE),
+        reference_type=_REFERENCE_TYPES.get(source or "", RECORDED),
         names=names[used],
         name=bare_name(path, ".csv"),
         provenance=provenance,

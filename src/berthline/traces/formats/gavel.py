@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
-from berthline.model.gpu_types import GPU_TYPES, REFERENCE_TYPE, canonical_name
+from berthline.model.gpu_types import GPU_TYPES, RECORDED, canonical_name
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, cell_rows
 from berthline.traces.formats.gavel_throughputs import DEFAULT_GPU, read_throughputs
@@ -149,9 +149,9 @@ def read(
 
 
 def _reference_type(gpu: str) -> str:
-    """Return the GPU type that run times are on; the common one if this GPU is unknown."""
+    """Return the GPU type that run times are on; `recorded` if this GPU is unknown."""
     name = canonical_name(gpu)
-    return name if name in GPU_TYPES else REFERENCE_TYPE
+    return name if name in GPU_TYPES else RECORDED
 
 
 def _is_row(cells: list[str]) -> bool:

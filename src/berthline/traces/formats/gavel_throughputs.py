@@ -33,7 +33,7 @@ def read_throughputs(path: Path, gpu: str) -> Throughputs:
     Raises:
         TraceError: the file cannot be read or is not such a table.
     """
-    text = read_text(path)
+    text = read_text(path, long_lines=True)
     if text.lstrip().startswith(b"{"):
         return _from_json(text, path, gpu)
     table = CsvTable(path, required=("job_type", "scale_factor", "steps_per_second"))

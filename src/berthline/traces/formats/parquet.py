@@ -1,8 +1,9 @@
 """Berthline's own files: a Workload as Parquet, read back bit for bit.
 
 The table has the columns of a Workload under their names, with users, pools and GPU type sets as
-indexes, and job ids, if any, as `name`; every tool that reads Parquet can read it. All other data
-(the names that indexes point to, provenance) is JSON between the last column and Parquet's own
+indexes, and job ids, if any, as `name`; what was recorded about the jobs is in further columns,
+`history.start` and so on. Every tool that reads Parquet can read it. All other data (the names that
+indexes point to, provenance) is JSON between the last column and Parquet's own
 footer, where Parquet readers skip it:
 
     Parquet's data | JSON | its length, 8 bytes | SHA-256 of all the rest | BERTHLN1 | footer
@@ -18,6 +19,7 @@ import hashlib
 import io
 import json
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,7 @@ import numpy as np
 from berthline.atomic_write import write_atomically
 from berthline.errors import TraceError
 from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.history import History
 from berthline.model.provenance import provenance_of_copy
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match
@@ -34,19 +37,38 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-SCHEMA = 2
+    import numpy.typing as npt
+    import polars as pl
+
+SCHEMA = 3
 """The version of the layout; a reader refuses unknown versions."""
 
 _WHOLE_GPUS_ONLY = 1
 """The layout without parts of GPUs and without the GPU type that run times are on."""
+
+_WITHOUT_HISTORY = 2
+"""The layout without history, and without the GPU type that each run time is on."""
 
 _MAGIC = b"PAR1"
 _OURS = b"BERTHLN1"
 _LENGTH = struct.Struct("<Q")
 _FOOTER_LENGTH = struct.Struct("<I")
 _HASH_BYTES = hashlib.sha256().digest_size
-_NAME_LISTS = ("user_names", "pool_names", "gpu_type_sets")
-_NOT_COLUMNS = (*_NAME_LISTS, "reference_type", "names", "name", "provenance", "history")
+_NAME_LISTS = ("user_names", "pool_names", "gpu_type_sets", "ran_on_types")
+_NOT_COLUMNS = (
+    *_NAME_LISTS,
+    "reference_type",
+    "names",
+    "name",
+    "provenance",
+    "history",
+    "in_order",
+)
+_ADDED = {"gpu_milli": 2, "ran_on": 3}
+"""Columns that earlier layouts lack, with the layout that added them."""
+
+_HISTORY = "history."
+_OTHER = "other."
 _COLUMNS = tuple(
     field.name for field in dataclasses.fields(Workload) if field.name not in _NOT_COLUMNS
 )
@@ -64,11 +86,14 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
     columns: dict[str, Any] = {name: getattr(workload, name) for name in _COLUMNS}
     if workload.names is not None:
         columns["name"] = pl.Series(workload.names.tolist(), dtype=pl.String)
+    history, history_names = _history_columns(workload.history)
+    columns |= history
     about = {
         "schema": SCHEMA,
         "name": workload.name,
         "reference_type": workload.reference_type,
         **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
+        "history": history_names,
         "provenance": dict(workload.provenance),
     }
     try:
@@ -107,7 +132,7 @@ def read(path: Path) -> Workload:
     content = read_bytes(path)
     about = _about(content, path)
     schema = about.get("schema")
-    if schema not in (_WHOLE_GPUS_ONLY, SCHEMA):
+    if schema not in (_WHOLE_GPUS_ONLY, _WITHOUT_HISTORY, SCHEMA):
         is_later = isinstance(schema, int) and schema > SCHEMA
         raise TraceError(
             f"the file has layout {schema}",
@@ -118,20 +143,61 @@ def read(path: Path) -> Workload:
             else "import the trace again",
         )
     frame = pl.read_parquet(content)
-    known = _COLUMNS if schema == SCHEMA else set(_COLUMNS) - {"gpu_milli"}
+    known = [name for name in _COLUMNS if schema >= _ADDED.get(name, 0)]
     columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known}
     names = np.array(frame["name"].to_list(), dtype=np.str_) if "name" in frame.columns else None
-    columns |= {name: tuple(about[name]) for name in _NAME_LISTS}
+    columns |= {name: tuple(about.get(name, ())) for name in _NAME_LISTS}
     return Workload.from_columns(
         **columns,
         reference_type=about.get("reference_type", REFERENCE_TYPE),
         names=names,
+        history=_history(frame, about.get("history")),
         name=about["name"],
         provenance=provenance_of_copy(
             about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
         ),
         rebase=False,  # keep times unchanged
     )
+
+
+def processors(head: bytes, path: Path) -> int | None:  # noqa: ARG001 - as in other formats
+    """Return the processors of the cluster, as the file states them; None = it does not."""
+    found = _about(read_bytes(path), path)["provenance"].get("max_procs")
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _history_columns(
+    history: History | None,
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, list[str]] | None]:
+    """Return the columns of a history, by their names in the table, and its lists of names."""
+    if history is None:
+        return {}, None
+    columns: dict[str, npt.NDArray[Any]] = {}
+    names: dict[str, list[str]] = {}
+    for field in dataclasses.fields(history):
+        value = getattr(history, field.name)
+        if isinstance(value, tuple):
+            names[field.name] = list(value)
+        elif isinstance(value, Mapping):
+            columns |= {f"{_HISTORY}{_OTHER}{key}": numbers for key, numbers in value.items()}
+        elif value is not None:
+            columns[_HISTORY + field.name] = value
+    return columns, names
+
+
+def _history(frame: pl.DataFrame, names: dict[str, list[str]] | None) -> History | None:
+    """Return the history that `_history_columns` took apart."""
+    if names is None:
+        return None
+    columns: dict[str, Any] = {}
+    other: dict[str, npt.NDArray[np.float64]] = {}
+    for cells in frame:
+        if cells.name.startswith(_HISTORY + _OTHER):
+            other[cells.name.removeprefix(_HISTORY + _OTHER)] = cells.to_numpy()
+        elif cells.name.startswith(_HISTORY):
+            columns[cells.name.removeprefix(_HISTORY)] = cells.to_numpy()
+    columns |= {name: tuple(values) for name, values in names.items()}
+    return History(**columns, other=other)
 
 
 def _about(content: bytes, path: Path) -> dict[str, Any]:

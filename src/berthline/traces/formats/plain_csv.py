@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.model.workload_columns import MAX_MEMORY_MIB
@@ -42,6 +43,7 @@ from berthline.traces.formats.row_filter import (
 )
 from berthline.traces.reading.csv.csv_table import CsvTable
 from berthline.traces.reading.files import bare_name, is_binary, read_head
+from berthline.traces.reading.leading_comments import blank_leading_comments
 from berthline.traces.reading.quoted import presentable
 from berthline.traces.reading.request_columns import GpuRequests, gpu_type_sets, number_pools
 
@@ -179,6 +181,7 @@ class _Reader:
             "cpus": cpus[used],
             "memory_mib": memory[used],
             **self._optional(used, gpus[used]),
+            "reference_type": RECORDED,
             "history": History(self._times("start")[used]) if "start" in sources else None,
             "name": bare_name(table.path, ".csv", ".tsv", ".txt"),
             "provenance": provenance,
@@ -253,7 +256,7 @@ class _Reader:
 
 def _separator(head: bytes) -> str:
     """Return the most frequent separator in the first line."""
-    first = next(iter(head_lines(head)), "")
+    first = next(iter(head_lines(blank_leading_comments(head))), "")
     return max(_SEPARATORS, key=first.count)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
 from berthline.traces.formats.row_filter import (
@@ -99,6 +100,7 @@ def read(path: Path, *, run_times: str | os.PathLike[str] | None = None) -> Work
         submit=submit[used],
         run=run[used],
         gpus=gpus[used],
+        reference_type=RECORDED,
         names=table.labels("name", rows=used),
         name=bare_name(path, ".csv"),
         provenance=provenance,

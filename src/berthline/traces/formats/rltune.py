@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, head_lines
@@ -116,6 +117,7 @@ def read(path: Path) -> Workload:
         pool_names=pool_names,
         gpu_types=types,
         gpu_type_sets=type_sets,
+        reference_type=RECORDED,
         names=table.labels("job id", rows=used),
         history=History((submit + np.where(wait >= 0, wait, np.nan))[used]),
         name=bare_name(path, ".csv", ".txt"),

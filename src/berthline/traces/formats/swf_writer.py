@@ -2,33 +2,53 @@
 
 SWF has whole seconds, numbers instead of names, whole processors, and no priorities, deadlines or
 CPU counts. Pools become queues and GPU type sets become partitions, by number, with their names in
-the header. A part of a GPU becomes a whole GPU, and jobs without GPUs are left out. The header and
-`write_swf` state what was lost, with the number of jobs; the file itself is plain SWF 2.2.
+the header; jobs of an SWF file keep their own. Waits, statuses and groups come from the history of
+the jobs, and so do fields of an SWF file that nothing else has; its header is copied. A part of a
+GPU becomes a whole GPU, and jobs without GPUs are left out. The header and `write_swf` state what
+was lost, with the number of jobs; the file itself is plain SWF 2.2.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from berthline.atomic_write import write_atomically
 from berthline.errors import TraceError
-from berthline.model.gpu_types import REFERENCE_TYPE
+from berthline.model.gpu_types import RECORDED
+from berthline.model.history import NOT_RECORDED
 from berthline.model.workload import WHOLE_GPU
+from berthline.traces.formats.swf import CONVERSION, STATUSES
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from berthline.model.history import History
     from berthline.model.workload import FloatColumn, Workload
 
 _UNKNOWN = -1
 _KIB_PER_MIB = 1024
 _NAMELESS = ("all", "unknown")
+_STATUS_CODES = {
+    "COMPLETED": 1,
+    "DONE": 1,
+    "FAILED": 0,
+    "EXIT": 0,
+    "TIMEOUT": 0,
+    "NODE_FAIL": 0,
+    "OUT_OF_MEMORY": 0,
+    "BOOT_FAIL": 0,
+    "DEADLINE": 0,
+    "PREEMPTED": 0,
+    "CANCELLED": 5,
+}
+"""What other systems' words for the end of a job are in SWF."""
+
 _WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 
 
@@ -46,7 +66,7 @@ def write_swf(
         workload: the jobs.
         path: the file.
         max_procs: the size of the cluster in GPUs, for the header; None = not known.
-        start: when each job started, for the wait times; NaN = it did not; None = not known.
+        start: when each job started, for the wait times; NaN = it did not; None = as recorded.
         note: a line for the header, such as the origin of the schedule.
 
     Returns:
@@ -98,6 +118,9 @@ def swf_text(
     memory = np.ceil(memory).astype(np.int64)
     unknown = np.full(len(workload), _UNKNOWN)
     wait = unknown
+    history = workload.history
+    if start is None and history is not None:
+        start = history.start
     if start is not None:
         # From the rounded values, so that submit + wait is the start, to the second.
         wait = np.where(np.isnan(start), _UNKNOWN, np.rint(np.nan_to_num(start)) - submit)
@@ -112,23 +135,27 @@ def swf_text(
         "requested processors": workload.gpus,
         "requested time": estimate,
         "requested memory": np.where(memory > 0, memory, _UNKNOWN),
-        "status": unknown,
+        "status": _status(history, len(workload)),
         "user": workload.user + 1 if users is None else users[workload.user],
-        "group": unknown,
+        "group": _group(history, len(workload)),
         "application": unknown,
         "queue": _from_one(workload.pool),
         "partition": _from_one(workload.gpu_types),
         "preceding job": unknown,
         "think time": unknown,
     }
+    for name, recorded in (history.other if history is not None else {}).items():
+        if name in columns:
+            columns[name] = _whole(recorded)
     lost = _lost(
         workload,
         is_rounded=(submit != workload.submit)
         | (run != workload.run)
         | (np.isfinite(workload.estimate) & (estimate != workload.estimate)),
         has_names=numbers is not None,
-        # A workload without users has one user, named all.
-        has_users=users is not None or len(workload.user_names) == 1,
+        # A workload without users has one user, with a name that was made up.
+        has_users=users is not None or workload.user_names in (("all",), ("user0",)),
+        is_early=(wait < _UNKNOWN) if start is not None else np.zeros(len(workload), np.bool_),
     )
     rows = io.BytesIO()
     jobs = pl.DataFrame(columns).filter(pl.Series(on_gpus))
@@ -141,7 +168,12 @@ def swf_text(
 
 
 def _lost(
-    workload: Workload, *, is_rounded: npt.NDArray[np.bool_], has_names: bool, has_users: bool
+    workload: Workload,
+    *,
+    is_rounded: npt.NDArray[np.bool_],
+    has_names: bool,
+    has_users: bool,
+    is_early: npt.NDArray[np.bool_],
 ) -> dict[str, int]:
     """Return what SWF cannot represent, with the number of jobs that have it."""
     num_jobs = len(workload)
@@ -154,9 +186,77 @@ def _lost(
         "priorities": int((workload.priority != 0).sum()),
         "deadlines": int(np.isfinite(workload.deadline).sum()),
         "CPUs": int((workload.cpus > 0).sum()),
-        "GPU type of run times": 0 if workload.reference_type == REFERENCE_TYPE else num_jobs,
+        "GPU types that run times are on": int((workload.ran_on >= 0).sum()),
+        "starts before the submission": int(is_early.sum()),
+        **_lost_history(workload),
     }
     return {what: count for what, count in lost.items() if count}
+
+
+def _lost_history(workload: Workload) -> dict[str, int]:
+    """Return what SWF cannot represent of the history, with the number of jobs that have it."""
+    history = workload.history
+    if history is None:
+        return {}
+
+    def known(column: npt.NDArray[np.int32] | None) -> int:
+        return 0 if column is None else int((column != NOT_RECORDED).sum())
+
+    names = history.status_names
+    unknown = np.array([_status_code(name) == _UNKNOWN for name in names], dtype=np.bool_)
+    merged = np.array([name not in STATUSES.values() for name in names], dtype=np.bool_)
+    status = np.zeros(0, np.int32) if history.status is None else history.status
+    status = status[status >= 0]
+    numbers = _as_numbers(history.group_names)
+    eligible = history.eligible
+    late = 0 if eligible is None else int((eligible > workload.submit + 1).sum())
+    return {
+        "lists of nodes": known(history.nodes),
+        "GPU types that jobs got": known(history.gpu_type),
+        "priorities that were recorded": 0
+        if history.priority is None
+        else int(np.isfinite(history.priority).sum()),
+        "times at which jobs could start": late,
+        "that jobs were still running": 0
+        if history.running is None
+        else int(history.running.sum()),
+        "names of groups": 0 if numbers is not None else known(history.group),
+        "statuses": int(unknown[status].sum()) if len(names) else 0,
+        "details of statuses": int((merged & ~unknown)[status].sum()) if len(names) else 0,
+    }
+
+
+def _status(history: History | None, num_jobs: int) -> npt.NDArray[np.int64]:
+    """Return how jobs ended, as SWF numbers it."""
+    codes = np.full(num_jobs, _UNKNOWN, np.int64)
+    if history is not None and history.status is not None:
+        of_name = np.array([_UNKNOWN, *map(_status_code, history.status_names)])
+        codes = of_name[history.status + 1]
+    return codes
+
+
+def _status_code(name: str) -> int:
+    """Return the status of SWF that a log's word for it means; -1 = none."""
+    for code, meaning in STATUSES.items():
+        if meaning == name:
+            return code
+    match = re.fullmatch(r"code (\d{1,9})", name)
+    return int(match[1]) if match else _STATUS_CODES.get(name.upper(), _UNKNOWN)
+
+
+def _group(history: History | None, num_jobs: int) -> npt.NDArray[np.int64]:
+    """Return the groups of jobs as numbers; names become numbers counted from 1."""
+    if history is None or history.group is None:
+        return np.full(num_jobs, _UNKNOWN, np.int64)
+    numbers = _as_numbers(history.group_names)
+    if numbers is None:
+        numbers = np.arange(1, len(history.group_names) + 1)
+    return np.append(_UNKNOWN, numbers)[history.group + 1]
+
+
+def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Return numbers as SWF has them: without a fraction where they are whole."""
+    return numbers if (numbers != np.floor(numbers)).any() else numbers.astype(np.int64)
 
 
 def _header(
@@ -164,9 +264,12 @@ def _header(
 ) -> list[str]:
     origin = workload.provenance.get("origin_unix_time")
     zone = workload.provenance.get("time_zone")
+    numbered = workload.history.other if workload.history is not None else {}
+    # Queues and partitions of an SWF file keep their numbers, and their meaning.
+    is_own = "queue" not in numbered and "partition" not in numbered
     lines = [
         "Version: 2.2",
-        f"Conversion: Berthline, from {_one_line(workload.name)}",
+        f"{'Conversion' if is_own else 'Converter'}: {CONVERSION}, from {_one_line(workload.name)}",
         f"MaxJobs: {jobs}",
         f"MaxRecords: {jobs}",
     ]
@@ -177,7 +280,17 @@ def _header(
     if zone:
         lines.append(f"TimeZoneString: {_one_line(str(zone))}")
     lines += [f"Note: lost in conversion: {what} of {count} jobs" for what, count in lost.items()]
-    lines += _named("Queue", workload.pool_names) + _named("Partition", workload.gpu_type_sets)
+    if workload.reference_type != RECORDED:
+        lines.append(f"ReferenceType: {workload.reference_type}")
+    if is_own:
+        lines += _named("Queue", workload.pool_names) + _named("Partition", workload.gpu_type_sets)
+    written = {line.partition(":")[0] for line in lines} - {"Note"}
+    if max_procs != workload.provenance.get("max_procs"):
+        written.add("MaxNodes")  # of another cluster
+    for key, value in workload.provenance.get("header") or ():
+        # What this file states itself is newer; earlier losses are still losses.
+        if key not in written:
+            lines.append(f"{key}: {_one_line(value)}")
     return lines
 
 

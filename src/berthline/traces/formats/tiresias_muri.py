@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
 from berthline.traces.formats.row_filter import (
@@ -101,6 +102,7 @@ def _read(
         submit=submit[used],
         run=run[used],
         gpus=gpus[used],
+        reference_type=RECORDED,
         names=table.labels("job_id", rows=used),
         name=bare_name(path, ".csv"),
         provenance=provenance,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.gpu_types import GPU_TYPES, canonical_name
 from berthline.model.history import NOT_RECORDED, History
+from berthline.traces.inspect.impossible_records import impossible_use
 from berthline.traces.inspect.infer_nodes import (
     completed,
     components,
@@ -130,6 +131,16 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
             uncertainty="packing is not modelled: jobs never wait for GPUs on the same node",
         ),
     ]
+    wrong = impossible_use(workload)
+    if wrong is not None:
+        findings.append(
+            Finding(
+                what="records",
+                found="impossible ones",
+                evidence=wrong.in_words(),
+                uncertainty="waits recorded at that time cannot be modelled",
+            )
+        )
     if len(workload.pool_names) > 1:
         findings.append(
             Finding(

@@ -7,10 +7,12 @@ the decompressor becomes a TraceError that names the file.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import gzip
 import zlib
 from typing import TYPE_CHECKING, cast
 
+from berthline import _native
 from berthline.errors import TraceError
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ HEAD_BYTES = 64 * 1024
 
 PIECE_BYTES = 8 * 1024 * 1024
 """How much of a long file is read at once, if the result is much smaller."""
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes. No record of a job is longer; reading a longer line as one would take minutes."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -47,21 +52,58 @@ def read_bytes(path: Path) -> bytes:
     return _read(path, -1)
 
 
-def read_text(path: Path) -> bytes:
+class Start:
+    """How much of each file is read; see `only_the_start`.
+
+    Attributes:
+        size: bytes, unpacked.
+        is_cut: whether a file was longer.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.is_cut = size, False
+
+
+_START: contextvars.ContextVar[Start | None] = contextvars.ContextVar("start", default=None)
+
+
+@contextlib.contextmanager
+def only_the_start(size: int) -> Iterator[Start]:
+    """Let `read_text` and `text_pieces` return only the first lines of files, of `size` bytes.
+
+    The caller must check `is_cut`, and that the rest of the file does not matter.
+    """
+    start = Start(size)
+    token = _START.set(start)
+    try:
+        yield start
+    finally:
+        _START.reset(token)
+
+
+def read_text(path: Path, *, long_lines: bool = False) -> bytes:
     r"""Return all of a text file, unpacked, as bytes in which every line ends with `\n`.
 
     The text stays bytes because headers of old logs come in unstated encodings.
 
+    Args:
+        path: the file.
+        long_lines: allow lines of any length, as JSON has them.
+
     Raises:
-        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+        TraceError: the file cannot be read or unpacked, is empty, is not text, or has a line that
+            is too long.
     """
-    content = _read(path, -1)
+    start = None if long_lines else _START.get()
+    content = _read(path, -1) if start is None else _read_start(path, start)
     if is_binary(content):
         raise binary_error(path)
     content = content.removeprefix(_UTF8_MARK)
     if b"\n" not in content:
         # Files of old Macs end lines with a carriage return only and would be read as one line.
         content = content.replace(b"\r", b"\n")
+    if not long_lines:
+        _refuse_long_lines(content, path)
     return content if content.endswith(b"\n") else content + b"\n"
 
 
@@ -75,12 +117,19 @@ def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
         size: approximate number of bytes in a piece; more if a line is longer.
 
     Raises:
-        TraceError: the file cannot be read or unpacked, is empty, or is not text.
+        TraceError: the file cannot be read or unpacked, is empty, is not text, or has a line that
+            is too long.
     """
     rest: list[bytes] = []  # an incomplete last line
-    at_start, any_line = True, False
+    at_start, any_line, lines = True, False, 0
+    start, total = _START.get(), 0
     with _opened(path) as file:
         while block := file.read(size):
+            if start is not None and total >= start.size:
+                start.is_cut = True
+                rest = []
+                break
+            total += len(block)
             if is_binary(block):
                 raise binary_error(path)
             if at_start:
@@ -89,13 +138,17 @@ def text_pieces(path: Path, size: int = PIECE_BYTES) -> Iterator[bytes]:
             if end:
                 any_line = True
                 yield b"".join([*rest, memoryview(block)[:end]])
+                lines += _native.count_bytes(block, "\n")
                 rest = []
             rest.append(block[end:])
+            if sum(map(len, rest)) > LONGEST_LINE and b"\r" not in block:
+                raise _long_line_error(path, lines + 1)
     if at_start:
         raise _empty_error(path)
     last = b"".join(rest)
     if not any_line:
         last = last.replace(b"\r", b"\n")
+    _refuse_long_lines(last, path)
     if last or not any_line:
         yield last if last.endswith(b"\n") else last + b"\n"
 
@@ -144,6 +197,15 @@ def list_files(directory: Path) -> list[Path]:
         return sorted(entry for entry in directory.iterdir() if entry.is_file())
     except (OSError, ValueError):
         return []
+
+
+def _read_start(path: Path, start: Start) -> bytes:
+    """Return the first lines of the unpacked file."""
+    content = _read(path, start.size + 1)
+    if len(content) <= start.size:
+        return content
+    start.is_cut = True
+    return content[: content.rfind(b"\n") + 1] or content
 
 
 def _read(path: Path, size: int) -> bytes:
@@ -195,6 +257,25 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
             where=str(path),
             expected=_READABLE,
         ) from None
+
+
+def _refuse_long_lines(content: bytes, path: Path) -> None:
+    """Raise a TraceError for the first line that is too long, if any."""
+    at = 0
+    while len(content) - at > LONGEST_LINE:
+        end = content.rfind(b"\n", at, at + LONGEST_LINE + 1) + 1
+        if not end:
+            raise _long_line_error(path, content.count(b"\n", 0, at) + 1)
+        at = end
+
+
+def _long_line_error(path: Path, line: int) -> TraceError:
+    return TraceError(
+        f"a line is longer than {LONGEST_LINE // 2**20} MiB",
+        where=f"{path}, line {line}",
+        expected="one job on a line",
+        hint="the line breaks may have been lost; export or download the file again",
+    )
 
 
 def _empty_error(path: Path) -> TraceError:

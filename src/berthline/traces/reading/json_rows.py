@@ -47,7 +47,7 @@ class JsonRows(Generic[Record]):
             TraceError: the file cannot be read, is not such JSON, or contains no records.
         """
         self.path, self._key, self._hint = path, key, hint
-        self._text = read_text(path)
+        self._text = read_text(path, long_lines=True)
         try:
             self.rows: list[Record] = _decode(self._text, record, key)
         except msgspec.ValidationError as error:

@@ -153,3 +153,10 @@ def test_the_real_sample_is_as_the_readme_says():
     assert workload.run.min() >= 300
     assert 0 < np.isnan(workload.estimate).sum() < 170
     assert np.nanmin(workload.estimate) >= 60
+
+
+def test_lists_of_nodes_are_read_in_both_notations(write):
+    rows = [{}, {"nodelist": "gpu[01-02]"}, {"nodelist": r"\N"}, {"nodelist": "None assigned"}]
+    history = load_trace(write(*rows)).history
+    assert history.node_lists == ("r1-n1,r1-n2", "gpu[01-02]")
+    assert history.nodes.tolist() == [0, 1, -1, -1]

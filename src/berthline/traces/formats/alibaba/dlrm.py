@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
 from berthline.traces.formats.row_filter import (
@@ -146,6 +147,7 @@ def read(path: Path, *, censored: str = "drop", cpu_jobs: str = "drop") -> Workl
         memory_mib=np.ceil(memory[used] * _MIB),
         user=users,
         user_names=user_names,
+        reference_type=RECORDED,
         names=table.labels("instance_sn", rows=used),
         name=bare_name(path, ".csv"),
         provenance=provenance,

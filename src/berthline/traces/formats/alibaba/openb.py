@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.traces.formats.detection import Match, header_cells
@@ -136,6 +137,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         **columns,
         gpu_type_sets=type_sets,
         user_names=("unknown",),
+        reference_type=RECORDED,
         names=names,
         name=bare_name(path, ".csv"),
         provenance=provenance,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.alibaba.pai_join import SOURCES, GangTable
 from berthline.traces.formats.alibaba.pai_tables import (
@@ -158,6 +159,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         **columns,
         user_names=user_names,
         gpu_type_sets=type_sets,
+        reference_type=RECORDED,
         names=label_array(names) if source == JOB else joined_labels(names, tasks, "/"),
         name=bare_name(path.absolute(), ".csv"),
         provenance=provenance,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
 from berthline.traces.formats.row_filter import (
@@ -126,6 +127,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         gpu_types=types,
         gpu_type_sets=type_sets,
+        reference_type=RECORDED,
         names=table.labels("job_name", rows=used),
         name=bare_name(path, ".csv"),
         provenance=provenance,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
 from berthline.traces.formats.row_filter import NO_GPUS, NO_RUN_TIME, choose_rows, row_facts
@@ -66,6 +67,7 @@ def read(path: Path) -> Workload:
         gpu_milli=requests.gpu_milli[used],
         priority=priority[used],
         user_names=("unknown",),
+        reference_type=RECORDED,
         name=bare_name(path, ".csv"),
         provenance=provenance,
     )

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match
@@ -155,6 +156,7 @@ def read(path: Path, *, gpus_per_machine: object = GPUS_PER_MACHINE.default) -> 
         priority=jobs["class"].to_numpy(),
         user=users,
         user_names=user_names,
+        reference_type=RECORDED,
         names=label_array(jobs["job"]),
         history=History(jobs["schedule"].to_numpy() / SECOND),
         name=bare_name(name, ".csv"),

@@ -20,8 +20,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, head_lines
@@ -77,6 +79,7 @@ class Job(NamedTuple):
     user: str
     queue: str
     status: int
+    hosts: str
 
 
 def detect(head: bytes, path: Path) -> Match:
@@ -143,8 +146,9 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        reference_type=RECORDED,
         names=[job.name for job in kept],
-        history=History(start[used]),
+        history=_history(kept, start[used]),
         name=bare_name(path),
         provenance={
             **row_facts(
@@ -153,12 +157,29 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
             "rows": len(records),
             "cpu_jobs": int((used & (gpus == 0)).sum()),
             "rounded": requests.rounded(used),
-            "status": count_values(
-                pl.Series([STATUSES.get(job.status, f"status {job.status}") for job in jobs])
-            ),
+            "status": count_values(pl.Series([_status_name(job.status) for job in jobs])),
             "several_gpu_requests": sum(job.gpu_terms > 1 for job in kept),
         },
     )
+
+
+def _history(jobs: list[Job], start: npt.NDArray[np.float64]) -> History:
+    """Return what the file has about its jobs besides what a simulation needs."""
+    import polars as pl
+
+    nodes, lists = number_pools(pl.Series([job.hosts or None for job in jobs], dtype=pl.String))
+    status, names = number_pools(pl.Series([_status_name(job.status) for job in jobs]))
+    return History(
+        start,
+        nodes=nodes if lists else None,
+        node_lists=lists,
+        status=status,
+        status_names=names,
+    )
+
+
+def _status_name(status: int) -> str:
+    return STATUSES.get(status, f"status {status}")
 
 
 def _records(text: str, path: Path) -> Iterator[tuple[int, str]]:
@@ -220,6 +241,7 @@ def _job(text: str, path: Path, line: int) -> Job:
         user=user,
         queue=queue,
         status=fields.number(status_at, "jStatus"),
+        hosts=",".join(dict.fromkeys(_SLOTS.sub("", host) for host in hosts)),
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.model.workload_columns import ANY_POOL
@@ -131,6 +132,7 @@ def read(path: Path, *, time_zone: str | None = None, cpu_jobs: str = "drop") ->
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        reference_type=RECORDED,
         names=table.labels("job_id", rows=used),
         history=History(start[used]),
         name=bare_name(path, ".csv"),

@@ -6,7 +6,8 @@ numbers such as `1=4,2=34000,4=1,1002=1`: 1 is CPUs, 2 is MiB of memory, and 100
 defined by the site. 1001 and 1002 are interpreted as GPUs, as at MIT. If a job has both, the larger
 one counts: a site that tracks all GPUs and one type would otherwise count them twice. Jobs without
 GPUs are left out unless `cpu_jobs="keep"`. Ids in the MIT files are rounded, so they are not
-unique.
+unique. `nodelist`, `priority`, `time_eligible`, `account` and the GPU type in `gres_used` (such as
+`gpu:volta:2`) are used if present. A list of nodes is in Slurm's notation, or as `['a', 'b']`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
@@ -32,6 +34,7 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
+from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.reading.csv.csv_table import CsvTable
 from berthline.traces.reading.files import bare_name, read_head
 from berthline.traces.reading.request_columns import number_pools
@@ -54,7 +57,16 @@ COLUMNS = (
     "tres_alloc",
     "tres_req",
 )
-_NUMBERS = ("state", "timelimit", "time_submit", "time_start", "time_end")
+_NUMBERS = (
+    "state",
+    "timelimit",
+    "time_submit",
+    "time_eligible",
+    "time_start",
+    "time_end",
+    "priority",
+)
+_WORDS = ("id_user", "account", "partition", "nodelist", "gres_used", "tres_alloc", "tres_req")
 GPU_RESOURCES = ("1001", "1002")
 OPTIONS = CPU_JOBS_OPTION
 
@@ -89,7 +101,7 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         path,
         required=COLUMNS,
         numbers=_NUMBERS,
-        words=("id_user", "partition", "tres_alloc", "tres_req"),
+        words=_WORDS,
         texts=("id_job",),
         separator=_separator(read_head(path)) or ",",
     )
@@ -125,7 +137,8 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     pool, pool_names = number_pools(without(table.text("partition", rows=used), *_NULL))
     table.refuse_long("id_job")
     names = _without_fraction(without(table.text("id_job", rows=used), *_NULL))
-    history = History(start[used])
+    history = _history(table, used, start, state)
+    ran_on, ran_on_types = recorded_types(history)
     del table, start, end, held  # the table takes more memory than the workload
     return Workload.from_columns(
         submit=submit[used],
@@ -138,6 +151,9 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        ran_on=ran_on,
+        ran_on_types=ran_on_types,
+        reference_type=RECORDED,
         names=label_array(names),
         history=history,
         name=bare_name(path, ".csv"),
@@ -154,6 +170,49 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
             "cpu_jobs": int((used & (gpus == 0)).sum()),
             "repeated_ids": count_repeated(names),
         },
+    )
+
+
+def _history(
+    table: CsvTable,
+    used: npt.NDArray[np.bool_],
+    start: npt.NDArray[np.float64],
+    state: npt.NDArray[np.float64],
+) -> History:
+    """Return what the dump has about its jobs besides what a simulation needs."""
+    import polars as pl
+
+    def text(name: str) -> pl.Series:
+        if name not in table.columns:
+            return pl.repeat(None, int(used.sum()), dtype=pl.String, eager=True)
+        return without(table.text(name, rows=used).cast(pl.String), *_NULL)
+
+    def numbers(name: str) -> npt.NDArray[np.float64] | None:
+        if name not in table.columns:
+            return None
+        found = table.numbers(name, lowest=0, missing=0.0, empty=_NULL)[used]
+        return np.where(found > 0, found, np.nan)
+
+    # Python's way to write a list, as in the MIT files.
+    listed = text("nodelist")
+    plain = listed.str.replace_all(r"^\[|\]$|['\"\s]", "")
+    lists = listed.zip_with(~listed.str.starts_with("[").fill_null(False), plain)
+    nodes, node_lists = number_pools(without(lists, *slurm_fields.NO_NODES))
+    kind, type_names = number_pools(text("gres_used").str.extract(r"gpu:([^:,()]+):[1-9]"))
+    group, group_names = number_pools(text("account"))
+    codes, status = np.unique(state[used], return_inverse=True)
+    return History(
+        start[used],
+        eligible=numbers("time_eligible"),
+        priority=numbers("priority"),
+        nodes=nodes if node_lists else None,
+        node_lists=node_lists,
+        gpu_type=kind,
+        gpu_type_names=type_names,
+        status=status.reshape(-1).astype(np.int32),
+        status_names=tuple(map(_state_name, codes.tolist())),
+        group=group,
+        group_names=group_names,
     )
 
 
@@ -201,9 +260,13 @@ def _state_counts(state: npt.NDArray[np.float64]) -> dict[str, int]:
     """Return how many rows are in each state, the most frequent first."""
     codes, counts = np.unique(state, return_counts=True)
     return {
-        slurm_fields.STATES.get(int(codes[at]), f"state {codes[at]:.0f}"): int(counts[at])
+        _state_name(codes[at]): int(counts[at])
         for at in np.argsort(-counts, kind="stable").tolist()
     }
+
+
+def _state_name(code: float) -> str:
+    return slurm_fields.STATES.get(int(code), f"state {code:.0f}")
 
 
 def _among(state: npt.NDArray[np.float64], names: tuple[str, ...]) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match
@@ -32,6 +33,7 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
+from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.reading.files import bare_name
 from berthline.traces.reading.json_rows import JsonRows
 from berthline.traces.reading.request_columns import number_pools
@@ -68,6 +70,7 @@ class Times(msgspec.Struct, gc=False):
     """The times of a job; 0 = not known."""
 
     submission: Number = None
+    eligible: Number = None
     start: Number = None
     end: Number = None
     elapsed: Number = None
@@ -122,6 +125,9 @@ class Job(msgspec.Struct, gc=False):
     tres: Resources | None = None
     user: str | None = None
     partition: str | None = None
+    account: str | None = None
+    nodes: str | None = None
+    priority: Number = None
     array: Array | None = None
     association: Association | None = None
 
@@ -203,6 +209,8 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         pl.Series([job.partition or None for job in kept], dtype=pl.String)
     )
     names = [job.name for job in kept]
+    history = _history(kept, start[used])
+    ran_on, ran_on_types = recorded_types(history)
     return Workload.from_columns(
         submit=submit[used],
         run=run[used],
@@ -214,8 +222,11 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        ran_on=ran_on,
+        ran_on_types=ran_on_types,
+        reference_type=RECORDED,
         names=names,
-        history=History(start[used]),
+        history=history,
         name=bare_name(path, ".json"),
         provenance={
             **row_facts(
@@ -227,6 +238,48 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
             "repeated_ids": len(names) - len(set(names)),
         },
     )
+
+
+def _history(jobs: Sequence[Job], start: npt.NDArray[np.float64]) -> History:
+    """Return what the log has about its jobs besides what a simulation needs."""
+    import polars as pl
+
+    def codes(texts: Iterable[str | None]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+        return number_pools(pl.Series([text or None for text in texts], dtype=pl.String))
+
+    nodes, node_lists = codes(
+        None if job.nodes in slurm_fields.NO_NODES else job.nodes for job in jobs
+    )
+    status, status_names = codes(job.status for job in jobs)
+    group, group_names = codes(job.account for job in jobs)
+    kind, type_names = codes(_type(job.tres.held if job.tres else []) for job in jobs)
+    priority = np.array([_value(job.priority) or np.nan for job in jobs], np.float64)
+    eligible = np.array([_value(job.time.eligible) or np.nan for job in jobs], np.float64)
+    return History(
+        start,
+        eligible=eligible,
+        priority=priority,
+        nodes=nodes if node_lists else None,
+        node_lists=node_lists,
+        gpu_type=kind,
+        gpu_type_names=type_names,
+        status=status,
+        status_names=status_names,
+        group=group,
+        group_names=group_names,
+    )
+
+
+def _type(resources: Iterable[Resource]) -> str | None:
+    """Return the GPU type of a job; None = none is named, or several."""
+    named = {
+        (resource.name or "").partition(":")[2]
+        for resource in resources
+        if resource.type == "gres"
+        and (resource.name or "").startswith(f"{_GPU}:")
+        and _value(resource.count)
+    }
+    return named.pop() if len(named) == 1 else None
 
 
 def _value(number: Number) -> float | None:

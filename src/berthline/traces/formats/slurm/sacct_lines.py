@@ -16,6 +16,7 @@ import numpy as np
 from berthline import _native
 from berthline.errors import TraceError
 from berthline.traces.reading.files import text_pieces
+from berthline.traces.reading.leading_comments import blank_leading_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,10 +91,13 @@ class SacctLines:
         for piece in text_pieces(self._path, size):
             body = piece
             if not names:
-                header, _, body = piece.partition(b"\n")
+                piece = blank_leading_comments(piece)
+                text = piece.lstrip(b"\r\n")
+                above = piece[: len(piece) - len(text)].count(b"\n")
+                header, _, body = text.partition(b"\n")
                 names = _names(header)
-                yield "|".join(names).encode() + b"\n"
-                first_line = 2
+                yield b"\n" * above + "|".join(names).encode() + b"\n"
+                first_line = above + 2
             yield self._mend(body, header, names, first_line)
             first_line += _native.count_bytes(body, "\n")
 

@@ -10,10 +10,10 @@ export is
 Rows of job steps (`123.batch`) are left out, because their job has its own row. An array task and a
 component of a heterogeneous job (`123+1`) are jobs. After `sacct -D` a requeued job has a row for
 every run; each is a job. Run time is the elapsed time, which is correct even when clocks change.
-GPUs, CPUs and memory are those allocated, else those requested. GPU types are counted in the
-provenance but do not constrain jobs, because every site has its own names for them. Jobs without
-GPUs are left out unless `cpu_jobs="keep"`. Times are the cluster's local time; the text does not
-contain the zone, so an option sets it (or use Unix times: SLURM_TIME_FORMAT=%s).
+GPUs, CPUs and memory are those allocated, else those requested. The GPU type that was allocated is
+the one that the run time holds on; it does not constrain the job. Jobs without GPUs are left out
+unless `cpu_jobs="keep"`. Times are the cluster's local time; the text does not contain the zone, so
+an option sets it (or use Unix times: SLURM_TIME_FORMAT=%s).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
@@ -42,6 +43,7 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
+from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.formats.slurm.sacct_lines import SacctLines
 from berthline.traces.reading.csv.csv_table import CsvTable
 from berthline.traces.reading.dates import ZONE_OPTION, check_zone
@@ -63,10 +65,19 @@ if TYPE_CHECKING:
 STEP = "step of a job that has a row of its own"
 
 _NEEDED = ("JobID", "Submit")
-_WORDS = ("User", "Partition", "State", "Timelimit", "Elapsed", "AllocTRES", "ReqTRES", "NodeList")
+_WORDS = (
+    "User",
+    "Account",
+    "Partition",
+    "State",
+    "Timelimit",
+    "Elapsed",
+    "AllocTRES",
+    "ReqTRES",
+    "NodeList",
+)
 _DATE = "%Y-%m-%dT%H:%M:%S"
 _NO_TIME = ("Unknown", "None", "N/A", "NONE")
-_NO_NODES = ("None assigned", "None", "Unknown", "(null)")
 _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INVALID", "Unknown", "None", "N/A")
 _HINT = "export: sacct -aXP -o JobID,User,Partition,State,Submit,ElapsedRaw,Timelimit,AllocTRES"
 
@@ -177,6 +188,8 @@ class _Rows:
         table = self._table
         user, user_names = categorize(_optional(table, "User", used))
         pool, pool_names = number_pools(_optional(table, "Partition", used))
+        history = self._history(used)
+        ran_on, ran_on_types = recorded_types(history)
         return Workload.from_columns(
             submit=self._submit[used],
             run=self._run[used],
@@ -188,8 +201,11 @@ class _Rows:
             user_names=user_names,
             pool=pool,
             pool_names=pool_names,
+            ran_on=ran_on,
+            ran_on_types=ran_on_types,
+            reference_type=RECORDED,
             names=table.labels("JobID", rows=used),
-            history=self._history(used),
+            history=history,
             name=bare_name(self._path, ".txt"),
             provenance=self._provenance(used, dropped),
         )
@@ -202,7 +218,10 @@ class _Rows:
         if "Priority" in table.columns:
             priority = table.numbers("Priority", lowest=0, missing=np.nan, empty=_NO_TIME)[used]
         if "NodeList" in table.columns:
-            nodes, node_lists = number_pools(without(table.text("NodeList", rows=used), *_NO_NODES))
+            nodes, node_lists = number_pools(
+                without(table.text("NodeList", rows=used), *slurm_fields.NO_NODES)
+            )
+        group, group_names = number_pools(_optional(table, "Account", used))
         of_text, type_names = slurm_fields.gpu_type_codes(self._tres)
         eligible, _ = _times(table, "Eligible", self._zone)
         return History(
@@ -214,6 +233,10 @@ class _Rows:
             node_lists=node_lists,
             gpu_type=of_text[self._tres_code[used]],
             gpu_type_names=type_names,
+            status=self._state[used] if "State" in table.columns else None,
+            status_names=self._states if "State" in table.columns else (),
+            group=group,
+            group_names=group_names,
         )
 
     def _provenance(

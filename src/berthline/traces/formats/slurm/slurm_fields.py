@@ -39,6 +39,9 @@ RUNNING_STATES = (
     "STOPPED",
 )
 
+NO_NODES = ("None assigned", "None", "Unknown", "(null)", "")
+"""What stands for the nodes of a job that has none."""
+
 MOST = 2**31 - 1
 """GPUs or CPUs of a job: the limit of the workload's columns."""
 MOST_MEMORY_MIB = 2**40

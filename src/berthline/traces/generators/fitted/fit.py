@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import TraceError
+from berthline.model.speeds import common_type
 from berthline.traces.generators.fitted.fit_arrivals import fit_arrivals, normal_ranks, series_of
 from berthline.traces.generators.fitted.fit_levels import with_levels
 from berthline.traces.generators.fitted.fit_requests import fit_requests
@@ -97,7 +98,7 @@ def fit(workload: Workload) -> FittedGenerator:
         requests=requests,
         pool_names=list(workload.pool_names) if requests else [],
         gpu_type_sets=list(workload.gpu_type_sets) if requests else [],
-        reference_type=workload.reference_type,
+        reference_type=common_type(workload),
         **fit_arrivals(workload),
     )
     return with_levels(_with_run_times(rough, workload, size_class), workload)

@@ -25,15 +25,28 @@ from berthline.traces.reading.csv.csv_look import Form
 from berthline.traces.reading.csv.csv_reader import CsvReader
 from berthline.traces.reading.dates import from_local, has_zone
 from berthline.traces.reading.files import text_pieces
+from berthline.traces.reading.leading_comments import blank_leading_comments
 from berthline.traces.reading.line_error import LineError
 from berthline.traces.reading.quoted import presentable, shorten
 from berthline.traces.reading.text_columns import LONGEST_LABEL, categorize, label_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
+
+
+def _uncommented(
+    pieces: Callable[[int], Iterable[bytes]], *, has_header: bool
+) -> Callable[[int], Iterator[bytes]]:
+    """Return the text in pieces, without the comments above the table."""
+
+    def of_size(size: int) -> Iterator[bytes]:
+        for number, piece in enumerate(pieces(size)):
+            yield piece if number else blank_leading_comments(piece, has_header=has_header)
+
+    return of_size
 
 
 class CsvTable:
@@ -90,7 +103,9 @@ class CsvTable:
         self.path, self._hint = path, hint
         self._header_lines = 0 if columns is not None else 1
         form = Form(separator, quote, comment, columns is not None and not exact)
-        pieces = pieces or functools.partial(text_pieces, path)
+        pieces = _uncommented(
+            pieces or functools.partial(text_pieces, path), has_header=columns is None
+        )
         self._reader = CsvReader(path, pieces, form, columns=columns, hint=hint)
         if columns is not None:
             found = self._reader.num_cells

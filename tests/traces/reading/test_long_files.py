@@ -1,0 +1,97 @@
+"""Long lines are refused at once; the first jobs of a long file do not need the rest."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from berthline.errors import ConfigError, TraceError
+from berthline.traces import load as module
+from berthline.traces.load import load_first_jobs, load_trace
+from berthline.traces.reading import files
+from berthline.traces.workload_argument import resolve_workload
+
+ROW = "{0} {0} 1 10 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("a.csv", "submit,run,gpus\n0,5,1\n", 3),
+        ("a.swf", "; MaxProcs: 4\n", 2),
+        ("a.txt", "JobID|Submit|ElapsedRaw|AllocTRES\n", 2),
+        ("a.acct", '"JOB_FINISH" "10.1" 1 ', 1),
+    ],
+)
+def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, name, head, line):
+    monkeypatch.setattr(files, "LONGEST_LINE", 100_000)
+    (tmp_path / name).write_text(head + "1 " * 70_000)
+    with pytest.raises(TraceError, match="a line is longer than") as caught:
+        load_trace(tmp_path / name)
+    assert caught.value.where.endswith(f"line {line}")
+
+
+def test_json_may_be_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    job = (
+        '{"job_id": 1, "time": {"submission": 5, "start": 6, "end": 9, "elapsed": 3}, "tres": '
+        '{"allocated": [{"type": "gres", "name": "gpu:a100", "count": 1}]}, "nodes": "n[1-2]", '
+        f'"account": "lab", "comment": "{"x" * 2000}"}}'
+    )
+    (tmp_path / "a.json").write_text(f'{{"jobs": [{job}]}}')
+    workload = load_trace(tmp_path / "a.json")
+    assert [workload.ran_on_types[code] for code in workload.ran_on] == ["a100"]
+    assert workload.history.node_lists == ("n[1-2]",)
+    assert workload.history.group_names == ("lab",)
+
+
+@pytest.fixture
+def long_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "LONG_FILE", 1000)
+    monkeypatch.setattr(module, "_FIRST_BYTES", 4000)
+    monkeypatch.setattr(files, "PIECE_BYTES", 1000)
+
+    def write(rows, name="long.swf"):
+        path = tmp_path / name
+        text = "".join(ROW.format(number) for number in rows).encode()
+        path.write_bytes(gzip.compress(text, 0) if name.endswith(".gz") else text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["long.swf", "long.swf.gz"])
+def test_only_the_start_of_a_sorted_file_is_read(long_file, name):
+    path = long_file(range(5000), name)
+    whole = load_trace(path)
+    found = load_first_jobs(path, 20)
+    assert 20 < len(found) < 5000
+    assert found.submit[:20].tolist() == whole.submit[:20].tolist()
+    assert found.provenance["part_read"] == 512 * 20
+    cut = resolve_workload(path, cluster="uniform:1x4", jobs=20)
+    assert len(cut) == 20
+    assert cut.provenance["part_read"] == 512 * 20
+
+
+def test_a_file_that_is_not_sorted_is_read_whole(long_file):
+    rows = [*range(10, 5000), *range(10)]
+    rows[:2] = rows[1::-1]
+    found = load_first_jobs(long_file(rows), 5)
+    assert len(found) == 5000
+    assert "part_read" not in found.provenance
+
+
+def test_more_is_read_if_the_start_has_too_few_jobs(long_file):
+    path = long_file(range(5000))
+    assert len(load_first_jobs(path, 4900)) == 5000
+    with pytest.raises(ConfigError, match="more than the trace has"):
+        resolve_workload(path, cluster="uniform:1x4", jobs=5001)
+
+
+def test_a_wrong_line_near_the_start_is_an_error_at_once(long_file):
+    path = long_file(range(5000))
+    path.write_text(path.read_text().replace("3 3 1 10", "3 3 1 x", 1))
+    with pytest.raises(TraceError, match="run time") as caught:
+        load_first_jobs(path, 5)
+    assert caught.value.where.endswith("line 4")
