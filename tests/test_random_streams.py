@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from tests.sim.scenarios import jobs, nodes, order, run
 
-from berthline.random_streams import stream_key, uniform, uniform_column
+from berthline.random_streams import (
+    stream_key,
+    text_numbers,
+    uniform,
+    uniform_at,
+    uniform_column,
+)
 
 
 def test_uniform__known_values() -> None:
@@ -49,3 +55,17 @@ def test_random_order__same_seed_same_bits_other_seed_other_bits() -> None:
     logs = [run(workload, nodes(2), "random", seed=seed).sha256() for seed in (1, 1, 2, 3)]
     assert logs[0] == logs[1]
     assert len(set(logs)) == 3
+
+
+def test_text_numbers__depend_on_the_text_alone() -> None:
+    """Not on the longest text beside it, to which numpy pads the others."""
+    alone = text_numbers(np.array(["job-7"]))
+    beside = text_numbers(np.array(["job-7", "a much longer name", "", "job-8"]))
+    assert alone[0] == beside[0]
+    assert len({*beside.tolist()}) == 4
+
+
+def test_uniform_at__is_uniform_for_each_number() -> None:
+    numbers = np.array([5, 0, 2**64 - 1], np.uint64)
+    expected = [uniform(99, int(number)) for number in numbers]
+    assert uniform_at(99, numbers).tolist() == expected

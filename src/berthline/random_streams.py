@@ -30,8 +30,13 @@ def uniform(key: int, first: int, second: int = 0) -> float:
 
 def uniform_column(key: int, size: int) -> npt.NDArray[np.float64]:
     """Return `[uniform(key, i) for i in range(size)]`."""
+    return uniform_at(key, np.arange(size, dtype=np.uint64))
+
+
+def uniform_at(key: int, first: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """Return `[uniform(key, i) for i in first]`."""
     step = np.uint64(_STEP)
-    bits = _mix_array(np.uint64(key) + step * np.arange(1, size + 1, dtype=np.uint64))
+    bits = _mix_array(np.uint64(key) + step * (first + np.uint64(1)))
     return (_mix_array(bits + step) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -40,6 +45,18 @@ def uniform_columns(key: int, first: int, size: int) -> npt.NDArray[np.float64]:
     start = np.uint64(_mix((key + _STEP * (first + 1)) & _MASK))
     bits = _mix_array(start + np.uint64(_STEP) * np.arange(1, size + 1, dtype=np.uint64))
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def text_numbers(texts: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
+    """Return a number for each text, which depends on nothing but its characters."""
+    width = texts.dtype.itemsize // 4
+    characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
+    numbers = np.zeros(len(texts), np.uint64)
+    for column in characters.T.astype(np.uint64):
+        # Shorter texts are padded with zeros to the length of the longest.
+        mixed = _mix_array(numbers + np.uint64(_STEP) * (column + np.uint64(1)))
+        numbers = np.where(column > 0, mixed, numbers)
+    return numbers
 
 
 def _mix(x: int) -> int:

@@ -30,7 +30,7 @@ from tests.agreement.random_runs import (
 )
 
 from berthline.env.rewards import REWARDS, SCOPES
-from berthline.policies.formulas import ALL_WORDS
+from berthline.policies.formulas import ALL_WORDS, Formula
 
 SEATS = ("pick", "place", "pickplace", "meta", "backfill", "gate", "preempt")
 PLACEMENTS = ("first-fit", "best-fit", "worst-fit", "random", "rack-aware", "[node_free_gpus]")
@@ -109,7 +109,7 @@ def random_columns(rng: np.random.Generator, seat: str) -> dict[str, list[str]]:
     }
 
 
-def random_reward(rng: np.random.Generator) -> Any:
+def random_reward(rng: np.random.Generator, knowledge: str) -> Any:
     """Return the name of a reward, or terms for some occasions."""
     if rng.random() < 0.2:
         return str(rng.choice(list(REWARDS)))
@@ -124,6 +124,8 @@ def random_reward(rng: np.random.Generator) -> Any:
                     if word.scope in SCOPES[occasion] and word.name not in SUMS
                 )
                 text = random_formula(rng, words, depth=int(rng.integers(1, 3)))
+            if knowledge == "none" and Formula.parse(text, scopes=SCOPES[occasion]).uses_estimate:
+                continue
             terms[f"{occasion}{len(terms)}"] = (occasion, text)
     return terms or "jct"
 
@@ -194,7 +196,10 @@ def random_seat_options(rng: np.random.Generator, seat: str, knowledge: str) -> 
             "every_seconds": float(rng.choice([0, 0, 7, 50])),
         }
     if seat == "backfill":
-        return {"protect_head": bool(rng.integers(2))}
+        protects = bool(rng.integers(2))
+        if protects and knowledge == "none":
+            return {}  # the default, which cannot protect it
+        return {"protect_head": protects}
     if seat == "gate":
         return {
             "max_holds": int(rng.choice([0, 1, 3, 32])),
@@ -232,7 +237,7 @@ def random_agent_run(number: int) -> AgentRun:
         "window": int(rng.integers(1, 9)),
         "window_policy": str(rng.choice(["head", "head+tail", "top"])),
         "running_window": int(rng.integers(1, 6)),
-        "reward": random_reward(rng),
+        "reward": random_reward(rng, knowledge),
         "baseline": str(rng.choice(["fcfs+skip", "lcfs+skip@random", "random+strict"])),
         "max_steps": int(rng.integers(1, 60)) if rng.random() < 0.2 else None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,6 +98,25 @@ def test_agreement__rejected_arrival_makes_a_decision_point() -> None:
     assert assert_agreement(Run(workload, cluster, "fcfs+easy", "estimate", 0, None))
     log = bl.simulate(workload, cluster, "fcfs+easy").log
     assert log.time[(log.kind == START) & (log.job == 3)] == 35.0
+
+
+NODE_FORMULAS = (
+    "[node_id * (floor(now / 20) - 2 * floor(now / 40) - 0.5)]",
+    "[node_id * (queue_len - 3.5)]",
+    "[node_id * (running_jobs - 3.5)]",
+    "[node_running * (arrival_rate * 3600 - 9.5)]",
+    "fgd",
+)
+
+
+@pytest.mark.parametrize("placement", NODE_FORMULAS)
+def test_agreement__where_the_head_is_reserved_changes_with_time(placement: str) -> None:
+    """A reservation that an earlier decision made is not valid when the rule would move it."""
+    for number in range(50_000, 50_100):
+        run = random_run(number)
+        if len(run.workload) <= 60 and run.cluster.num_nodes <= 40:
+            scheduler = f"{'fcfs' if number % 2 else 'sjf'}+easy@{placement}"
+            assert_agreement(dataclasses.replace(run, scheduler=scheduler, knowledge="exact"))
 
 
 @pytest.mark.parametrize("rejected", [255, 256, 257, 511, 512])

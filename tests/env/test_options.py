@@ -109,3 +109,37 @@ def test_wrong_options__are_refused(
 def test_wrong_numbers_of_environments__are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="whole number"):
         SchedulingVectorEnv(seat="pick", **given, **SMALL)
+
+
+@pytest.mark.parametrize("knowledge", ["none", "estimate", "predicted", "exact"])
+def test_protect_head__by_default_only_where_run_times_are_known(knowledge: str) -> None:
+    env = SchedulingEnv("backfill", knowledge=knowledge, episode_jobs=8)
+    assert env.plan.protects_head == (knowledge != "none")
+
+
+def test_protect_head__is_refused_without_run_times() -> None:
+    with pytest.raises(PolicyError) as caught:
+        SchedulingEnv("backfill", knowledge="none", protect_head=True)
+    assert caught.value.where == "protect_head"
+    assert "any job that fits may pass the head" in caught.value.expected
+    env = SchedulingEnv("backfill", knowledge="none", protect_head=False, episode_jobs=8)
+    assert not env.plan.protects_head
+
+
+def test_backfill__without_run_times_offers_every_job_that_fits() -> None:
+    """One node of 4 GPUs, jobs of 3, 4 and 1: the third may pass whatever its run time is."""
+    for run in (50.0, 99.0, 5000.0):
+        jobs = bl.Workload.from_columns(submit=[0, 0, 0], run=[100, 10, run], gpus=[3, 4, 1])
+        env = SchedulingEnv(
+            "backfill", workload=jobs, cluster="uniform:1x4", episode_jobs=None, knowledge="none"
+        )
+        _, info = env.reset(seed=0)
+        assert env.question()["jobs"] == [1, 2]
+        assert info["action_mask"][:2].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("word", ["queued_work", "queued_work + queue_len"])
+def test_rewards__about_run_times_are_refused_without_them(word: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        SchedulingEnv("pick", knowledge="none", reward={"work": ("second", word)})
+    assert caught.value.where == "reward term 'work'"

@@ -53,14 +53,24 @@ def test_estimate__is_what_the_user_said_and_exact_is_the_truth() -> None:
     assert order(run(workload, nodes(1), "sjf", knowledge="exact")) == [0, 3, 2, 1]
 
 
-def test_estimate__a_missing_one_takes_the_largest() -> None:
-    """Job 2 has no estimate and counts as 40 s, like job 3, which it precedes by its id."""
+def test_estimate__a_missing_one_takes_the_largest_so_far() -> None:
+    """Job 2 has no estimate and counts as 41 s, like job 1, which precedes it by its id."""
     workload = jobs(
         (0, 5, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), estimate=[5, 41, np.nan, 40, 39]
     )
     assert order(run(workload, nodes(1), "sjf")) == [0, 4, 3, 1, 2]
-    workload = jobs((0, 5, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), estimate=[5, 39, np.nan, 40])
-    assert order(run(workload, nodes(1), "sjf")) == [0, 1, 2, 3]
+
+
+def test_estimate__a_missing_one_does_not_know_later_ones() -> None:
+    """Job 2 counts as 30 s, though 40 s are stated later; job 1 of the second run as an hour."""
+    workload = jobs(
+        (0, 5, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), estimate=[5, 30, np.nan, 40, 35]
+    )
+    assert order(run(workload, nodes(1), "sjf")) == [0, 1, 2, 4, 3]
+    workload = jobs(
+        (0, 5, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), estimate=[np.nan] * 2 + [3599, 3601]
+    )
+    assert order(run(workload, nodes(1), "sjf")) == [0, 2, 1, 3]
 
 
 def test_estimate__none_at_all_is_refused_only_where_it_matters() -> None:

@@ -11,7 +11,7 @@ from tests.sim.scenarios import jobs, nodes
 
 from berthline.policies.scheduler import Scheduler
 from berthline.sim import native
-from berthline.sim.inputs import Inputs, TypicalJob, prepare
+from berthline.sim.inputs import Inputs, JobMix, TypicalJob, prepare
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def inputs() -> Inputs:
 @pytest.mark.parametrize("job_class", [-1, 1, 10**9])
 def test_typical_jobs__of_a_class_that_does_not_exist(inputs: Inputs, job_class: int) -> None:
     stray = TypicalJob(gpus=1, gpu_milli=1000, cpus=0, memory_mib=0, job_class=job_class, count=1)
-    broken = dataclasses.replace(inputs, typical=(*inputs.typical, stray))
+    broken = dataclasses.replace(inputs, mixes=(*inputs.mixes, JobMix(2, (stray,))))
     with pytest.raises(ValueError, match=f"a typical job has class {job_class}; there are 1"):
         native.run(broken)
 

@@ -150,84 +150,85 @@ def test_milp_candidates__the_next_job_decides() -> None:
 
 
 def test_fgd__leaves_what_typical_jobs_can_use() -> None:
-    """Two GPUs: 350 of one are left (job 0 has 650), 600 of the other (job 1 has 400).
+    """Two GPUs: 350 of one are left (job 19 has 650), 600 of the other (job 20 has 400).
 
-    Typical jobs are twenty of 300, one of 650, one of 400. Job 2 needs 300. On the first GPU 50
+    Typical jobs are twenty of 300, one of 650, one of 400. Job 21 needs 300. On the first GPU 50
     would be left, which none of the 22 jobs can use; two could not use the 350: 1,100 - 700 more.
     On the second, 300 would be left, which two cannot use (600); one could not use the 600: no
     increase. Best-fit takes the first.
     """
-    later = [(LONG + i, 1, 1) for i in range(19)]
     workload = jobs(
-        *((0, LONG, 1), (0, LONG, 1), (1, 5, 1)), *later, gpu_milli=[650, 400, 300] + [300] * 19
-    )
+        *earlier(19, gpus=1), *((50, LONG, 1), (50, LONG, 1), (51, 5, 1)),
+        gpu_milli=[300] * 19 + [650, 400, 300],
+    )  # fmt: skip
     fgd, best_fit = (
         story(run(workload, nodes(1, 1), f"fcfs@{rule}")) for rule in ("fgd", "best-fit")
     )
-    assert "1 start 2 on 1#0" in fgd
-    assert "1 start 2 on 0#0" in best_fit
+    assert "51 start 21 on 1#0" in fgd
+    assert "51 start 21 on 0#0" in best_fit
 
 
 def test_fgd__keeps_gpus_whole_for_those_who_need_them() -> None:
-    """Node 1 has a GPU in parts already. With gangs of two to come, another part goes there.
+    """Node 1 has a GPU in parts already. If most jobs are gangs of two, another part goes there.
 
     Worst-fit takes the node with the most free GPUs and breaks up its pair.
     """
-    later = [(LONG + i, 1, 2) for i in range(5)]
     workload = jobs(
-        *((0, LONG, 1), (0, LONG, 1), (1, 5, 1)), *later,
-        gpu_milli=[1000, 500, 500] + [1000] * 5,
-        gpu_types=[0, 0, -1] + [-1] * 5,
+        *earlier(5, gpus=2), *((50, LONG, 1), (50, LONG, 1), (51, 5, 1)),
+        gpu_milli=[1000] * 5 + [1000, 500, 500],
+        gpu_types=[-1] * 5 + [0, 0, -1],
         gpu_type_sets=("P100",),
     )  # fmt: skip
     cluster = nodes(2, 2, gpu_type=["V100", "P100"])
-    assert "1 start 2 on 1#0" in story(run(workload, cluster, "fcfs@fgd"))
-    assert "1 start 2 on 0#0" in story(run(workload, cluster, "fcfs@worst-fit"))
+    assert "51 start 7 on 1#0" in story(run(workload, cluster, "fcfs@fgd"))
+    assert "51 start 7 on 0#0" in story(run(workload, cluster, "fcfs@worst-fit"))
 
 
 def test_fgd__a_whole_gpu_goes_where_cpus_are_short_already() -> None:
-    """Job 0 has all cores of node 1: the other GPU there is of no use to typical jobs.
+    """Job 5 has all cores of node 1: the other GPU there is of no use to typical jobs.
 
-    Job 1 needs no cores and takes it; first-fit takes one of node 0, which typical jobs could use.
+    Job 6 needs no cores and takes it; first-fit takes one of node 0, which typical jobs could use.
     """
-    later = [(LONG + i, 1, 1) for i in range(5)]
     workload = jobs(
-        *((0, LONG, 1), (1, 5, 1)), *later, cpus=[8, 0] + [4] * 5, gpu_types=[0, -1] + [-1] * 5,
+        *earlier(5, gpus=1), *((50, LONG, 1), (51, 5, 1)),
+        cpus=[4] * 5 + [8, 0],
+        gpu_types=[-1] * 5 + [0, -1],
         gpu_type_sets=("P100",),
     )  # fmt: skip
     cluster = nodes(2, 2, gpu_type=["V100", "P100"], cpus=[8, 8])
-    assert last_of(story(run(workload, cluster, "fcfs@fgd"))) == "1 start 1 on 1:1"
-    assert last_of(story(run(workload, cluster, "fcfs@first-fit"))) == "1 start 1 on 0:1"
+    assert "51 start 6 on 1:1" in story(run(workload, cluster, "fcfs@fgd"))
+    assert "51 start 6 on 0:1" in story(run(workload, cluster, "fcfs@first-fit"))
 
 
 @pytest.mark.parametrize(("placement", "node"), [("fgd", 0), ("fgd-gangs", 1)])
 def test_fgd__a_gang_larger_than_a_node_can_use_none_of_it(placement: str, node: int) -> None:
-    """Two GPUs of node 0 are free, and three of the four of node 1. Gangs of four are to come.
+    """Two GPUs of node 0 are free, and three of the four of node 1. Gangs of four have come before.
 
-    None of them fits now, so all free GPUs are fragments, wherever job 1 takes one: the lowest id
-    decides. By fgd-gangs, half of such a gang could fill node 0, so job 1 goes to node 1.
+    None of them fits now, so all free GPUs are fragments, wherever job 6 takes one; by job 5, which
+    needs a P100, those of node 0 count more. By fgd-gangs, half of such a gang could fill node 0,
+    so job 6 goes to node 1.
     """
-    later = [(LONG + i, 1, 4) for i in range(5)]
     workload = jobs(
-        *((0, LONG, 1), (1, 5, 1)), *later, gpu_types=[0, -1] + [-1] * 5, gpu_type_sets=("P100",)
-    )
+        *earlier(5, 4), (50, LONG, 1), (51, 5, 1),
+        gpu_types=[-1] * 5 + [0, -1], gpu_type_sets=("P100",),
+    )  # fmt: skip
     cluster = nodes(2, 4, gpu_type=["V100", "P100"])
-    assert allocations(run(workload, cluster, f"fcfs@{placement}"))[1] == {node: 1}
+    assert allocations(run(workload, cluster, f"fcfs@{placement}"))[6] == {node: 1}
 
 
 @pytest.mark.parametrize(
     ("cores", "node"), [(8, 1), (16, 0)], ids=["the rest lacks cores", "all fits"]
 )
 def test_fgd__a_typical_job_needs_all_its_cores_on_the_node(cores: int, node: int) -> None:
-    """Gangs of four with sixteen cores are to come: they fit on node 1 only if it has as many."""
-    later = [(LONG + i, 1, 4) for i in range(5)]
-    workload = jobs((1, 5, 1), *later, cpus=[0] + [16] * 5)
+    """Gangs of four with sixteen cores are usual: they fit on node 1 only if it has as many."""
+    workload = jobs(*earlier(5, 4), (50, 5, 1), cpus=[16] * 5 + [0])
     cluster = nodes(8, 4, gpu_type=["V100", "V100"], cpus=[32, cores])
-    assert allocations(run(workload, cluster, "fcfs@fgd"))[0] == {node: 1}
+    assert allocations(run(workload, cluster, "fcfs@fgd"))[5] == {node: 1}
 
 
-def last_of(lines: list[str]) -> str:
-    return next(line for line in lines if line.startswith("1 start"))
+def earlier(count: int, gpus: int) -> list[tuple[float, float, int]]:
+    """Return jobs that are over before 50."""
+    return [(i, 0.5, gpus) for i in range(count)]
 
 
 def test_formula__over_nodes_and_the_job() -> None:

@@ -128,7 +128,7 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "max_node_gpus": 8,
         "max_node_cpus": 64,
         "max_node_memory_mib": 512,
-        "max_priority": 7,
+        "max_priority": 2.5,  # job 4, with 7, is still to come
     }
     found = dict(seen[20.0, 2])
     assert 0 <= found.pop("random") < 1

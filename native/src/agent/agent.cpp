@@ -35,7 +35,7 @@ Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewa
     inputs.may_reserve |= makes_reservations(parts.discipline);
     inputs.may_reorder = true;
   }
-  inputs.may_reserve |= rules.seat == Seat::kBackfill;
+  inputs.may_reserve |= rules.seat == Seat::kBackfill && rules.protects_head;
   return inputs;
 }
 
@@ -112,13 +112,8 @@ void Agent::begin(const Episode& episode) {
                                                 static_cast<double>(port_.layout().total_gpus);
     if (horizon == 0) horizon = kNever;  // all submitted at once, and no GPUs or a factor of 0
   }
-  double max_priority = port_.setting().max_priority;
-  if (port_.features().uses(Word::kMaxPriority)) {
-    max_priority = std::max(1.0, *std::max_element(jobs.priority, jobs.priority + jobs.count));
-  }
   if (rules_.seat == Seat::kMeta) adopt(0);
-  port_.begin_again(
-      jobs, {horizon, episode.outages, max_priority, episode.placement_key, episode.refusal_key});
+  port_.begin_again(jobs, {horizon, episode.outages, episode.placement_key, episode.refusal_key});
   if (rules_.seat == Seat::kGate) {
     holds_.assign(jobs.count, 0);
     if (rules_.recheck > 0) again_.assign(jobs.count, 0.0);

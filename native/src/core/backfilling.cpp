@@ -13,6 +13,21 @@ double release_time(const Run& run, size_t i) {
   return std::max(run.reservations.releases.time(i), run.clock.now);
 }
 
+// Whether the rule puts a job on the same nodes of the same state at every time: a formula may ask
+// about the clock, the queue or the jobs of a node.
+bool places_alike(const Run& run) {
+  if (run.layout.placement.choice != NodeChoice::kFormula) return true;
+  WordSet others = run.inputs.node_order.words();
+  for (const Word word :
+       {Word::kNodeId, Word::kNodeFreeGpus, Word::kNodeTotalGpus, Word::kNodeFreeCpus,
+        Word::kNodeTotalCpus, Word::kNodeFreeMemoryMib, Word::kNodeTotalMemoryMib, Word::kNodeSpeed,
+        Word::kNodeRack, Word::kSubmit, Word::kGpus, Word::kCpus, Word::kMemoryMib, Word::kPriority,
+        Word::kTotalGpus, Word::kMaxNodeGpus, Word::kMaxNodeCpus, Word::kMaxNodeMemoryMib}) {
+    others.reset(static_cast<size_t>(word));
+  }
+  return others.none();
+}
+
 }  // namespace
 
 void reserve(Run& run, int32_t head) {
@@ -35,9 +50,12 @@ void reserve(Run& run, int32_t head) {
   reservations.head.time = kNever;  // too many nodes are down
 }
 
+bool reservation_stands(const Run& run, int32_t head) {
+  return run.reservations.head.stands(head, run.clock.now) && places_alike(run);
+}
+
 void protect_head(Run& run, int32_t head) {
-  const bool stands = run.reservations.head.stands(head, run.clock.now);
-  if (!run.features.shortcuts || !stands) reserve(run, head);
+  if (!run.features.shortcuts || !reservation_stands(run, head)) reserve(run, head);
 }
 
 bool try_to_pass_head(Run& run, int32_t job) {

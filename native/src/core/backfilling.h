@@ -55,7 +55,9 @@ struct Run;
 
 // Finds when the head can start if running jobs end as expected, and puts it there.
 void reserve(Run& run, int32_t head);
-// The same, unless an earlier decision's reservation is still valid.
+// Whether an earlier decision's reservation is still valid.
+bool reservation_stands(const Run& run, int32_t head);
+// Reserves for the head, unless that is so.
 void protect_head(Run& run, int32_t head);
 // Places a job that cannot delay the reserved head.
 bool try_to_pass_head(Run& run, int32_t job);

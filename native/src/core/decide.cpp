@@ -174,7 +174,7 @@ bool nothing_can_start(Run& run) {
     return queue.arrivals.empty() || !fits(run, run.nodes, queue.arrivals.front());
   }
   const int32_t head = queue.sorted[0].job();
-  if (!run.reservations.head.stands(head, run.clock.now)) return false;
+  if (!reservation_stands(run, head)) return false;
   if (queue.arrivals.empty()) return true;
   return head != queue.arrivals.front() && !try_to_pass_head(run, queue.arrivals.front());
 }

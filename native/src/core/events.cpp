@@ -46,6 +46,15 @@ void stay_away(Run& run, int32_t job, double seconds) {
   run.clock.returns.push({run.clock.now + seconds, job});
 }
 
+// What kinds of jobs are typical changes now and then, as more are submitted.
+void update_mix(Run& run) {
+  const std::vector<JobMix>& mixes = run.inputs.mixes;
+  if (run.next_mix == mixes.size() || mixes[run.next_mix].jobs > run.clock.arrived) return;
+  run.layout.typical = mixes[run.next_mix++].typical;
+  run.nodes.remember_growth();
+  run.reservations.head = {};
+}
+
 void node_down(Run& run, int32_t node) {
   run.log.append(run.clock.now, Log::kNodeDown, Log::kNoJob, node);
   std::vector<int32_t> jobs = run.running.node_jobs[node];
@@ -153,6 +162,7 @@ bool admit(Run& run, int32_t job) {
   const int32_t user = run.inputs.jobs.user[job];
   if (run.features.keeps_totals) run.totals.submit(user, run.clock.now);
   if (!run.predictions.empty()) run.predictions.submit(job, user);
+  if (!run.inputs.mixes.empty()) update_mix(run);
   const int32_t reason = reject_reason(run, job);
   if (reason >= 0) {
     run.log.append(run.clock.now, Log::kReject, job, reason);
@@ -169,8 +179,8 @@ bool accept_start(Run& run, int32_t job) {
     run.totals.queue(run.inputs.jobs.job_class[job], -milli(run, job));
   }
   if (conditions.refusal_rate > 0 &&
-      uniform(run.inputs.refusal_key, job, run.running.stretch[job].attempts++) <
-          conditions.refusal_rate) {
+      uniform(run.inputs.refusal_key, run.layout.draw_of(job),
+              run.running.stretch[job].attempts++) < conditions.refusal_rate) {
     run.log.append(run.clock.now, Log::kRefuse, job, -1);
     stay_away(run, job, conditions.retry_delay);
     return false;

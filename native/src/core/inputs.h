@@ -48,6 +48,7 @@ struct Jobs {
   const int32_t* job_class = nullptr;
   const double* reference_speed = nullptr;  // 0 = not known: rate 1 on every GPU type
   const int32_t* quota_set = nullptr;       // -1 = none
+  const uint64_t* draw = nullptr;           // in streams of random numbers; null = the ids
   const double* random = nullptr;           // null unless a formula uses the word
 };
 
@@ -106,7 +107,7 @@ struct Outage {
   bool up;
 };
 
-// A kind of job that the workload has many of; see sim/inputs.py.
+// A kind of job of which many have been submitted; see sim/inputs.py.
 struct TypicalJob {
   int32_t gpus;
   int32_t gpu_milli;
@@ -114,6 +115,10 @@ struct TypicalJob {
   int64_t memory_mib;
   int32_t job_class;
   int64_t count;
+};
+struct JobMix {
+  int32_t jobs;  // used once this many have been submitted
+  std::vector<TypicalJob> typical;
 };
 
 class Nodes;
@@ -146,10 +151,9 @@ struct Inputs {
   Plan plan;  // empty = none
   Quotas quotas;
   std::vector<Outage> outages;
-  std::vector<TypicalJob> typical;
+  std::vector<JobMix> mixes;
   bool predicted = false;
   double first_prediction = 0;
-  double max_priority = 1;
   int64_t max_preemptions = 0;  // with more, the run is cycling and is ended
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;
@@ -170,13 +174,11 @@ struct Inputs {
 struct RunSetting {
   double horizon;
   const std::vector<Outage>& outages;
-  double max_priority;
   uint64_t placement_key;
   uint64_t refusal_key;
 };
 inline RunSetting setting_of(const Inputs& inputs) {
-  return {inputs.horizon, inputs.outages, inputs.max_priority, inputs.placement_key,
-          inputs.refusal_key};
+  return {inputs.horizon, inputs.outages, inputs.placement_key, inputs.refusal_key};
 }
 
 }  // namespace berthline

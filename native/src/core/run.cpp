@@ -22,7 +22,6 @@ void Run::begin_again(const Jobs& jobs, const RunSetting& setting) {
   inputs.jobs = jobs;
   inputs.horizon = setting.horizon;
   inputs.outages = setting.outages;
-  inputs.max_priority = setting.max_priority;
   inputs.refusal_key = setting.refusal_key;
   inputs.placement_key = layout.placement_key = setting.placement_key;
   if (!layout.suits(inputs)) {
@@ -69,6 +68,8 @@ void Run::begin() {
     if (features.reserves) reservations.releases = Releases(count);
   }
   nodes.remember_growth();
+  next_mix = 0;
+  highest_priority = {};
   clock.begin();
   queue.begin();
   if (features.order_is_steady) queue.steady.begin(count);

@@ -54,7 +54,12 @@ struct Run {
   Totals totals;            // Features::keeps_totals
   Predictions predictions;  // if the inputs or a formula need them
   GittinsTable gittins;     // Features::uses_gittins
-  RunWords words{*this};    // of its formulas
+  size_t next_mix = 0;      // of the inputs' mixes
+  struct {
+    int32_t of = 0;  // the first jobs
+    double value = 1;
+  } highest_priority;
+  RunWords words{*this};  // of its formulas
   struct {
     std::vector<Keyed> keyed;
     std::vector<double> values;

@@ -32,7 +32,6 @@ Motion motion(Word word, bool running) {
     case Word::kMaxNodeGpus:
     case Word::kMaxNodeCpus:
     case Word::kMaxNodeMemoryMib:
-    case Word::kMaxPriority:
       return Motion::kSteady;
     case Word::kAttained:
     case Word::kRemaining:

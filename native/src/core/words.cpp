@@ -52,6 +52,14 @@ double arrival_burstiness(const Run& run) {
   return variance / gaps / (mean * mean);
 }
 
+// The highest priority of the jobs submitted so far, at least 1. Looked up when it is asked for, so
+// that runs that never ask do not pay.
+double max_priority(Run& run) {
+  auto& [of, value] = run.highest_priority;
+  for (; of < run.clock.arrived; ++of) value = std::max(value, run.inputs.jobs.priority[of]);
+  return value;
+}
+
 }  // namespace
 
 void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
@@ -213,7 +221,7 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
       return same(*std::max_element(run.inputs.cluster.memory_mib.begin(),
                                     run.inputs.cluster.memory_mib.end()));
     case Word::kMaxPriority:
-      return same(run.inputs.max_priority);
+      return same(max_priority(run));
     default:
       return;  // words about nodes: see below
   }

@@ -39,7 +39,7 @@ int64_t Nodes::fragments(int32_t node, int64_t whole, const std::vector<int32_t>
   const int64_t all = kWholeGpu * whole + all_shared;
   if (all == 0) return 0;
   int64_t result = 0;
-  for (const TypicalJob& job : *layout_->typical) {
+  for (const TypicalJob& job : layout_->typical) {
     // The node's part of a gang that is larger than the node, if such a gang counts at all.
     const bool takes_part = layout_->placement.gangs_fill_nodes;
     const int32_t gpus = takes_part ? std::min(job.gpus, cluster.gpus[node]) : job.gpus;

@@ -45,6 +45,7 @@ bool Layout::suits(const Inputs& inputs) const {
 }
 
 void Layout::begin_again(const Inputs& inputs) {
+  draw = inputs.jobs.draw;
   for (int32_t node = 0; node < num_nodes; ++node) {
     if (!up[node]) set_up(node, true);
   }
@@ -55,6 +56,7 @@ Layout::Layout(const Inputs& inputs)
     : cluster(&inputs.cluster),
       placement(inputs.placement),
       placement_key(inputs.placement_key),
+      draw(inputs.jobs.draw),
       num_nodes(static_cast<int32_t>(inputs.cluster.gpus.size())),
       max_nodes_(inputs.conditions.max_nodes) {
   const Jobs& jobs = inputs.jobs;
@@ -78,7 +80,6 @@ Layout::Layout(const Inputs& inputs)
             num_nodes >= kMinIndexedNodes && max_node_gpus <= kMaxIndexedGpus;
   is_pool = num_nodes == 1 && !limits && only_whole;
   up.assign(num_nodes, 1);
-  typical = &inputs.typical;
   if (placement.choice == NodeChoice::kLeastGrowth) find_kinds(jobs);
 
   const size_t num_classes = cluster->may_use.size();

@@ -60,6 +60,10 @@ struct Layout {
   const Cluster* cluster;
   Placement placement;
   uint64_t placement_key;
+  const uint64_t* draw;  // see Jobs
+  uint64_t draw_of(int32_t job) const {
+    return draw == nullptr ? static_cast<uint64_t>(job) : draw[job];
+  }
   int32_t num_nodes;
   int32_t max_node_gpus;
   int64_t total_gpus;
@@ -87,8 +91,8 @@ struct Layout {
   std::function<void(const Nodes&, int32_t job, const std::vector<int32_t>& nodes, double* out)>
       node_values;
   std::function<int32_t(int32_t job)> next_gpus;
-  const std::vector<TypicalJob>* typical;
-  std::vector<int32_t> job_kind;  // the same for jobs with equal requests, for kLeastGrowth
+  std::vector<TypicalJob> typical;  // of the jobs submitted so far
+  std::vector<int32_t> job_kind;    // the same for jobs with equal requests, for kLeastGrowth
   int32_t num_kinds = 0;
 
   // Scratch memory for scans, kept here so that copying a state does not copy it.

@@ -256,7 +256,7 @@ int32_t Nodes::pick_indexed(const Gang& gang, int32_t at_least_gpus, int32_t ste
   const uint64_t* const allowed = mask(gang.job_class);
   if (layout_->placement.choice != NodeChoice::kRandom)
     return pick_by_level(at_least_gpus, allowed);
-  const double draw = uniform(layout_->placement_key, gang.job, step);
+  const double draw = uniform(layout_->placement_key, layout_->draw_of(gang.job), step);
   auto skip = static_cast<int64_t>(
       draw * static_cast<double>(count_at_least(at_least_gpus, gang.job_class)));
   const uint64_t* const bits = at_least(at_least_gpus);

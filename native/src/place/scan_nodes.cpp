@@ -98,8 +98,8 @@ int32_t Nodes::pick_scanned(const Gang& gang, int64_t at_least, int32_t step, in
     case NodeChoice::kRandom: {
       const auto count = std::count_if(capacities.begin(), capacities.end(),
                                        [&](int32_t most) { return most >= at_least; });
-      return nth(static_cast<int64_t>(uniform(layout_->placement_key, gang.job, step) *
-                                      static_cast<double>(count)));
+      const double draw = uniform(layout_->placement_key, layout_->draw_of(gang.job), step);
+      return nth(static_cast<int64_t>(draw * static_cast<double>(count)));
     }
     case NodeChoice::kLeastGrowth:
       return least(

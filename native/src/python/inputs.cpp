@@ -40,6 +40,8 @@ Jobs read_jobs(const Entries& entries) {
   jobs.job_class = entries.column<int32_t>("job_class", count);
   jobs.reference_speed = entries.column<double>("reference_speed", count);
   jobs.quota_set = entries.column<int32_t>("quota_set", count);
+  const bool has_draw = entries.get<Column<uint64_t>>("draw").size() > 0;
+  jobs.draw = has_draw ? entries.column<uint64_t>("draw", count) : nullptr;
   const bool is_drawn = entries.get<Column<double>>("random").size() > 0;
   jobs.random = is_drawn ? entries.column<double>("random", count) : nullptr;
   return jobs;
@@ -114,7 +116,9 @@ void check_classes(const Inputs& inputs) {
   for (const int32_t borrowed : inputs.cluster.borrow_class) {
     if (borrowed != -1) check(borrowed, "a class borrows from");
   }
-  for (const TypicalJob& job : inputs.typical) check(job.job_class, "a typical job has");
+  for (const JobMix& mix : inputs.mixes) {
+    for (const TypicalJob& job : mix.typical) check(job.job_class, "a typical job has");
+  }
 }
 
 // A plan made in Python: the function gets the jobs and what is free, and returns (node, gpus)
@@ -170,16 +174,18 @@ Inputs read_inputs(const nb::dict& run) {
     inputs.outages.push_back(
         {nb::cast<double>(outage[0]), nb::cast<int32_t>(outage[1]), nb::cast<int>(outage[2]) != 0});
   }
-  for (nb::handle job : all.get<nb::list>("typical")) {
-    inputs.typical.push_back({nb::cast<int32_t>(job[0]), nb::cast<int32_t>(job[1]),
+  for (nb::handle mix : all.get<nb::list>("mixes")) {
+    JobMix& read = inputs.mixes.emplace_back(JobMix{nb::cast<int32_t>(mix[0]), {}});
+    for (nb::handle job : nb::cast<nb::list>(mix[1])) {
+      read.typical.push_back({nb::cast<int32_t>(job[0]), nb::cast<int32_t>(job[1]),
                               nb::cast<int32_t>(job[2]), nb::cast<int64_t>(job[3]),
                               nb::cast<int32_t>(job[4]), nb::cast<int64_t>(job[5])});
+    }
   }
   check_classes(inputs);
   inputs.plan = read_plan(all.get<nb::object>("plan"), inputs.cluster.gpus.size());
   inputs.predicted = all.get<bool>("predicted");
   inputs.first_prediction = all.get<double>("first_prediction");
-  inputs.max_priority = all.get<double>("max_priority");
   inputs.max_preemptions = all.get<int64_t>("max_preemptions");
   inputs.placement_key = all.get<uint64_t>("placement_key");
   inputs.refusal_key = all.get<uint64_t>("refusal_key");

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from berthline.env.episodes_source import MOST_EPISODES, slot_of
 from berthline.model.workload import Workload
 from berthline.random_streams import stream_key, uniform_column
+from berthline.sim.inputs import stated_so_far
 from berthline.sim.outages import outages
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Supply:
         same_kind = plan.kinds.same_columns(plan.inputs, plan.source.jobs)
         self._has_kinds = not same_kind
         self._same: JobColumns = {"random": np.zeros((1, 0)), **same_kind}
+        if plan.options.knowledge == "none":
+            self._same["estimate"] = np.full((1, plan.source.jobs), np.nan)
         self._keys = np.zeros((num_envs, 2), np.int64)  # of the episodes to be drawn
         self._seeds, self._next = self._keys.T
         self._given = np.full(num_envs, -1, np.int64)  # episode that the batch has ready
@@ -181,11 +184,8 @@ class Supply:
         estimate = columns["estimate"]
         if self._plan.options.knowledge != "estimate" or estimate is columns["run"]:
             del columns["estimate"]  # without the column, estimates are the run times
-        elif np.isnan(estimate).any():
-            # A job submitted without a limit gets the largest one, as in a simulation.
-            columns["estimate"] = np.where(
-                np.isnan(estimate), np.nanmax(estimate, axis=1, keepdims=True), estimate
-            )
+        else:
+            columns["estimate"] = stated_so_far(estimate)
         columns.update(self._same)
         if self._has_kinds:
             columns.update(self._plan.kinds.columns(self._plan.inputs, columns))

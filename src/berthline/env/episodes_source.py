@@ -18,6 +18,7 @@ from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.random_streams import stream_key
+from berthline.sim.inputs import FIRST_PREDICTION
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators.dials import JOBS, LOAD, SEED
 from berthline.traces.generators.draws import Draws
@@ -71,8 +72,7 @@ class EpisodeSource(Protocol):
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         ran_on_types: GPU types that `ran_on` points to.
         reference_type: the GPU type that run times are on.
-        largest_estimate: the estimate of all jobs in an episode without estimates: a job submitted
-            without one gets the largest; None = no job of any episode has an estimate.
+        has_estimates: whether any job of any episode may have an estimate.
         provenance: where the jobs come from; for windows, the provenance of the whole trace.
     """
 
@@ -82,7 +82,7 @@ class EpisodeSource(Protocol):
     gpu_type_sets: tuple[str, ...]
     ran_on_types: tuple[str, ...]
     reference_type: str
-    largest_estimate: float | None
+    has_estimates: bool
     provenance: Mapping[str, Any]
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:
@@ -141,7 +141,7 @@ class GeneratedEpisodes:
         self.gpu_type_sets = self._maker.gpu_type_sets
         self.ran_on_types: tuple[str, ...] = ()
         self.reference_type = self._maker.reference_type or REFERENCE_TYPE
-        self.largest_estimate = self._maker.largest_estimate
+        self.has_estimates = self._maker.has_estimates
         self.provenance = self._maker.provenance
         self._load: tuple[float, float] | None = None
         self._rows = {
@@ -200,8 +200,8 @@ class GeneratedEpisodes:
         if not len(numbers):
             return dict(defaults)
         drawn = self._maker.columns(numbers, self._load_of(numbers), unread)
-        if "estimate" in drawn:
-            _state_largest(drawn, self.largest_estimate)
+        if "estimate" in drawn and self.has_estimates:
+            _state_something(drawn)
         return {**defaults, **drawn}
 
     def _default_columns(self, count: int) -> JobColumns:
@@ -273,7 +273,7 @@ class TraceWindows:
                 where=where,
                 expected=f"windows of 1 to {there_are:,} jobs",
             )
-        self.largest_estimate = _largest_estimate(workload)
+        self.has_estimates = not np.isnan(workload.estimate).all()
         self._windows = {
             name: np.lib.stride_tricks.sliding_window_view(getattr(workload, name), self.jobs)
             for name in _DEFAULTS
@@ -292,7 +292,8 @@ class TraceWindows:
         begin = columns["submit"][:, :1].copy()
         columns["submit"] -= begin
         columns["deadline"] -= begin
-        _state_largest(columns, self.largest_estimate)
+        if self.has_estimates:
+            _state_something(columns)
         return columns
 
 
@@ -310,7 +311,7 @@ class WholeTrace:
         self.gpu_type_sets = workload.gpu_type_sets
         self.ran_on_types = workload.ran_on_types
         self.reference_type = workload.reference_type
-        self.largest_estimate = _largest_estimate(workload)
+        self.has_estimates = not np.isnan(workload.estimate).all()
         self.provenance = workload.provenance
         self._columns = {name: getattr(workload, name) for name in _DEFAULTS}
         self._views = {name: column[None, :] for name, column in self._columns.items()}
@@ -342,16 +343,12 @@ def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
     return keys[:, 0] * MOST_EPISODES + keys[:, 1]
 
 
-def _largest_estimate(workload: Workload) -> float | None:
-    return float(workload.estimate[~np.isnan(workload.estimate)].max(initial=0.0)) or None
-
-
-def _state_largest(columns: JobColumns, largest: float | None) -> None:
-    """Fill in the estimates of episodes in which no job has one."""
+def _state_something(columns: JobColumns) -> None:
+    """Fill in the estimates of episodes in which no job has one, so that they can be simulated."""
     estimate = columns["estimate"]
-    if largest is None or not np.isnan(estimate[:, 0]).any():  # nearly always, and a cheap check
+    if not np.isnan(estimate[:, 0]).any():  # nearly always, and a cheap check
         return
-    estimate[np.isnan(estimate).all(axis=1)] = largest
+    estimate[np.isnan(estimate).all(axis=1)] = FIRST_PREDICTION
 
 
 def _checked(keys: Keys) -> Keys:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from berthline.env.vector import SchedulingVectorEnv
 
 NOT_JOB_BY_JOB = ("milp", *PLACEMENTS_BY_JOB_MIX, "milp-candidates", "scatter")
-"""Placements that use the whole workload, or a method of their own, not one job at a time."""
+"""Placements that look at more than the job to be placed."""
 
 
 def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Scheduler:

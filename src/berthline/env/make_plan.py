@@ -42,7 +42,7 @@ def make_plan(seat: str, options: Options) -> Plan:
     if options.conditions:
         cluster = cluster.with_conditions(options.conditions)
     source = _source(options, cluster)
-    if options.knowledge == "estimate" and source.largest_estimate is None:
+    if options.knowledge == "estimate" and not source.has_estimates:
         name = getattr(options.workload, "name", options.workload)
         raise PolicyError(
             "no job has an estimate",
@@ -91,7 +91,7 @@ def _check_unused(options: Options) -> None:
         raise ConfigError(
             f"placement {baseline.placement!r}",
             where="baseline",
-            expected="a placement that does not need the whole workload",
+            expected="a placement other than milp and fgd",
         )
     for text in (*options.window_formulas, options.running_order):
         if text is not None:
@@ -158,7 +158,7 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
         raise ConfigError(
             f"placement {scheduler.placement!r}",
             where=where,
-            expected="a placement that does not need the whole workload",
+            expected="a placement other than milp and fgd",
         )
     chooses_nodes = seat == "pickplace" or (seat == "place" and not options.placements)
     if chooses_nodes and scheduler.placement in _NOT_NODE_BY_NODE:
@@ -233,6 +233,13 @@ def _check_knowledge(plan: Plan) -> None:
     ]
     if plan.running_order is not None:
         texts.append(("running_order", plan.running_order))
+    texts += [(f"reward term {term.name!r}", term.parse()) for term in plan.reward.terms]
+    if plan.options.protect_head:
+        raise PolicyError(
+            "protecting the head needs run times, but knowledge is 'none'",
+            where="protect_head",
+            expected="None or False: without run times, any job that fits may pass the head",
+        )
     for where, formula in texts:
         if formula.uses_estimate:
             raise PolicyError(

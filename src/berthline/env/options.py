@@ -71,7 +71,8 @@ class Options:
         every_events: Meta only: decision points between two choices.
         every_seconds: Meta only: seconds between two choices, at least.
         placements: Place only: rules to choose from; empty = the agent chooses nodes.
-        protect_head: Backfill only: whether jobs that would delay the head are masked out.
+        protect_head: Backfill only: whether jobs that would delay the head are masked out; None =
+            yes, or no without run times, because no one can tell which jobs would delay it.
         max_holds: Gate only: how often one job may be held.
         hold_seconds: Gate only: seconds before the agent is asked again about a held job, unless
             the nodes the job may use are idle; 0 = until the next event.
@@ -123,7 +124,7 @@ class Options:
     every_events: int = 1
     every_seconds: float = 0.0
     placements: tuple[str, ...] = ()
-    protect_head: bool = True
+    protect_head: bool | None = None
     max_holds: int = 32
     hold_seconds: float = 0.0
     recheck: float = 0.0
@@ -172,7 +173,7 @@ _TYPES: dict[str, option_types.OptionType] = {
     "every_events": option_types.whole(1, _MOST),
     "every_seconds": _SECONDS,
     "placements": option_types.texts('["best-fit", "worst-fit"]'),
-    "protect_head": option_types.FLAG,
+    "protect_head": option_types.FLAG.or_none(),
     "max_holds": option_types.whole(0, _MOST),
     "hold_seconds": _SECONDS,
     "recheck": _SECONDS,

@@ -119,6 +119,13 @@ class Plan:
         }
 
     @property
+    def protects_head(self) -> bool:
+        """Whether Backfill masks out jobs that would delay the head."""
+        if self.options.protect_head is None:
+            return self.options.knowledge != "none"
+        return self.options.protect_head
+
+    @property
     def draws_at_random(self) -> bool:
         """Whether placements or refusals are drawn."""
         rules = [self.scheduler, *self.menu, *self.baseline]
@@ -213,7 +220,7 @@ class Plan:
                 )
             ),
             "waits": options.semantics == "wait",
-            "protects_head": options.protect_head,
+            "protects_head": self.protects_head,
             "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
             "experts": [scheduler_parts(expert) for expert in self.experts],
             "every_events": options.every_events,

@@ -17,8 +17,8 @@ from berthline.env.reference_rewards import ReferenceRewards
 from berthline.model.schedule import FINISH, PREEMPT, RESUME, START, WHOLE_GPUS
 from berthline.policies.formulas import Formula
 from berthline.policies.vocabulary import VOCABULARY
-from berthline.random_streams import stream_key, uniform_column
-from berthline.sim.inputs import prepare
+from berthline.random_streams import stream_key, uniform_at
+from berthline.sim.inputs import draw_numbers, prepare
 from berthline.sim.reference_agent import AgentSimulation, Answer, Question, SeatRules
 from berthline.sim.reference_speed import progress_now
 from berthline.sim.reference_state import Free
@@ -48,7 +48,7 @@ def seat_rules(plan: Plan) -> SeatRules:
         menu=plan.menu,
         every_events=options.every_events,
         every_seconds=options.every_seconds,
-        protect_head=options.protect_head,
+        protect_head=plan.protects_head,
         max_holds=options.max_holds,
         hold_seconds=options.hold_seconds,
         recheck=options.recheck,
@@ -75,8 +75,9 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
             gpu_milli=workload.gpu_milli,
         ),
     )
+    draw = draw_numbers(workload)
     return dataclasses.replace(
-        inputs, random=uniform_column(stream_key(seed, "order"), len(workload))
+        inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
 
 

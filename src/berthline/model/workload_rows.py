@@ -35,6 +35,7 @@ def workload_of_rows(
         gpu_type_sets=workload.gpu_type_sets,
         ran_on_types=workload.ran_on_types,
         reference_type=workload.reference_type,
+        names=None if workload.names is None else workload.names[rows],
         name=workload.name,
         rebase=False,
     )

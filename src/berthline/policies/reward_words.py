@@ -1,6 +1,7 @@
 """Words for rewards only: the consequences of an agent's decision.
 
-Rewards may know what schedulers must not, such as true run times. A word's scope says when it has a
+Rewards may know what schedulers must not: TELL_RUN_TIMES lists the words that depend on the true
+run times of jobs that have not finished. No other word does. A word's scope says when it has a
 value:
 
     finish     a job finishes; the word is about that job
@@ -67,3 +68,8 @@ REWARD_WORDS: dict[str, Word] = {
         Word("baseline_utilization", "end", "", "mean_utilization of the baseline"),
     )
 }
+
+TELL_RUN_TIMES = frozenset(
+    {"backlog_work", "total_work", "startable_work", "horizon", "time_left", "unfinished_work"}
+)
+"""Words whose value depends on true run times before the jobs have finished."""

@@ -21,7 +21,7 @@ from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
-from berthline.random_streams import stream_key, uniform_column
+from berthline.random_streams import stream_key, text_numbers, uniform_at
 from berthline.sim.outages import Outages, outages
 from berthline.sim.quotas import QuotaCounters, quota_counters
 
@@ -29,7 +29,8 @@ Knowledge = Literal["none", "estimate", "predicted", "exact"]
 KNOWLEDGE: tuple[str, ...] = get_args(Knowledge)
 
 FIRST_PREDICTION = 3600.0
-"""Run time in seconds assumed under `predicted` knowledge until any job has finished."""
+"""Run time in seconds assumed under `predicted` knowledge until any job has finished, and under
+`estimate` for a job without an estimate until any job has stated one."""
 
 
 PlaceJobs = Callable[
@@ -40,7 +41,7 @@ PlaceJobs = Callable[
 
 @dataclasses.dataclass(frozen=True)
 class TypicalJob:
-    """A kind of job that the workload has many of."""
+    """A kind of job of which many have been submitted."""
 
     gpus: int
     gpu_milli: int
@@ -48,6 +49,19 @@ class TypicalJob:
     memory_mib: int
     job_class: int
     count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class JobMix:
+    """The most frequent kinds among the first jobs.
+
+    Attributes:
+        jobs: it is used once this many jobs have been submitted.
+        typical: kinds of jobs and their numbers, most frequent first.
+    """
+
+    jobs: int
+    typical: tuple[TypicalJob, ...]
 
 
 MAX_TYPICAL_JOBS = 128
@@ -64,7 +78,7 @@ class Inputs:
         scheduler: a rule for every seat.
         knowledge: what the scheduler knows about run times.
         estimate: the run times the scheduler sees; under `predicted` they are filled in at each
-            job's submission, and under `none` nothing reads them.
+            job's submission, and under `none` they are not a number.
         job_class: jobs with the same pool and GPU types share a class.
         may_use: for each class, whether its jobs may use a node.
         class_reason: for each class that may use no node at all, the reason (REJECT_REASONS).
@@ -75,11 +89,13 @@ class Inputs:
             AS_RECORDED = not known: the job runs at rate 1 on every type.
         quotas: the limits on GPUs in use.
         outages: when nodes go down and come back.
+        draw: the number of each job in streams of random numbers: what its name stands for, or its
+            id if jobs have no names; empty unless something is drawn.
         random: the word `random` of each job; empty unless the scheduler uses it.
         placement_key: stream of the `random` placement.
         refusal_key: stream of the starts that are refused.
         horizon: no event after this time happens.
-        typical: kinds of jobs and their numbers, for PLACEMENTS_BY_JOB_MIX; else empty.
+        mixes: what kinds of jobs have been submitted, for PLACEMENTS_BY_JOB_MIX; else empty.
         plan: for the placement `milp`, a function that places a job with those after it; given
             their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
             (node, gpus) pairs, or why there is no plan (index into FALLBACK_REASONS).
@@ -98,11 +114,12 @@ class Inputs:
     reference_speed: FloatColumn  # (num_jobs,)
     quotas: QuotaCounters
     outages: Outages
+    draw: npt.NDArray[np.uint64]  # (num_jobs,) or (0,)
     random: FloatColumn  # (num_jobs,) or (0,)
     placement_key: int
     refusal_key: int
     horizon: float
-    typical: tuple[TypicalJob, ...] = ()
+    mixes: tuple[JobMix, ...] = ()
     plan: PlaceJobs | None = None
 
     @property
@@ -128,11 +145,6 @@ class Inputs:
     def uses(self, word: str) -> bool:
         """Whether a formula of the scheduler uses a word."""
         return any(word in formula.words for formula in self.scheduler.formulas)
-
-    @property
-    def max_priority(self) -> float:
-        """The highest priority in the workload, at least 1."""
-        return max(1.0, float(self.workload.priority.max()))
 
 
 def max_preemptions(num_jobs: int) -> int:
@@ -178,6 +190,10 @@ def prepare(
     words = {word for formula in scheduler.formulas for word in formula.words}
     node_speed, reference_speed = speeds(workload, cluster)
     by_job_mix = scheduler.placement in PLACEMENTS_BY_JOB_MIX
+    is_drawn = (
+        "random" in words or scheduler.placement == "random" or cluster.conditions.refusal_rate > 0
+    )
+    draw = draw_numbers(workload) if is_drawn else np.zeros(0, np.uint64)
     inputs = Inputs(
         workload=workload,
         cluster=cluster,
@@ -192,11 +208,12 @@ def prepare(
         reference_speed=reference_speed,
         quotas=quota_counters(workload, cluster),
         outages=outages(cluster, seed=seed, until=_failures_until(workload, horizon)),
-        random=uniform_column(stream_key(seed, "order"), len(workload) if "random" in words else 0),
+        draw=draw,
+        random=uniform_at(stream_key(seed, "order"), draw if "random" in words else draw[:0]),
         placement_key=stream_key(seed, "placement"),
         refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),
-        typical=_typical_jobs(workload, job_class) if by_job_mix else (),
+        mixes=_job_mixes(workload, job_class) if by_job_mix else (),
     )
     if scheduler.placement == "milp":
         from berthline.sim.milp_plan import milp_plan
@@ -205,26 +222,47 @@ def prepare(
     return inputs
 
 
-def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -> FloatColumn:
-    if knowledge != "estimate":
-        return workload.run
-    missing = np.isnan(workload.estimate)
+def draw_numbers(workload: Workload) -> npt.NDArray[np.uint64]:
+    """Return the number of each job in streams of random numbers."""
+    if workload.names is None:
+        return np.arange(len(workload), dtype=np.uint64)
+    return text_numbers(workload.names)
+
+
+def stated_so_far(estimate: FloatColumn) -> FloatColumn:
+    """Return estimates without gaps; jobs are in the last dimension, by submission.
+
+    A job submitted without a limit gets the largest limit stated so far, similar to the site's
+    largest limit in batch systems. It may not depend on jobs that are not submitted yet.
+    """
+    missing = np.isnan(estimate)
     if not missing.any():
-        return workload.estimate
-    if missing.all():
-        if scheduler.needs_run_times:
-            raise PolicyError(
-                f"scheduler {str(scheduler)!r} needs run times, but no job has an estimate",
-                where=f"workload {workload.name!r}",
-                hint="use `knowledge=predicted` or exact, or a scheduler without run times",
-            )
+        return estimate
+    largest = np.fmax.accumulate(estimate, axis=-1)
+    stated: FloatColumn = np.where(missing, largest, estimate)
+    return np.where(np.isnan(stated), FIRST_PREDICTION, stated)
+
+
+def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -> FloatColumn:
+    if knowledge in ("exact", "predicted"):
         return workload.run
-    # A job submitted without a limit gets the site's largest, as batch systems do.
-    return np.where(missing, np.nanmax(workload.estimate), workload.estimate)
+    if knowledge == "estimate" and not np.isnan(workload.estimate).all():
+        return stated_so_far(workload.estimate)
+    if knowledge == "estimate" and scheduler.needs_run_times:
+        raise PolicyError(
+            f"scheduler {str(scheduler)!r} needs run times, but no job has an estimate",
+            where=f"workload {workload.name!r}",
+            hint="use `knowledge=predicted` or exact, or a scheduler without run times",
+        )
+    # Not the true ones: whatever reads them by mistake must not get an answer.
+    return np.full(len(workload), np.nan)
 
 
-def _typical_jobs(workload: Workload, job_class: IntColumn) -> tuple[TypicalJob, ...]:
-    """Return the most frequent kinds of jobs with GPUs, most frequent first."""
+def _job_mixes(workload: Workload, job_class: IntColumn) -> tuple[JobMix, ...]:
+    """Return the mixes of jobs, a new one whenever the number of submitted jobs grew by a quarter.
+
+    Each has the most frequent kinds of jobs with GPUs.
+    """
     kinds = np.stack(
         [
             workload.gpus.astype(np.int64),
@@ -233,11 +271,21 @@ def _typical_jobs(workload: Workload, job_class: IntColumn) -> tuple[TypicalJob,
             workload.memory_mib,
             job_class.astype(np.int64),
         ]
-    )[:, workload.gpus > 0]
-    unique, counts = np.unique(kinds, axis=1, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:MAX_TYPICAL_JOBS]
-    rows = np.vstack([unique, counts])[:, order].T.tolist()
-    return tuple(TypicalJob(*row) for row in rows)
+    )
+    # Kinds are sorted, so that equally frequent ones come in an order that no later job changes.
+    unique, kind = np.unique(kinds, axis=1, return_inverse=True)
+    kind = kind.reshape(-1)
+    has_gpus = unique[0] > 0
+    mixes: list[JobMix] = []
+    jobs = 1
+    while jobs <= len(workload):
+        counts = np.bincount(kind[:jobs], minlength=len(has_gpus)) * has_gpus
+        order = np.argsort(-counts, kind="stable")[:MAX_TYPICAL_JOBS]
+        order = order[counts[order] > 0]
+        rows = np.vstack([unique[:, order], counts[order]]).T.tolist()
+        mixes.append(JobMix(jobs, tuple(TypicalJob(*row) for row in rows)))
+        jobs += max(1, jobs // 4)
+    return tuple(mixes)
 
 
 def endless_preemption(inputs: Inputs) -> SimulationError:

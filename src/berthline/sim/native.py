@@ -58,11 +58,12 @@ def run_arguments(inputs: Inputs) -> dict[str, Any]:
         "outages": list(
             zip(outages.time.tolist(), outages.node.tolist(), outages.up.tolist(), strict=True)
         ),
-        "typical": [dataclasses.astuple(job) for job in inputs.typical],
+        "mixes": [
+            (mix.jobs, [dataclasses.astuple(job) for job in mix.typical]) for mix in inputs.mixes
+        ],
         "plan": inputs.plan,
         "predicted": inputs.knowledge == "predicted",
         "first_prediction": FIRST_PREDICTION,
-        "max_priority": inputs.max_priority,
         "max_preemptions": inputs.max_preemptions,
         "placement_key": inputs.placement_key,
         "refusal_key": inputs.refusal_key,
@@ -86,6 +87,7 @@ def _jobs(inputs: Inputs) -> dict[str, Any]:
         "job_class": inputs.job_class,
         "reference_speed": inputs.reference_speed,
         "quota_set": inputs.quotas.job_set,
+        "draw": inputs.draw,
         "random": inputs.random,
     }
 

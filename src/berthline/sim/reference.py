@@ -261,7 +261,8 @@ class Simulation(State):
         self.attempts[job] += 1
         if (
             self.conditions.refusal_rate > 0
-            and uniform(self.inputs.refusal_key, job, attempt) < self.conditions.refusal_rate
+            and uniform(self.inputs.refusal_key, int(self.inputs.draw[job]), attempt)
+            < self.conditions.refusal_rate
         ):
             self.write(REFUSE, job)
             self.stay_away(job, self.conditions.retry_delay)

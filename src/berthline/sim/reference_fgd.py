@@ -1,18 +1,21 @@
 """Fragmentation gradient descent in the reference simulator (Weng et al., ATC 2023).
 
-How fragmented a node is depends on the jobs to come: its free GPUs count as fragments for a
-typical job that cannot use them. A job goes where the weighted sum over typical jobs grows least.
+How fragmented a node is depends on the jobs to come, which are taken to be like those submitted so
+far: its free GPUs count as fragments for a typical job that cannot use them. A job goes where the
+weighted sum over typical jobs grows least.
 All amounts are whole numbers (thousandths of GPUs times jobs), so that both simulators agree.
 """
 
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING
 
 from berthline.model.schedule import WHOLE_GPUS
 from berthline.sim.reference_state import NEW_SLOT, Free
 
 if TYPE_CHECKING:
+    from berthline.sim.inputs import TypicalJob
     from berthline.sim.reference import Simulation
 
 
@@ -30,7 +33,7 @@ def fragments(
         memory_mib: its free memory.
     """
     result = 0
-    for typical in sim.inputs.typical:
+    for typical in typical_jobs(sim):
         # A gang larger than the node never fits on it alone: for the authors, all its GPUs are
         # fragments then. `fgd-gangs` asks for the part of the gang that fills the node.
         gpus = typical.gpus
@@ -48,6 +51,12 @@ def fragments(
         unusable = sum(left for left in slots if not fits or left < typical.gpu_milli)
         result += typical.count * (unusable + (0 if fits else 1000 * whole))
     return result
+
+
+def typical_jobs(sim: Simulation) -> tuple[TypicalJob, ...]:
+    """Return the latest mix of the jobs submitted so far."""
+    latest = bisect.bisect_right(sim.inputs.mixes, sim.arrived, key=lambda mix: mix.jobs)
+    return sim.inputs.mixes[latest - 1].typical
 
 
 def growth(sim: Simulation, job: int, node: int, pieces: int, free: Free) -> tuple[int, int]:

@@ -203,7 +203,8 @@ def _pick(
     if rule == "worst-fit":
         return max(nodes, key=free.milli)
     if rule == "random":
-        return nodes[int(uniform(sim.inputs.placement_key, job, step) * len(nodes))]
+        draw = uniform(sim.inputs.placement_key, int(sim.inputs.draw[job]), step)
+        return nodes[int(draw * len(nodes))]
     if rule == "formula":
         return min(nodes, key=lambda node: _node_value(sim, job, node, free))
     if rule in PLACEMENTS_BY_JOB_MIX:

@@ -130,6 +130,10 @@ def _arrival_rate(sim: Simulation, _: int) -> float:
     return sum(time > since for time in sim.submit[: sim.arrived]) / ARRIVAL_WINDOW_S
 
 
+def _max_priority(sim: Simulation, _: int) -> float:
+    return float(sim.inputs.workload.priority[: sim.arrived].max(initial=1.0))
+
+
 def _can_start(sim: Simulation, job: int) -> bool:
     # Placement uses words too, so the two modules import each other.
     from berthline.sim.reference_place import place
@@ -192,7 +196,7 @@ WORDS: dict[str, Callable[[Simulation, int], float]] = {
     "max_node_gpus": lambda sim, _: max(sim.total.gpus),
     "max_node_cpus": lambda sim, _: max(sim.total.cpus),
     "max_node_memory_mib": lambda sim, _: max(sim.total.memory_mib),
-    "max_priority": lambda sim, _: sim.inputs.max_priority,
+    "max_priority": _max_priority,
 }
 
 NODE_WORDS: dict[str, Callable[[Simulation, int, Free], float]] = {

@@ -42,7 +42,7 @@ from berthline.cli.output import (
 )
 from berthline.cli.traces.file import Map, format_options
 from berthline.cli.traces.split import parse_duration
-from berthline.evaluate.compare.evaluation_defaults import CLUSTER, KNOWLEDGE, WINDOWS, WORKLOAD
+from berthline.evaluate.compare.evaluation_defaults import KNOWLEDGE, WINDOWS, WORKLOAD
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
 
@@ -76,7 +76,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         arg(
             metavar="CLUSTER",
             help_behavior_hint="(default: that of the run, or what the header of a trace states, "
-            f"or {CLUSTER})",
+            "or uniform:8x8:V100)",
         ),
     ] = None
     """uniform:NODESxGPUS[:TYPE], a preset, a TOML file, or a publisher's node list."""

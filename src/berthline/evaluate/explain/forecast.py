@@ -30,7 +30,7 @@ import numpy.typing as npt
 from berthline.model.schedule import FINISH
 from berthline.model.workload import FloatColumn
 from berthline.model.workload_rows import workload_of_rows
-from berthline.random_streams import stream_key, uniform_column
+from berthline.random_streams import stream_key, text_numbers, uniform_at
 from berthline.sim.native import run
 from berthline.sim.outages import Outages
 from berthline.size_limits import check_sizes
@@ -249,17 +249,24 @@ def _inputs(
     """Return the inputs of a run with other rows of its jobs; what all jobs share stays the same.
 
     Therefore the job mix, node classes and the substitute for a missing estimate do not change.
+    Jobs of the past keep their random draws, and those to come have draws of their own.
     """
-    size = len(rows) if len(inputs.random) else 0
+    past = int(np.searchsorted(workload.submit, time, side="right"))
+    draw = inputs.draw
+    if len(draw):
+        to_come = np.array([f"to come {number}" for number in range(len(rows) - past)], np.str_)
+        draw = np.concatenate([inputs.draw[:past], text_numbers(to_come)])
     changed = dataclasses.replace(
         inputs,
         workload=workload,
-        estimate=inputs.estimate[rows] if inputs.knowledge == "estimate" else workload.run,
+        estimate=workload.run if inputs.knowledge == "exact" else inputs.estimate[rows],
         job_class=inputs.job_class[rows],
         reference_speed=inputs.reference_speed[rows],
         quotas=dataclasses.replace(inputs.quotas, job_set=inputs.quotas.job_set[rows]),
         outages=_foreseen(inputs.outages, time),
-        random=uniform_column(stream_key(seed, "order"), size),
+        draw=draw,
+        random=uniform_at(stream_key(seed, "order"), draw if len(inputs.random) else draw[:0]),
+        mixes=tuple(mix for mix in inputs.mixes if mix.jobs <= past),
         horizon=horizon,
     )
     if inputs.plan is None:

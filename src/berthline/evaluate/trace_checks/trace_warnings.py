@@ -79,7 +79,7 @@ def _too_short_estimates(workload: Workload) -> Iterator[TraceWarning]:
         yield TraceWarning(
             f"{_have((~known).sum())} no estimate, though others do",
             _first(~known),
-            "under knowledge estimate they get the largest estimate of all",
+            "under knowledge estimate they get the largest estimate stated so far",
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
@@ -93,7 +92,7 @@ class EpisodeMaker:
         pool_names: names that `pool` points to.
         gpu_type_sets: sets of GPU types that `gpu_types` points to.
         reference_type: the GPU type that run times are on.
-        largest_estimate: the estimate of a job submitted without one; None = no job has any.
+        has_estimates: whether any job may have an estimate.
     """
 
     name: str
@@ -107,7 +106,7 @@ class EpisodeMaker:
     pool_names: tuple[str, ...] = ()
     gpu_type_sets: tuple[str, ...] = ()
     reference_type: str | None = None
-    largest_estimate: float | None = math.inf
+    has_estimates: bool = True
 
     def episodes(self, *, count: int, first: int = 0) -> Episodes:
         """Return episodes `first` to `first + count - 1`.

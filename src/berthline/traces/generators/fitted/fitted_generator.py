@@ -251,9 +251,7 @@ class FittedGenerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             pool_names=tuple(self.pool_names),
             gpu_type_sets=tuple(self.gpu_type_sets),
             reference_type=self.reference_type,
-            largest_estimate=max(
-                (value for entry in self.limits for value in entry.values), default=None
-            ),
+            has_estimates=any(entry.values for entry in self.limits),
             provenance={
                 "generator": "fitted",
                 "trace": self.name,
