@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,7 +152,7 @@ def last_week(workload: bl.Workload) -> WhatIf:
 
 def row(name: str, kind: str, week: str, found: WhatIf) -> Row:
     """Return an answer as a row of the CSV file."""
-    each = found.fidelity
+    each, idle = found.fidelity, found.idle_waits
     doubts = [
         o.against_today.could_explain
         for o in found.outcomes
@@ -165,6 +166,8 @@ def row(name: str, kind: str, week: str, found: WhatIf) -> Row:
         "jobs": each.jobs,
         "gpus": found.cluster.gpus,
         "model": found.today,
+        "available": found.cluster.available,
+        "user_limit": found.models[0].user_limit,
         "chosen_on": found.split.how,
         "error_factor_chosen": found.models[0].fidelity.error_factor,
         "error_factor": each.error_factor,
@@ -172,7 +175,10 @@ def row(name: str, kind: str, week: str, found: WhatIf) -> Row:
         "modelled_mean_s": each.simulated_mean,
         "rank_correlation": each.rank_correlation,
         "within_2x": each.within_2x,
-        "idle_wait_share": found.idle_wait_share,
+        "class_error_factor": each.class_error_factor,
+        "idle": None if idle is None else idle.share,
+        "idle_standstill": None if idle is None else idle.standstill,
+        "idle_own_jobs": None if idle is None else idle.own_jobs,
         "grade": grade(each),
         "alternatives": len(found.outcomes) - 1,
         "alternatives_doubtful": sum(doubt >= 0.5 for doubt in doubts),
@@ -185,31 +191,70 @@ def row(name: str, kind: str, week: str, found: WhatIf) -> Row:
 
 def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return the computed parts of the page."""
-    return {"real": real_table(rows), "simulated": simulated_table(rows)}
+    return {
+        "real": real_table(rows),
+        "hidden": hidden_table(rows),
+        "simulated": simulated_table(rows),
+    }
+
+
+def real_logs_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the weeks of each real log."""
+    found: dict[str, list[Row]] = {}
+    for each in rows:
+        if each["kind"] == "real":
+            found.setdefault(each["log"], []).append(each)
+    return found
+
+
+def together(weeks: Sequence[Row]) -> float:
+    """Return modelled / recorded mean wait over the jobs of all weeks."""
+    jobs = _column(weeks, "jobs")
+    modelled, recorded_waits = (
+        sum(count * value for count, value in zip(jobs, _column(weeks, key), strict=True))
+        for key in ("modelled_mean_s", "recorded_mean_s")
+    )
+    return modelled / recorded_waits
 
 
 def real_table(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each real log: medians over its weeks."""
+    """Return a line for each real log: all its weeks together, medians over weeks, and grades."""
     lines = [
-        "| log | weeks | jobs | models chosen | modelled / recorded mean wait | rank correlation |"
-        " within 2x | waits beside free GPUs | good / fair / poor |",
-        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| log | weeks | jobs | models chosen | modelled / recorded mean wait | by week |"
+        " rank correlation | means of sizes off by | within 2x | grades |",
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    for log in dict.fromkeys(each["log"] for each in rows if each["kind"] == "real"):
-        mine = [each for each in rows if each["log"] == log]
-        models = ", ".join(
-            f"`{model}` {sum(each['model'] == model for each in mine)}"
-            for model in sorted({each["model"] for each in mine})
-        )
+    for log, mine in real_logs_of(rows).items():
         ratios = [float(each["modelled_mean_s"]) / float(each["recorded_mean_s"]) for each in mine]
-        grades = " / ".join(
-            str(sum(each["grade"] == word for each in mine)) for word in ("good", "fair", "poor")
-        )
         lines.append(
-            f"| {log} | {len(mine)} | {sum(int(each['jobs']) for each in mine):,} | {models} | "
-            f"{_middle(ratios)} | {_middle(_column(mine, 'rank_correlation'))} | "
-            f"{_middle(_column(mine, 'within_2x'))} | "
-            f"{_middle(_column(mine, 'idle_wait_share'))} | {grades} |"
+            f"| {log} | {len(mine)} | {sum(int(each['jobs']) for each in mine):,} | "
+            f"{_counts(mine, 'model', '`{}`')} | **{together(mine):.2f}** | {_middle(ratios)} | "
+            f"{_middle(_column(mine, 'rank_correlation'))} | "
+            f"{_middle(_column(mine, 'class_error_factor'))} | "
+            f"{_middle(_column(mine, 'within_2x'))} | {_counts(mine, 'grade', '{}')} |"
+        )
+    return lines
+
+
+def hidden_table(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each real log: the hidden limits, and waits beside free GPUs."""
+    lines = [
+        "| log | share of GPUs available | weeks with a limit for users | waits beside free GPUs |"
+        " of these: nothing started for an hour | the user's own jobs ran | otherwise |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for log, mine in real_logs_of(rows).items():
+        weight = [
+            float(each["recorded_mean_s"]) * float(each["jobs"]) for each in mine if each["idle"]
+        ]
+        idle, still, own = (
+            sum(w * v for w, v in zip(weight, _column(mine, key), strict=True)) / sum(weight)
+            for key in ("idle", "idle_standstill", "idle_own_jobs")
+        )
+        limited = sum(bool(each["user_limit"]) for each in mine)
+        lines.append(
+            f"| {log} | {_middle(_column(mine, 'available'))} | {limited} of {len(mine)} | "
+            f"{idle:.0%} | {still:.0%} | {own:.0%} | {max(idle - still - own, 0):.0%} |"
         )
     return lines
 
@@ -217,9 +262,9 @@ def real_table(rows: Sequence[Row]) -> list[str]:
 def simulated_table(rows: Sequence[Row]) -> list[str]:
     """Return a line for each simulated log."""
     lines = [
-        "| log | model chosen | recorded mean wait, h | modelled | rank correlation | within 2x |"
-        " waits beside free GPUs | grade |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| log | model chosen | limit for users | recorded mean wait, h | modelled |"
+        " rank correlation | within 2x | waits beside free GPUs | grade |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for each in rows:
         if each["kind"] == "simulated":
@@ -227,11 +272,18 @@ def simulated_table(rows: Sequence[Row]) -> list[str]:
                 float(each[key]) / 3600 for key in ("recorded_mean_s", "modelled_mean_s")
             )
             lines.append(
-                f"| {each['log']} | `{each['model']}` | {recorded_mean:.2f} | {modelled:.2f} | "
+                f"| {each['log']} | `{each['model']}` | {each['user_limit'] or '-'} | "
+                f"{recorded_mean:.2f} | {modelled:.2f} | "
                 f"{float(each['rank_correlation'] or 'nan'):.2f} | {float(each['within_2x']):.2f} "
-                f"| {float(each['idle_wait_share'] or 'nan'):.2f} | {each['grade']} |"
+                f"| {float(each['idle'] or 'nan'):.2f} | {each['grade']} |"
             )
     return lines
+
+
+def _counts(rows: Sequence[Row], key: str, form: str) -> str:
+    """Return how often each value of a column occurs, the most frequent first."""
+    counted = Counter(each[key] for each in rows).most_common()
+    return ", ".join(f"{form.format(value)} {count}" for value, count in counted)
 
 
 def _column(rows: Sequence[Row], key: str) -> list[float]:

@@ -75,8 +75,8 @@ class Replay(Simulation):
         self._jobs: list[int] = log.job[rows].tolist()
         self._details: list[int] = log.detail[rows].tolist()
         self._lasts: list[int] = last[rows].tolist()
-        columns = (log.alloc_node, log.alloc_gpus, log.alloc_slot)
-        self._shares = [Share(*share) for share in zip(*(c.tolist() for c in columns), strict=True)]
+        # A share is made when its job starts: a log may have millions, and few are replayed.
+        self._allocated = log.alloc_node, log.alloc_gpus, log.alloc_slot
         self._fewest: dict[tuple[int, ...], dict[int, int]] = {}
         self._touched: set[int] = set()
 
@@ -95,6 +95,11 @@ class Replay(Simulation):
         self.arrived = int(np.count_nonzero(past & (log.kind == SUBMIT)))
         kept: npt.NDArray[np.bool_] = ~(past & over[log.job])
         return kept
+
+    def _shares(self, first: int, last: int) -> list[Share]:
+        """Return rows of the log's table of allocations."""
+        columns = (column[first:last].tolist() for column in self._allocated)
+        return [Share(*share) for share in zip(*columns, strict=True)]
 
     @property
     def now(self) -> float:
@@ -163,7 +168,7 @@ class Replay(Simulation):
         elif kind in (START, RESUME):
             self.leave_queue(job)
             self.attempts[job] += 1
-            self._touched |= self.take(job, self._shares[detail : self._lasts[row]])
+            self._touched |= self.take(job, self._shares(detail, self._lasts[row]))
         elif kind == FINISH:
             self._touched |= self.finish(job)
         elif kind == PREEMPT:

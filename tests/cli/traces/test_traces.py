@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -466,6 +467,7 @@ class TestFit:
         outcome = run("traces", "fit", log, "--out", "log.fit.json")
         assert (outcome.code, outcome.err) == (0, "")
         assert "how close" in outcome.out
+        assert re.search(r"^verdict +(good|fair|poor)", outcome.out, re.MULTILINE)
         assert widths(outcome.out) <= 80
         assert Path("log.fit.json").stat().st_size > 1000
 
@@ -473,6 +475,7 @@ class TestFit:
         found = run("traces", "fit", log, "--out", "log.fit.json", "--json").json
         assert found["jobs"] == 300
         assert 0 <= found["closeness"]["run_distance"] < 0.5
+        assert set(found["verdict"]) == {"grade", "because", "not_judged"}
 
     def test_other_endings_are_refused(self, run, log):
         outcome = run("traces", "fit", log, "--out", "log.json")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from berthline.evaluate.whatif.fidelity import (
+    CANNOT,
     daily_error,
     fidelity,
     grade,
@@ -27,23 +28,58 @@ def test_fidelity__by_hand():
 
 
 def test_a_perfect_model():
-    waits = np.array([0.0, 5.0, 70.0])
-    found = fidelity(waits, waits)
+    waits = np.linspace(0, 900, 40)
+    found = fidelity(waits, waits, np.arange(40) % 2)
     assert (found.mean_ratio, found.within_2x, found.error_factor) == (1.0, 1.0, 1.0)
+    assert found.class_error_factor == 1.0
     assert grade(found) == "good"
 
 
-def test_nobody_waited():
-    found = fidelity(np.zeros(3), np.zeros(3))
-    assert found.mean_ratio is None
-    assert found.rank_correlation is None
-    assert grade(found) == "good"
+@pytest.mark.parametrize("seconds", [0.0, 50.0])
+def test_where_nobody_waits_there_is_nothing_to_judge(seconds):
+    found = fidelity(np.zeros(300), np.full(300, seconds))
+    assert found.waited == 0
+    assert grade(found) == CANNOT
+    few = np.where(np.arange(300) < 19, 7200.0, 0.0)
+    assert grade(fidelity(few, few)) == CANNOT
+
+
+def test_waits_on_one_side_only_can_be_judged():
+    waits, none = np.linspace(0, 7200, 300), np.zeros(300)
+    for pair in ((waits, none), (none, waits)):
+        found = fidelity(*pair)
+        assert found.rank_correlation is None
+        assert grade(found) == "poor"
 
 
 @pytest.mark.parametrize(("factor", "word"), [(1.2, "good"), (1.9, "fair"), (3.0, "poor")])
 def test_grade__by_the_mean_and_the_share_that_is_close(factor, word):
     waits = np.linspace(1e4, 2e4, 50)
     assert grade(fidelity(factor * waits, waits)) == word
+
+
+def test_grade__by_the_order_of_the_waits():
+    """Means and most single waits are right, but not which jobs wait longer than others."""
+    waits = np.linspace(1e4, 1.9e4, 50)
+    assert grade(fidelity(waits, waits)) == "good"
+    turned = fidelity(waits[::-1].copy(), waits)
+    assert (turned.mean_ratio, turned.within_2x) == (1.0, 1.0)
+    assert grade(turned) == "poor"
+    partly = np.concatenate([waits[:25], waits[25:][::-1]])
+    assert 0.4 < fidelity(partly, waits).rank_correlation < 0.8
+    assert grade(fidelity(np.concatenate([waits[:20][::-1], waits[20:]]), waits)) == "good"
+
+
+def test_grade__by_the_means_of_classes():
+    """Few large jobs wait ten times too long: the mean hardly shows it."""
+    size = np.repeat([1, 8], [490, 10])
+    recorded = np.linspace(1e4, 2e4, 500)
+    simulated = np.where(size == 8, 10 * recorded, recorded)
+    assert fidelity(simulated, recorded).mean_ratio < 1.25
+    assert grade(fidelity(simulated, recorded)) == "good"
+    assert grade(fidelity(simulated, recorded, size)) == "poor"
+    rare = np.repeat([1, 8], [491, 9])  # too few for a mean
+    assert grade(fidelity(simulated, recorded, rare)) == "good"
 
 
 def test_rank_correlation__equal_values_share_their_rank():

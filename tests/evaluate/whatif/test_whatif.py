@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,17 @@ from berthline.errors import TraceError
 from berthline.evaluate.compare.judge import TRADE
 from berthline.evaluate.statistics.paired import Ratio, verdict
 from berthline.evaluate.whatif.candidate_models import MODELS, models_for, with_placement
-from berthline.evaluate.whatif.judged_days import DAY, LEAD
+from berthline.evaluate.whatif.hidden_limits import _limits_of_users
+from berthline.evaluate.whatif.judged_days import DAY
 from berthline.evaluate.whatif.log_excerpt import HEAD, eligible_since, make_excerpt
 from berthline.evaluate.whatif.outcome import DOUBT, said
 from berthline.evaluate.whatif.whatif import cluster_of, whatif
 from berthline.evaluate.whatif.whatif_result import AgainstToday
+from berthline.evaluate.whatif.whatif_words import begins_words
 from berthline.model.history import History
+from berthline.model.limits import Quota
+from berthline.model.schedule import START
+from berthline.model.write_cluster_file import write_cluster_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,8 +72,11 @@ def last_week(workload: bl.Workload) -> tuple[float, float]:
 @pytest.mark.parametrize(
     "scheduler", ["fcfs+easy", "fcfs+skip", "fcfs", "sjf+easy", "fcfs+easy@worst-fit"]
 )
-def test_the_scheduler_and_the_cluster_of_a_simulated_log_are_found(tmp_path, scheduler):
+def test_the_scheduler_and_the_cluster_of_a_simulated_log_are_found(
+    tmp_path, scheduler, monkeypatch
+):
     """From the middle of the log, where jobs run and wait, and on days it was not chosen on."""
+    monkeypatch.setattr("berthline.evaluate.whatif.judged_days.LEAD", 7 * DAY)
     workload = log(tmp_path, sacct_text(result(scheduler)))
     begin, end = last_week(workload)
     found = whatif(workload, begin=begin, end=end)
@@ -76,10 +85,13 @@ def test_the_scheduler_and_the_cluster_of_a_simulated_log_are_found(tmp_path, sc
     assert found.cluster.nodes == NODES
     assert found.replay.running_at_begin > 0
     assert found.split.how == "the 7 days before the period"
+    assert found.replay.lead_seconds == 7 * DAY
+    assert (found.cluster.available, found.cluster.user_limits) == (1.0, {})
     assert found.fidelity.error_factor == pytest.approx(1, abs=0.001)
     assert found.fidelity.rank_correlation == pytest.approx(1, abs=0.001)
     assert found.error_seconds < 1
-    assert found.models[1].fidelity.error_factor > 1.01  # the others can be distinguished
+    other = next(each for each in found.models if each.scheduler != scheduler)
+    assert other.distance > 1.01  # the others can be distinguished
     assert next(each.scheduler for each in found.outcomes) == scheduler
 
 
@@ -217,7 +229,7 @@ def test_a_log_without_starts_is_refused():
 def test_a_period_with_too_few_jobs_is_refused(tmp_path):
     workload = log(tmp_path, sacct_text(result("fcfs+easy")))
     with pytest.raises(TraceError, match="of the period can be used"):
-        whatif(workload, begin=LEAD, end=LEAD + 600.0)
+        whatif(workload, begin=7 * DAY, end=7 * DAY + 600.0)
 
 
 def test_models__need_no_more_than_is_known():
@@ -274,3 +286,84 @@ def test_a_corrected_file_of_the_inferred_cluster_gives_the_same_answer(tmp_path
     assert given.cluster.findings == []
     assert cluster_of(workload, given) is None
     assert [each.wait for each in given.outcomes] == [each.wait for each in inferred.outcomes]
+    assert given.idle_waits == inferred.idle_waits
+    assert 0 < given.idle_waits.share < 1
+
+
+def test_the_state_at_the_period_is_told_apart_from_that_at_the_begin_of_the_replay(tmp_path):
+    workload = log(tmp_path, sacct_text(result("fcfs+easy")))
+    begin, end = last_week(workload)
+    start, over = workload.history.start, workload.history.start + workload.run
+    replay = whatif(workload, begin=begin, end=end, schedulers=["sjf+easy"]).replay
+    assert replay.lead_seconds == begin  # the log is shorter than what is used to choose
+    assert (replay.running_at_begin, replay.queued_at_begin) == (0, 0)
+    assert replay.running_at_period == ((start < begin) & (over > begin)).sum() > 0
+    assert replay.queued_at_period == ((workload.submit < begin) & (start >= begin)).sum() > 0
+    told = begins_words(replay)
+    assert told.startswith("15 days before the period, with 0 jobs running and 0 waiting")
+    assert f"{replay.running_at_period} jobs were running" in told
+    whole = whatif(workload, begin=0.0, end=end, schedulers=["sjf+easy"]).replay
+    assert begins_words(whole) == "with 0 jobs running and 0 waiting; none of them is measured"
+
+
+def without_nodes(run: bl.Result, **provenance: object) -> bl.Workload:
+    """Return the jobs of a run with their recorded starts, and no lists of nodes."""
+    log, jobs = run.log, run.workload
+    start = np.full(len(jobs), np.nan)
+    started = np.flatnonzero(log.kind == START)
+    start[log.job[started]] = log.time[started]
+    return dataclasses.replace(jobs, history=History(start), provenance=provenance)
+
+
+def test_gpus_that_were_never_available_are_found(tmp_path):
+    """The header names more GPUs than jobs could use; the file of the cluster has those."""
+    one = f"uniform:1x{NODES * GPUS}"
+    workload = without_nodes(bl.simulate(jobs(), one, "fcfs+easy"), max_procs=NODES * GPUS / 0.8)
+    begin, end = last_week(workload)
+    found = whatif(workload, begin=begin, end=end, schedulers=["sjf+easy"])
+    assert (found.today, found.cluster.available) == ("fcfs+easy", 0.8)
+    assert found.cluster.gpus == NODES * GPUS / 0.8
+    assert found.fidelity.error_factor == pytest.approx(1, abs=0.001)
+    assert "available" in {finding.what for finding in found.cluster.findings}
+    cluster = cluster_of(workload, found)
+    assert cluster.total_gpus == NODES * GPUS
+    again = whatif(
+        workload,
+        begin=begin,
+        end=end,
+        cluster=write_cluster_file(cluster, tmp_path / "cluster.toml"),
+        today="fcfs+easy",
+        schedulers=["sjf+easy"],
+    )
+    assert [each.wait for each in again.outcomes] == [each.wait for each in found.outcomes]
+    assert again.idle_waits == found.idle_waits
+
+
+def test_limits_for_each_user_are_found():
+    """No user ever holds more than 16 GPUs, unless one job does."""
+    one = bl.Cluster.parse(f"uniform:1x{NODES * GPUS}")
+    users = set(jobs().user_names)
+    limited = dataclasses.replace(
+        one, quotas=tuple(Quota(gpus=16, user=user) for user in sorted(users))
+    )
+    small = dataclasses.replace(jobs(), gpus=np.minimum(jobs().gpus, 16))
+    workload = without_nodes(bl.simulate(small, limited, "fcfs+easy"), max_procs=NODES * GPUS)
+    begin, end = last_week(workload)
+    found = whatif(workload, begin=begin, end=end, schedulers=["sjf+easy"])
+    assert found.today == "fcfs+easy"
+    assert set(found.cluster.user_limits.values()) == {16.0}
+    assert found.fidelity.error_factor == pytest.approx(1, abs=0.001)
+    quotas = cluster_of(workload, found).quotas
+    assert {quota.user: quota.gpus for quota in quotas} == found.cluster.user_limits
+
+
+def test_a_user_whose_job_is_wider_than_the_limit_may_run_it():
+    work = bl.Workload.from_columns(
+        submit=[0.0] * 4,
+        run=[9.0] * 4,
+        gpus=[8, 2, 2, 2],
+        user=[0, 0, 1, 1],
+        user_names=("a", "b"),
+    )
+    assert _limits_of_users(work, 3.0) == {"a": 8.0, "b": 3.0}
+    assert _limits_of_users(work, 4.0) == {"a": 8.0}  # b's jobs together are 4

@@ -117,6 +117,24 @@ def test_gantt__parts_of_a_gpu_lie_beside_each_other():
                 assert apart or other["gpu"] + other["gpus"] <= one["gpu"] + 1e-9
 
 
+def test_gantt__says_how_many_gpus_it_draws(run):
+    frame = gantt.data(run)
+    total = run.cluster.total_gpus
+    assert total <= gantt.MOST_GPUS
+    assert gantt.rows_text(frame) == f"one row for each of the {total} GPUs"
+    part = frame.with_columns(shown_gpus=pl.lit(128), cluster_gpus=pl.lit(1064))
+    text = "only the first 128 of 1,064 GPUs, one row for each"
+    assert gantt.rows_text(part) == text
+    assert gantt.gpu_rows(part)[1] == 128
+    assert text in gantt.draw(part, run.lineup).axes[-2].get_xlabel()
+    assert text in gantt.interactive(part, run.lineup)["layout"]["xaxis"]["title"]["text"]
+
+
+def test_gantt__of_a_large_cluster_shows_whole_nodes():
+    assert gantt.nodes_shown(bl.Cluster.parse("uniform:133x8")) * 8 == gantt.MOST_GPUS
+    assert gantt.nodes_shown(bl.Cluster.parse("uniform:2x200")) == 1
+
+
 def test_gantt_difference_adds_up_to_the_timeline(run):
     frame = gantt_difference.data(run)
     assert set(frame["baseline"]) == {"fcfs"}

@@ -14,9 +14,13 @@ from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.explain import Explanation
+    from berthline.evaluate.explain.unblock import Change
     from berthline.sim.simulate import Result
 
 LONGEST = "longest"
+
+POINTS, QUICK_POINTS = 300, 60
+"""Decision points to examine, and how many with --quick."""
 
 
 class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,12 +41,16 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The time, on the workload's clock, of the list of jobs ahead and of the forecast."""
     top: Annotated[int, msgspec.Meta(ge=1), whole("--top", lowest=1)] = 5
     """Number of rows in each list of jobs; the timeline has twice as many."""
-    points: Annotated[int, msgspec.Meta(ge=0), whole("--points", lowest=0)] = 300
+    points: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)] | None,
+        whole("--points", lowest=0),
+        arg(help_behavior_hint=f"(default: {POINTS}; with --quick {QUICK_POINTS})"),
+    ] = None
     """Decision points to examine, evenly spread over the wait; 0 = all."""
     replications: Annotated[int, msgspec.Meta(ge=0), whole("--replications", lowest=0)] = 40
     """Runs of the simulator for the forecast; 0 = no forecast."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Show only the reasons: no forecast, and no runs with changes."""
+    """Show only the reasons: no forecast, no runs with changes, and fewer points."""
     json: Json = False
 
 
@@ -51,22 +59,26 @@ def main(argv: list[str]) -> int:
     options = parse_options(Explain, argv, verb="explain")
     from berthline.cli.explain.text import show
     from berthline.evaluate.explain.explain import explain
-    from berthline.evaluate.explain.unblock import Change, unblock
 
     result = read_result(options.workload, options)
     job = find_job(result, options.job)
+    points = options.points
+    if points is None:
+        points = QUICK_POINTS if options.quick else POINTS
     with progress(f"job {options.job}") as report:
         explanation = explain(
             result,
             job,
             at=options.at,
             top=options.top,
-            max_points=options.points,
+            max_points=points,
             replications=0 if options.quick else options.replications,
             progress=lambda done, of: report(done, of, "replaying"),
         )
         changes: list[Change] = []
         if not options.quick and (explanation.wait or explanation.reject_reason):
+            from berthline.evaluate.explain.unblock import unblock
+
             changes = unblock(
                 result, explanation, progress=lambda done, of: report(done, of, "changing things")
             )

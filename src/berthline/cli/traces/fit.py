@@ -38,6 +38,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     It also simulates and compares the waits of the trace and of five seeds.
 
+    The verdict says whether it can replace the trace: good, fair or poor.
+
     Example:
       berthline traces fit trace.swf --out mine.fit.json
     """
@@ -57,6 +59,7 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Fit, argv, verb="traces fit")
     from berthline.evaluate.trace_checks.closeness import report
+    from berthline.evaluate.trace_checks.fit_verdict import fit_verdict
     from berthline.evaluate.trace_checks.wait_check import SCHEDULER, check_waits
     from berthline.traces.generators.fitted.fit import fit
     from berthline.traces.generators.fitted.fitted_generator import SUFFIX
@@ -67,6 +70,7 @@ def main(argv: list[str]) -> int:
     made = [fitted.generate(seed=options.seed + more) for more in range(_SEEDS)]
     waits = check_waits(workload, made)
     closeness = report(workload, made[0], waits)
+    verdict = fit_verdict(closeness)
     fitted.save(out)
     if options.json:
         print_json(
@@ -76,6 +80,7 @@ def main(argv: list[str]) -> int:
                 "dropped": workload.provenance.get("dropped") or {},
                 "out": str(out),
                 "seed": options.seed,
+                "verdict": verdict._asdict(),
                 "closeness": closeness.as_dict(),
             }
         )
@@ -87,6 +92,7 @@ def main(argv: list[str]) -> int:
     print()
     print_facts(
         {
+            "verdict": str(verdict),
             "distance": "0 = the same, 1 = nothing in common",
             "waits": f"{SCHEDULER} on one node, load {waits.load:.2f}; median of {_SEEDS} seeds",
             "read": f"{options.file}, {counted(len(workload), 'job')}",

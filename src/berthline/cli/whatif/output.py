@@ -19,7 +19,13 @@ from berthline.cli.output import (
 )
 from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.outcome import DOUBT
-from berthline.evaluate.whatif.whatif_words import TOO_SHORT, in_short
+from berthline.evaluate.whatif.whatif_words import (
+    TOO_SHORT,
+    begins_words,
+    closest_others,
+    idle_words,
+    in_short,
+)
 from berthline.evaluate.whatif.whatif_words import hours as _hours
 
 if TYPE_CHECKING:
@@ -98,8 +104,7 @@ def _show_inputs(found: WhatIf) -> None:
             f"{finding.found} ({finding.evidence}). But: {finding.uncertainty}.",
         )
     _fact("knows", _KNOWN[found.knowledge])
-    begins = f"{replay.running_at_begin:,} jobs running and {replay.queued_at_begin:,} waiting"
-    _fact("begins", f"with {begins}; none of them is measured")
+    _fact("begins", begins_words(replay))
     for count, text in (
         (replay.eligible_later, "became eligible after submission; waits count from then on"),
         (replay.start_unknown, "without a recorded start: left out"),
@@ -112,7 +117,7 @@ def _show_inputs(found: WhatIf) -> None:
 
 
 def _show_fidelity(found: WhatIf) -> None:
-    from berthline.evaluate.whatif.fidelity import grade
+    from berthline.evaluate.whatif.fidelity import grade, mean_error_factor
 
     best = found.models[0]
     if found.today_given:
@@ -120,15 +125,17 @@ def _show_fidelity(found: WhatIf) -> None:
     else:
         _fact(
             "today",
-            f"{found.today}: {best.meaning}. The closest of {len(found.models)} models on "
+            f"{found.today}: {best.meaning}. The closest of {len(found.models)} models, with and "
+            "without limits that a log does not show, on "
             f"{found.split.how} ({counted(found.split.chosen_jobs, 'job')}).",
         )
         error = best.fidelity.error_factor
-        others = [f"{model.scheduler} ({model.distance:.2f})" for model in found.models[1:4]]
+        others = [f"{text} ({far:.2f})" for text, far in closest_others(found)]
         _fact(
             "",
-            f"Off by a factor of {error:.2f} in single waits and of {best.size_error_factor:.2f} "
-            f"in means by size ({best.distance:.2f}); next: {', '.join(others)}.",
+            f"Off by a factor of {error:.2f} in single waits, {best.size_error_factor:.2f} in "
+            f"means by size and {mean_error_factor(best.fidelity):.2f} in the mean, together "
+            f"{best.distance:.2f}; next: {', '.join(others)}.",
         )
         equal = sum(model.distance == best.distance for model in found.models[1:])
         if equal:
@@ -153,14 +160,9 @@ def _show_fidelity(found: WhatIf) -> None:
     for label, each in [("all", found.fidelity), *(rows if len(rows) > 1 else [])]:
         table.add_row(_short(label), number(each.jobs), *_waits(each))
     print_table(table)
-    if found.idle_wait_share is not None:
+    if found.idle_waits is not None:
         print()
-        _fact(
-            "of waits",
-            f"{100 * found.idle_wait_share:.0f} % of the recorded waiting time passed while the "
-            "job's GPUs were free: kept for larger jobs, or withheld by limits, reservations or "
-            "packing. A log does not show which.",
-        )
+        _fact("of waits", idle_words(found.idle_waits))
 
 
 def _waits(each: Fidelity) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from berthline.evaluate.whatif.log_excerpt import (
     LogExcerpt,
@@ -27,13 +29,29 @@ GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Setting:
-    """A cluster with the excerpt to simulate on it."""
+    """A cluster with the excerpt to simulate on it.
+
+    Attributes:
+        name: how its pools were found.
+        inferred: the findings; None = the cluster was given.
+        cluster: its nodes.
+        excerpt: the jobs.
+        parts: the parts that are simulated independently.
+        pool: for each job of the whole log, an index into the cluster's pools; -1 = any.
+        available: the share of the inferred GPUs that the cluster has.
+        user_limit: the most GPUs that a user may hold at once; None = no limit.
+        user_limits: the same for each user who could reach it; larger for users with wider jobs.
+    """
 
     name: str
     inferred: InferredCluster | None
     cluster: Cluster
     excerpt: LogExcerpt
     parts: list[Part]
+    pool: npt.NDArray[np.int32]  # (jobs of the log,)
+    available: float = 1.0
+    user_limit: float | None = None
+    user_limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 def settings_of(
@@ -50,11 +68,15 @@ def settings_of(
     for name, each in may_be.items():
         pools = each.cluster.pool_names
         excerpt = make_excerpt(workload, each.pool, pools, each.nodes, begin=begin, end=end)
-        nodes = with_node_types(each.cluster)
-        of_pool = [nodes_of_pool(nodes, index) for index in range(len(pools))]
-        parts = parts_of(excerpt, of_pool or [nodes])
-        found.append(Setting(name, each, each.cluster, excerpt, parts))
+        parts = parts_of(excerpt, clusters_of_pools(each.cluster))
+        found.append(Setting(name, each, each.cluster, excerpt, parts, each.pool))
     return found
+
+
+def clusters_of_pools(cluster: Cluster) -> list[Cluster]:
+    """Return a cluster for each pool, or the whole one if there are no pools."""
+    nodes = with_node_types(cluster)
+    return [nodes_of_pool(nodes, index) for index in range(len(cluster.pool_names))] or [nodes]
 
 
 def _given(
@@ -82,4 +104,5 @@ def _given(
     nodes = inferred.nodes if same_nodes else []
     excerpt = make_excerpt(workload, pool, names, nodes, begin=begin, end=end)
     used = with_node_types(same_speed) if nodes else same_speed
-    return Setting(GIVEN, None, same_speed, excerpt, parts_of(excerpt, [used]))
+    place = np.array([cluster.pool_names.index(name) for name in names] + [-1], np.int32)
+    return Setting(GIVEN, None, same_speed, excerpt, parts_of(excerpt, [used]), place[pool])

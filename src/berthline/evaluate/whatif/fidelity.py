@@ -23,6 +23,23 @@ FLOOR_SECONDS = 60.0
 CLOSE = 2.0
 """A simulated wait is close if it is within this factor of the recorded one."""
 
+FEWEST_WAITED = 20
+"""With fewer jobs that waited more than a minute, recorded or simulated, there is nothing to
+assess: every model that starts jobs at once is right about the others."""
+
+FEWEST_OF_CLASS = 10
+"""A class with fewer jobs has no mean wait worth comparing."""
+
+CANNOT = "cannot be judged"
+"""The grade where there is nothing to assess."""
+
+GRADES: tuple[tuple[str, float, float, float], ...] = (
+    ("good", 1.25, 0.8, 0.7),
+    ("fair", 2, 0.5, 0.4),
+)
+"""What a grade needs: the means, of all jobs and of classes, within a factor; a share of close
+waits; a rank correlation. Anything else is poor."""
+
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """Simulated against recorded waits of the same jobs, in seconds.
@@ -39,6 +56,9 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
         within_2x: share of jobs with (simulated + 60) / (recorded + 60) from 1/2 to 2.
         error_factor: geometric mean of the larger over the smaller of the two, each plus 60; 1 is
             perfect.
+        waited: jobs that waited more than a minute, as recorded or as simulated.
+        class_error_factor: geometric mean over classes of jobs, of the larger over the smaller of
+            the two mean waits, each plus 60; None = there are no classes.
     """
 
     jobs: int
@@ -51,12 +71,23 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     rank_correlation: float | None
     within_2x: float
     error_factor: float
+    waited: int
+    class_error_factor: float | None = None
 
 
-def fidelity(simulated: FloatColumn, recorded: FloatColumn) -> Fidelity:
+def fidelity(
+    simulated: FloatColumn,
+    recorded: FloatColumn,
+    classes: npt.NDArray[np.int64] | None = None,
+) -> Fidelity:
     """Return how close simulated waits are to recorded ones, job by job in the same order.
 
     Formulas: see Fidelity.
+
+    Args:
+        simulated: the waits in a simulation.
+        recorded: the waits in the log.
+        classes: the class of each job, such as its size; None = there are no classes.
     """
     means = float(simulated.mean()), float(recorded.mean())
     medians = float(np.median(simulated)), float(np.median(recorded))
@@ -72,31 +103,52 @@ def fidelity(simulated: FloatColumn, recorded: FloatColumn) -> Fidelity:
         rank_correlation=rank_correlation(simulated, recorded),
         within_2x=float((logs <= math.log(CLOSE)).mean()),
         error_factor=math.exp(logs.mean()),
+        waited=int((np.maximum(simulated, recorded) > FLOOR_SECONDS).sum()),
+        class_error_factor=None
+        if classes is None
+        else group_error_factor(simulated, recorded, classes, fewest=FEWEST_OF_CLASS),
     )
 
 
 def group_error_factor(
-    simulated: FloatColumn, recorded: FloatColumn, group: npt.NDArray[np.int64]
+    simulated: FloatColumn,
+    recorded: FloatColumn,
+    group: npt.NDArray[np.int64],
+    *,
+    fewest: int = 1,
 ) -> float:
     """Return the error factor of the mean waits of groups of jobs; 1 is perfect.
 
     Formula: geometric mean over groups of the larger over the smaller of the two mean waits, each
-    plus 60; every group has the same weight.
+    plus 60; every group with `fewest` jobs or more has the same weight. If no group has as many,
+    all jobs are one group.
     """
     _, member, jobs = np.unique(group, return_inverse=True, return_counts=True)
+    if (jobs < fewest).all():
+        member, jobs = np.zeros(len(group), np.int64), np.array([len(group)])
     means = [np.bincount(member, column) / jobs + FLOOR_SECONDS for column in (simulated, recorded)]
-    return math.exp(float(np.abs(np.log(means[0] / means[1])).mean()))
+    off = np.abs(np.log(means[0] / means[1]))
+    return math.exp(float(off[jobs >= min(fewest, jobs.max())].mean()))
+
+
+def mean_error_factor(found: Fidelity) -> float:
+    """Return the larger over the smaller of the two mean waits, each plus 60."""
+    ratio = (found.simulated_mean + FLOOR_SECONDS) / (found.recorded_mean + FLOOR_SECONDS)
+    return max(ratio, 1 / ratio)
 
 
 def grade(found: Fidelity) -> str:
-    """Return how far a model can be trusted, in a word.
+    """Return how far a model can be trusted: good, fair, poor, or CANNOT.
 
-    good: the mean is within a quarter and four waits of five are close. fair: the mean is within a
-    factor of 2 and half of the waits are close. poor: otherwise. All with a minute added.
+    GRADES has what good and fair need. The means of all jobs and of classes count with a minute
+    added. A model without any order in its waits (no rank correlation) is poor.
     """
-    ratio = (found.simulated_mean + FLOOR_SECONDS) / (found.recorded_mean + FLOOR_SECONDS)
-    for word, factor, share in (("good", 1.25, 0.8), ("fair", 2.0, 0.5)):
-        if 1 / factor <= ratio <= factor and found.within_2x >= share:
+    if found.waited < FEWEST_WAITED:
+        return CANNOT
+    off = max(mean_error_factor(found), found.class_error_factor or 1.0)
+    rank = -1.0 if found.rank_correlation is None else found.rank_correlation
+    for word, factor, share, least_rank in GRADES:
+        if off <= factor and found.within_2x >= share and rank >= least_rank:
             return word
     return "poor"
 

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 DAY = 86_400.0
-LEAD = 7 * DAY
-"""At most this much of the log before the period is used to choose the model. This much after the
-period is simulated too, because later jobs may overtake those of the period."""
+LEAD = 28 * DAY
+"""At most this much of the log before the period is used to choose the model. Waits of a single
+week are too few to tell hidden limits from chance."""
+
+TAIL = 7 * DAY
+"""This much after the period is simulated too: later jobs may overtake those of the period."""
 
 FEWEST_JOBS = 20
 """The fewest jobs with a recorded start that a result needs."""

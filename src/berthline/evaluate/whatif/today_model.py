@@ -6,7 +6,6 @@ Candidates are ranked on days other than those on which the winner is evaluated 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from berthline.errors import TraceError
 from berthline.evaluate.metrics.groups import size_classes
 from berthline.evaluate.whatif.candidate_clusters import Setting
 from berthline.evaluate.whatif.candidate_models import PLACEMENTS, SLOW, with_placement
-from berthline.evaluate.whatif.fidelity import fidelity, group_error_factor
+from berthline.evaluate.whatif.fidelity import fidelity, group_error_factor, mean_error_factor
+from berthline.evaluate.whatif.hidden_limits import with_fewer_gpus, with_user_limits
 from berthline.evaluate.whatif.judged_days import FEWEST_JOBS
 from berthline.evaluate.whatif.log_excerpt import ExcerptRun, run_excerpt
 from berthline.evaluate.whatif.whatif_result import ModelFit
@@ -28,7 +28,17 @@ Progress = Callable[[int, int, str], None]
 
 CLOSEST = 3
 """A slow model, and any model on a large log, is tried with other placements only if it is among
-this many closest."""
+this many closest. Hidden limits are tried with these as well."""
+
+USUAL = ("fcfs+easy", "slurm-multifactor+easy")
+"""Hidden limits are always tried with these too, the schedulers of most clusters. Without limits,
+waits come out too short, and models that waste GPUs look closer than they are."""
+
+FEWEST_FOR_LIMITS = 200
+"""The fewest jobs to choose on from which hidden limits are fitted: few jobs fit any limit."""
+
+MARGIN = 1.05
+"""A model must be closer by this factor for each hidden limit that it assumes."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,11 +58,11 @@ class ExcerptRuns:
     span: tuple[float, float]
     total: int
     progress: Progress | None
-    _done: dict[tuple[str, str], ExcerptRun] = dataclasses.field(default_factory=dict)
+    _done: dict[tuple[object, ...], ExcerptRun] = dataclasses.field(default_factory=dict)
 
     def of(self, setting: Setting, scheduler: str) -> ExcerptRun:
         """Return the run of a scheduler on a setting."""
-        key = setting.name, scheduler
+        key = setting.name, setting.available, setting.user_limit, scheduler
         if key not in self._done:
             if self.progress is not None:
                 self.progress(len(self._done), self.total, scheduler)
@@ -82,6 +92,7 @@ def fit_models(
     days: Days,
     runs: ExcerptRuns,
     *,
+    most_held: float,
     places: bool,
     is_large: bool,
 ) -> list[FittedModel]:
@@ -92,6 +103,7 @@ def fit_models(
         settings: the possible clusters.
         days: the jobs to choose on.
         runs: makes the runs.
+        most_held: the most GPUs that any user has held at once.
         places: try other placements too.
         is_large: the log is large: other placements only for the CLOSEST.
 
@@ -118,11 +130,36 @@ def fit_models(
             for placement in PLACEMENTS
         ]
         found.sort(key=_distance)
+    if days.chosen.sum() < FEWEST_FOR_LIMITS:
+        return found
+    for hidden in (lambda setting: with_user_limits(setting, most_held), with_fewer_gpus):
+        found += [
+            _fit(setting, each.fit.scheduler, each.fit.meaning, days, runs)
+            for each in _worth_more(found)
+            for setting in hidden(each.setting)
+        ]
+        found.sort(key=_distance)
     return found
 
 
+def _worth_more(found: Sequence[FittedModel]) -> list[FittedModel]:
+    """Return the models to try hidden limits with: the closest, and each USUAL without limits."""
+    quick = [each for each in found if each.fit.scheduler not in SLOW]
+    closest = quick[:CLOSEST]
+    for usual in USUAL:
+        named = [
+            each
+            for each in quick
+            if each.fit.scheduler.partition("@")[0] == usual and each.fit.user_limit is None
+        ]
+        closest += [each for each in named[:1] if each not in closest]
+    return closest
+
+
 def _distance(each: FittedModel) -> float:
-    return each.fit.distance
+    """Return by what models are ranked: with a hidden limit, one must be closer by a margin."""
+    hidden = (each.fit.available < 1) + (each.fit.user_limit is not None)
+    return each.fit.distance * MARGIN**hidden
 
 
 def _fit(
@@ -138,9 +175,11 @@ def _fit(
         scheduler=scheduler,
         meaning=meaning,
         pools=setting.name,
+        available=setting.available,
+        user_limit=setting.user_limit,
         fidelity=close,
         size_error_factor=sizes,
-        distance=math.sqrt(close.error_factor * sizes),
+        distance=(close.error_factor * sizes * mean_error_factor(close)) ** (1 / 3),
     )
     return FittedModel(fit, setting, run)
 

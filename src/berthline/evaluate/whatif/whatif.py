@@ -14,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.evaluate.metrics.groups import SIZES, size_classes
-from berthline.evaluate.whatif.candidate_clusters import APART, Setting, settings_of
+from berthline.evaluate.whatif.candidate_clusters import (
+    APART,
+    Setting,
+    settings_of,
+)
 from berthline.evaluate.whatif.candidate_models import (
     PLACEMENTS,
     alternatives_for,
@@ -23,11 +27,19 @@ from berthline.evaluate.whatif.candidate_models import (
     with_placement,
 )
 from berthline.evaluate.whatif.fidelity import daily_error, fidelity
-from berthline.evaluate.whatif.idle_waits import idle_wait_share
-from berthline.evaluate.whatif.judged_days import LEAD, begin_of_excerpt, days_of
+from berthline.evaluate.whatif.hidden_limits import (
+    AVAILABLE,
+    USER_LIMITS,
+    limit_findings,
+    most_held_by_a_user,
+    share_of,
+    with_quotas,
+)
+from berthline.evaluate.whatif.idle_waits import IdleWaits, idle_waits
+from berthline.evaluate.whatif.judged_days import TAIL, begin_of_excerpt, days_of
 from berthline.evaluate.whatif.log_excerpt import LogExcerpt, eligible_since, recorded_starts
 from berthline.evaluate.whatif.outcome import Judged, outcome, user_error, with_verdicts
-from berthline.evaluate.whatif.today_model import CLOSEST, ExcerptRuns, Progress, fit_models
+from berthline.evaluate.whatif.today_model import CLOSEST, USUAL, ExcerptRuns, Progress, fit_models
 from berthline.evaluate.whatif.whatif_result import (
     ClusterFacts,
     Outcome,
@@ -38,7 +50,7 @@ from berthline.evaluate.whatif.whatif_result import (
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.formats.row_filter import NEVER_STARTED
-from berthline.traces.inspect.infer_cluster import infer_cluster
+from berthline.traces.inspect.infer_cluster import Finding, infer_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +95,7 @@ def whatif(
     """
     known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
     nodes = None if cluster is None else resolve_cluster(cluster)
-    settings = settings_of(workload, nodes, begin_of_excerpt(workload, begin), end + LEAD)
+    settings = settings_of(workload, nodes, begin_of_excerpt(workload, begin), end + TAIL)
     num_nodes = settings[0].cluster.num_nodes
     left_out = too_slow(len(settings[0].excerpt.workload) * num_nodes)
     candidates = {today: "as given"} if today else models_for(workload, known)
@@ -93,9 +105,20 @@ def whatif(
     places = not today and num_nodes > 1
     total = len(settings) * len(candidates) + len(set(alternatives) - candidates.keys())
     total += (CLOSEST if left_out else len(candidates)) * len(PLACEMENTS) if places else 0
+    if nodes is None:
+        tried = min(CLOSEST + len(USUAL), len(candidates))
+        total += tried * (1 + len(USER_LIMITS) + (0 if num_nodes > 1 else len(AVAILABLE)))
     runs = ExcerptRuns(known, seed, (begin, end), total, progress)
     days = days_of(settings[0].excerpt, begin, end)
-    models = fit_models(candidates, settings, days, runs, places=places, is_large=bool(left_out))
+    models = fit_models(
+        candidates,
+        settings,
+        days,
+        runs,
+        most_held=most_held_by_a_user(workload, recorded_starts(workload), begin),
+        places=places,
+        is_large=bool(left_out),
+    )
     model = models[0]
     basis = _basis(model.setting, days, model.run, begin, end, seed)
     judged = days.judged & ~model.run.rejected
@@ -105,21 +128,25 @@ def whatif(
         end=end,
         knowledge=known,
         cluster=_cluster_facts(model.setting),
-        replay=_replayed(workload, model, days),
+        replay=_replayed(workload, model, days, begin),
         split=Split(
             how=days.how, chosen_jobs=int(days.chosen.sum()), judged_jobs=int(judged.sum())
         ),
         models=[each.fit for each in models],
         today=model.fit.scheduler,
         today_given=today is not None,
-        fidelity=fidelity(model.run.wait[judged], model.setting.excerpt.recorded[judged]),
+        fidelity=fidelity(
+            model.run.wait[judged],
+            model.setting.excerpt.recorded[judged],
+            _sizes(model.setting.excerpt)[judged],
+        ),
         fidelity_by_size={
             label: fidelity(model.run.wait[rows], model.setting.excerpt.recorded[rows])
             for label, rows in _by_size(model.setting.excerpt, judged).items()
         },
         error_seconds=basis.error,
         user_error_seconds=user_error(model.run, basis, np.flatnonzero(judged)),
-        idle_wait_share=_idle_waits(workload, model.setting, np.flatnonzero(judged)),
+        idle_waits=_idle_waits(workload, model.setting, np.flatnonzero(judged)),
         outcomes=with_verdicts(_outcomes(model, alternatives, basis, runs)),
         left_out=[text for text in left_out if text not in alternatives],
         seed=seed,
@@ -147,17 +174,37 @@ def _cluster_facts(setting: Setting) -> ClusterFacts:
     return ClusterFacts(
         name=setting.cluster.name,
         nodes=setting.cluster.num_nodes,
-        gpus=setting.cluster.total_gpus,
+        gpus=_all_gpus(setting),
+        available=setting.available,
+        user_limits=dict(setting.user_limits),
         pools=list(setting.cluster.pool_names),
-        findings=setting.inferred.findings if setting.inferred else [],
+        findings=_findings(setting),
     )
 
 
+def _findings(setting: Setting) -> list[Finding]:
+    """Return the findings about an inferred cluster; empty = it was given."""
+    if setting.inferred is None:
+        return []
+    return [*setting.inferred.findings, *limit_findings(setting)]
+
+
+def _all_gpus(setting: Setting) -> int:
+    """Return the GPUs of the cluster, including those that were not available."""
+    inferred = setting.inferred
+    return setting.cluster.total_gpus if inferred is None else inferred.cluster.total_gpus
+
+
 def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
-    """Return the cluster that was inferred for an answer; None = it was given."""
+    """Return the cluster that was inferred for an answer, with what jobs could use of it.
+
+    None if it was given.
+    """
     if not found.cluster.findings:
         return None
-    return infer_cluster(workload, apart=found.models[0].pools == APART).cluster
+    inferred = infer_cluster(workload, apart=found.models[0].pools == APART)
+    cluster = share_of(inferred.cluster, found.cluster.available)
+    return with_quotas(cluster, found.cluster.user_limits)
 
 
 def _basis(
@@ -172,7 +219,7 @@ def _basis(
         day=days.day[measured],
         begin=begin,
         end=end,
-        gpus=setting.cluster.total_gpus,
+        gpus=_all_gpus(setting),
         error=daily_error(wait[judged], recorded[judged], days.day[judged]),
         error_by_size={
             label: daily_error(wait[rows], recorded[rows], days.day[rows])
@@ -182,9 +229,13 @@ def _basis(
     )
 
 
+def _sizes(excerpt: LogExcerpt) -> npt.NDArray[np.int64]:
+    return size_classes(excerpt.workload.gpus, excerpt.workload.gpu_milli)
+
+
 def _by_size(excerpt: LogExcerpt, mask: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
     """Return the rows of each size class."""
-    size = size_classes(excerpt.workload.gpus, excerpt.workload.gpu_milli)
+    size = _sizes(excerpt)
     return {
         SIZES[each]: np.flatnonzero(mask & (size == each))
         for each in np.unique(size[mask]).tolist()
@@ -193,37 +244,42 @@ def _by_size(excerpt: LogExcerpt, mask: npt.NDArray[np.bool_]) -> dict[str, npt.
 
 def _idle_waits(
     workload: Workload, setting: Setting, judged: npt.NDArray[np.int64]
-) -> float | None:
+) -> IdleWaits | None:
     """Return the share of recorded waits with enough free GPUs, of some jobs of the excerpt."""
     cluster, start = setting.cluster, recorded_starts(workload)
-    pool = np.zeros(len(workload), np.int32)
-    capacity = [float(cluster.total_gpus)]
-    if setting.inferred is not None and cluster.pool_names:
-        pool = setting.inferred.pool
-        capacity = np.bincount(cluster.pool, cluster.gpus).tolist()
-    return idle_wait_share(
+    pool, capacity = setting.pool, [float(cluster.total_gpus)]
+    if (pool >= 0).any():
+        capacity = np.bincount(
+            np.maximum(cluster.pool, 0), cluster.gpus, len(cluster.pool_names)
+        ).tolist()
+    return idle_waits(
         eligible_since(workload),
         start,
         start + workload.run,
         workload.gpu_amount,
         pool,
+        workload.user,
         capacity,
         setting.excerpt.rows[judged],
     )
 
 
-def _replayed(workload: Workload, model: FittedModel, days: Days) -> Replayed:
+def _replayed(workload: Workload, model: FittedModel, days: Days, begin: float) -> Replayed:
     excerpt, history = model.setting.excerpt, workload.history
+    since, start = eligible_since(workload), recorded_starts(workload)
     running = history.running if history is not None else None
     measured = days.measured & ~model.run.rejected
     return Replayed(
         jobs=int(measured.sum()),
         users=len(np.unique(excerpt.workload.user[measured])),
+        lead_seconds=begin - excerpt.begin,
         running_at_begin=excerpt.running,
         queued_at_begin=excerpt.queued,
+        running_at_period=int(((start < begin) & (start + workload.run > begin)).sum()),
+        queued_at_period=int(((since < begin) & (start >= begin)).sum()),
         others=len(measured) - excerpt.running - excerpt.queued - int(measured.sum()),
-        start_unknown=int(np.isnan(recorded_starts(workload)).sum()),
-        eligible_later=int((eligible_since(workload) > workload.submit).sum()),
+        start_unknown=int(np.isnan(start).sum()),
+        eligible_later=int((since > workload.submit).sum()),
         too_large=int((days.measured & model.run.rejected).sum()),
         still_running=0 if running is None else int(running.sum()),
         never_started=int((workload.provenance.get("dropped") or {}).get(NEVER_STARTED, 0)),

@@ -8,15 +8,29 @@ from berthline.evaluate.metrics.distribution import Distribution
 from berthline.evaluate.metrics.starvation import Starvation
 from berthline.evaluate.statistics.paired import Ratio
 from berthline.evaluate.whatif.fidelity import Fidelity
+from berthline.evaluate.whatif.idle_waits import IdleWaits
 from berthline.traces.inspect.infer_cluster import Finding
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster of the simulations, and the evidence for it; no findings = it was given."""
+    """The cluster of the simulations, and the evidence for it; no findings = it was given.
+
+    Attributes:
+        name: its name.
+        nodes: number of nodes.
+        gpus: number of GPUs.
+        available: the share of them that jobs could use, as far as waits show it.
+        user_limits: the most GPUs that users could hold at once, as far as waits show it; users who
+            could not reach a limit are not listed.
+        pools: names of its pools.
+        findings: what was concluded from the log.
+    """
 
     name: str
     nodes: int
     gpus: int
+    available: float
+    user_limits: dict[str, float]
     pools: list[str]
     findings: list[Finding]
 
@@ -27,8 +41,11 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         jobs: submitted in the period; all metrics are over them.
         users: number of users who submitted them.
-        running_at_begin: already running when the replay began.
+        lead_seconds: how long before the period the replay begins.
+        running_at_begin: already running when the replay begins.
         queued_at_begin: already waiting then.
+        running_at_period: running when the period begins, as recorded.
+        queued_at_period: waiting then, as recorded.
         others: submitted before or after the period, as competitors.
         start_unknown: of the whole log, left out because no start is recorded.
         eligible_later: of the whole log, could start only some time after submission; their waits
@@ -40,8 +57,11 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: int
     users: int
+    lead_seconds: float
     running_at_begin: int
     queued_at_begin: int
+    running_at_period: int
+    queued_at_period: int
     others: int
     start_unknown: int
     eligible_later: int
@@ -65,15 +85,20 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: its text.
         meaning: what it stands for.
         pools: which cluster it ran on, where several are possible.
+        available: the share of its GPUs that jobs could use.
+        user_limit: the most GPUs that a user could hold at once, or the width of the user's widest
+            job; None = no limit.
         fidelity: its waits against the recorded ones.
         size_error_factor: error factor of the mean waits of size classes.
-        distance: geometric mean of both error factors, by which models are ranked. By single waits
-            alone, a model that starves the few large jobs could win.
+        distance: geometric mean of both error factors and of that of the mean, by which models are
+            ranked. By single waits alone, a model that starves the few large jobs could win.
     """
 
     scheduler: str
     meaning: str
     pools: str
+    available: float
+    user_limit: float | None
     fidelity: Fidelity
     size_error_factor: float
     distance: float
@@ -169,8 +194,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         error_seconds: error of the mean wait of a day.
         user_error_seconds: error of the mean wait of a user with five jobs or more, the median over
             such users; None = there are none.
-        idle_wait_share: share of the recorded waiting time during which as many GPUs as the job
-            wanted were free: limits, reservations or packing, which no model here knows.
+        idle_waits: the recorded waiting time during which as many GPUs as the job wanted were free:
+            limits, reservations or packing, which no model here knows; None = no job waited.
         outcomes: today's scheduler as modelled, then the alternatives.
         left_out: schedulers that were not run, because they take long on a log of this size.
         seed: the seed.
@@ -190,7 +215,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     fidelity_by_size: dict[str, Fidelity]
     error_seconds: float
     user_error_seconds: float | None
-    idle_wait_share: float | None
+    idle_waits: IdleWaits | None
     outcomes: list[Outcome]
     left_out: list[str]
     seed: int

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from berthline.evaluate.metrics.starvation import starves_words
-from berthline.evaluate.whatif.fidelity import grade
+from berthline.evaluate.whatif.fidelity import CANNOT, grade
+from berthline.evaluate.whatif.judged_days import DAY
 from berthline.evaluate.whatif.outcome import DOUBT, DOUBTFUL
 
 if TYPE_CHECKING:
-    from berthline.evaluate.whatif.whatif_result import Outcome, WhatIf
+    from berthline.evaluate.whatif.idle_waits import IdleWaits
+    from berthline.evaluate.whatif.whatif_result import Outcome, Replayed, WhatIf
 
 NOT_CORRECTED = "but not after correction"
 """Part of a verdict that holds only for a single comparison."""
@@ -23,6 +26,7 @@ ADVICE = {
     "good": "differences can be trusted",
     "fair": "large differences can be trusted, small ones cannot",
     "poor": "take differences as hints; naming the nodes or today's scheduler may help",
+    CANNOT: "hardly any job waited, so every model that starts jobs at once would look right",
 }
 """What the grade of a model means."""
 
@@ -51,7 +55,59 @@ def in_short(found: WhatIf) -> list[str]:
     if starving:
         told.append(f"Not safe as it is: {starving}.")
     word = grade(found.fidelity)
-    return [*told, f"The model of today's scheduler is {word}: {ADVICE[word]}."]
+    told.append(f"The model of today's scheduler {graded(word)}: {ADVICE[word]}.")
+    return told
+
+
+def idle_words(found: IdleWaits) -> str:
+    """Return, in sentences, how much recorded waiting the GPUs in use do not explain."""
+    told = (
+        f"{100 * found.share:.0f} % of the recorded waiting time passed while the job's GPUs were "
+        "free. "
+    )
+    if found.share == 0:
+        return told.strip()
+    return (
+        f"{told}Of all waiting time, {100 * found.standstill:.0f} % passed while no job at all "
+        "started for an hour or more (an outage or a reservation?), "
+        f"{100 * found.own_jobs:.0f} % while the user had other jobs running (a limit for each "
+        f"user?), {100 * found.others:.0f} % otherwise: GPUs kept for larger jobs, other limits, "
+        "or packing. A log does not show which."
+    )
+
+
+def closest_others(found: WhatIf, most: int = 3) -> list[tuple[str, float]]:
+    """Return the closest schedulers besides the chosen one, each with its least distance."""
+    least: dict[str, float] = {}
+    for model in found.models:
+        if model.scheduler != found.today:
+            least[model.scheduler] = min(least.get(model.scheduler, math.inf), model.distance)
+    return sorted(least.items(), key=lambda item: item[1])[:most]
+
+
+def begins_words(replay: Replayed) -> str:
+    """Return from which state the replay begins."""
+    told = (
+        f"{replay.running_at_begin:,} jobs running and {replay.queued_at_begin:,} waiting; none of "
+        "them is measured"
+    )
+    days = replay.lead_seconds / DAY
+    if not days:
+        return f"with {told}"
+    return (
+        f"{days:.2g} days before the period, with {told}. When the period began, "
+        f"{replay.running_at_period:,} jobs were running and {replay.queued_at_period:,} waiting"
+    )
+
+
+def graded(word: str) -> str:
+    """Return a grade as the end of a sentence about a model.
+
+    Example:
+        >>> graded("fair"), graded(CANNOT)
+        ('is fair', 'cannot be judged')
+    """
+    return word if word == CANNOT else f"is {word}"
 
 
 def best_alternative(found: WhatIf) -> Outcome | None:

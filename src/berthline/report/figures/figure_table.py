@@ -79,8 +79,8 @@ COMPARISON_FIGURES: dict[str, FigureKind] = {
     ),
     "gantt": FigureKind(
         "Which job held which GPU",
-        "Part of the first window, around the longest queue. White is idle; darker jobs had waited "
-        "longer.",
+        "Part of the first window, around the longest queue. Of a large cluster only the first "
+        "GPUs are drawn; the axis says how many. White is idle; darker jobs had waited longer.",
         gantt.data,
         gantt.draw,
         gantt.interactive,

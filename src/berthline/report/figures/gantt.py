@@ -41,16 +41,23 @@ def data(run: RunResults) -> pl.DataFrame:
 
     Returns:
         Columns scheduler, job, node, gpu (the first), gpus (number from there on), begin, stop,
-        wait (seconds before the first start); one row for each block of neighbouring GPUs.
+        wait (seconds before the first start); one row for each block of neighbouring GPUs. In
+        every row of a node: node_gpus; in every row: shown_gpus (of the nodes shown), cluster_gpus
+        (of all nodes).
     """
     import polars as pl
 
     names = [name for name in run.lineup.highlighted if name in run.logs][:MOST_POLICIES]
     begin, stop = busiest_time(run, names[0])
     nodes = nodes_shown(run.cluster)
+    sizes = dict(enumerate(run.cluster.gpus[:nodes].tolist()))
     return pl.concat(
         gpu_blocks(run.logs[name], run.workload, run.cluster, begin, stop, nodes).select(
-            pl.lit(name).alias("scheduler"), pl.all()
+            pl.lit(name).alias("scheduler"),
+            pl.all(),
+            pl.col("node").replace_strict(sizes, return_dtype=pl.Int64).alias("node_gpus"),
+            pl.lit(int(run.cluster.gpus[:nodes].sum())).alias("shown_gpus"),
+            pl.lit(run.cluster.total_gpus).alias("cluster_gpus"),
         )
         for name in names
     )
@@ -82,6 +89,14 @@ def nodes_shown(cluster: Cluster) -> int:
     """Return how many nodes, from the first on, can be shown: up to MOST_GPUS GPUs in total."""
     total = np.cumsum(cluster.gpus)
     return max(int(np.searchsorted(total, MOST_GPUS, side="right")), 1)
+
+
+def rows_text(frame: pl.DataFrame) -> str:
+    """Return what the rows of the chart are: all GPUs, or the first ones."""
+    shown, all_gpus = (int(frame[key][0]) for key in ("shown_gpus", "cluster_gpus"))
+    if shown == all_gpus:
+        return f"one row for each of the {all_gpus:,} GPUs"
+    return f"only the first {shown:,} of {all_gpus:,} GPUs, one row for each"
 
 
 def gpu_blocks(
@@ -222,7 +237,7 @@ def _draw(frame: pl.DataFrame) -> Any:
         axes.tick_params(axis="y", labelsize=8)
         axes.grid(visible=False)
         axes.set_title(short_names([name], 100)[name])
-    panels[-1].set_xlabel("hours since the start of the window; one row for each GPU, white = idle")
+    panels[-1].set_xlabel(f"hours since the start of the window; {rows_text(frame)}; white = idle")
     bar = figure.colorbar(colours, ax=list(panels), pad=0.01, aspect=40, shrink=0.9)
     marks_of_time = [(at, text) for at, text in DURATIONS if 60.0 <= at <= longest]
     bar.set_ticks([at for at, _ in marks_of_time], labels=[text for _, text in marks_of_time])
@@ -255,11 +270,9 @@ def _draw_blocks(axes: Any, mine: pl.DataFrame, first: dict[int, float], colours
 
 
 def gpu_rows(frame: pl.DataFrame) -> tuple[dict[int, float], float]:
-    """Return the row at which each node begins, and the number of rows."""
-    import polars as pl
-
-    sizes = frame.group_by("node").agg((pl.col("gpu") + pl.col("gpus")).max().ceil()).sort("node")
-    largest = float(sizes["gpu"].max() or 1.0)  # type: ignore[arg-type]
+    """Return the row at which each node begins, and the number of rows: one for each GPU shown."""
+    sizes = frame.select("node", "node_gpus").unique().sort("node")
+    largest = float(sizes["node_gpus"].max() or 1.0)  # type: ignore[arg-type]
     last = int(sizes["node"].max() or 0)  # type: ignore[arg-type]
     size_of = dict(sizes.iter_rows())
     first: dict[int, float] = {}
@@ -267,7 +280,7 @@ def gpu_rows(frame: pl.DataFrame) -> tuple[dict[int, float], float]:
     for node in range(last + 1):
         first[node] = row
         row += float(size_of.get(node, largest))
-    return first, row
+    return first, max(row, float(frame["shown_gpus"][0]))
 
 
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
@@ -341,7 +354,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
             showlegend=False,
             barmode="overlay",
             xaxis={
-                "title": {"text": "hours since the start of the window"},
+                "title": {"text": f"hours since the start of the window; {rows_text(frame)}"},
                 "range": [min(frame["begin"]) / 3600, max(frame["stop"]) / 3600],
             },
             yaxis={

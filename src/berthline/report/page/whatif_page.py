@@ -11,7 +11,7 @@ from berthline.errors import ConfigError
 from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.fidelity import Fidelity, grade
 from berthline.evaluate.whatif.whatif_result import GroupOutcome, WhatIf
-from berthline.evaluate.whatif.whatif_words import TOO_SHORT, in_short
+from berthline.evaluate.whatif.whatif_words import TOO_SHORT, begins_words, idle_words, in_short
 from berthline.number_text import duration
 from berthline.report.figures.figure_table import WHATIF_FIGURES, Drawn
 from berthline.report.page.html_page import (
@@ -168,11 +168,8 @@ def _model(found: WhatIf) -> str:
         f"{duration(found.error_seconds)} in the mean wait of a day; a change of that size could "
         "come from the model, not from the scheduler.</p>"
     )
-    if found.idle_wait_share is not None:
-        told += (
-            f"<p>{100 * found.idle_wait_share:.0f} % of the recorded waiting time passed while "
-            "enough GPUs were free: limits, reservations or packing, which a log does not show.</p>"
-        )
+    if found.idle_waits is not None:
+        told += f"<p>{html.escape(idle_words(found.idle_waits))}</p>"
     groups = {"all jobs": found.fidelity}
     groups |= found.fidelity_by_size if len(found.fidelity_by_size) > 1 else {}
     rows = [("", _fidelity(name, each)) for name, each in groups.items()]
@@ -225,8 +222,7 @@ def _facts(found: WhatIf) -> dict[str, object]:
     }
     return {
         "log": found.log,
-        "begins with": f"{replay.running_at_begin:,} running and {replay.queued_at_begin:,} "
-        "waiting jobs, which are not measured",
+        "begins": begins_words(replay),
         "left out": "; ".join(f"{count:,} {why}" for why, count in left_out.items() if count),
         "knowledge": found.knowledge,
         "seed": found.seed,
