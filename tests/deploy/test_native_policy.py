@@ -51,6 +51,34 @@ def test_scores_are_those_of_torch(seat, kind, hidden):
         assert found[chosen] == found[mask].max()
 
 
+@pytest.mark.parametrize("kind", ["mlp", "kernel"])
+@pytest.mark.parametrize("hidden", [(32, 16), (7,)])
+def test_regimes_are_those_of_torch(kind, hidden):
+    layout = Environments("meta", num=1, seed=0, options={"cluster": CLUSTER, "window": 5}).layout
+    torch.manual_seed(2)
+    network = Network(layout, NetworkConfig(kind=kind, hidden=hidden), gain=1.0, num_regimes=3)
+    with torch.no_grad():
+        network.regimes.embedding.weight.normal_()
+        network.regimes.mean.normal_()
+        network.regimes.deviation.uniform_(0.5, 2.0)
+    tensors = _tensors(network)
+    assert is_plain(kind, tensors)
+    policy = NativePolicy(kind, tensors, layout)
+    plain = NativePolicy(
+        kind, {k: v for k, v in tensors.items() if not k.startswith("regimes.")}, layout
+    )
+    states = random_states(layout, 40)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(states))[0][..., 0].numpy()
+    limit = TOLERANCE * np.abs(expected).max()
+    for state, scores in zip(states, expected, strict=True):
+        assert np.abs(policy.scores(state) - scores).max() < limit
+    pairs = list(zip(states, expected, strict=True))
+    assert any(np.abs(plain.scores(s) - e).max() > limit for s, e in pairs)
+    with pytest.raises(ValueError, match="regimes do not fit"):
+        NativePolicy(kind, {**tensors, "regimes.mean": np.zeros(1, np.float32)}, layout)
+
+
 def test_scores_do_not_depend_on_what_was_asked_before():
     layout = Environments("pick", num=1, seed=0, options={"cluster": CLUSTER}).layout
     network = Network(layout, NetworkConfig(kind="kernel"), gain=1.0)

@@ -136,9 +136,14 @@ def assert_shown(command: Command, out: str) -> None:
 
 
 @pytest.mark.parametrize("command", [c for c in OURS if c.block.not_run], ids=str)
-def test_command_that_is_not_run_has_a_reason_and_right_options(command):
+def test_command_that_is_not_run_has_a_reason_and_right_options(command, tmp_path, monkeypatch):
     assert len(command.block.not_run.split()) >= 2
     arguments, _ = words_of(command)
+    monkeypatch.chdir(tmp_path)
+    if "--config-file" in arguments:
+        file = tmp_path / arguments[arguments.index("--config-file") + 1]
+        file.parent.mkdir(parents=True)
+        file.write_text('algorithm = "ppo"\nseat = "pick"\n')
     verb, *rest = arguments
     assert verb in VERBS
     module = f"berthline.cli.{module_of(verb)}"

@@ -1,6 +1,7 @@
 #include "agent/network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -174,6 +175,15 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
     first.weight.resize(width_ * first.width);
     check_chain(parts_.head, width_);
   }
+  const NetworkRegimes& regimes = parts_.regimes;
+  if (!regimes.centres.empty()) {
+    const size_t numbers = regimes.mean.size();
+    check(numbers > 0 && regimes.deviation.size() == numbers &&
+              regimes.centres.size() % numbers == 0 && regimes.begin + numbers <= parts_.size,
+          "regimes do not fit the observation");
+    weights_.resize(regimes.centres.size() / numbers);
+    check(regimes.embedding.size() == summary * weights_.size(), "regimes do not fit the summary");
+  }
   scores_.resize(parts_.actions);
 }
 
@@ -245,10 +255,36 @@ const float* Network::summarise(const float* observation) {
   return run(parts_.body, joined_.data(), 1, true);
 }
 
+void Network::add_regime(const float* observation) {
+  const NetworkRegimes& regimes = parts_.regimes;
+  const float* seen = observation + regimes.begin;
+  const size_t numbers = regimes.mean.size(), count = weights_.size();
+  float nearest = std::numeric_limits<float>::infinity();
+  for (size_t k = 0; k < count; ++k) {
+    const float* centre = regimes.centres.data() + k * numbers;
+    float distance = 0.0f;
+    for (size_t i = 0; i < numbers; ++i) {
+      const float gap = (seen[i] - regimes.mean[i]) / regimes.deviation[i] - centre[i];
+      distance += gap * gap;
+    }
+    weights_[k] = distance;
+    nearest = std::min(nearest, distance);
+  }
+  float total = 0.0f;
+  for (float& weight : weights_) total += weight = std::exp(nearest - weight);
+  for (size_t c = 0; c < summary_.size(); ++c) {
+    const float* row = regimes.embedding.data() + c * count;
+    float sum = 0.0f;
+    for (size_t k = 0; k < count; ++k) sum += row[k] * weights_[k];
+    summary_[c] += sum / total;
+  }
+}
+
 void Network::score(const float* observation, float* scores) {
   const float* made = summarise(observation);
   const size_t width = parts_.body.back().outputs;
   summary_.assign(made, made + width);
+  if (!weights_.empty()) add_regime(observation);
   if (parts_.main < 0) {
     std::copy_n(run(parts_.head, summary_.data(), 1, false), parts_.actions, scores);
     return;

@@ -37,6 +37,15 @@ struct NetworkTable {
   Layers encoder;
 };
 
+// The regimes of a network (`Regimes` in networks.py): a mixture of centres, by the distance of the
+// cluster-wide numbers from each, whose embedding is added to the summary.
+struct NetworkRegimes {
+  size_t begin = 0;  // of the numbers in an observation
+  std::vector<float> mean, deviation;
+  std::vector<float> centres;    // (centres, numbers); empty = there are no regimes
+  std::vector<float> embedding;  // (width of the summary, centres), the layout of torch
+};
+
 struct NetworkParts {
   size_t size = 0;                   // of an observation
   size_t actions = 0;                // number of scores
@@ -46,6 +55,7 @@ struct NetworkParts {
   Layers body;
   Layers head;   // input: a row and the summary, or the summary only
   Layers no_op;  // input: the summary; empty = every action is a row
+  NetworkRegimes regimes;
 };
 
 class Network {
@@ -60,6 +70,7 @@ class Network {
 
  private:
   const float* summarise(const float* observation);
+  void add_regime(const float* observation);  // to summary_
   void encode(const NetworkTable& table, const float* observation, float* mean, float* first);
   const float* run(const Layers& layers, const float* input, size_t rows, bool hides_last,
                    const float* first_bias = nullptr);
@@ -67,7 +78,7 @@ class Network {
   NetworkParts parts_;
   std::vector<Linear> beside_;  // the summary's part of the head's first layer
   size_t width_ = 0;            // of an encoded row
-  std::vector<float> gathered_, main_rows_, joined_, summary_, scores_;
+  std::vector<float> gathered_, main_rows_, joined_, summary_, scores_, weights_;
   std::vector<int32_t> present_, main_present_;
   std::vector<float> buffers_[2];
 };

@@ -45,6 +45,15 @@ Network read_network(const nb::dict& given) {
   parts.body = read_layers(entries.get<nb::list>("body"));
   parts.head = read_layers(entries.get<nb::list>("head"));
   parts.no_op = read_layers(entries.get<nb::list>("no_op"));
+  const auto regimes = entries.get<nb::dict>("regimes");
+  if (regimes.size() > 0) {
+    const Entries of(regimes);
+    parts.regimes.begin = of.get<size_t>("begin");
+    parts.regimes.mean = of.get<std::vector<float>>("mean");
+    parts.regimes.deviation = of.get<std::vector<float>>("deviation");
+    parts.regimes.centres = of.get<std::vector<float>>("centres");
+    parts.regimes.embedding = of.get<std::vector<float>>("embedding");
+  }
   return Network(std::move(parts));
 }
 

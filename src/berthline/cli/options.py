@@ -26,6 +26,7 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
+from berthline.cli.config_file import with_config_file
 from berthline.cli.output import NARROWEST
 from berthline.cli.visible_output import styled
 from berthline.errors import ConfigError, unknown_name
@@ -127,10 +128,11 @@ Format = Annotated[
     ),
 ]
 Gap = Annotated[
-    str,
+    str | None,
     arg(
         metavar="TIME",
         help="For a trace, time without jobs between the parts: 90s, 30m, 12h, 1d, 2w, or 0.",
+        help_behavior_hint="(default: 1d, or less for a short trace)",
     ),
 ]
 WindowJobs = Annotated[
@@ -183,6 +185,14 @@ Measure = Annotated[
         help_behavior_hint="(default: the whole run)",
     ),
 ]
+Horizon = Annotated[
+    Annotated[float, msgspec.Meta(gt=0)] | None,
+    positive("--horizon", metavar="SECONDS"),
+    arg(
+        help="Stop the run at this time; unfinished jobs count with the time spent so far.",
+        help_behavior_hint="(default: until every job has finished)",
+    ),
+]
 Seed = Annotated[
     int,
     msgspec.Meta(ge=0),
@@ -196,6 +206,24 @@ Settings = Annotated[
         help="A setting of the generator, such as estimate_error=0.5, or of the trace format, such"
         " as mapping=submit=COLUMN,run=COLUMN,gpus=COLUMN.",
         help_behavior_hint="(repeatable)",
+    ),
+]
+MetricName = Annotated[
+    str | None,
+    arg(
+        metavar="NAME",
+        help="The metric that the rival is chosen by and verdicts begin with: jct_mean, jct_p99,"
+        " bounded_slowdown_mean, wait_mean, makespan or utilization.",
+        help_behavior_hint="(default: that of the reward, or jct_mean)",
+    ),
+]
+ConfigFile = Annotated[
+    str | None,
+    arg(
+        metavar="FILE",
+        help="The config.toml of an earlier run of this verb: use its options; those given beside"
+        " it replace them.",
+        help_behavior_hint="(default: none)",
     ),
 ]
 Json = Annotated[
@@ -260,6 +288,7 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     Raises:
         ConfigError: an option is unknown, or its value is wrong.
     """
+    argv = with_config_file(kind, argv, verb=verb)
     caught = io.StringIO()
     help_command = f"berthline {verb} --help"
     try:
@@ -386,7 +415,7 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
     written_out = () if briefly else ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("json", "out", "force", "resume", "workers"):
+        if field.name in ("json", "out", "force", "resume", "workers", "config_file"):
             continue
         if field.name in _POSITIONAL and field.required:
             places += [value] if isinstance(value, str) else value

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NETWORKS = ("mlp", "kernel")
 TOLERANCE = 1e-5
-_PARTS = ("body.", "head.", "no_op.")
+_PARTS = ("body.", "head.", "no_op.", "regimes.")
 _Tensors = dict[str, npt.NDArray[Any]]
 
 
@@ -64,6 +64,7 @@ def _network_parts(kind: str, tensors: _Tensors, layout: ObservationLayout) -> d
         "body": _layers(tensors, "body.layers" if kind == "mlp" else "body.summary"),
         "head": _layers(tensors, "head"),
         "no_op": _layers(tensors, "no_op"),
+        "regimes": _regimes(tensors, layout),
     }
     if kind == "mlp":
         return parts
@@ -86,6 +87,22 @@ def _network_parts(kind: str, tensors: _Tensors, layout: ObservationLayout) -> d
         for name, shape in shapes.items()
     ]
     return parts
+
+
+def _regimes(tensors: _Tensors, layout: ObservationLayout) -> dict[str, Any]:
+    """Return the regimes of a network as lists of numbers; empty = it has none."""
+    if "regimes.centres" not in tensors:
+        return {}
+    names = {
+        "mean": "mean",
+        "deviation": "deviation",
+        "centres": "centres",
+        "embedding": "embedding.weight",
+    }
+    return {
+        "begin": layout.slices()["globals"].start,
+        **{key: tensors[f"regimes.{name}"].ravel().tolist() for key, name in names.items()},
+    }
 
 
 def _layers(tensors: _Tensors, prefix: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:

@@ -6,6 +6,7 @@ scheduler of its training environment decides everything else. TARGETS lists wha
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from berthline.env.pick_place_actions import Pairs
 from berthline.errors import PolicyError, SimulationError
 from berthline.model.schedule import PREEMPT
 from berthline.policies.learned import ONNX, Learned
+from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import max_preemptions
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ _OWN: dict[str, Any] = {
     "episode_jobs": None,
     "load": None,
     "dials": {},
+    "slice": None,
     "split": None,
     "split_gap": Options.split_gap,
+    "split_fractions": Options.split_fractions,
     "missing_types": Options.missing_types,
     "conditions": None,
     "horizon_factor": None,
@@ -106,8 +110,40 @@ def load_policy(learned: Learned, layout: ObservationLayout) -> Policy:
     return target.load(trained, layout)
 
 
+def _other_rules(learned: Learned, options: Options) -> dict[str, Any]:
+    """Return the options that a discipline and a placement beside a policy replace."""
+    found: dict[str, Any] = {
+        name: rule
+        for name, rule in (
+            ("discipline", learned.discipline),
+            ("placement", learned.placement),
+        )
+        if rule
+    }
+    if found and learned.seat == "meta":
+        # Each of its schedulers has a discipline and a placement of its own.
+        found["schedulers"] = tuple(
+            _with_rules(Scheduler.parse(text), learned) for text in options.schedulers
+        )
+    return found
+
+
+def _with_rules(scheduler: Scheduler, learned: Learned) -> str:
+    rule, mark, gate = str(scheduler).partition("?")
+    queue, _, placement = rule.partition("@")
+    order, _, discipline = queue.rpartition("+")
+    written = f"{order}+{learned.discipline or discipline}@{learned.placement or placement}"
+    return f"{written}{mark}{gate}"
+
+
 def run_policy(
-    learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str, seed: int
+    learned: Learned,
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    knowledge: str,
+    seed: int,
+    decision_seconds: list[float] | None = None,
 ) -> Schedule:
     """Let a policy schedule a workload, and return the log.
 
@@ -117,6 +153,7 @@ def run_policy(
         cluster: the nodes.
         knowledge: what is known about run times; must be the same as in training.
         seed: as in `simulate`.
+        decision_seconds: the time of each choice of the network is appended here.
 
     Raises:
         PolicyError: the knowledge differs from training.
@@ -131,6 +168,8 @@ def run_policy(
     envs.reset([0])
     observation, mask = envs.observation[0], envs.mask[0]
     choose, step = policy.choose, envs.step_single
+    if decision_seconds is not None:
+        choose = _timed(choose, decision_seconds)
     pairs = Pairs(envs) if plan.seat == "pickplace" else None
     is_over = False
     while not is_over:
@@ -152,6 +191,18 @@ def run_policy(
     return log
 
 
+def _timed(choose: Callable[..., int], seconds: list[float]) -> Callable[..., int]:
+    """Return a function that also appends the time of each choice."""
+
+    def timed(observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
+        began = perf_counter()
+        chosen = choose(observation, mask)
+        seconds.append(perf_counter() - began)
+        return chosen
+
+    return timed
+
+
 def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:
     """Return the policy's environment with these jobs and nodes.
 
@@ -166,4 +217,5 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
         )
     options = dict(read_policy(learned).facts["config"]["options"])
     options |= _OWN | {"workload": workload, "cluster": cluster}
+    options |= _other_rules(learned, resolve_options(learned.seat, options))
     return make_plan(learned.seat, resolve_options(learned.seat, options))

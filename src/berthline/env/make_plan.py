@@ -21,11 +21,13 @@ from berthline.policies.formulas import Formula
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.traces.cluster_argument import resolve_cluster
+from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
     from berthline.env.options import Options
     from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
 
 MAX_LOOKAHEAD = 64
 _NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
@@ -101,38 +103,69 @@ def _check_unused(options: Options) -> None:
 def _source(options: Options, cluster: Cluster) -> EpisodeSource:
     workload, jobs = options.workload, options.episode_jobs
     # The default changes nothing, so that a complete list of options is accepted.
-    if options.split is None and options.split_gap != type(options).split_gap:
-        raise ConfigError(
-            f"split_gap is {options.split_gap:g}",
-            where="no split",
-            expected="split_gap only with a split",
-            hint='such as split="train"',
-        )
+    for name in ("split_gap", "split_fractions"):
+        value = getattr(options, name)
+        if options.split is None and value != getattr(type(options), name):
+            raise ConfigError(
+                f"{name} is {value:g}" if isinstance(value, float) else f"{name} is {value}",
+                where="no split",
+                expected=f"{name} only with a split",
+                hint='such as split="train"',
+            )
     if isinstance(workload, str) and is_generator(workload):
-        if options.split is not None or jobs is None:
-            what = f"split {options.split!r}" if options.split is not None else "no episode_jobs"
+        if options.split is not None or options.slice is not None or jobs is None:
+            what = "no episode_jobs"
+            if options.split is not None or options.slice is not None:
+                what = f"{'slice' if options.split is None else f'split {options.split!r}'}"
             raise ConfigError(
                 f"{what} given for a generator",
                 where=workload,
-                expected="split only with a trace, and episode_jobs with a generator",
+                expected="split and slice only with a trace, and episode_jobs with a generator",
             )
         return GeneratedEpisodes(
             workload, cluster, jobs=jobs, load=options.load, dials=dict(options.dials)
         )
+    workload = trace_of(options, cluster)
+    if jobs is None and options.split is None:
+        return WholeTrace(workload)
+    return TraceWindows(
+        workload,
+        jobs=jobs,
+        part=options.split,
+        fractions=options.split_fractions,
+        gap_seconds=options.split_gap,
+    )
+
+
+def trace_of(options: Options, cluster: Cluster) -> Workload:
+    """Return the jobs of the trace that options name, before it is split.
+
+    Raises:
+        BerthlineError: the options do not fit the trace.
+    """
     if isinstance(options.load, tuple):
         raise ConfigError(
             f"load is {options.load}",
             where="a trace",
             expected="one number: a trace is rescaled once",
         )
-    is_named = isinstance(workload, str)
+    is_named = isinstance(options.workload, str)
     settings = {key: str(value) for key, value in options.dials.items()} if is_named else None
-    workload = resolve_workload(workload, cluster=cluster, load=options.load, settings=settings)
+    workload = resolve_workload(options.workload, cluster=cluster, settings=settings)
+    if options.slice is not None:
+        first, end = options.slice
+        if end > len(workload):
+            raise ConfigError(
+                f"slice is {options.slice}",
+                where=workload.name,
+                expected=f"jobs 0 to {len(workload):,}",
+            )
+        workload = workload.window(first, end)
+    if options.load is not None:
+        workload = scale_to_load(workload, cluster, options.load)
     if options.missing_types == "any":
         workload = without_missing_types(workload, cluster)
-    if jobs is None and options.split is None:
-        return WholeTrace(workload)
-    return TraceWindows(workload, jobs=jobs, part=options.split, gap_seconds=options.split_gap)
+    return workload
 
 
 def _base_scheduler(seat: str, options: Options) -> Scheduler:

@@ -139,10 +139,24 @@ def _number_or_range(value: Any) -> float | tuple[float, float]:
     return low, high
 
 
+def _range_of_jobs(value: Any) -> tuple[int, int]:
+    first, end = (whole(0).convert(number) for number in value)
+    if end <= first:
+        raise ValueError
+    return first, end
+
+
+def _three_numbers(value: Any) -> tuple[float, float, float]:
+    first, second, third = map(NUMBER.convert, value)
+    return first, second, third
+
+
 SEED = whole(0)
 TEXT = OptionType("a text", _text)
 NUMBER = number()
 FLAG = OptionType("True or False", _flag)
 TEXTS = OptionType("a list of texts", _texts)
 TABLE = OptionType("a mapping of names to values", _table)
+RANGE_OF_JOBS = OptionType("two whole numbers, (first job, one past the last)", _range_of_jobs)
+THREE_NUMBERS = OptionType("three numbers: train, validation, test", _three_numbers)
 NUMBER_OR_RANGE = OptionType("a number, or two of them: (lowest, highest)", _number_or_range)

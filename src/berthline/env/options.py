@@ -15,6 +15,7 @@ from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.size_limits import MOST
+from berthline.traces.split import FRACTIONS, GAP_SECONDS
 from berthline.traces.stated_cluster import default_cluster
 
 SEMANTICS = ("mask", "wait")
@@ -39,8 +40,11 @@ class Options:
             episode draws from; for a trace file, the load that its arrivals are rescaled to. None =
             the generator's own default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
+        slice: jobs of the trace to use, (first, end) in order of submission, before it is split or
+            rescaled; None = all.
         split: only windows from this part of the trace: train, validation or test.
         split_gap: seconds between the parts, so that their jobs were not in the queue together.
+        split_fractions: shares of the jobs of the three parts.
         missing_types: what to do with trace jobs that name only GPU types missing from the cluster:
             `reject` them, or let them use `any` type.
         knowledge: what is known about run times: none, estimate, predicted or exact.
@@ -92,8 +96,10 @@ class Options:
     episode_jobs: int | None = 256
     load: float | tuple[float, float] | None = None
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    slice: tuple[int, int] | None = None
     split: str | None = None
-    split_gap: float = 86_400.0
+    split_gap: float = GAP_SECONDS
+    split_fractions: tuple[float, float, float] = FRACTIONS
     missing_types: str = "reject"
     knowledge: str = "estimate"
     order: str = "fcfs"
@@ -148,8 +154,10 @@ _TYPES: dict[str, option_types.OptionType] = {
     "episode_jobs": option_types.whole(1, MOST["episode_jobs"]).or_none(),
     "load": option_types.NUMBER_OR_RANGE.or_none(),
     "dials": option_types.TABLE,
+    "slice": option_types.RANGE_OF_JOBS.or_none(),
     "split": option_types.TEXT.or_none(),
     "split_gap": _SECONDS,
+    "split_fractions": option_types.THREE_NUMBERS,
     "missing_types": option_types.TEXT,
     "knowledge": option_types.TEXT,
     "order": option_types.TEXT,

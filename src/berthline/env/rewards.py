@@ -73,12 +73,17 @@ class Reward:
         meaning: one line for lists.
         terms: its parts.
         needs_horizon: whether it is undefined for an episode without a horizon.
+        metric: what policies trained with it are compared by, one of
+            `evaluate.metrics.compared_metrics.METRICS`. Rewards for short waits have mean JCT:
+            without preemption and on GPUs of one speed it is the wait and a constant, and its
+            ratio exists where no job waits.
     """
 
     name: str
     meaning: str
     terms: tuple[Term, ...]
     needs_horizon: bool = False
+    metric: str = "jct_mean"
 
     def uses(self, words: frozenset[str]) -> bool:
         """Whether a term uses any of the words."""
@@ -125,23 +130,27 @@ REWARDS: dict[str, Reward] = {
             "slowdown",
             "minus the bounded slowdown of each job that finishes",
             (Term("slowdown", "finish", "-bounded_slowdown"),),
+            metric="bounded_slowdown_mean",
         ),
         Reward(
             "relative-bounded-slowdown",
             "at the end, mean bounded slowdown against the baseline's: (theirs - mine) / larger",
             _relative("bounded_slowdown"),
+            metric="bounded_slowdown_mean",
         ),
         Reward(
             "relative-slowdown",
             "the same for mean slowdown",
             _relative("slowdown"),
+            metric="bounded_slowdown_mean",
         ),
-        Reward("relative-wait", "the same for mean wait", _relative("wait")),
+        Reward("relative-wait", "the same for mean wait", _relative("wait"), metric="wait_mean"),
         Reward("relative-jct", "the same for mean JCT (turnaround)", _relative("jct")),
         Reward(
             "relative-utilization",
             "the same for GPU utilization: (mine - theirs) / larger",
             _relative("utilization", higher_is_better=True),
+            metric="utilization",
         ),
         Reward(
             "multi-objective",
@@ -175,6 +184,7 @@ REWARDS: dict[str, Reward] = {
                 Term("queue", "second", "-min(queue_len, 100) / 100 / 5", 0.1),
                 Term("power", "second", "-min(100 + 250 * busy_gpus, 800) / 800 / 5", 0.05),
             ),
+            metric="bounded_slowdown_mean",
         ),
         Reward(
             "lsf",
@@ -186,6 +196,7 @@ REWARDS: dict[str, Reward] = {
                 Term("use", "decision", "has_started * utilization", 0.05),
                 Term("full", "decision", "has_started * utilization ** 2", 0.02),
             ),
+            metric="makespan",
         ),
         Reward(
             "lookahead",
@@ -222,6 +233,26 @@ _TERM = option_types.OptionType(
 )
 _TERMS = option_types.OptionType("a name, or terms: {name: (occasion, formula)}", _some)
 
+_WORDS_OF_METRICS = {
+    "bounded_slowdown_mean": frozenset(
+        {"slowdown", "bounded_slowdown", "mean_slowdown", "mean_bounded_slowdown"}
+    ),
+    "wait_mean": frozenset({"mean_wait"}),
+    "utilization": frozenset({"mean_utilization"}),
+}
+"""Words that say what a reward of the user's own is about."""
+
+
+def _metric_of(terms: Sequence[Term]) -> str:
+    """Return the metric of terms: that of the first word that names one, else mean JCT."""
+    for term in terms:
+        words = term.parse().words
+        for metric, about in _WORDS_OF_METRICS.items():
+            if words & about:
+                return metric
+    return "jct_mean"
+
+
 RewardArgument = str | Reward | Mapping[str, str | Sequence[str]]
 
 
@@ -248,7 +279,7 @@ def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = 
             Term(name, *_TERM.take(f"reward, term {name!r},", pair))
             for name, pair in _TERMS.take("reward", given).items()
         ]
-        reward = Reward("own", "given by the user", tuple(own))
+        reward = Reward("own", "given by the user", tuple(own), metric=_metric_of(own))
     names = [term.name for term in reward.terms]
     for name in weights or {}:
         if name not in names:

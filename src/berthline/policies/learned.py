@@ -3,16 +3,21 @@
 Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
 a training run, or of one of its checkpoints, or as an exported ONNX file. The first digits of its
 hash may follow after `#`, as in the canonical text: then no other policy is accepted.
+
+What the policy does not decide is decided as in its training, unless another discipline or
+placement follows: `runs/ppo+easy`, `runs/ppo@milp-candidates`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
-from berthline.errors import PolicyError
+from berthline.errors import PolicyError, unknown_name
+from berthline.policies.rules import DISCIPLINES, PLACEMENTS
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 from berthline.sealed_json import damaged, sha256_of, unseal
 
@@ -23,6 +28,10 @@ _SHOWN = 8
 _UNSEALED = 1
 """The format of checkpoints and manifests that had no checksums."""
 _HINT = "use another checkpoint; one that is whole can begin a new run (init_from)"
+_RULES = re.compile(
+    r"(?P<first>.+?)(?:\+(?P<discipline>[a-z-]+))?(?:@(?P<placement>\[[^\]]*\]|[a-z-]+))?"
+)
+"""A policy or its hash, a discipline, a placement."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Learned:
         sha256: of everything that determines its decisions.
         seat: the seat of the scheduler that it fills.
         knowledge: what it knew about run times in training.
+        discipline: replaces that of its training; empty = as in training.
+        placement: replaces that of its training; empty = as in training.
     """
 
     name: str
@@ -42,6 +53,8 @@ class Learned:
     sha256: str
     seat: str
     knowledge: str
+    discipline: str = ""
+    placement: str = ""
 
     @classmethod
     def find(cls, text: str) -> Learned | None:
@@ -52,7 +65,8 @@ class Learned:
                 training run of several seeds.
             ConfigError: it is damaged.
         """
-        written, _, wanted = text.strip().partition("#")
+        text, discipline, placement = _without_rules(text.strip())
+        written, _, wanted = text.partition("#")
         path = Path(written)
         if not is_policy(path):
             _check_not_of_seeds(path)
@@ -78,7 +92,44 @@ class Learned:
                 hint="it has been trained further; omit the hash to use it as it is",
             )
         place = files[0] if path.suffix == ONNX else files[0].parent
-        return cls(f"{path}#{sha256[:DIGITS]}", place, sha256, seat, knowledge)
+        name = f"{path}#{sha256[:DIGITS]}"
+        _check_rules(seat, discipline, placement, where=name)
+        name += f"+{discipline}" if discipline else ""
+        name += f"@{placement}" if placement else ""
+        return cls(name, place, sha256, seat, knowledge, discipline, placement)
+
+
+def _without_rules(text: str) -> tuple[str, str, str]:
+    """Return the path of a policy, and the discipline and the placement written after it."""
+    path, mark, rest = text.partition("#")
+    if not mark and is_policy(Path(text)):
+        return text, "", ""  # the characters of rules are allowed in names of directories
+    match = _RULES.fullmatch(rest if mark else text)
+    if match is None or not is_policy(Path(path if mark else match["first"])):
+        return text, "", ""
+    first = f"{path}#{match['first']}" if mark else match["first"]
+    return first, match["discipline"] or "", match["placement"] or ""
+
+
+def _check_rules(seat: str, discipline: str, placement: str, *, where: str) -> None:
+    """Raise unless a policy of a seat can be used with these rules.
+
+    Raises:
+        PolicyError: a rule is unknown, or the policy decides in its place.
+    """
+    for kind, name, known in (
+        ("discipline", discipline, DISCIPLINES),
+        ("placement", "" if placement.startswith("[") else placement, PLACEMENTS),
+    ):
+        if name and name not in known:
+            what, expected, hint = unknown_name(kind, name, known)
+            raise PolicyError(what, where=where, expected=expected, hint=hint)
+    if placement and seat in ("place", "pickplace"):
+        raise PolicyError(
+            f"a placement with a policy of the seat {seat}",
+            where=where,
+            expected="none: the policy places the jobs itself",
+        )
 
 
 def is_policy(path: Path) -> bool:

@@ -51,7 +51,8 @@ class GrowingFiles:
             OutputError: it cannot be written.
         """
         head = "" if self._curve.exists() else ",".join(["step", *values]) + "\n"
-        row = ",".join([str(step), *(repr(float(v)) for v in values.values())]) + "\n"
+        cells = [repr(float(v)) if math.isfinite(v) else "" for v in values.values()]
+        row = ",".join([str(step), *cells]) + "\n"
         _append(self._curve, head + row)
 
     def write_json(self, name: str, value: object) -> None:

@@ -28,9 +28,12 @@ def open_training(
 ) -> None:
     """Make the directory of a new run, or check that it holds one with the same settings.
 
+    A run may be resumed with more steps, also a complete one: it goes on from its last checkpoint,
+    with its optimiser.
+
     Raises:
         ConfigError: something else is there; or, with `resume`, nothing, a run with other settings,
-            or a complete run.
+            or a complete run without more steps.
     """
     if not resume:
         if (path / CONFIG).is_file() and verb_of(path) == "train":
@@ -51,13 +54,35 @@ def open_training(
             where=str(path),
             hint="omit `resume` to begin one",
         )
+    if extend(path, config):
+        return
     check_same_settings(path, config)
     if (path / SUMMARY).is_file():
         raise ConfigError(
             "there is nothing to resume: the run is complete",
             where=str(path),
-            hint="to train longer, begin a new run from its policy: init_from",
+            hint="to train longer, raise `steps`",
         )
+
+
+def extend(path: Path, config: dict[str, Any]) -> bool:
+    """Let a run go on for more steps, and return whether it was asked to.
+
+    Raises:
+        ConfigError: the settings differ in something else.
+        OutputError: the new settings cannot be written.
+    """
+    there = _settings(path)
+    steps, more = there.get("steps"), config.get("steps")
+    if not isinstance(steps, int) or not isinstance(more, int) or more <= steps:
+        return False
+    # Validations are a share of all steps unless set.
+    free = ("steps", "validate_every")
+    check_same_settings(path, {**config, **{key: there[key] for key in free if key in there}})
+    with complete_file(path / CONFIG) as partial:
+        partial.write_text(to_toml(config), encoding="utf-8")
+    (path / SUMMARY).unlink(missing_ok=True)
+    return True
 
 
 @contextlib.contextmanager
@@ -99,10 +124,7 @@ def check_same_settings(path: Path, config: dict[str, Any]) -> None:
     Raises:
         ConfigError: it was not; the message names the differences.
     """
-    try:
-        there = _flat(tomllib.loads((path / CONFIG).read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read the settings: {error}", where=str(path / CONFIG)) from None
+    there = _flat(_settings(path))
     here = _flat(tomllib.loads(to_toml(config)))
     changed = [
         f"{name} was {there.get(name, 'not given')}, now {here.get(name, 'not given')}"
@@ -118,6 +140,18 @@ def check_same_settings(path: Path, config: dict[str, Any]) -> None:
             expected=f"the same ones: {shown}",
             hint="repeat the command it was begun with, which is in meta.json",
         )
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """Return the settings that a run was started with.
+
+    Raises:
+        ConfigError: they cannot be read.
+    """
+    try:
+        return tomllib.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the settings: {error}", where=str(path / CONFIG)) from None
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

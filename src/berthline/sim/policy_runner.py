@@ -21,7 +21,14 @@ class PolicyRunner(Protocol):
     """Lets a policy schedule a workload, and returns the log."""
 
     def __call__(
-        self, learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str, seed: int
+        self,
+        learned: Learned,
+        workload: Workload,
+        cluster: Cluster,
+        *,
+        knowledge: str,
+        seed: int,
+        decision_seconds: list[float] | None = None,
     ) -> Schedule:
         """Run the policy; see `deploy.run_policy.run_policy`."""
 

@@ -171,6 +171,7 @@ def simulate(
         simulator: `native` (fast) or `reference` (the SimPy definition of the semantics).
         time_decisions: measure the time of every decision, for `Result.decision_latency`. A clock
             is read twice at each, which takes longer than many decisions of the native simulator.
+            Of a learned policy, the choices of its network are timed, without its observations.
         progress: called periodically with the number of jobs that have arrived.
 
     Raises:
@@ -195,15 +196,15 @@ def simulate(
                 where=str(scheduler),
                 expected="no other simulator, and no horizon",
             )
-        if time_decisions:
-            raise ConfigError(
-                "the decisions of a learned policy are not timed within a run",
-                where=str(scheduler),
-                expected="a scheduler made of rules",
-                hint="berthline bench nets times what networks take to decide",
-            )
         run_policy = policy_runner()
-        log = run_policy(scheduler.learned, workload, cluster, knowledge=knowledge, seed=seed)
+        log = run_policy(
+            scheduler.learned,
+            workload,
+            cluster,
+            knowledge=knowledge,
+            seed=seed,
+            decision_seconds=decision_seconds,
+        )
         if progress is not None:
             progress(len(workload))
         return Result(
@@ -214,6 +215,7 @@ def simulate(
             knowledge=knowledge,
             seed=seed,
             wall_seconds=time.perf_counter() - started,
+            decision_seconds=decision_seconds,
         )
     inputs = prepare(workload, cluster, scheduler, knowledge=knowledge, seed=seed, horizon=horizon)
     if simulator == "native":

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 PARTS = ("train", "validation", "test")
 FRACTIONS = (0.5, 0.15, 0.35)
 """Default shares of the jobs for each part: the test part is long enough to evaluate schedulers."""
+SHORT_FRACTIONS = (0.5, 0.25, 0.25)
+"""Shares for a trace so short that its validation part would have too few jobs."""
+GAP_SECONDS = 86_400.0
+"""Default gap; see `usual_gap`."""
+_SHORT_GAP = 0.01
+"""Gap of a short trace, as a share of the time from its first to its last submission."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +92,9 @@ def split_by_time(
             raise ConfigError(
                 f"the {name} part has no jobs",
                 where=workload.name,
-                expected=f"larger fractions, or smaller gaps, for {len(workload):,} jobs",
+                expected=f"larger fractions, or smaller gaps, for {len(workload):,} jobs submitted "
+                f"within {float(submit[-1] - submit[0]):,.0f} s",
+                hint=f"the gap between the parts is {gap_seconds:,.10g} s: set a smaller one",
             )
     train, validation, test = (
         _part(workload, name, start, end)
@@ -94,6 +102,33 @@ def split_by_time(
     )
     gap = (starts[1] - first_cut, starts[2] - second_cut)
     return Split(train, validation, test, gap)
+
+
+def usual_gap(workload: Workload, fractions: Sequence[float] = FRACTIONS) -> float:
+    """Return the gap between the parts of a trace if none is given, in seconds.
+
+    It is a day, or one hundredth of the time from the first to the last submission if a day would
+    take more than half of the jobs of a part.
+    """
+    submit = workload.submit
+    for cut, share in (
+        (_cut(submit, fractions[0]), fractions[1]),
+        (_cut(submit, fractions[0] + fractions[1]), fractions[2]),
+    ):
+        after = int(submit.searchsorted(submit[max(cut, 1) - 1] + GAP_SECONDS, side="left"))
+        if after - cut > share * len(submit) / 2:
+            return float(submit[-1] - submit[0]) * _SHORT_GAP
+    return GAP_SECONDS
+
+
+def gap_in_words(gap_seconds: float) -> str:
+    """Return a remark about the gap of a short trace; empty = it is the usual one."""
+    if gap_seconds == GAP_SECONDS:
+        return ""
+    return (
+        f"the trace is short: the gap between its parts is {gap_seconds:,.0f} s instead of "
+        f"{GAP_SECONDS:,.0f} s"
+    )
 
 
 def _cut(submit: np.ndarray, fraction: float) -> int:

@@ -221,3 +221,26 @@ def test_no_verdict_without_the_rest_of_the_picture(run):
     differences = run(*COMPARE, "--windows", "8").out.partition("against fcfs")[2]
     for text in ("mean JCT", "bounded slowdown", "JCT p99", "makespan", "GPU use"):
         assert text in differences
+
+
+def test_a_horizon_stops_every_run_and_unfinished_jobs_count(run):
+    words = ("--jobs", "100", "--load", "1.2", "--seed", "2")
+    compared = ("compare", "synthetic", "--schedulers", "fcfs,sjf+easy", *words)
+    found = run(*compared, "--horizon", "9000", "--json").json
+    for result in found["schedulers"]:
+        name = result["scheduler"]
+        alone = run("sim", "synthetic", "--scheduler", name, *words, "--horizon", "9000", "--json")
+        assert result["jobs"] == alone.json["jobs"]
+        assert result["jobs"]["unfinished"] > 0
+        assert result["metrics"]["jct"]["mean"] == alone.json["jct"]["mean"]
+        assert result["gap_to_bound"] is None, "a bound is for jobs that end"
+    assert "at the horizon" in run(*compared, "--horizon", "9000").out
+    assert "at the horizon" not in run(*compared).out
+
+
+def test_mixed_clusters_show_use_weighted_by_flops(run):
+    words = ("--schedulers", "fcfs@fastest-type", "--jobs", "100")
+    mixed = run("compare", "synthetic", "--cluster", "drl-scheduler-types", *words).out
+    assert "FLOPS" in mixed
+    assert "FLOPS" not in run("compare", "synthetic", *words).out
+    assert "weighted by FLOPS" in run("sim", "synthetic", "--jobs", "20").out

@@ -190,3 +190,25 @@ def test_directories_that_are_no_run(run, tmp_path, long_trace):
     assert few.code == 2
     assert "20 windows of 50 jobs need 1,000" in few.err
     assert "long-validation" in few.err
+
+
+def test_the_rival_is_chosen_by_the_metric_that_is_asked_for(run):
+    words = ("eval", "fcfs", "--windows", "3", "--window-jobs", "80", "--load", "1.3", "--json")
+    against = ("--against", "sjf+easy,largest-first+easy,fcfs+easy,smallest-first+skip")
+    found = {
+        metric: run(*words, *against, "--metric", metric).json
+        for metric in ("jct_mean", "utilization", "wait_mean")
+    }
+    for metric, one in found.items():
+        values = {c["scheduler"]: c["value"] for c in one["candidates"]}
+        choose = max if metric == "utilization" else min
+        assert one["metric"] == metric
+        assert one["rival"] == choose(values, key=values.get)
+    assert "GPU utilisation" in found["utilization"]["verdict"]
+    assert (
+        found["jct_mean"]["candidates"][0]["value"]
+        == (found["jct_mean"]["candidates"][0]["jct_mean"])
+    )
+    refused = run("eval", "fcfs", "--metric", "speed")
+    assert refused.code == 2
+    assert "jct_mean" in refused.err

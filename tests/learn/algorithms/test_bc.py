@@ -8,7 +8,8 @@ import torch
 
 from berthline.errors import ConfigError
 from berthline.evaluate.statistics.paired import paired_ratio
-from berthline.learn.algorithms.bc import BC, BCConfig
+from berthline.learn.algorithms.bc import BC
+from berthline.learn.algorithms.configs import BCConfig
 from berthline.learn.networks.networks import NetworkConfig
 from berthline.learn.training.environments import Environments
 from berthline.learn.training.trainer import TrainConfig, Trainer

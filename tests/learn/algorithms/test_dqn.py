@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from berthline.learn.algorithms.configs import DQNConfig
 from berthline.learn.algorithms.dqn import (
     DQN,
-    DQNConfig,
     QNetwork,
     dueling,
     huber,

@@ -7,9 +7,9 @@ from berthline.env.make_plan import make_plan
 from berthline.env.options import resolve_options
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import config_of, options_for
+from berthline.learn.algorithms.configs import MetaDQNConfig
 from berthline.learn.algorithms.meta_dqn import (
     MetaDQN,
-    MetaDQNConfig,
     RegimeFinder,
     environment_options,
 )

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from berthline.learn.algorithms.ppo import PPO, PPOConfig, gae, policy_objective, value_objective
+from berthline.learn.algorithms.configs import PPOConfig
+from berthline.learn.algorithms.ppo import PPO, gae, policy_objective, scaled, value_objective
 from berthline.learn.networks.networks import NetworkConfig
 from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
@@ -31,13 +32,13 @@ def test_gradient_of_the_policy_loss_is_that_of_the_formula():
     torch.manual_seed(2)
     new = torch.randn(50).mul(0.3).requires_grad_()
     old, advantages = torch.zeros(50), torch.randn(50)
-    loss, _ = policy_objective(new, old, advantages, 0.2)
+    loss, _ = policy_objective(new, old, scaled(advantages), 0.2)
     loss.backward()
-    scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    gains = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     ratio = new.detach().exp()
     # Where the clipped term is the minimum, it is constant.
-    clipped = ((ratio > 1.2) & (scaled > 0)) | ((ratio < 0.8) & (scaled < 0))
-    expected = torch.where(clipped, torch.zeros(50), -ratio * scaled / 50)
+    clipped = ((ratio > 1.2) & (gains > 0)) | ((ratio < 0.8) & (gains < 0))
+    expected = torch.where(clipped, torch.zeros(50), -ratio * gains / 50)
     torch.testing.assert_close(new.grad, expected)
 
 
@@ -52,9 +53,9 @@ def test_the_value_loss_may_be_clipped():
     assert value_objective(values, old, returns, 0.5) == pytest.approx((1 + 0.09) / 4)
 
 
-def _fresh(seed: int = 3) -> PPO:
+def _fresh(seed: int = 3, **settings) -> PPO:
     envs = Environments("pick", num=8, seed=5, options=OPTIONS)
-    config = PPOConfig(rollout=16, epochs=2, minibatches=2)
+    config = PPOConfig(**{"rollout": 16, "epochs": 2, "minibatches": 2, **settings})
     return PPO(envs, NetworkConfig(hidden=(8, 8)), config, seed=seed)
 
 
@@ -100,3 +101,26 @@ def test_values_begin_at_what_the_first_rewards_add_up_to():
     # Without discount, the sum over the rollout is used instead.
     ppo._begin_values(rewards, torch.ones(5, 4))
     assert ppo.returns.mean == pytest.approx(rewards.sum() / ppo.envs.num)
+
+
+@pytest.mark.parametrize("parts", [3, 1000])
+def test_gradients_of_parts_of_a_minibatch_add_up(parts):
+    whole, split = _fresh(), _fresh(accumulate=parts)
+    # A rate of 0 and one minibatch: every gradient is of the same weights and steps.
+    logs = [ppo.iterate(1.0) for ppo in (whole, split)]
+    for name, value in logs[0].items():
+        assert logs[1][name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    plain, added = (
+        [p.grad for p in ppo.optimizer.param_groups[0]["params"]] for ppo in (whole, split)
+    )
+    assert any(gradient.abs().max() > 0 for gradient in plain)
+    for one, other in zip(plain, added, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+
+
+def test_the_learning_rate_rises_over_the_steps_of_its_warm_up():
+    settings = {"learning_rate": 0.01, "learning_rate_schedule": "constant"}
+    ppo = _fresh(**settings, learning_rate_warmup=512)
+    rates = [ppo.iterate(step / 10)["learning_rate"] for step in range(6)]
+    # An iteration has 128 steps.
+    assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])

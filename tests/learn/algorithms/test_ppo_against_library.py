@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
-from berthline.learn.algorithms.ppo import PPO, PPOConfig  # noqa: E402
+from berthline.learn.algorithms.configs import PPOConfig  # noqa: E402
+from berthline.learn.algorithms.ppo import PPO  # noqa: E402
 from berthline.learn.networks.networks import NetworkConfig  # noqa: E402
 from berthline.learn.training.environments import Environments  # noqa: E402
 from berthline.learn.training.validation import Validation  # noqa: E402

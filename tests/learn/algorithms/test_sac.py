@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from berthline.learn.algorithms.configs import SACConfig
 from berthline.learn.algorithms.sac import (
     SAC,
-    SACConfig,
     log_allowed,
     policy_objective,
     soft_value,

@@ -8,6 +8,7 @@ import pytest
 from berthline.cli.train.command import Train, parameters
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS, config_of
+from berthline.learn.algorithms.settings import SETTINGS, setting_rows
 from berthline.learn.training.defaults import default_settings
 from berthline.learn.training.train import train_config
 
@@ -61,9 +62,8 @@ def test_defaults_are_taken(algorithm):
     ],
 )
 def test_senseless_values_are_refused(algorithm, setting, expected):
-    env = "Meta" if algorithm == "meta-dqn" else "Pick"
     with pytest.raises(ConfigError) as raised:
-        config_of_command(algorithm, env=env, config=(setting,))
+        config_of_command(algorithm, config=(setting,))
     key = setting.partition("=")[0]
     assert raised.value.what.startswith(f"{key} of {algorithm} is ")
     assert expected in raised.value.expected
@@ -87,8 +87,8 @@ def test_returns_that_have_a_chance_are_in_order():
         ({"hidden": "0"}, "hidden is 0", "1 to 4,096"),
         ({"least_gain": float("nan")}, "least_gain is nan", "0 or more"),
         ({"threads": 50_000}, "threads is 50000", "1 to 1,024"),
-        ({"seed": 900}, "the seed is 900", "0 to 899"),
-        ({"seed": 899, "seeds": 5}, "the seeds are 899 to 903", "0 to 899"),
+        ({"seed": 2**32}, "the seed is 4294967296", "0 to 4,294,967,295"),
+        ({"seed": 2**32 - 1, "seeds": 2}, "the seeds are 4294967295 to 4294967296", "0 to"),
     ],
 )
 def test_senseless_options_are_refused(given, what, expected):
@@ -99,4 +99,30 @@ def test_senseless_options_are_refused(given, what, expected):
 
 
 def test_the_last_seeds_and_many_threads_are_taken():
-    assert config_of_command("ppo", seed=895, seeds=5, threads=1024).seed == 895
+    assert config_of_command("ppo", seed=2**32 - 5, seeds=5, threads=1024).seed == 2**32 - 5
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_setting_has_a_range_and_a_meaning(algorithm):
+    rows = setting_rows(algorithm, ALGORITHMS[algorithm].config)
+    assert [row.name for row in rows] == list(ALGORITHMS[algorithm].config.__struct_fields__)
+    for row in rows:
+        assert row.default
+        assert row.values
+        assert row.meaning
+        default = "" if row.default == "empty" else row.default
+        typed = config_of_command(algorithm, config=(f"{row.name}={default}",)) if default else None
+        assert typed is None or typed.settings == config_of_command(algorithm).settings
+
+
+def test_no_setting_is_without_an_algorithm():
+    fields = {name for entry in ALGORITHMS.values() for name in entry.config.__struct_fields__}
+    assert fields == set(SETTINGS)
+
+
+def test_an_algorithm_with_one_seat_takes_it():
+    assert config_of_command("meta-dqn").seat == "meta"
+    chosen = config_of_command("meta-dqn", set=('schedulers=["fcfs+easy", "sjf+easy"]',))
+    assert chosen.options["schedulers"] == ("fcfs+easy", "sjf+easy")
+    assert config_of_command("meta-dqn", preset="lookahead").seat == "pick"
+    assert config_of_command("ppo").seat == "pick"

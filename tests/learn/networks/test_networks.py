@@ -11,6 +11,9 @@ from berthline.learn.training.environments import Environments
 OPTIONS = {"episode_jobs": 48, "load": 3.0, "window": 12, "running_window": 6, "lookahead": "cdf"}
 
 
+GLOBALS_ALONE = {"jobs": [], "nodes": [], "running": [], "globals": ["queue_len / 100"]}
+
+
 def _layout_and_states(seat: str) -> tuple[ObservationLayout, torch.Tensor]:
     envs = Environments(seat, num=16, seed=1, options=OPTIONS)
     for _ in range(20):
@@ -124,3 +127,20 @@ def test_layouts_that_differ_are_told_apart():
     assert envs.layout.sha256 != other.layout.sha256
     with pytest.raises(ConfigError, match=r"shapes\.jobs: \(12, 8\) against \(16, 8\)"):
         envs.layout.check_same(other.layout, where="here")
+
+
+@pytest.mark.parametrize("kind", ["kernel", "mlp"])
+def test_actions_that_are_not_rows_need_no_table_of_jobs(kind):
+    options = {**OPTIONS, "lookahead": None, "features": GLOBALS_ALONE}
+    envs = Environments("meta", num=4, seed=1, options=options)
+    network = _network(envs.layout, kind)
+    scores, summary = network(torch.from_numpy(envs.observations.copy()))
+    assert scores.shape == (4, envs.layout.actions, 1)
+    assert summary.shape == (4, 8)
+
+
+def test_attention_needs_rows():
+    options = {**OPTIONS, "lookahead": None, "features": GLOBALS_ALONE}
+    layout = Environments("meta", num=1, seed=1, options=options).layout
+    with pytest.raises(ConfigError, match="needs columns of jobs"):
+        _network(layout, "attention")

@@ -150,7 +150,8 @@ def _fastest(iterate: Callable[[], object], rounds: int) -> tuple[float, float]:
 
 
 def _own(case: _Case, num: int) -> Callable[[], object]:
-    from berthline.learn.algorithms.ppo import PPO, PPOConfig
+    from berthline.learn.algorithms.configs import PPOConfig
+    from berthline.learn.algorithms.ppo import PPO
     from berthline.learn.networks.networks import NetworkConfig
     from berthline.learn.training.environments import Environments
 

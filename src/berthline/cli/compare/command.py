@@ -17,8 +17,10 @@ from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy
 from berthline.cli.groups import By, read_groupings, show_compared_groups
 from berthline.cli.options import (
     Blocks,
+    ConfigFile,
     Force,
     Format,
+    Horizon,
     Jitter,
     Jobs,
     Json,
@@ -121,10 +123,12 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     format: Format = None
     map: Map = None
     measure: Measure = None
+    horizon: Horizon = None
     by: By = ()
     energy_rate: EnergyRateFile = None
     energy_period: EnergyPeriod = None
     workers: Workers = None
+    config_file: ConfigFile = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -178,6 +182,7 @@ def main(argv: list[str]) -> int:
             energy_period=options.energy_period,
             by=groupings,
             measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
+            horizon=options.horizon,
             workers=options.workers,
             out=None
             if options.out is None

@@ -75,6 +75,7 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
     print()
     # Without a horizon every job either finishes or is rejected, under any scheduler.
     counts = comparison.schedulers[0].jobs
+    left = {result.scheduler: result.jobs.unfinished for result in comparison.schedulers}
     print_facts(
         {
             "measured": ""
@@ -90,7 +91,13 @@ def show(comparison: Comparison, cluster: Cluster) -> None:
             "power": wrapped(_power(comparison)),
             "bound": bound_in_words(comparison),
             "oracle": wrapped(_oracle(comparison)),
-            "jobs": job_counts(counts),
+            "jobs": job_counts(counts)
+            if not any(left.values())
+            else wrapped(
+                f"{number(counts.submitted)} submitted; at the horizon, with the time spent so "
+                "far, unfinished: "
+                + ", ".join(f"{number(count)} under {name}" for name, count in left.items())
+            ),
             "rejected": "they can never fit; berthline sim says why" if counts.rejected else "",
         }
     )
@@ -117,8 +124,17 @@ def values_table(comparison: Comparison) -> Table:
         ([read(result.metrics) for result in results], write, choose)
         for read, write, choose in _COLUMNS
     ]
+    flops = [100 * result.metrics.utilization.flops for result in results]
+    plain = [100 * result.metrics.utilization.gpu for result in results]
+    if any(abs(f - p) > 0.05 for f, p in zip(flops, plain, strict=True)):
+        # The same as GPU use where all GPUs are of one speed.
+        table.add_column("FLOPS\nuse, %", justify="right", no_wrap=True, vertical="bottom")
+    else:
+        flops = []
     gaps = [100 * (math.nan if r.gap_to_bound is None else r.gap_to_bound) for r in results]
     measured.append((gaps, lambda x: number(x, 0 if x >= 100 else 1), min))
+    if flops:
+        measured.append((flops, lambda x: number(x, 1), max))
     costs = [result.energy_cost for result in results if result.energy_cost is not None]
     if costs:
         table.add_column("energy\ncost", justify="right", no_wrap=True, vertical="bottom")

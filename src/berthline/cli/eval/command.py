@@ -14,6 +14,7 @@ from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.eval.show import show
 from berthline.cli.options import (
     Blocks,
+    ConfigFile,
     Force,
     Format,
     Gap,
@@ -21,6 +22,7 @@ from berthline.cli.options import (
     Json,
     Load,
     Measure,
+    MetricName,
     Out,
     Resume,
     Seed,
@@ -66,6 +68,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     against: Annotated[str | None, arg(metavar="A,B", help_behavior_hint="(default: nine)")] = None
     """The rivals, separated by commas. The default is random choice, fcfs, fcfs+easy, and the
     heuristics sjf, smallest and largest first, f1, wfp3 and las."""
+    metric: MetricName = None
     workload: Annotated[
         str | None,
         arg(metavar="WORKLOAD", help_behavior_hint=f"(default: that of the run, or {WORKLOAD})"),
@@ -98,7 +101,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     on an empty cluster. A generated run has --window-jobs jobs, or 20,000."""
     jitter: Jitter = 0
     blocks: Blocks = 16
-    gap: Gap = "1d"
+    gap: Gap = None
     knowledge: Annotated[
         str | None,
         arg(metavar="WHAT", help_behavior_hint=f"(default: that of the run, or {KNOWLEDGE})"),
@@ -113,6 +116,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     map: Map = None
     measure: Measure = None
     workers: Workers = None
+    config_file: ConfigFile = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -135,6 +139,7 @@ def main(argv: list[str]) -> int:
             against=None
             if options.against is None
             else read_schedulers(options.against, "--against"),
+            metric=options.metric,
             workload=options.workload,
             cluster=options.cluster,
             windows=options.windows,
@@ -142,7 +147,7 @@ def main(argv: list[str]) -> int:
             continuous=options.continuous or None,
             jitter=options.jitter,
             blocks=options.blocks,
-            gap_seconds=parse_duration("--gap", options.gap),
+            gap_seconds=None if options.gap is None else parse_duration("--gap", options.gap),
             knowledge=options.knowledge,
             conditions=read_conditions(options.condition),
             load=options.load,

@@ -26,6 +26,7 @@ from berthline.cli.output import (
     counted,
     fold_scheduler,
     new_table,
+    number,
     print_facts,
     print_table,
     seconds,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 def show(found: EvaluationResult) -> None:
     """Print an evaluation as text."""
+    from berthline.evaluate.metrics.compared_metrics import METRICS
+
     evaluation, cluster = found.evaluation, found.inputs[1].cluster
     report = evaluation.report
     few, many = min(report.window_jobs), max(report.window_jobs)
@@ -54,10 +57,13 @@ def show(found: EvaluationResult) -> None:
         f"{'' if report.continuous else 'means over windows; '}{BEST} best\n"
         f"{header_of(report.conditions, report.run_times)}"
     )
-    table = new_table("rivals on VAL", "mean JCT")
+    about = METRICS[evaluation.metric]
+    table = new_table("rivals on VAL", about.label)
     for candidate in evaluation.candidates:
         mark = BEST if candidate.scheduler == evaluation.rival else ""
-        table.add_row(fold_scheduler(candidate.scheduler), mark + seconds(candidate.jct_mean))
+        is_time = evaluation.metric not in ("bounded_slowdown_mean", "utilization")
+        value = seconds(candidate.value) if is_time else number(candidate.value, 3)
+        table.add_row(fold_scheduler(candidate.scheduler), mark + value)
     print_table(table)
     print("\nall on REPORT, which is held-out:\n")
     print_table(values_table(report))
@@ -71,7 +77,7 @@ def show(found: EvaluationResult) -> None:
         break_on_hyphens=False,
     )
     print(f"\n{text}\n")
-    hindsight = report.oracle.jct_mean.overall
+    hindsight = getattr(report.oracle, evaluation.metric).overall
     print_facts(
         {
             "measured": "" if report.measure is None else wrapped(report.measure.in_words()),
@@ -83,7 +89,7 @@ def show(found: EvaluationResult) -> None:
             "caution": wrapped(caution_of(report)),
             "power": wrapped(power_of(evaluation)),
             "bound": bound_in_words(report),
-            "oracle": f"best in hindsight by mean JCT on REPORT: {hindsight}",
+            "oracle": f"best in hindsight by {about.label} on REPORT: {hindsight}",
         }
     )
 
@@ -92,5 +98,6 @@ def power_of(evaluation: Evaluation) -> str:
     """Return how many windows would distinguish the two; empty if they are distinguishable."""
     from berthline.evaluate.statistics.power import power_in_words
 
-    is_open = evaluation.against_rival.jct_mean.verdict.startswith("not distinguishable")
+    judged = getattr(evaluation.against_rival, evaluation.metric)
+    is_open = judged.verdict.startswith("not distinguishable")
     return power_in_words(evaluation.power) if is_open and evaluation.power is not None else ""

@@ -20,8 +20,10 @@ from berthline.cli.energy_rate import (
 )
 from berthline.cli.groups import By, read_groupings, show_groups
 from berthline.cli.options import (
+    ConfigFile,
     Force,
     Format,
+    Horizon,
     Jobs,
     Json,
     Knowledge,
@@ -35,7 +37,6 @@ from berthline.cli.options import (
     check_choice,
     command_line,
     parse_options,
-    positive,
     read_settings,
 )
 from berthline.cli.output import (
@@ -101,12 +102,7 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     set: Settings = ()
     format: Format = None
     map: Map = None
-    horizon: Annotated[
-        Annotated[float, msgspec.Meta(gt=0)] | None,
-        positive("--horizon", metavar="SECONDS"),
-        arg(help_behavior_hint="(default: until every job has finished)"),
-    ] = None
-    """Stop the run at this time; unfinished jobs count with the time spent so far."""
+    horizon: Horizon = None
     measure: Measure = None
     by: By = ()
     energy_rate: EnergyRateFile = None
@@ -114,7 +110,9 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     simulator: Annotated[str, arg(metavar="NAME")] = "native"
     """native is fast; reference is slow, and defines the semantics."""
     time_decisions: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Time every decision of the scheduler; the run takes longer, its log is the same."""
+    """Time every decision of the scheduler, or every choice of a learned policy's network; the run
+    takes longer, its log is the same."""
+    config_file: ConfigFile = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -269,7 +267,8 @@ def show(
             **trace_facts(result.workload),
             **disturbances(result, metrics, window),
             "makespan": f"{number(metrics.makespan)} s = {clock(metrics.makespan)}",
-            "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds",
+            "GPUs used": f"{percent(metrics.utilization.gpu)} of GPU-seconds, "
+            f"{percent(metrics.utilization.flops)} weighted by FLOPS",
             "queue": f"{number(metrics.queue.mean, 1)} jobs on average, "
             f"{number(metrics.queue.max)} at most",
             "starvation": ""

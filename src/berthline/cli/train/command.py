@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from pathlib import Path
@@ -10,7 +11,16 @@ from typing import Annotated, Any
 import msgspec
 from tyro.conf import Positional, UseAppendAction, arg
 
-from berthline.cli.options import Json, Seed, check_choice, parse_options, read_settings, whole
+from berthline.cli.options import (
+    ConfigFile,
+    Json,
+    MetricName,
+    Seed,
+    check_choice,
+    parse_options,
+    read_settings,
+    whole,
+)
 from berthline.cli.output import note, print_facts, print_json
 from berthline.cli.train.signals import StoppedError, stop_signals
 from berthline.errors import ConfigError
@@ -35,6 +45,8 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline train ppo --steps 40000 --envs 64 --out runs/short --json
       berthline train bc --expert sjf+easy --out runs/bc
       berthline train ppo --check
+      berthline train ppo --resume --steps 300000 --out runs/ppo
+      berthline train --config-file runs/ppo/config.toml --seed 1 --out runs/again
       berthline train es --space gate --budget 15
     """
 
@@ -58,7 +70,8 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         UseAppendAction[tuple[str, ...]],
         arg(metavar="KEY=VALUE", help_behavior_hint="(repeatable)"),
     ] = ()
-    """A setting of the algorithm, such as learning_rate=0.0005."""
+    """A setting of the algorithm, such as learning_rate=0.0005; berthline train ppo -h lists those
+    of ppo, and so on."""
     expert: Annotated[
         str | None, arg(metavar="SCHEDULER", help_behavior_hint=f"(default: {EXPERT})")
     ] = None
@@ -93,6 +106,18 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Stop after N validations without improvement; 0 = never."""
     least_gain: Annotated[float, arg(metavar="X")] = 0.0
     """Smallest improvement that counts for --patience, as a share of |best return|."""
+    metric: MetricName = None
+    save_every: Annotated[
+        int, msgspec.Meta(ge=0), whole("--save-every", lowest=0, metavar="STEPS")
+    ] = 0
+    """Also keep a checkpoint every STEPS steps: checkpoints/step-STEP; 0 = only the best and the
+    last."""
+    keep: Annotated[int, msgspec.Meta(ge=0), whole("--keep", lowest=0)] = 0
+    """Keep the newest N of the checkpoints of --save-every; 0 = all."""
+    test_seeds: Annotated[
+        str | None, arg(metavar="S,S", help_behavior_hint="(default: twice --episodes of them)")
+    ] = None
+    """Seeds of the REPORT episodes, such as 42,43,44: the same in every run, never trained on."""
     init_from: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(default: none)")] = (
         None
     )
@@ -100,7 +125,9 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(required)")] = None
     """The run directory: settings, metrics, curve.csv, checkpoints, TensorBoard files, summary."""
     resume: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Resume an interrupted run of the same command, kept in --out."""
+    """Resume the interrupted run in --out, with the same command; with more --steps also a
+    complete one. The optimiser continues where it was."""
+    config_file: ConfigFile = None
     check: Annotated[bool, arg(help_behavior_hint="")] = False
     """Only check whether the algorithm finds the known optimum of one tiny episode."""
     json: Json = False
@@ -113,8 +140,12 @@ def main(argv: list[str]) -> int:
         from berthline.cli.train import es as train_es
 
         return train_es.main(argv[1:])
+    if argv[:1] and argv[0] in ALGORITHMS and {"--help", "-h"} & set(argv):
+        return _help(argv[0])
     options = parse_options(Train, argv, verb="train")
     check_choice("ALGORITHM", options.algorithm, ALGORITHMS)
+    from berthline.learn.training.episode_metrics import NAME_IN_EPISODES
+
     if options.check:
         return _check(options)
     if options.out is None:
@@ -135,6 +166,7 @@ def main(argv: list[str]) -> int:
                 out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
                 must_stop=request,
                 watch=watching,
+                remark=note,
             )
     except StoppedError as stopped:
         if request.is_polled:
@@ -154,9 +186,20 @@ def main(argv: list[str]) -> int:
     print_facts(
         {
             "results": options.out,
-            "curve": f"berthline report curve {_curves(options)} --y mean_jct",
+            "curve": f"berthline report curve {_curves(options)} --y"
+            f" {NAME_IN_EPISODES[found.summary['metric']]}",
         }
     )
+    return 0
+
+
+def _help(algorithm: str) -> int:
+    """Print the options, then the settings of an algorithm."""
+    from berthline.cli.train.show import show_settings
+
+    with contextlib.suppress(SystemExit):
+        parse_options(Train, ["--help"], verb="train")
+    show_settings(algorithm)
     return 0
 
 
@@ -175,14 +218,24 @@ def parameters(options: Train) -> dict[str, Any]:
         ) from None
     same = (
         *("env", "preset", "expert", "network", "steps", "envs", "threads", "seed", "seeds"),
-        *("validate_every", "episodes", "patience", "least_gain"),
+        *("validate_every", "episodes", "patience", "least_gain", "metric", "save_every", "keep"),
     )
     return {
         **{name: getattr(options, name) for name in same},
         "env_options": {key: _value(text) for key, text in read_settings(options.set).items()},
         "config": {k: _value(v) for k, v in read_settings(options.config, "--config").items()},
         "hidden": hidden,
+        "test_seeds": _whole_numbers("--test-seeds", options.test_seeds or ""),
     }
+
+
+def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(",") if word.strip())
+    except ValueError:
+        raise ConfigError(
+            f"{flag} is {text!r}", expected="comma-separated whole numbers, such as 42,43,44"
+        ) from None
 
 
 def _value(text: str) -> Any:

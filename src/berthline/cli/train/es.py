@@ -102,7 +102,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Number of TRAIN windows; candidates run on four of them at a time."""
     windows: Annotated[int, msgspec.Meta(ge=2), whole("--windows", lowest=2)] = WINDOWS
     """Number of VAL windows, and of REPORT windows."""
-    gap: Gap = "1d"
+    gap: Gap = None
     condition: ConditionOption = ()
     load: Load = None
     seed: Seed = 0
@@ -141,7 +141,7 @@ def main(argv: list[str]) -> int:
                 against=None
                 if options.against is None
                 else read_schedulers(options.against, "--against"),
-                gap_seconds=parse_duration("--gap", options.gap),
+                gap_seconds=None if options.gap is None else parse_duration("--gap", options.gap),
                 conditions=read_conditions(options.condition),
                 settings=format_options(options.map, options.set),
                 out=None

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from berthline.cli.output import new_table, number, print_table, seconds
+from berthline.cli.output import (
+    NARROWEST,
+    counted,
+    new_table,
+    number,
+    print_facts,
+    print_table,
+    seconds,
+)
 from berthline.cli.visible_output import styled
+from berthline.evaluate.statistics.paired import FEW_WINDOWS
 from berthline.number_text import duration_in_two_units
 
 if TYPE_CHECKING:
@@ -98,35 +108,103 @@ def _value(value: float | None) -> str:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the results of a run on REPORT."""
-    report = summary["report"]
+    from berthline.evaluate.metrics.compared_metrics import METRICS
+    from berthline.learn.training.episode_metrics import EPISODE_METRICS, NAME_IN_EPISODES
+
+    report, about = summary["report"], METRICS[summary["metric"]]
     print(
         f"{summary['algorithm']} on {summary['seat']}, seed {summary['seed']}, "
-        f"{number(summary['steps'])} steps; the best policy on VAL is {summary['best_checkpoint']}"
+        f"{number(summary['steps'])} steps, {counted(summary['updates'], 'update')}\n"
+        f"the best policy on VAL is {summary['best_checkpoint']}"
     )
     print(f"REPORT, {report['episodes']} held-out episodes:\n")
-    table = new_table("", "mean JCT, s", "mean wait, s", "mean JCT of the policy is")
+    key = NAME_IN_EPISODES[summary["metric"]]
+    columns = list(dict.fromkeys((key, "mean_jct", "mean_wait")))
+    heads = [_head(METRICS[EPISODE_METRICS[name]].label, name) for name in columns]
+    has_verdicts = summary["has_verdict"]
+    words = [f"{about.label} of the policy is"] if has_verdicts else []
+    table = new_table("", *heads, *words)
     policy = report["policy"]
-    table.add_row(summary["algorithm"], seconds(policy["mean_jct"]), seconds(policy["mean_wait"]))
-    for name, found in sorted(report["against"].items(), key=lambda x: x[1]["mean_jct"]["mean"]):
-        mark = " (best on VAL)" if name == summary["best_heuristic"] else ""
-        jct, wait = found["mean_jct"], found["mean_wait"]
-        table.add_row(name + mark, seconds(jct["mean"]), seconds(wait["mean"]), jct["verdict"])
+    table.add_row(summary["algorithm"], *(_cell(name, policy[name]) for name in columns))
+    sign = -1 if about.higher_is_better else 1
+    for name, found in sorted(report["against"].items(), key=lambda x: sign * x[1][key]["mean"]):
+        mark = " (best on VAL)" if has_verdicts and name == summary["best_heuristic"] else ""
+        cells = [_cell(column, found[column]["mean"]) for column in columns]
+        verdict = re.sub(r" \(only \d+ windows\)$", "", found[key]["verdict"])
+        table.add_row(name + mark, *cells, *([verdict] if has_verdicts else []))
     print_table(table)
+    print()
+    means = report["return"]
+    facts = {
+        "return": f"{_value(means['policy'])} on REPORT, {_value(summary['val_return'])} on VAL; "
+        f"of random actions {_value(means['random action'])} on REPORT",
+        "caution": _cautions(summary["remarks"], report["episodes"]),
+    }
+    print_facts(facts)
+
+
+def _head(label: str, name: str) -> str:
+    if name == "utilization":
+        return f"{label}, %"
+    return label if name == "mean_bounded_slowdown" else f"{label}, s"
+
+
+def _cell(name: str, value: float) -> str:
+    if name == "utilization":
+        return number(100 * value, 1)
+    return number(value, 2) if name == "mean_bounded_slowdown" else seconds(value)
+
+
+def _cautions(remarks: list[str], episodes: int | None = None) -> str:
+    """Return the remarks of a summary, one below the other."""
+    told = list(remarks)
+    if episodes is not None and episodes < FEW_WINDOWS:
+        told.append(f"only {episodes} episodes: intervals are rough")
+    wide = [
+        textwrap.fill(text, NARROWEST - 1, initial_indent=" " * 11, subsequent_indent=" " * 11)
+        for text in told
+    ]
+    return "\n".join(wide).lstrip()
 
 
 def show_seeds(summary: dict[str, Any]) -> None:
     """Print the combined results of several seeds."""
-    seeds = summary["seeds"]
+    from berthline.evaluate.metrics.compared_metrics import METRICS
+
+    seeds, label = summary["seeds"], METRICS[summary["metric"]].label
     print(
         f"{summary['algorithm']} on {summary['seat']}, {len(seeds)} seeds: {seeds[0]} to", end=" "
     )
-    print(f"{seeds[-1]}; mean JCT against others, interquartile mean over seeds and episodes:\n")
+    print(f"{seeds[-1]}; {label} against others, interquartile mean over seeds and episodes:\n")
     table = new_table("", "ratio", "95 % interval", "worst seed")
-    for name, found in summary["mean_jct_against"].items():
+    for name, found in summary["metric_against"].items():
+        if found["iqm"] is None:
+            table.add_row(name, "-", "no ratio: a value is 0", "-")
+            continue
         low, high = found["low"], found["high"]
         between = "-" if low is None else f"{low:.3f} to {high:.3f}"
         table.add_row(name, f"{found['iqm']:.3f}", between, f"{found['worst_seed']:.3f}")
     print_table(table)
+    if summary["remarks"]:
+        print()
+        print_facts({"caution": _cautions(summary["remarks"])})
+
+
+def show_settings(algorithm: str) -> None:
+    """Print every setting of an algorithm: default, values, meaning."""
+    from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+    from berthline.learn.algorithms.settings import setting_rows, value_text
+    from berthline.learn.training.defaults import settings_by_seat
+
+    print(f"\nsettings of {algorithm}, each with its default: --config NAME=VALUE\n")
+    for row in setting_rows(algorithm, ALGORITHMS[algorithm].config):
+        print(f"  {row.name}={row.default}")
+        text = f"{row.meaning} ({row.values})"
+        print(textwrap.fill(text, 90, initial_indent=" " * 6, subsequent_indent=" " * 6))
+    for seat, settings in settings_by_seat(algorithm).items():
+        given = ", ".join(f"{name}={value_text(value)}" for name, value in settings.items())
+        text = f"defaults on {seat.capitalize()}: {given}"
+        print("\n" + textwrap.fill(text, 90, initial_indent="  ", subsequent_indent="      "))
 
 
 def show_check(found: dict[str, Any]) -> None:

@@ -87,6 +87,7 @@ class Options(TypedDict, total=False):
     energy_period: float | None
     by: Sequence[str]
     measure: tuple[float, float] | None
+    horizon: float | None
     workers: int | None
     out: TextOrPath | RunOutput | None
     force: bool
@@ -163,6 +164,7 @@ def compare(
     energy_period: float | None = None,
     by: Sequence[str] = (),
     measure: tuple[float, float] | None = None,
+    horizon: float | None = None,
     workers: int | None = 1,
     out: TextOrPath | RunOutput | None = None,
     force: bool = False,
@@ -211,6 +213,8 @@ def compare(
         by: also compare groups of jobs: `user`, `pool`, `size`, `priority`.
         measure: a measurement window (from, to) in seconds on the clock of each window, which
             excludes a warm-up and a cool-down: only jobs submitted in it count.
+        horizon: stop every run at this time on the clock of its window; unfinished jobs count with
+            the time they have spent so far. None = until every job has ended.
         workers: number of processes that make the runs; 1 = only this one, None = as many as are
             worth starting. The results are the same.
         out: write a run directory, as `berthline compare` does. Finished runs survive an
@@ -285,6 +289,7 @@ def compare(
             by=tuple(by),
             keeps_jobs=directory is not None or mode.continuous,
             measure=measured,
+            horizon=horizon,
         ),
         continuous=mode.continuous,
         blocks=blocks,
@@ -309,6 +314,7 @@ def compare(
         "set": {name: str(value) for name, value in (settings or {}).items()},
         "format": format,
         "measure": None if measure is None else f"{measure[0]:g}:{measure[1]:g}",
+        "horizon": horizon,
         "by": list(by),
         "energy_rate": None if energy_rate is None else argument_name(energy_rate),
         "energy_period": energy_period,

@@ -20,7 +20,6 @@ from berthline.evaluate.compare.compare import (
     with_baseline,
 )
 from berthline.evaluate.compare.evaluation_defaults import (
-    GAP_SECONDS,
     KNOWLEDGE,
     WINDOWS,
     WORKLOAD,
@@ -44,6 +43,7 @@ from berthline.evaluate.compare.run_mode import (
     with_replicates,
 )
 from berthline.evaluate.compare.run_record import RunSettings
+from berthline.evaluate.metrics.compared_metrics import check_metric
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
@@ -54,6 +54,7 @@ from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators.dials import JOBS
 from berthline.traces.offered_load import scale_to_load
+from berthline.traces.split import gap_in_words, usual_gap
 from berthline.traces.stated_cluster import default_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
@@ -100,6 +101,7 @@ def evaluate(
     run: TextOrPath,
     *,
     against: Sequence[TextOrPath] | None = None,
+    metric: str | None = None,
     workload: Workload | TextOrPath | None = None,
     cluster: Cluster | TextOrPath | None = None,
     windows: int | None = None,
@@ -107,7 +109,7 @@ def evaluate(
     continuous: bool | None = None,
     jitter: int = 0,
     blocks: int = BLOCKS,
-    gap_seconds: float = GAP_SECONDS,
+    gap_seconds: float | None = None,
     knowledge: str | None = None,
     conditions: Mapping[str, float] | None = None,
     load: float | None = None,
@@ -131,6 +133,9 @@ def evaluate(
         run: a scheduler's text, a learned policy, or a run directory: the scheduler of a `sim` run,
             or the one with the lowest mean JCT of a `compare` run; with the settings of that run.
         against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
+        metric: what the rival is chosen by and the verdict begins with: jct_mean, jct_p99,
+            bounded_slowdown_mean, wait_mean, makespan or utilization; None = that of a training
+            run, or jct_mean.
         workload: a Workload or a WORKLOAD argument; None = that of the run, or `synthetic`.
         cluster: a Cluster or a CLUSTER argument; None = that of the run, or what the header of a
             trace states, or `uniform:8x8:V100`.
@@ -142,7 +147,8 @@ def evaluate(
             `window_jobs` is given. A generator makes as many jobs as 20 windows have.
         jitter: number of jittered replicates of both runs, as in `compare`.
         blocks: number of blocks.
-        gap_seconds: time without jobs between the parts of a trace.
+        gap_seconds: time without jobs between the parts of a trace; None = a day, or less for a
+            short trace (see `usual_gap`).
         knowledge: what schedulers know of run times; None = as in the run, or `estimate`.
         conditions: replace some of the cluster's conditions.
         load: offered load; None = that of the run, or as the workload is.
@@ -171,6 +177,8 @@ def evaluate(
     check_sizes(windows=windows, window_jobs=window_jobs, blocks=blocks, workers=workers)
     check_numbers(windows=windows, seeds=1, seed=seed, blocks=blocks, workers=workers)
     judged = read_run_argument(text_of("run", run))
+    metric = metric or judged.metric
+    check_metric(metric)
     given = {
         "workload": workload,
         "cluster": cluster,
@@ -228,7 +236,7 @@ def evaluate(
         "continuous": continuous,
         "jitter": jitter,
         "blocks": blocks,
-        "gap": f"{gap_seconds:g}s",
+        "gap": None if gap_seconds is None else f"{gap_seconds:g}s",
         "seed": seed,
         "measure": None if measure is None else f"{measure[0]:g}:{measure[1]:g}",
     }
@@ -236,12 +244,13 @@ def evaluate(
         **(asked if output is None or output.config is None else output.config),
         **{key: _plain(value) for key, value in resolved.items()},
         "run": judged.scheduler,
+        "metric": metric,
         "against": names[1:],
         "conditions": cells[0].cluster.conditions.changed(),
     }
     results = make_runs(grid, directory, config, workers=workers, progress=progress)
     found = EvaluationResult(
-        evaluation_of(results), _caution(judged, resolved["workload"]), grid.cells
+        evaluation_of(results, metric), _caution(judged, resolved["workload"]), grid.cells
     )
     if directory is not None and output is not None:
         keep_results(
@@ -287,7 +296,7 @@ def _cells_and_mode(
     mode: RunMode | None,
     windows: int | None,
     seed: int,
-    gap_seconds: float,
+    gap_seconds: float | None,
     measure: MeasurementWindow | None,
     remark: Callable[[str], None] | None,
 ) -> tuple[list[Cell], RunMode]:
@@ -316,7 +325,7 @@ def _cell_maker(
     conditions: Mapping[str, float],
     *,
     seed: int,
-    gap_seconds: float,
+    gap_seconds: float | None,
     remark: Callable[[str], None] | None,
 ) -> Callable[[int, int | None], list[Cell]]:
     """Return a function of the number of windows, and of jobs in each, that makes both cells."""
@@ -345,12 +354,17 @@ def _cell_maker(
     trace = make(seed, None, None)
     if load is not None:
         trace = scale_to_load(trace, cluster, load)
+    if gap_seconds is None:
+        gap_seconds = usual_gap(trace)
+        if remark is not None and gap_in_words(gap_seconds):
+            remark(gap_in_words(gap_seconds))
+    gap = gap_seconds  # not None from here on, also for the type checker
     return lambda windows, jobs: trace_cells(
         trace,
         cluster,
         windows=windows,
         window_jobs=jobs,
-        gap_seconds=gap_seconds,
+        gap_seconds=gap,
         load=load,
     )
 

@@ -4,4 +4,3 @@ from __future__ import annotations
 
 WORKLOAD, KNOWLEDGE = "synthetic", "estimate"
 WINDOWS = 20
-GAP_SECONDS = 86_400.0

@@ -20,6 +20,7 @@ from berthline.errors import ConfigError
 from berthline.evaluate.compare.comparison import Comparison, Judgement, PerMetric
 from berthline.evaluate.compare.grid import Cell
 from berthline.evaluate.compare.judge import comparison_of, judge_pair
+from berthline.evaluate.metrics.compared_metrics import METRICS, ComparedMetric
 from berthline.evaluate.statistics.power import Power
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: str
     jct_mean: float
+    value: float
+    """Its mean of the metric that the rival is chosen by."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,17 +61,19 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: the scheduler that is evaluated.
-        rival: the best of the rivals by mean JCT on VAL; in a tie, the first.
+        metric: the metric that the rival is chosen by, and verdicts begin with.
+        rival: the best of the rivals by that metric on VAL; in a tie, the first.
         candidates: all rivals on VAL.
         against_rival: paired ratios on REPORT; a single comparison, so not corrected.
         trades: slowdown is better and JCT worse than the rival's by more than the tolerance.
-        power: number of windows that would detect the difference in mean JCT.
+        power: number of windows that would detect the difference in the metric.
         gap_to_bound: mean JCT on REPORT / lower bound - 1.
         cells: the comparisons of all schedulers on VAL and on REPORT, each with the rival as its
             baseline. In hindsight another rival may be better on REPORT (`oracle`).
     """
 
     run: str
+    metric: str
     rival: str
     candidates: list[Candidate]
     against_rival: PerMetric[Judgement]
@@ -83,31 +88,38 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
         return self.cells[1]
 
 
-def evaluation_of(results: GridResults) -> Evaluation:
+def evaluation_of(results: GridResults, metric: str = "jct_mean") -> Evaluation:
     """Return the evaluation of the first scheduler against the best of the others.
 
     Args:
         results: results of a grid with two cells, VAL and REPORT.
+        metric: what the best of them is chosen by; one of METRICS.
     """
     names = results.grid.schedulers
-    on_val = [
-        float(np.mean([run.metrics.jct.mean for runs in results.of(0, number) for run in runs]))
-        for number in range(len(names))
-    ]
-    rival = 1 + int(np.argmin(on_val[1:]))
+
+    def on_val(of: ComparedMetric) -> list[float]:
+        return [
+            float(np.mean([of.of(run.metrics) for runs in results.of(0, number) for run in runs]))
+            for number in range(1, len(names))
+        ]
+
+    about = METRICS[metric]
+    values, means = on_val(about), on_val(METRICS["jct_mean"])
+    rival = 1 + int(np.argmax(values) if about.higher_is_better else np.argmin(values))
     cells = [comparison_of(results, cell, rival) for cell in (0, 1)]
     ours = cells[1].schedulers[0]
     judged, trades = judge_pair(results, 1, 0, rival)
     return Evaluation(
         run=names[0],
+        metric=metric,
         rival=names[rival],
         candidates=[
-            Candidate(scheduler=name, jct_mean=mean)
-            for name, mean in zip(names[1:], on_val[1:], strict=True)
+            Candidate(scheduler=name, jct_mean=mean, value=value)
+            for name, mean, value in zip(names[1:], means, values, strict=True)
         ],
         against_rival=judged,
         trades=trades,
-        power=ours.power.jct_mean,
+        power=getattr(ours.power, metric),
         gap_to_bound=ours.gap_to_bound,
         cells=cells,
     )

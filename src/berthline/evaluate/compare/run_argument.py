@@ -31,12 +31,14 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
         settings: the options of the run to use again; empty for a scheduler's text.
         directory: the run directory; None for a scheduler's text.
         verb: the verb that wrote it; empty for a scheduler's text.
+        metric: what it is compared by: that of its training, if it was trained.
     """
 
     scheduler: str
     settings: dict[str, Any] = {}
     directory: Path | None = None
     verb: str = ""
+    metric: str = "jct_mean"
 
 
 def read_run_argument(text: str) -> JudgedRun:
@@ -57,6 +59,7 @@ def read_run_argument(text: str) -> JudgedRun:
             settings=_settings_of_training(learned),
             directory=path if path.is_dir() else None,
             verb="train",
+            metric=_metric_of_training(learned),
         )
     if not _is_directory(path):
         Scheduler.parse(text)
@@ -120,6 +123,14 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
         "conditions": dict(options.conditions or {}),
     }
     return {name: value for name, value in found.items() if value not in (None, {})}
+
+
+def _metric_of_training(learned: Learned) -> str:
+    """Return the metric that a policy was compared by; policies of 0.1 had mean JCT."""
+    from berthline.policies.learned import policy_files
+
+    _, facts = policy_files(learned.path)
+    return str(json.loads(facts.read_bytes())["config"].get("metric", "jct_mean"))
 
 
 def _settings(config: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class RunSettings:
         by: groupings of jobs to measure too.
         keeps_jobs: whether job outcomes are kept.
         measure: the part of each run that counts, on the clock of its window; None = all of it.
+        horizon: when each run stops, on the clock of its window; None = when every job has ended.
     """
 
     knowledge: str = "estimate"
@@ -45,6 +46,7 @@ class RunSettings:
     by: tuple[str, ...] = ()
     keeps_jobs: bool = False
     measure: MeasurementWindow | None = None
+    horizon: float | None = None
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,7 @@ def make_run(
         knowledge=settings.knowledge,
         seed=seed,
         simulator=settings.simulator,
+        horizon=settings.horizon,
     )
     record = RunRecord(
         metrics=result.metrics(measure=measure),
@@ -139,7 +142,8 @@ def make_run(
         bound=jct_lower_bound(
             workload, cluster, counted=job_table(result.log, workload, measure).counted
         )
-        if bounds
+        # Jobs that a horizon cuts off may have a shorter JCT than any schedule would give them.
+        if bounds and settings.horizon is None
         else None,
     )
     return FinishedRun(

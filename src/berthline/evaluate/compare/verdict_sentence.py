@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.counted import counted
+from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.evaluate.metrics.starvation import starves_words
 from berthline.evaluate.statistics.change_in_words import change_in_words
 
@@ -12,18 +13,26 @@ if TYPE_CHECKING:
     from berthline.evaluate.compare.protocol import Evaluation
 
 
+_OTHERS = {
+    "jct_mean": "mean JCT",
+    "jct_p99": "JCT p99",
+    "bounded_slowdown_mean": "bounded slowdown",
+    "makespan": "makespan",
+    "utilization": "GPU use",
+}
+"""What a gain must not worsen, by name and in words."""
+
+
 def verdict_sentence(evaluation: Evaluation) -> str:
     """Return the verdict in a sentence, with every metric that a gain must not worsen."""
     against, report = evaluation.against_rival, evaluation.report
     others = ", ".join(
-        f"{name} {change_in_words(ratio)} %"
-        for name, ratio in (
-            ("JCT p99", against.jct_p99),
-            ("bounded slowdown", against.bounded_slowdown_mean),
-            ("makespan", against.makespan),
-            ("GPU use", against.utilization),
-        )
+        f"{name} {change_in_words(getattr(against, metric))} %"
+        for metric, name in _OTHERS.items()
+        if metric != evaluation.metric
     )
+    about = METRICS[evaluation.metric].label
+    first = getattr(against, evaluation.metric).verdict
     where = (
         f"{against.jct_mean.windows} blocks of the REPORT run"
         if report.continuous
@@ -40,5 +49,5 @@ def verdict_sentence(evaluation: Evaluation) -> str:
     return (
         f"{evaluation.run} against {evaluation.rival}, the best of "
         f"{counted(len(evaluation.candidates), 'rival')} on VAL, on {where}: "
-        f"mean JCT {against.jct_mean.verdict}; {others}{trade}{starves}"
+        f"{about} {first}; {others}{trade}{starves}"
     )

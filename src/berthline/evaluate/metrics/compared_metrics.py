@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.errors import ConfigError, unknown_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -70,3 +72,14 @@ METRICS: dict[str, ComparedMetric] = {
     "utilization": ComparedMetric("GPU utilisation", ("utilization", "gpu"), higher_is_better=True),
 }
 """Slowdown is never shown alone: it can be improved at the cost of JCT."""
+
+
+def check_metric(name: str) -> None:
+    """Raise unless there is such a metric.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in METRICS:
+        what, expected, hint = unknown_name("metric", name, METRICS)
+        raise ConfigError(what, expected=expected, hint=hint)

@@ -21,6 +21,9 @@ class Algorithm(Protocol):
     steps: int
     """Environment steps so far."""
 
+    updates: int
+    """Steps of the optimiser so far."""
+
     @property
     def policy(self) -> Network:
         """The network; the policy takes the allowed action that it scores highest."""

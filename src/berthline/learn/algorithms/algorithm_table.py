@@ -6,10 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.learn.algorithms import configs
 from berthline.learn.algorithms.settings import check_minibatches, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import msgspec
 
     from berthline.learn.algorithms.algorithm import Algorithm
     from berthline.learn.networks.networks import NetworkConfig
@@ -22,19 +25,21 @@ class Entry(NamedTuple):
     Attributes:
         module: in `berthline.learn.algorithms`.
         algorithm: the name of its class; see `Algorithm`.
-        config: the name of the struct with its settings.
+        config: the struct with its settings.
         steps: the default number of steps: some minutes on one core.
         learns_pairs: whether it can learn PickPlace.
         changes_options: whether its settings change the environments; then its module has a
             function `environment_options`.
+        seat: the seat it is made for, which it takes unless another is named; empty = any.
     """
 
     module: str
     algorithm: str
-    config: str
+    config: type[msgspec.Struct]
     steps: int
     learns_pairs: bool = False
     changes_options: bool = False
+    seat: str = ""
 
     def load(self, name: str) -> Any:
         """Return an attribute of the module."""
@@ -42,11 +47,18 @@ class Entry(NamedTuple):
 
 
 ALGORITHMS: dict[str, Entry] = {
-    "ppo": Entry("ppo", "PPO", "PPOConfig", steps=150_000, learns_pairs=True),
-    "d3qn": Entry("dqn", "DQN", "DQNConfig", steps=40_000),
-    "sac": Entry("sac", "SAC", "SACConfig", steps=40_000),
-    "meta-dqn": Entry("meta_dqn", "MetaDQN", "MetaDQNConfig", steps=20_000, changes_options=True),
-    "bc": Entry("bc", "BC", "BCConfig", steps=1_000_000, learns_pairs=True),
+    "ppo": Entry("ppo", "PPO", configs.PPOConfig, steps=150_000, learns_pairs=True),
+    "d3qn": Entry("dqn", "DQN", configs.DQNConfig, steps=40_000),
+    "sac": Entry("sac", "SAC", configs.SACConfig, steps=40_000),
+    "meta-dqn": Entry(
+        "meta_dqn",
+        "MetaDQN",
+        configs.MetaDQNConfig,
+        steps=20_000,
+        changes_options=True,
+        seat="meta",
+    ),
+    "bc": Entry("bc", "BC", configs.BCConfig, steps=1_000_000, learns_pairs=True),
 }
 
 
@@ -56,8 +68,7 @@ def config_of(name: str, given: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: no such algorithm or setting, or an invalid value.
     """
-    entry = _entry(name)
-    return read_settings(name, entry.load(entry.config), given)
+    return read_settings(name, _entry(name).config, given)
 
 
 def options_for(name: str, seat: str, options: Mapping[str, Any], config: Any) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from berthline.errors import ConfigError
-from berthline.learn.algorithms.schedules import factor
+from berthline.learn.algorithms.schedules import rate_factor
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.networks.networks import Network, NetworkConfig
 from berthline.learn.training.checkpoint import (
@@ -28,37 +27,12 @@ from berthline.learn.training.checkpoint import (
 )
 
 if TYPE_CHECKING:
+    from berthline.learn.algorithms.configs import BCConfig
     from berthline.learn.training.checkpoint import Checkpoint
     from berthline.learn.training.environments import Environments
 
 HELD_OUT = 8
 """One of every HELD_OUT environments is held out."""
-
-
-class BCConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of behaviour cloning.
-
-    Attributes:
-        expert: one of the environment's `experts`; empty = the first.
-        rollout: steps of each environment per iteration.
-        epochs: passes over the steps of an iteration.
-        minibatches: minibatches per epoch.
-        learning_rate: of Adam.
-        learning_rate_schedule: see `schedules`.
-        own_share: share of the environments in which the network acts while the expert still gives
-            the right action, so that the network learns in states that its own mistakes lead to
-            (DAgger, Ross et al. 2011).
-        max_gradient: norm at which gradients are clipped.
-    """
-
-    expert: str = ""
-    rollout: int = 32
-    epochs: int = 4
-    minibatches: int = 8
-    learning_rate: float = 3e-3
-    learning_rate_schedule: str = "linear"
-    own_share: float = 0.0
-    max_gradient: float = 0.5
 
 
 class BC:
@@ -90,7 +64,7 @@ class BC:
         if envs.num < 2:
             raise ConfigError("only one environment", expected="two or more: some are held out")
         self.envs, self.config = envs, config
-        self.steps = 0
+        self.steps = self.updates = 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.policy = Network(envs.layout, network)
@@ -105,7 +79,8 @@ class BC:
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Observe the expert, learn, and return values to log."""
-        rate = self.config.learning_rate * factor(self.config.learning_rate_schedule, progress)
+        steps = self.steps + self.config.rollout * self.envs.num
+        rate = self.config.learning_rate * rate_factor(self.config, progress, steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         batch, log = self._collect()
@@ -166,13 +141,17 @@ class BC:
             order = torch.randperm(size, generator=self.generator)
             for begin in range(0, size, part):
                 chosen = order[begin : begin + part]
-                chances = self.choices(observations[chosen], masks[chosen])
-                loss = -chances.log_prob(answers[chosen]).mean()
                 self.optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
+                total = 0.0
+                for piece in chosen.chunk(config.accumulate):
+                    chances = self.choices(observations[piece], masks[piece])
+                    loss = -chances.log_prob(answers[piece]).mean() * (len(piece) / len(chosen))
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    total += loss.item()
                 nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_gradient)
                 self.optimizer.step()
-                losses.append(loss.item())
+                self.updates += 1
+                losses.append(total)
         return {"losses/cross_entropy": sum(losses) / len(losses)}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -186,6 +165,7 @@ class BC:
         """Return the rest of the state as JSON."""
         return {
             "steps": self.steps,
+            "updates": self.updates,
             "generator": generator_state(self.generator),
             "environments": self.envs.position(),
         }
@@ -195,6 +175,6 @@ class BC:
         state = checkpoint.facts["state"]
         self.policy.load_state_dict(checkpoint.part("policy"))
         restore_optimizer(checkpoint, "optimizer", self.optimizer)
-        self.steps = state["steps"]
+        self.steps, self.updates = state["steps"], state["updates"]
         restore_generator(self.generator, state["generator"])
         self.envs.restore(state["environments"])

@@ -19,58 +19,15 @@ from torch.func import functional_call
 from berthline.learn.algorithms.off_policy import OffPolicy, follow
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.networks.networks import Network, NetworkConfig, mlp
-from berthline.learn.training.experience import Experience, ExperienceConfig
+from berthline.learn.training.experience import Experience
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from berthline.learn.algorithms.configs import DQNConfig
     from berthline.learn.training.environments import Environments
     from berthline.learn.training.replay_buffer import Transitions
-
-
-class DQNConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of D3QN, in addition to those of every algorithm with a replay.
-
-    Attributes:
-        no_op: initial advantage of the no-op; jobs have about 0.
-        gap: of advantage learning: targets are reduced by gap * (best value - value of the action),
-            so that errors do not hide which action is best. In the limit, an action looks worse
-            than the best by another gap / (1 - gap) times the difference.
-        priority_exponent: priority = |error|^exponent; 0 = all are drawn with equal probability.
-        importance: initial exponent of the importance weights; it rises to 1.
-        epsilon: initial share of random actions.
-        epsilon_final: final share of random actions.
-        epsilon_share: share of all steps after which `epsilon_final` is reached.
-        dueling: separate outputs for values and advantages.
-        double: one network chooses the next action, the other evaluates it.
-        target_network: next values come from a network that follows slowly.
-        target_every: updates between full copies to the target network; 0 = it follows slowly.
-        noisy: explore by noise of learned size in the last layers instead of by epsilon.
-        noise: initial size of that noise.
-        distributional: learn the distribution of returns instead of the mean (C51).
-        atoms: number of returns in the support of the distribution.
-        least_return: lowest return of the support, in units of the size of returns.
-        largest_return: highest return of the support.
-    """
-
-    no_op: float = -0.1
-    gap: float = 0.9
-    priority_exponent: float = 0.5
-    importance: float = 0.4
-    epsilon: float = 0.3
-    epsilon_final: float = 0.1
-    epsilon_share: float = 0.6
-    dueling: bool = True
-    double: bool = True
-    target_network: bool = True
-    target_every: int = 0
-    noisy: bool = False
-    noise: float = 0.5
-    distributional: bool = False
-    atoms: int = 51
-    least_return: float = -4.0
-    largest_return: float = 4.0
 
 
 class Values(NamedTuple):

@@ -22,7 +22,7 @@ import torch
 from berthline.env.columns import TABLES, resolve_columns
 from berthline.env.options import resolve_options
 from berthline.env.rewards import Term, resolve_reward
-from berthline.learn.algorithms.dqn import DQN, DQNConfig
+from berthline.learn.algorithms.dqn import DQN
 from berthline.learn.networks.networks import Regimes
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from torch import Tensor
 
+    from berthline.learn.algorithms.configs import MetaDQNConfig
     from berthline.learn.networks.networks import NetworkConfig
     from berthline.learn.training.checkpoint import Checkpoint
     from berthline.learn.training.environments import Environments
@@ -43,30 +44,6 @@ _RATE = 0.02
 _LEAST_SHARE = 0.1
 """A centre with less than this part of its fair share of states is moved elsewhere."""
 _SHARE_MEMORY = 0.98
-
-
-class MetaDQNConfig(DQNConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of Meta-DQN, in addition to those of D3QN.
-
-    Attributes:
-        regimes: number of regimes.
-        regime_embedding: a switch; see the module.
-        balanced_replay: a switch; see the module.
-        deadline_shaping: a switch; see the module.
-        deadline_weight: cost of a missed deadline, in hours of JCT of a job.
-        energy: a switch; see the module.
-        energy_weight: cost of a kWh, in the same unit.
-        job_age: a switch; see the module.
-    """
-
-    regimes: int = 4
-    regime_embedding: bool = True
-    balanced_replay: bool = True
-    deadline_shaping: bool = True
-    deadline_weight: float = 1.0
-    energy: bool = True
-    energy_weight: float = 0.01
-    job_age: bool = True
 
 
 def environment_options(

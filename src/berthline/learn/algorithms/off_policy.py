@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from berthline.learn.algorithms.schedules import factor
+from berthline.learn.algorithms.schedules import rate_factor
 from berthline.learn.training.checkpoint import (
     generator_state,
     optimizer_tensors,
@@ -22,8 +22,9 @@ from berthline.learn.training.checkpoint import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from berthline.learn.algorithms.configs import ExperienceConfig
     from berthline.learn.training.checkpoint import Checkpoint
-    from berthline.learn.training.experience import Experience, ExperienceConfig
+    from berthline.learn.training.experience import Experience
 
 
 class OffPolicy:
@@ -69,7 +70,7 @@ class OffPolicy:
             return log
         if self.updates == 0:
             self._begin(self.experience.scale.usual)
-        share = factor(config.learning_rate_schedule, progress)
+        share = rate_factor(config, progress, self.steps)
         for name, optimizer in self._optimizers.items():
             for group in optimizer.param_groups:
                 group["lr"] = self._rates[name] * share

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from berthline.learn.algorithms.schedules import factor
+from berthline.learn.algorithms.schedules import factor, rate_factor
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.networks.networks import Network, NetworkConfig, mlp
 from berthline.learn.networks.packed_rows import Packed, join
@@ -33,51 +32,9 @@ from berthline.learn.training.checkpoint import (
 from berthline.learn.training.running_statistics import RunningMoments, fading, for_ever
 
 if TYPE_CHECKING:
+    from berthline.learn.algorithms.configs import PPOConfig
     from berthline.learn.training.checkpoint import Checkpoint
     from berthline.learn.training.environments import Environments
-
-
-class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of PPO.
-
-    Attributes:
-        rollout: steps of each environment per iteration.
-        epochs: passes over the steps of an iteration.
-        minibatches: minibatches per epoch.
-        learning_rate: of Adam.
-        learning_rate_schedule: see `schedules`.
-        discount: of rewards, per decision.
-        trace: lambda of GAE, per decision.
-        horizon: seconds of simulated time after which rewards are discounted by 1 / e; None = no
-            discount by time.
-        trace_horizon: the same for lambda.
-        no_op: initial logit of the no-op; jobs have about 0.
-        clip: how far the ratio of probabilities may move from 1.
-        value_clip: how far values may move, in standard deviations of returns; None = no limit.
-        value_weight: of the value loss.
-        entropy: weight of the entropy bonus.
-        entropy_schedule: see `schedules`.
-        max_gradient: norm at which gradients are clipped.
-        target_kl: an iteration ends when the policy has moved this far, in nats; None = no limit.
-    """
-
-    rollout: int = 64
-    epochs: int = 4
-    minibatches: int = 8
-    learning_rate: float = 1e-3
-    learning_rate_schedule: str = "linear"
-    discount: float = 1.0
-    trace: float = 1.0
-    horizon: float | None = 7200.0
-    trace_horizon: float | None = 7200.0
-    no_op: float = -3.0
-    clip: float = 0.2
-    value_clip: float | None = None
-    value_weight: float = 0.5
-    entropy: float = 0.01
-    entropy_schedule: str = "linear"
-    max_gradient: float = 0.5
-    target_kl: float | None = 0.03
 
 
 class Critic(nn.Module):
@@ -111,7 +68,7 @@ class PPO:
         self, envs: Environments, network: NetworkConfig, config: PPOConfig, *, seed: int
     ) -> None:
         self.envs, self.config = envs, config
-        self.steps = 0
+        self.steps = self.updates = 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.policy = Network(envs.layout, network, no_op=config.no_op)
@@ -127,10 +84,9 @@ class PPO:
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Collect, learn, and return values to log."""
+        steps = self.steps + self.config.rollout * self.envs.num
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.learning_rate * factor(
-                self.config.learning_rate_schedule, progress
-            )
+            group["lr"] = self.config.learning_rate * rate_factor(self.config, progress, steps)
         batch, log = self._collect()
         log |= self._learn(
             batch, self.config.entropy * factor(self.config.entropy_schedule, progress)
@@ -240,6 +196,31 @@ class PPO:
         return log
 
     def _update(self, batch: dict[str, Any], entropy_weight: float) -> dict[str, float]:
+        """Make a step of the optimiser; gradients of the parts of a minibatch are added up."""
+        config = self.config
+        # Of the whole minibatch, whatever its parts are.
+        batch = {**batch, "advantages": scaled(batch["advantages"])}
+        size = len(batch["actions"])
+        self.optimizer.zero_grad(set_to_none=True)
+        log: dict[str, float] = {}
+        pieces = torch.arange(size).chunk(config.accumulate)
+        for piece in pieces:
+            part = batch
+            if len(pieces) > 1:
+                part = {name: _selected(rows, piece) for name, rows in batch.items()}
+            loss, found = self._loss(part, entropy_weight)
+            share = len(piece) / size
+            (loss if share == 1 else loss * share).backward()  # type: ignore[no-untyped-call]
+            log = {name: log.get(name, 0.0) + value * share for name, value in found.items()}
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        norm = nn.utils.clip_grad_norm_(parameters, config.max_gradient)
+        self.optimizer.step()
+        self.updates += 1
+        return {**log, "losses/gradient_norm": norm.item()}
+
+    def _loss(
+        self, batch: dict[str, Any], entropy_weight: float
+    ) -> tuple[Tensor, dict[str, float]]:
         config = self.config
         chances = self.choices(batch["observations"], batch["masks"])
         policy_loss, stats = policy_objective(
@@ -250,16 +231,10 @@ class PPO:
         )
         entropy = chances.entropy().mean()
         loss = policy_loss + config.value_weight * value_loss - entropy_weight * entropy
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        norm = nn.utils.clip_grad_norm_(parameters, config.max_gradient)
-        self.optimizer.step()
-        return {
+        return loss, {
             "losses/policy_loss": policy_loss.item(),
             "losses/value_loss": value_loss.item(),
             "losses/entropy": entropy.item(),
-            "losses/gradient_norm": norm.item(),
             **stats,
         }
 
@@ -275,6 +250,7 @@ class PPO:
         """Return the rest of the state as JSON."""
         return {
             "steps": self.steps,
+            "updates": self.updates,
             "generator": generator_state(self.generator),
             "returns": self.returns.state(),
             "environments": self.envs.position(),
@@ -286,7 +262,7 @@ class PPO:
         self.policy.load_state_dict(checkpoint.part("policy"))
         self.critic.load_state_dict(checkpoint.part("critic"))
         restore_optimizer(checkpoint, "optimizer", self.optimizer)
-        self.steps = state["steps"]
+        self.steps, self.updates = state["steps"], state["updates"]
         restore_generator(self.generator, state["generator"])
         self.returns = RunningMoments(**state["returns"])
         self.envs.restore(state["environments"])
@@ -320,18 +296,23 @@ def gae(
     return advantages
 
 
+def scaled(advantages: Tensor) -> Tensor:
+    """Return the advantages of a minibatch, scaled to mean 0 and deviation 1."""
+    return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+
+
 def policy_objective(
     log_probs: Tensor, old_log_probs: Tensor, advantages: Tensor, clip: float
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the clipped loss of the policy, and how far the policy has moved.
 
     Formula: -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)), where r is the ratio of probabilities
-    and A the advantages, scaled to mean 0 and deviation 1.
+    and A the advantages, which are `scaled`.
     """
-    scaled = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     log_ratio = log_probs - old_log_probs
     ratio = log_ratio.exp()
-    loss = -torch.minimum(ratio * scaled, ratio.clamp(1 - clip, 1 + clip) * scaled).mean()
+    bounded = ratio.clamp(1 - clip, 1 + clip)
+    loss = -torch.minimum(ratio * advantages, bounded * advantages).mean()
     with torch.no_grad():
         stats = {
             "losses/approx_kl": float(((ratio - 1) - log_ratio).mean()),

@@ -25,32 +25,12 @@ from berthline.learn.algorithms.dqn import QNetwork, huber, taken
 from berthline.learn.algorithms.off_policy import OffPolicy, follow
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.networks.networks import Network, NetworkConfig
-from berthline.learn.training.experience import Experience, ExperienceConfig
+from berthline.learn.training.experience import Experience
 
 if TYPE_CHECKING:
+    from berthline.learn.algorithms.configs import SACConfig
     from berthline.learn.training.environments import Environments
     from berthline.learn.training.replay_buffer import Transitions
-
-
-class SACConfig(ExperienceConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of SAC, in addition to those of every algorithm with a replay.
-
-    Attributes:
-        learning_rate: of Adam.
-        average_rate: how far the policy follows the actor in each update.
-        no_op: logit of the no-op, initially and in the plain choice; jobs have 0.
-        temperature: initial temperature; returns have a size of about 1.
-        temperature_rate: learning rate of the log temperature; 0 = the temperature is constant.
-        entropy: target entropy of the policy / log(number of allowed actions), relative to the
-            plain choice: see the module.
-    """
-
-    learning_rate: float = 3e-3
-    average_rate: float = 0.02
-    no_op: float = -3.0
-    temperature: float = 0.2
-    temperature_rate: float = 1e-2
-    entropy: float = 0.98
 
 
 class SAC(OffPolicy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from berthline.errors import ConfigError
 
@@ -10,6 +11,19 @@ SCHEDULES = ("constant", "linear", "exponential", "cosine", "warmup_cosine")
 _LEAST = 0.05
 """Final factor of exponential and cosine schedules."""
 _WARMUP = 0.05
+"""Share of the steps over which `warmup_cosine` rises, unless its steps are given."""
+
+
+class RateConfig(Protocol):
+    """The settings of a learning rate; see `settings.py`."""
+
+    @property
+    def learning_rate_schedule(self) -> str:
+        """One of SCHEDULES."""
+
+    @property
+    def learning_rate_warmup(self) -> int | None:
+        """Steps over which the rate rises from 0; None = none."""
 
 
 def factor(schedule: str, progress: float) -> float:
@@ -41,6 +55,29 @@ def factor(schedule: str, progress: float) -> float:
                 return progress / _WARMUP
             return _cosine((progress - _WARMUP) / (1 - _WARMUP))
     raise ConfigError(f"no schedule {schedule!r}", expected="one of " + ", ".join(SCHEDULES))
+
+
+def rate_factor(config: RateConfig, progress: float, steps: int) -> float:
+    """Return the factor of the learning rate.
+
+    Args:
+        config: the settings of the learning rate.
+        progress: share of all steps done so far, 0 to 1.
+        steps: environment steps that will be done when the rate is used. They are 1 or more, so
+            that no iteration is made at a rate of 0.
+
+    Example:
+        >>> from berthline.learn.algorithms.configs import PPOConfig
+        >>> slow = PPOConfig(learning_rate_schedule="constant", learning_rate_warmup=1000)
+        >>> [rate_factor(slow, 0.0, steps) for steps in (250, 1000, 5000)]
+        [0.25, 1.0, 1.0]
+    """
+    warmup = config.learning_rate_warmup
+    if not warmup:
+        return factor(config.learning_rate_schedule, progress)
+    # After its own rise, `warmup_cosine` is a cosine.
+    after = config.learning_rate_schedule.removeprefix("warmup_")
+    return min(1.0, steps / warmup) * factor(after, progress)
 
 
 def _cosine(progress: float) -> float:

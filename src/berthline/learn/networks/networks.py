@@ -289,7 +289,7 @@ class _Rows(nn.Module):
         width = config.hidden[-1]
         self.slices = layout.slices()
         self.shapes = {name: shape for name, shape in layout.shapes.items() if 0 not in shape}
-        self.main = layout.row_table or "jobs"
+        self.main = layout.row_table or ("jobs" if "jobs" in self.shapes else "")
         # Otherwise its row would be one of many in the mean.
         self.has_job_at_hand = layout.has_job_at_hand and "jobs" in self.shapes
         self.encoders = nn.ModuleDict(
@@ -313,14 +313,15 @@ class _Rows(nn.Module):
         if self.has_job_at_hand:
             parts.append(packed.tables["jobs"].first(rows["jobs"]))
         summary: Tensor = self.summary(torch.cat(parts, dim=-1))
-        return rows[self.main], summary
+        return rows.get(self.main, summary), summary
 
     def forward(self, flat: Tensor | Packed) -> tuple[Tensor, Tensor, Tensor]:
         if isinstance(flat, Packed):
             made, summary = self._packed(flat)
             return made, made, summary
         rows, present, summary = self.tables(flat)
-        return rows[self.main], present[self.main], summary
+        # Without a main table no action is a row, and only the summary is read.
+        return rows.get(self.main, summary), present.get(self.main, summary), summary
 
     def tables(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
         """Return the encoded rows of every table, which rows are present, and the summary."""
@@ -449,7 +450,10 @@ def _check(layout: ObservationLayout, config: NetworkConfig) -> None:
         raise ConfigError(f"no network {config.kind!r}", expected="one of " + ", ".join(NETWORKS))
     check_hidden(config.hidden)
     tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
-    needed = {layout.row_table or "jobs"}
+    # Attention is from rows to rows; other networks need none where actions are rules.
+    chooses_rules = layout.seat in ("meta", "gate", "place") and not layout.row_table
+    needs_none = chooses_rules and NETWORKS[config.kind].look is None
+    needed = set() if needs_none else {layout.row_table or "jobs"}
     if config.kind == "hosts" or layout.has_pairs:
         needed = {"jobs", "nodes"}
     if config.kind == "cross" and not tables - needed - {"globals"}:

@@ -1,9 +1,10 @@
 """Checkpoints: numbers in a safetensors file, everything else as JSON. Nothing is ever unpickled.
 
 A checkpoint is a directory `KIND-STEP` under `checkpoints/` of the run, such as `last-000040960`
-or `best-000032768`. It is written under a temporary name and renamed when complete, and older ones
-of its kind are removed only then, so there is a complete one at any time. `checkpoint.json` holds
-the SHA-256 of the numbers, and is sealed itself: a checkpoint with one changed byte is refused.
+or `best-000032768`; those of the kind `step` are kept beside them. It is written under a temporary
+name and renamed when complete, and older ones of its kind are removed only then, so there is a
+complete one at any time. `checkpoint.json` holds the SHA-256 of the numbers, and is sealed itself:
+a checkpoint with one changed byte is refused.
 """
 
 from __future__ import annotations
@@ -50,9 +51,23 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 def save(
-    directory: Path, kind: str, step: int, tensors: dict[str, torch.Tensor], facts: dict[str, Any]
+    directory: Path,
+    kind: str,
+    step: int,
+    tensors: dict[str, torch.Tensor],
+    facts: dict[str, Any],
+    *,
+    keep: int = 1,
 ) -> Path:
     """Write a checkpoint, and remove older ones of its kind.
+
+    Args:
+        directory: of all checkpoints of the run.
+        kind: best, last or step.
+        step: environment steps so far.
+        tensors: what it holds, by name.
+        facts: the rest, as JSON.
+        keep: how many of its kind stay, this one included; 0 = all.
 
     Raises:
         OutputError: it cannot be written.
@@ -67,9 +82,9 @@ def save(
         sealed = seal({"format": FORMAT, "step": step, "tensors_sha256": sha256, **facts})
         text = json.dumps(sealed, indent=2) + "\n"
         (partial / CHECKPOINT_FACTS).write_text(text, encoding="utf-8")
-    for older in _of_kind(directory, kind):
-        if older != path:
-            shutil.rmtree(older, ignore_errors=True)
+    others = [older for older in _of_kind(directory, kind) if older != path]
+    for older in others[: len(others) + 1 - keep] if keep else []:
+        shutil.rmtree(older, ignore_errors=True)
     return path
 
 

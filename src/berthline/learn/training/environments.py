@@ -40,7 +40,7 @@ class Environments:
     Args:
         seat: pick, place, ...
         num: number of environments.
-        seed: environment i has the seed `seed + i`.
+        seed: environment i has the seed `seed + i`; or a list with the seed of each.
         options: see `berthline.env.options.Options`.
         num_threads: threads that step them.
     """
@@ -50,7 +50,7 @@ class Environments:
         seat: str,
         *,
         num: int,
-        seed: int,
+        seed: int | list[int],
         options: Mapping[str, Any],
         num_threads: int = 1,
     ) -> None:
@@ -67,7 +67,7 @@ class Environments:
         self._returns: npt.NDArray[np.float64] = np.zeros(num)
         self._reward: npt.NDArray[np.float64] = np.zeros(num)
         self.seconds = self._envs.terms[:, -1]
-        self._vector.reset(seed=seed)
+        self._vector.reset(seed=seed if isinstance(seed, int) else [*seed])
         self._look()
 
     def step(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,42 +18,6 @@ if TYPE_CHECKING:
 
     from berthline.learn.training.checkpoint import Checkpoint
     from berthline.learn.training.environments import Environments
-
-
-class ExperienceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of all algorithms with a replay.
-
-    Attributes:
-        rollout: steps of each environment per iteration.
-        reuse: how often a step is used for learning, on average.
-        batch: transitions per batch.
-        capacity: states in the replay.
-        warmup: steps before learning begins.
-        learning_rate: of Adam.
-        learning_rate_schedule: see `schedules`.
-        max_gradient: norm at which gradients are clipped.
-        discount: of rewards, per decision.
-        horizon: seconds of simulated time after which rewards are discounted by 1 / e; None = no
-            discount by time.
-        n_step: steps of a transition.
-        target_rate: how far target networks follow in each update.
-        average_rate: how far the policy, a moving average, follows the network that learns in each
-            update.
-    """
-
-    rollout: int = 4
-    reuse: float = 6.0
-    batch: int = 256
-    capacity: int = 50_000
-    warmup: int = 5_000
-    learning_rate: float = 1e-3
-    learning_rate_schedule: str = "linear"
-    max_gradient: float = 10.0
-    discount: float = 1.0
-    horizon: float | None = 7200.0
-    n_step: int = 10
-    target_rate: float = 0.02
-    average_rate: float = 0.005
 
 
 class Experience:

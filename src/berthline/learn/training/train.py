@@ -24,6 +24,7 @@ from berthline.runs.run_output import RunOutput
 from berthline.runs.training_directory import (
     begin_run,
     check_same_settings,
+    extend,
     open_training,
     undone_if_refused,
 )
@@ -74,10 +75,15 @@ def train(
     episodes: int = 64,
     patience: int = 0,
     least_gain: float = 0.0,
+    metric: str | None = None,
+    save_every: int = 0,
+    keep: int = 0,
+    test_seeds: Sequence[int] = (),
     init_from: TextOrPath | None = None,
     resume: bool = False,
     must_stop: Callable[[], bool] | None = None,
     watch: Watch | None = None,
+    remark: Callable[[str], None] | None = None,
 ) -> TrainingResult:
     """Train a policy, keep the best on VAL episodes, evaluate it on held-out REPORT episodes.
 
@@ -102,10 +108,18 @@ def train(
         episodes: episodes of VAL; REPORT has twice as many.
         patience: stop after this number of validations without improvement; 0 = never.
         least_gain: smallest improvement that counts, as a share of |best return|.
+        metric: what rivals and verdicts are chosen by: jct_mean, jct_p99, wait_mean,
+            bounded_slowdown_mean, makespan or utilization; None = what the reward is about.
+        save_every: steps between checkpoints that are kept, `checkpoints/step-STEP`; 0 = none.
+        keep: how many of them are kept, the newest; 0 = all.
+        test_seeds: the episodes of REPORT by their seeds, the same in every run; empty = the first
+            2 x `episodes`.
         init_from: begin from the policy of another run or checkpoint.
-        resume: resume an interrupted run in `out`; the other parameters must be the same.
+        resume: resume an interrupted run in `out`, or any run with more `steps`; the other
+            parameters must be the same.
         must_stop: called repeatedly; once it returns true, the run is saved and stops.
         watch: shows the progress of each run.
+        remark: called with sentences about defaults that were changed to suit a short trace.
 
     Raises:
         BerthlineError: an unknown name, a wrong value, or a directory that must not be replaced.
@@ -136,6 +150,11 @@ def train(
         episodes=episodes,
         patience=patience,
         least_gain=least_gain,
+        metric=metric,
+        save_every=save_every,
+        keep=keep,
+        test_seeds=test_seeds,
+        remark=remark,
     )
     path = Path(text_of("out", output.path))
     runs = _Runs(
@@ -170,6 +189,11 @@ def train_config(
     episodes: int = 64,
     patience: int = 0,
     least_gain: float = 0.0,
+    metric: str | None = None,
+    save_every: int = 0,
+    keep: int = 0,
+    test_seeds: Sequence[int] = (),
+    remark: Callable[[str], None] | None = None,
 ) -> TrainConfig:
     """Return the configuration of a run with every setting; the parameters are those of `train`.
 
@@ -181,12 +205,14 @@ def train_config(
         raise MissingExtraError("torch", "train", "berthline train")
     from berthline.env.option_types import whole
     from berthline.env.options import resolve_options
+    from berthline.env.rewards import resolve_reward
     from berthline.learn.algorithms.algorithm_table import config_of
     from berthline.learn.networks.networks import NETWORKS, NetworkConfig
     from berthline.learn.training.defaults import (
         default_options,
         default_settings,
         default_steps,
+        fit_to_trace,
         on_training_part,
     )
     from berthline.learn.training.trainer import TrainConfig, check_config
@@ -200,15 +226,19 @@ def train_config(
     given = dict(env_options or {})
     if preset is not None:
         given["preset"] = preset
-    seat = _seat(env, given.get("preset"))
+    seat = _seat(env, given.get("preset"), ALGORITHMS[algorithm].seat)
     if given.get("preset") is None:
         given = default_options(seat, given)
     given = on_training_part(given)
+    given, remarks = fit_to_trace(seat, given, env_options or {})
+    if remark is not None:
+        for sentence in remarks:
+            remark(sentence)
     if expert is not None and algorithm != "bc":
         raise ConfigError(f"{algorithm} does not learn from an expert", hint="use the algorithm bc")
     if algorithm == "bc" and (expert is not None or "experts" not in given):
         given["experts"] = (expert or EXPERT,)
-    resolve_options(seat, given)
+    resolved = resolve_options(seat, given)
     if network not in NETWORKS:
         what, expected, hint = unknown_name("network", network, NETWORKS)
         raise ConfigError(what, expected=expected, hint=hint)
@@ -229,13 +259,17 @@ def train_config(
         patience=patience,
         least_gain=least_gain,
         threads=threads,
+        metric=metric or resolve_reward(resolved.reward, resolved.reward_weights).metric,
+        save_every=save_every,
+        keep=keep,
+        test_seeds=tuple(test_seeds),
     )
     check_config(found, seeds=seeds)
     return found
 
 
-def _seat(env: str | None, preset: Any) -> str:
-    """Return the seat of an environment, or of a preset if there is no environment."""
+def _seat(env: str | None, preset: Any, own: str) -> str:
+    """Return the seat of an environment, else of a preset, else of the algorithm, else Pick's."""
     from berthline.env.presets import PRESETS
     from berthline.env.registration import SEATS
 
@@ -243,7 +277,7 @@ def _seat(env: str | None, preset: Any) -> str:
         what, expected, hint = unknown_name("preset", str(preset), PRESETS)
         raise ConfigError(what, where="`preset`", expected=expected, hint=hint)
     if env is None:
-        return SEATS[ENVIRONMENT] if preset is None else PRESETS[preset].seat
+        return (own or SEATS[ENVIRONMENT]) if preset is None else PRESETS[preset].seat
     name = env.removeprefix("berthline/").partition("-v")[0].lower()
     seats = {known.lower(): seat for known, seat in SEATS.items()}
     if name not in seats:
@@ -264,6 +298,9 @@ class _Runs:
     def kept(self, config: TrainConfig) -> dict[str, Any]:
         """Return the contents of config.toml."""
         found: dict[str, Any] = msgspec.to_builtins(config)
+        for table in ("options", "settings"):
+            # TOML has no null, and an option that is not there would get its default again.
+            found[table] = {k: "null" if v is None else v for k, v in found[table].items()}
         return {**found, "init_from": None if self.init_from is None else str(self.init_from)}
 
     def one(self, config: TrainConfig, path: Path) -> dict[str, Any] | None:
@@ -293,7 +330,9 @@ class _Runs:
         for seed in range(config.seed, config.seed + seeds):
             path = out / f"{SEED_PREFIX}{seed}"
             own = msgspec.structs.replace(config, seed=seed)
-            if (path / SUMMARY).is_file():
+            if (path / CONFIG).is_file() and extend(path, self.kept(own)):
+                pass
+            elif (path / SUMMARY).is_file():
                 summaries.append(_summary_of_seed(path / SUMMARY))
                 continue
             if (path / CONFIG).is_file():

@@ -6,6 +6,7 @@ initial policy until another beats it on VAL, so the result is never worse than 
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +14,19 @@ import msgspec
 import torch
 
 from berthline.env.observation_layout import ObservationLayout
-from berthline.env.option_types import number
+from berthline.env.option_types import number, whole
 from berthline.env.vector import THREADS
 from berthline.errors import ConfigError
+from berthline.evaluate.metrics.compared_metrics import METRICS, check_metric
 from berthline.evaluate.statistics.paired import paired_ratio, verdict
 from berthline.learn.algorithms.algorithm_table import config_of, make_algorithm, options_for
 from berthline.learn.algorithms.settings import check_minibatches
 from berthline.learn.networks.networks import Network, NetworkConfig, check_hidden
 from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
-from berthline.learn.training.validation import (
-    MOST_RUNS,
-    TRAIN_SEEDS,
-    Scores,
-    StopRequestedError,
-    Validation,
-)
+from berthline.learn.training.episode_metrics import EPISODE_METRICS, NAME_IN_EPISODES
+from berthline.learn.training.episode_seeds import MOST_SEED, training_seed
+from berthline.learn.training.validation import Scores, StopRequestedError, Validation
 from berthline.policies.learned import checkpoint_of
 from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _LEAST_GAIN = number(0, 1)
+_SEED = whole(0, MOST_SEED)
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +60,10 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         patience: validations without improvement after which the run ends; 0 = never.
         least_gain: smallest improvement that counts, as a share of |best return|.
         threads: of torch and of the environments.
+        metric: the rival is chosen and verdicts are stated by it; one of METRICS.
+        save_every: steps between checkpoints that are kept; 0 = none.
+        keep: how many of them are kept, the newest; 0 = all.
+        test_seeds: the episodes of REPORT; empty = the first `report_episodes`.
     """
 
     algorithm: str
@@ -77,6 +80,10 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     patience: int = 0
     least_gain: float = 0.0
     threads: int = 1
+    metric: str = "jct_mean"
+    save_every: int = 0
+    keep: int = 0
+    test_seeds: tuple[int, ...] = ()
 
 
 def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
@@ -90,13 +97,16 @@ def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
         ConfigError: it is not valid.
     """
     last = config.seed + seeds - 1
-    if config.seed < 0 or last >= MOST_RUNS:
+    if config.seed < 0 or last > MOST_SEED:
         found = f"seed is {last}" if seeds == 1 else f"seeds are {config.seed} to {last}"
-        raise ConfigError(f"the {found}", expected=f"0 to {MOST_RUNS - 1}")
+        raise ConfigError(f"the {found}", expected=f"0 to {MOST_SEED:,}")
     # Torch accepts any number of threads, then crashes.
     THREADS.take("threads", config.threads)
     _LEAST_GAIN.take("least_gain", config.least_gain)
     check_hidden(config.network.hidden)
+    check_metric(config.metric)
+    for seed in config.test_seeds:
+        _SEED.take("test seed", seed)
     settings = config_of(config.algorithm, config.settings)
     check_minibatches(config.algorithm, settings, config.num_envs)
 
@@ -112,7 +122,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         log: values of the last iteration.
         val: mean return of the last validation; None = there was none yet.
         best: mean return of the best validation.
-        against: verdict on mean JCT against the best heuristic on VAL.
+        against: verdict on the metric against the best heuristic on VAL.
     """
 
     step: int
@@ -157,7 +167,7 @@ class Trainer:
         envs = Environments(
             config.seat,
             num=config.num_envs,
-            seed=config.seed * TRAIN_SEEDS,
+            seed=training_seed(config.seed),
             options=config.options,
             num_threads=config.threads,
         )
@@ -174,10 +184,12 @@ class Trainer:
             episodes=config.val_episodes,
             must_stop=lambda: self._must_stop(),
         )
+        self._metric = NAME_IN_EPISODES[config.metric]
         self._best: float | None = None
         self._last_val: float | None = None
         self._without_gain = 0
         self._next_validation = 0
+        self._next_save = config.save_every
         self._against = ""
         if resume:
             self._resume(path / CHECKPOINTS)
@@ -221,6 +233,10 @@ class Trainer:
             self.files.log(algorithm.steps, {**log, "charts/SPS": speed})
             if self._is_due():
                 self._validate()
+            if config.save_every and algorithm.steps >= self._next_save:
+                self._next_save = algorithm.steps + config.save_every
+                self._save("step")
+                self._save("last")
             report(
                 Progress(
                     step=algorithm.steps,
@@ -255,13 +271,16 @@ class Trainer:
         scores = self._val.policy(self.config.algorithm, self.algorithm.policy)
         value = sum(scores.episode_return) / len(scores.episode_return)
         self._last_val = value
-        rival = best_of(self._heuristics, "mean_jct")
-        ratio = paired_ratio(scores.metrics["mean_jct"], rival.metrics["mean_jct"])
-        self._against = f"mean JCT {verdict(ratio)} against {rival.name}"
+        rival = best_of(self._heuristics, self._metric)
+        ratio = paired_ratio(scores.metrics[self._metric], rival.metrics[self._metric])
+        about = METRICS[self.config.metric]
+        words = verdict(ratio, higher_is_better=about.higher_is_better)
+        self._against = f"{about.label} {words} against {rival.name}"
         values = {
             "val/return": value,
             **{f"val/{metric}": scores.mean(metric) for metric in scores.metrics},
-            "val/jct_against_best_heuristic": ratio.ratio or 0.0,
+            # A ratio that does not exist is no number; 0 would look like a success.
+            "val/against_best_heuristic": math.nan if ratio.ratio is None else ratio.ratio,
         }
         self.files.log(step, values)
         self.files.add_to_curve(step, {k.removeprefix("val/"): v for k, v in values.items()})
@@ -288,14 +307,22 @@ class Trainer:
                 "last_val": self._last_val,
                 "without_gain": self._without_gain,
                 "next_validation": self._next_validation,
+                "next_save": self._next_save,
                 "against": self._against,
             },
         }
         tensors = self.algorithm.tensors()
-        if kind == "best":
+        if kind != "last":
             # It is not for resuming, and a replay is a hundred times as large as a policy.
             tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
-        checkpoint.save(self.path / CHECKPOINTS, kind, self.algorithm.steps, tensors, facts)
+        checkpoint.save(
+            self.path / CHECKPOINTS,
+            kind,
+            self.algorithm.steps,
+            tensors,
+            facts,
+            keep=self.config.keep if kind == "step" else 1,
+        )
 
     def _resume(self, directory: Path) -> None:
         found = checkpoint.find(directory, "last")
@@ -314,6 +341,7 @@ class Trainer:
         self._best, self._last_val = trainer["best"], trainer["last_val"]
         self._without_gain = trainer["without_gain"]
         self._next_validation = trainer["next_validation"]
+        self._next_save = trainer.get("next_save", self._next_save)
         self._against = trainer["against"]
 
     def _summary(self) -> dict[str, Any]:
@@ -329,35 +357,84 @@ class Trainer:
             part="report",
             episodes=config.report_episodes,
             must_stop=self._must_stop,
+            test_seeds=config.test_seeds,
         )
         ours = report.policy(config.algorithm, best)
         # The rival was chosen on VAL, like the policy; both are evaluated on REPORT.
-        chosen = best_of(self._heuristics, "mean_jct").name
-        others = [report.random(), *report.heuristics([h.name for h in self._heuristics])]
+        chosen = best_of(self._heuristics, self._metric).name
+        random = report.random()
+        others = [random, *report.heuristics([h.name for h in self._heuristics])]
+        best_step = int(path.name.partition("-")[2])
         return {
             "algorithm": config.algorithm,
             "seat": config.seat,
             "seed": config.seed,
             "steps": self.algorithm.steps,
+            "updates": self.algorithm.updates,
+            "metric": config.metric,
+            "remarks": remarks_of(
+                others, self._metric, updates=self.algorithm.updates, best_step=best_step
+            ),
+            "has_verdict": self.algorithm.updates > 0
+            and not all_equal([ours, *others[1:]], self._metric),
             "best_checkpoint": path.name,
             "val_return": self._best,
             "layout_sha256": self.layout.sha256,
             "best_heuristic": chosen,
             "report": {
-                "episodes": config.report_episodes,
+                "episodes": report.episodes,
+                "return": {"policy": ours.mean_return, random.name: random.mean_return},
                 "policy": {metric: ours.mean(metric) for metric in ours.metrics},
                 "against": {other.name: against(ours, other) for other in others},
-                "mean_jct_of_episodes": {
-                    "policy": ours.metrics["mean_jct"],
-                    **{other.name: other.metrics["mean_jct"] for other in others},
+                **{
+                    f"{key}_of_episodes": {
+                        "policy": ours.metrics[name],
+                        **{other.name: other.metrics[name] for other in others},
+                    }
+                    for key, name in (("metric", self._metric), ("mean_jct", "mean_jct"))
                 },
             },
         }
 
 
+def remarks_of(others: list[Scores], metric: str, *, updates: int, best_step: int) -> list[str]:
+    """Return what a reader must know before the verdicts; empty = nothing.
+
+    Args:
+        others: random actions and the rivals on REPORT.
+        metric: that verdicts are about, by its name in episodes.
+        updates: of the network, in the whole run.
+        best_step: step of the checkpoint that is evaluated.
+    """
+    found = []
+    if updates == 0:
+        found.append(
+            "no update was made, so nothing was learned: the steps ended before learning begins"
+        )
+    elif best_step == 0:
+        found.append(
+            "no policy was better on VAL than the one before the first step, which is evaluated"
+        )
+    rivals = others[1:]
+    if all(rival.mean("mean_wait") == 0 for rival in rivals):
+        found.append(
+            "no job waited under any rival, so there is nothing to gain: raise the load, or use a "
+            "smaller cluster"
+        )
+    elif all_equal(rivals, metric):
+        found.append("all rivals are equal: the choice that they differ in has no effect here")
+    return found
+
+
+def all_equal(scores: list[Scores], metric: str) -> bool:
+    """Whether all have the same value of a metric in every episode."""
+    return all(one.metrics[metric] == scores[0].metrics[metric] for one in scores)
+
+
 def best_of(scores: list[Scores], metric: str) -> Scores:
-    """Return the scores with the lowest mean of a metric."""
-    return min(scores, key=lambda one: one.mean(metric))
+    """Return the scores with the best mean of a metric; in a tie, the first."""
+    sign = -1 if METRICS[EPISODE_METRICS[metric]].higher_is_better else 1
+    return min(scores, key=lambda one: sign * one.mean(metric))
 
 
 def against(ours: Scores, theirs: Scores) -> dict[str, Any]:

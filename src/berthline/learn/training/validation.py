@@ -17,6 +17,8 @@ import torch
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.training.environments import Environments
+from berthline.learn.training.episode_metrics import EPISODE_METRICS
+from berthline.learn.training.episode_seeds import REPORT_SEED, VAL_SEED, test_seed
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 
@@ -28,12 +30,6 @@ if TYPE_CHECKING:
     from berthline.env.plan import Plan
     from berthline.learn.networks.networks import Network
 
-TRAIN_SEEDS, VAL_SEED, REPORT_SEED = 1_000_000, 900_000_000, 950_000_000
-"""A training run with seed s uses s * TRAIN_SEEDS, s * TRAIN_SEEDS + 1, ...; the seeds of VAL and
-REPORT are the same for all runs, so that runs can be compared with each other."""
-
-MOST_RUNS = VAL_SEED // TRAIN_SEEDS
-
 HEURISTICS = (
     "random+skip",
     "fcfs",
@@ -44,23 +40,24 @@ HEURISTICS = (
     "wfp3+easy",
     "f1+easy",
 )
+PLACE_RIVALS = (
+    "first-fit",
+    "best-fit",
+    "worst-fit",
+    "random",
+    "least-loaded",
+    "fastest-type",
+    "dot-product",
+)
+"""Placements to compare an agent in the place seat with."""
+
 BLIND_HEURISTICS = ("random+skip", "fcfs", "fcfs+skip", "smallest-first+skip", "lcfs+skip")
 """Heuristics that need no run times."""
 
 LANES = ("express-lane:T=3600:r=0.1", "express-lane:T=3600:r=0.2")
 """Gates to compare an agent in the gate seat with, on the base scheduler."""
 
-_KNOWN: dict[tuple[str, str, int, int], dict[str, Scores]] = {}
-
-EPISODE_METRICS = {
-    "mean_jct": "jct_mean",
-    "p99_jct": "jct_p99",
-    "mean_wait": "wait_mean",
-    "mean_bounded_slowdown": "bounded_slowdown_mean",
-    "utilization": "utilization",
-    "makespan": "makespan",
-}
-"""Metrics of an episode: their names in environments, and in comparisons."""
+_KNOWN: dict[tuple[str, str, str, int], dict[str, Scores]] = {}
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +77,11 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
         """Return the mean over episodes."""
         return float(np.mean(self.metrics[metric]))
 
+    @property
+    def mean_return(self) -> float | None:
+        """The mean return; None = a scheduler ran outside the environment."""
+        return float(np.mean(self.episode_return)) if self.episode_return else None
+
 
 class StopRequestedError(Exception):
     """An evaluation ended because it was asked to; nothing has changed by it."""
@@ -93,6 +95,7 @@ class Validation:
         options: of the environments.
         part: `val` or `report`.
         episodes: number of episodes.
+        test_seeds: the episodes of REPORT, instead of the first ones; empty = the first ones.
         must_stop: asked between steps and between runs.
 
     Raises:
@@ -107,6 +110,7 @@ class Validation:
         part: str,
         episodes: int,
         must_stop: Callable[[], bool] = lambda: False,
+        test_seeds: Sequence[int] = (),
     ) -> None:
         given = dict(options)
         if given.get("split") is not None:
@@ -114,9 +118,12 @@ class Validation:
         self._seat, self._options, self.episodes = seat, given, episodes
         self._seed = VAL_SEED if part == "val" else REPORT_SEED
         self._must_stop = must_stop
+        self._seeds: int | list[int] = self._seed
+        if test_seeds and part == "report":
+            self._seeds, self.episodes = [test_seed(seed) for seed in test_seeds], len(test_seeds)
 
     def _environments(self) -> Environments:
-        return Environments(self._seat, num=self.episodes, seed=self._seed, options=self._options)
+        return Environments(self._seat, num=self.episodes, seed=self._seeds, options=self._options)
 
     def run(self, name: str, choose: Callable[[Environments], npt.NDArray[np.int64]]) -> Scores:
         """Run every episode to its end with the actions of a function."""
@@ -183,7 +190,7 @@ class Validation:
         schedulers = schedulers or _rivals(plan)
         if any(isinstance(value, Workload | Cluster) for value in self._options.values()):
             return self._simulated(plan, schedulers)
-        key = (self._seat, repr(sorted(self._options.items())), self._seed, self.episodes)
+        key = (self._seat, repr(sorted(self._options.items())), str(self._seeds), self.episodes)
         known = _KNOWN.setdefault(key, {})
         new = [scheduler for scheduler in schedulers if scheduler not in known]
         known |= {scores.name: scores for scores in self._simulated(plan, new)}
@@ -211,7 +218,22 @@ class Validation:
 
 
 def _rivals(plan: Plan) -> list[str]:
-    """Return the schedulers that policies are compared with."""
+    """Return the schedulers that policies are compared with.
+
+    What a policy chooses from is what it must beat: Meta's schedulers, each alone, and Place's
+    rules behind the same queue.
+    """
+    if plan.seat == "meta":
+        return [str(scheduler) for scheduler in plan.menu]
+    if plan.seat == "place":
+        queue, _, rest = str(plan.scheduler).partition("@")
+        own, mark, gate = rest.partition("?")
+        rules = [str(rule).partition("@")[2] for rule in plan.menu]
+        if not rules:
+            same = ("first-fit", "first-available")  # two names of one rule
+            rules = [own, *(rule for rule in PLACE_RIVALS if rule != own)]
+            rules = [rule for rule in rules if own not in same or rule == own or rule not in same]
+        return [f"{queue}@{rule}{mark}{gate}" for rule in rules]
     if plan.options.knowledge == "none":
         return list(BLIND_HEURISTICS)
     rivals = list(HEURISTICS)

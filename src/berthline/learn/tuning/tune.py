@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.evaluate.compare.evaluation_defaults import (
-    GAP_SECONDS,
     KNOWLEDGE,
     WINDOWS,
     WORKLOAD,
@@ -84,7 +83,7 @@ def tune(
     window_jobs: int | None = None,
     train_windows: int = TRAIN_WINDOWS,
     windows: int = WINDOWS,
-    gap_seconds: float = GAP_SECONDS,
+    gap_seconds: float | None = None,
     conditions: Mapping[str, float] | None = None,
     load: float | None = None,
     seed: int = 0,
@@ -122,7 +121,8 @@ def tune(
             for.
         train_windows: how many TRAIN windows; candidates run on four at a time.
         windows: how many VAL windows, and as many REPORT windows.
-        gap_seconds: seconds left out between the parts of a trace.
+        gap_seconds: seconds left out between the parts of a trace; None = a day, or less for a
+            short trace (see `usual_gap`).
         conditions: replace some of the cluster's conditions, such as `{"restart": 30}`.
         load: offered load; None = the default of a generator, or the trace as it is.
         seed: of everything random.
@@ -172,6 +172,7 @@ def tune(
         judged=windows,
         window_jobs=window_jobs,
         gap_seconds=gap_seconds,
+        remark=remark,
         load=load,
         seed=seed,
         format=format,
@@ -199,7 +200,7 @@ def tune(
             "window_jobs": window_jobs,
             "train_windows": train_windows,
             "windows": windows,
-            "gap": f"{gap_seconds:g}s",
+            "gap": None if gap_seconds is None else f"{gap_seconds:g}s",
             "load": load,
             "seed": seed,
             "set": {k: str(v) for k, v in (settings or {}).items() if k != "mapping"},
@@ -270,7 +271,7 @@ def _check_numbers(**given: float | None) -> None:
         "window_jobs": whole(1).or_none(),
         "train_windows": whole(1),
         "windows": whole(2),
-        "gap_seconds": number(0),
+        "gap_seconds": number(0).or_none(),
         "seed": whole(0),
         "workers": whole(1).or_none(),
     }
@@ -285,7 +286,8 @@ def _windows(
     train: int,
     judged: int,
     window_jobs: int | None,
-    gap_seconds: float,
+    gap_seconds: float | None,
+    remark: Callable[[str], None] | None,
     load: float | None,
     seed: int,
     format: str | None,  # noqa: A002 - the name that load_trace has for it
@@ -298,6 +300,7 @@ def _windows(
     """
     from berthline.learn.tuning.search_windows import SearchWindows
     from berthline.traces.offered_load import scale_to_load
+    from berthline.traces.split import gap_in_words, usual_gap
     from berthline.traces.workload_argument import is_generator, resolve_workload
 
     def make(seed: int, jobs: int | None, load: float | None) -> Workload:
@@ -320,8 +323,14 @@ def _windows(
             judged=judged,
         )
     trace = make(seed, None, None)
+    if load is not None:
+        trace = scale_to_load(trace, cluster, load)
+    if gap_seconds is None:
+        gap_seconds = usual_gap(trace)
+        if remark is not None and gap_in_words(gap_seconds):
+            remark(gap_in_words(gap_seconds))
     return SearchWindows.of_trace(
-        trace if load is None else scale_to_load(trace, cluster, load),
+        trace,
         cluster,
         train=train,
         judged=judged,

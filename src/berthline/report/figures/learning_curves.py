@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 VALIDATIONS = {
     "return": "return on VAL",
-    "jct_against_best_heuristic": "mean JCT / best heuristic's",
+    "against_best_heuristic": "metric / best heuristic's",
+    "jct_against_best_heuristic": "mean JCT / best heuristic's",  # of runs before 0.2
     "mean_bounded_slowdown": "bounded slowdown",
     "utilization": "GPU utilisation",
 }

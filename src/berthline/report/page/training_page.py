@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.number_text import duration
 from berthline.report.figures.figure_table import TRAINING_FIGURES, Drawn
 from berthline.report.page.html_page import (
@@ -23,16 +24,27 @@ if TYPE_CHECKING:
 
     from berthline.runs.open_run import Run
 
+SHOWN = {
+    "jct_mean": "mean_jct",
+    "jct_p99": "p99_jct",
+    "wait_mean": "mean_wait",
+    "bounded_slowdown_mean": "mean_bounded_slowdown",
+    "makespan": "makespan",
+    "utilization": "utilization",
+}
+"""The metric that verdicts are about: its name in comparisons, and in episodes."""
+
 BESIDE = {
+    "mean_jct": "mean JCT",
     "p99_jct": "p99 JCT",
     "mean_bounded_slowdown": "bounded slowdown",
     "makespan": "makespan",
     "utilization": "GPU utilisation",
 }
-"""Metrics that are reported with mean JCT."""
+"""Metrics that are reported with the one that verdicts are about."""
 
 
-_PURPOSE = {"best": "best on VAL", "last": "to resume from"}
+_PURPOSE = {"best": "best on VAL", "last": "to resume from", "step": "kept on the way"}
 """The purpose of each kind of checkpoint."""
 
 
@@ -61,11 +73,14 @@ def training_sentences(run: Run) -> list[str]:
         return ["The run has not finished: there is no evaluation on held-out episodes yet."]
     results = run.results
     best = str(results["best_heuristic"])
+    key, label = _metric(results)
     if run.parts:
-        found = results["mean_jct_against"][best]
+        found = _of_all_seeds(results)[best]
+        if found["iqm"] is None:
+            return [f"Over {len(results['seeds'])} seeds, {label} has no ratio: it can be 0."]
         between = "" if found["low"] is None else f" [{found['low']:.3f} to {found['high']:.3f}]"
         return [
-            f"Over {len(results['seeds'])} seeds, mean JCT on REPORT is {found['iqm']:.3f}"
+            f"Over {len(results['seeds'])} seeds, {label} on REPORT is {found['iqm']:.3f}"
             f"{between} times that of {best}, the best heuristic on VAL (interquartile mean over "
             f"seeds and episodes, 95 % interval). The worst seed has {found['worst_seed']:.3f}."
         ]
@@ -73,28 +88,44 @@ def training_sentences(run: Run) -> list[str]:
     policy, against = report["policy"], report["against"][best]
     told = [
         f"The policy has a mean JCT of {duration(policy['mean_jct'])} on {report['episodes']} "
-        f"held-out episodes (REPORT). Against {best}, the best heuristic on VAL: "
-        f"{against['mean_jct']['verdict']}.",
+        f"held-out episodes (REPORT). Against {best}, the best heuristic on VAL: {label} "
+        f"{against[key]['verdict']}.",
         f"Other metrics against {best}: "
         + "; ".join(
-            f"{label} {against[key]['verdict']}" for key, label in BESIDE.items() if key in against
+            f"{words} {against[other]['verdict']}"
+            for other, words in BESIDE.items()
+            if other in against and other != key
         )
         + ".",
     ]
     better = [
         name
         for name, other in report["against"].items()
-        if other["mean_jct"]["verdict"].startswith("better")
+        if other[key]["verdict"].startswith("better")
     ]
     told.append(
-        f"It is better in mean JCT than {len(better)} of {len(report['against'])} baselines"
+        f"It is better in {label} than {len(better)} of {len(report['against'])} baselines"
         + (f": {', '.join(better)}." if better else ".")
     )
     return told
 
 
+def _metric(results: dict[str, Any]) -> tuple[str, str]:
+    """Return the metric that verdicts are about: its name in episodes, and its label."""
+    name = str(results.get("metric", "jct_mean"))
+    return SHOWN[name], METRICS[name].label
+
+
+def _of_all_seeds(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the ratios over seeds; earlier versions had only those of mean JCT."""
+    found: dict[str, Any] = results.get("metric_against") or results["mean_jct_against"]
+    return found
+
+
 def _cautions(run: Run) -> list[str]:
     told = []
+    if run.is_complete:
+        told += [f"{text[:1].upper()}{text[1:]}." for text in run.results.get("remarks", [])]
     if not run.is_complete:
         told.append("Resume the run with the command below to complete it.")
     elif not run.parts and not str(run.results.get("best_checkpoint", "")):
@@ -121,7 +152,8 @@ def _results(run: Run) -> str:
 def _of_policy(results: dict[str, Any]) -> str:
     report, best = results["report"], results["best_heuristic"]
     policy = report["policy"]
-    heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", "mean JCT of the policy is"]
+    key, label = _metric(results)
+    heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", f"{label} of the policy is"]
     own = [
         Entry(f"<strong>{html.escape(str(results['algorithm']))}</strong>", "policy"),
         Entry(duration(policy["mean_jct"]), policy["mean_jct"]),
@@ -136,7 +168,7 @@ def _of_policy(results: dict[str, Any]) -> str:
         jct, p99, slowdown = (
             float(other[key]["mean"]) for key in ("mean_jct", "p99_jct", "mean_bounded_slowdown")
         )
-        words = str(other["mean_jct"]["verdict"])
+        words = str(other[key]["verdict"])
         entries = [
             Entry(f"<code>{html.escape(name)}</code>{mark}", name),
             Entry(duration(jct), jct),
@@ -154,7 +186,10 @@ def _of_policy(results: dict[str, Any]) -> str:
 
 def _of_seeds(results: dict[str, Any]) -> str:
     rows = []
-    for name, found in results["mean_jct_against"].items():
+    key, label = _metric(results)
+    for name, found in _of_all_seeds(results).items():
+        if found["iqm"] is None:
+            continue
         mark = " (best on VAL)" if name == results["best_heuristic"] else ""
         between = "-" if found["low"] is None else f"{found['low']:.3f} to {found['high']:.3f}"
         entries = [
@@ -165,8 +200,9 @@ def _of_seeds(results: dict[str, Any]) -> str:
         ]
         rows.append(("", entries))
     caption = (
-        f"Mean JCT of the policies / that of a baseline on REPORT, interquartile mean over "
-        f"{len(results['seeds'])} seeds and all episodes; below 1 is better."
+        f"{label[:1].upper()}{label[1:]} of the policies / that of a baseline on REPORT, "
+        f"interquartile mean over {len(results['seeds'])} seeds and all episodes; "
+        f"{'above' if key == 'utilization' else 'below'} 1 is better."
     )
     return table(caption, ["against", "ratio", "95 % interval", "worst seed"], rows)
 
