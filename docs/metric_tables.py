@@ -160,10 +160,30 @@ def figures() -> str:
     )
 
 
+def other_figures() -> str:
+    """Return the figures of the reports on training, searches and whatif."""
+    from berthline.report.figures.figure_table import (
+        SEARCH_FIGURES,
+        TRAINING_FIGURES,
+        WHATIF_FIGURES,
+    )
+
+    kinds = {"train": TRAINING_FIGURES, "train es": SEARCH_FIGURES, "whatif": WHATIF_FIGURES}
+    return table(
+        ("run", "name", "shows", "how to read it"),
+        (
+            (code(verb), code(name), kind.title, kind.reading)
+            for verb, figures_of in kinds.items()
+            for name, kind in figures_of.items()
+        ),
+    )
+
+
 PARTS = {
     "metrics": metrics,
     "statistics": statistics,
     "comparison": comparison,
     "evaluation": evaluation,
     "figures": figures,
+    "other figures": other_figures,
 }

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
+_LEAST = 0.2
+"""Shortest duration of a column, in its unit."""
 
 
 def duration(seconds: float) -> str:
@@ -51,6 +57,55 @@ def signed_percent(change: float, digits: int | None = None) -> str:
     if digits is None:
         digits = 0 if abs(percent) >= 9.95 else 1
     return f"{percent:+z.{digits}f}"
+
+
+class Column(NamedTuple):
+    """A column of a table: all values in one unit, with the same number of decimals.
+
+    Attributes:
+        unit: of all values.
+        texts: a text for each value, without the unit.
+    """
+
+    unit: str
+    texts: list[str]
+
+
+def column_of_times(seconds: Sequence[float], *, like: Sequence[float] = ()) -> Column:
+    """Return durations in one unit, the largest in which the shortest is still readable.
+
+    Args:
+        seconds: the durations.
+        like: those of another column, whose unit is used.
+
+    Example:
+        >>> column_of_times([2220.0, 7560.0, 622_080.0])
+        Column(unit='h', texts=['0.62', '2.10', '172.80'])
+        >>> column_of_times([0.0, 11.0])
+        Column(unit='s', texts=['0', '11.0'])
+    """
+    shortest = min((value for value in like or seconds if value > 0), default=0.0)
+    unit, name = next(((u, n) for u, n in _UNITS if shortest >= _LEAST * u), (1.0, "s"))
+    return Column(name, column_of_numbers([value / unit for value in seconds]))
+
+
+def column_of_numbers(values: Sequence[float]) -> list[str]:
+    """Return numbers with the same number of decimals, three digits for the smallest.
+
+    Example:
+        >>> column_of_numbers([1.234, 12.3]), column_of_numbers([16.7, 8147.66])
+        (['1.23', '12.30'], ['16.7', '8,147.7'])
+    """
+    known = [abs(value) for value in values if math.isfinite(value) and value]
+    smallest = min(known, default=10.0)
+    digits = 0 if smallest >= 99.5 else 1 if smallest >= 9.95 else 2
+    return [_fixed(value, digits) for value in values]
+
+
+def _fixed(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.{digits if value else 0}f}"
 
 
 def two_figures(value: float) -> str:

@@ -39,7 +39,7 @@ class Browser:
     `problems` collects errors of the page, `requests` the URLs it requests.
     """
 
-    def __init__(self, *, width=1280, height=900):
+    def __init__(self, *, width=1280, height=900, dark=False):
         self.problems, self.requests = [], []
         self._events, self._number = [], 0
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -70,8 +70,10 @@ class Browser:
             self.call(f"{domain}.enable")
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 500,
         )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def __enter__(self):
         return self

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.evaluate.whatif.sacct_text import sacct_text, whole_seconds
 from tests.report.compared_runs import HOSTILE, SCHEDULERS, compare
 
+from berthline.cli.main import main
 from berthline.report.run_results import results_of
 from berthline.runs.open_run import open_run
 
@@ -61,6 +63,34 @@ def reported(compared):
     report = write_report(compared)
     assert dict(mpl.rcParams) == before
     return report
+
+
+@pytest.fixture(scope="session")
+def towering(tmp_path_factory):
+    """One scheduler far worse than the others, and the baseline best."""
+    return compare(
+        tmp_path_factory.mktemp("towering") / "run",
+        *("--jobs", "4000", "--continuous", "--cluster", "uniform:4x8:V100", "--load", "0.9"),
+        schedulers=("smallest-area+easy", "sjf+easy", "fcfs+easy", "largest-area"),
+    )
+
+
+@pytest.fixture(scope="session")
+def asked(tmp_path_factory):
+    """The answer of `berthline whatif` to a small log."""
+    import berthline as bl
+
+    jobs = bl.generate(
+        "poisson", cluster="uniform:4x8", jobs=400, load=0.9, seed=1, estimates="human",
+        estimate_error=1, run_median=5000, run_high=86_400,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("asked")
+    log = folder / "jobs.sacct"
+    log.write_text(sacct_text(bl.simulate(whole_seconds(jobs), "uniform:4x8", "fcfs+easy")))
+    schedulers = "sjf+easy,smallest-area+easy,fcfs+conservative"
+    arguments = ["whatif", str(log), "--schedulers", schedulers, "--out", str(folder / "run")]
+    assert main(arguments) == 0
+    return folder / "run"
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,18 @@ function load() {
   })();
   return library;
 }
+// Dark mode: each colour of a twin has its dark one in a table, as in the pictures.
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const colours = JSON.parse(document.querySelector("main").dataset.dark ?? "{}");
+function inTheDark(spec) {
+  if (Array.isArray(spec)) return spec.map(inTheDark);
+  if (spec !== null && typeof spec === "object")
+    return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, inTheDark(value)]));
+  return typeof spec === "string" ? colours[spec.toLowerCase()] ?? spec : spec;
+}
+dark.addEventListener("change", () => {
+  for (const figure of document.querySelectorAll("figure.drawn")) draw(figure);
+});
 async function draw(figure) {
   try {
     const plotly = await load();
@@ -44,7 +56,8 @@ async function draw(figure) {
     const height = spec.layout.height ?? 460;
     twin.style.height = height + "px";
     figure.classList.add("drawn");
-    await plotly.newPlot(twin, spec.data, { ...spec.layout, height },
+    const shown = dark.matches ? inTheDark(spec) : spec;
+    await plotly.react(twin, shown.data, { ...shown.layout, height },
       { responsive: true, displaylogo: false });
     document.documentElement.dataset.drawn = figure.id;
   } catch (error) {
@@ -52,7 +65,7 @@ async function draw(figure) {
     console.error(error);
   }
 }
-const wide = window.matchMedia("(min-width: 40rem)").matches;
+const wide = window.matchMedia("(min-width: 1088px)").matches;
 if (document.getElementById("plotly") && window.DecompressionStream && wide) {
   const watch = new IntersectionObserver((entries) => {
     for (const entry of entries) {

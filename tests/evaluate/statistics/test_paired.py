@@ -101,6 +101,12 @@ def test_paired_ratio__not_paired__is_refused(values: list[float], baseline: lis
         (1.125, 1.016, 1.3, 30, "worse by 12 % [1.6, 30]"),
         (0.9, 0.8, 0.99, 3, "better by 10 % [1, 20] (only 3 windows)"),
         (1.02, 0.97, 1.05, 30, "not distinguishable [-3, +5] %"),
+        # per cent say nothing here: "better by 100 % [100, 100]", "[-99, +31563] %"
+        (1 / 90, 1 / 213, 1 / 41, 30, "better, 90 x lower [41, 213]"),
+        (6.0, 1.25, 28.0, 30, "worse, 6 x higher [1.2, 28]"),
+        (2.0, 1.1, 12.0, 30, "worse, 2 x higher [1.1, 12]"),
+        (12.47, 0.54, 316.63, 30, "not distinguishable [46 % lower to 317 x higher]"),
+        (0.14, None, None, 1, "1 window: no interval (7.1 x lower)"),
         (1.0, 1.0, 1.0, 30, "equal in every window"),
         (0.75, None, None, 1, "1 window: no interval (25 % lower)"),
         (1.25, None, None, 1, "1 window: no interval (25 % higher)"),

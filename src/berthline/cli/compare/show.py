@@ -29,7 +29,13 @@ from berthline.cli.output import (
     print_table,
     seconds,
 )
-from berthline.evaluate.statistics.change_in_words import change_in_words, signed_change
+from berthline.evaluate.statistics.change_in_words import (
+    PERCENT,
+    WithEnds,
+    column_of_changes,
+    is_factor,
+    size_in_words,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -189,13 +195,22 @@ def _differences(comparison: Comparison) -> Table:
 
 def _further_differences(comparison: Comparison) -> Table:
     """Return the table of the metrics that a gain must not worsen."""
-    table = new_table("scheduler", "JCT p99, %", "makespan, %", "GPU use, %")
+    rivals = [each for each in comparison.schedulers if each.scheduler != comparison.baseline]
+    columns = {
+        "JCT p99": [each.against_baseline.jct_p99 for each in rivals],
+        "makespan": [each.against_baseline.makespan for each in rivals],
+        "GPU use": [each.against_baseline.utilization for each in rivals],
+    }
+    changes = {
+        label: column_of_changes([(each.ratio, each.low, each.high) for each in column])
+        for label, column in columns.items()
+    }
+    table = new_table("scheduler", *(f"{label}, {found.unit}" for label, found in changes.items()))
     table.columns[0].no_wrap = True
-    for result in comparison.schedulers:
-        if result.scheduler != comparison.baseline:
-            against = result.against_baseline
-            metrics = (against.jct_p99, against.makespan, against.utilization)
-            table.add_row(fold_scheduler(result.scheduler, 22), *map(change_in_words, metrics))
+    for row, each in enumerate(rivals):
+        table.add_row(
+            fold_scheduler(each.scheduler, 22), *(found.texts[row] for found in changes.values())
+        )
     return table
 
 
@@ -213,7 +228,8 @@ def _words(judgement: Judgement) -> Text:
     if judgement.windows == 1 and judgement.ratio is not None:
         change = 100 * (judgement.ratio - 1)
         text = f"{abs(change):.1f} % {'higher' if change > 0 else 'lower'}" if change else "equal"
-    style = {"better": "green", "worse": "red"}.get(text.partition(" ")[0], "")
+        text = size_in_words(judgement.ratio) if is_factor(judgement.ratio) else text
+    style = {"better": "green", "worse": "red"}.get(text.partition(" ")[0].strip(","), "")
     return Text(text, style)
 
 
@@ -302,45 +318,43 @@ def caution_of(comparison: Comparison) -> str:
 
 def show_overall(overall: Overall) -> None:
     """Print the combined result of several comparisons."""
+    rivals = [each for each in overall.schedulers if each.scheduler != overall.baseline]
+    columns = {
+        "mean JCT": [_ends(each.ratio.jct_mean) for each in rivals],
+        "bounded\nslowdown": [_value(each.ratio.bounded_slowdown_mean) for each in rivals],
+        "JCT\np99": [_value(each.ratio.jct_p99) for each in rivals],
+        "make-\nspan": [_value(each.ratio.makespan) for each in rivals],
+        "GPU\nuse": [_value(each.ratio.utilization) for each in rivals],
+    }
+    changes = {label: column_of_changes(column) for label, column in columns.items()}
     print(
         f"all {overall.cells} together, {counted(overall.windows, 'window')}: changes against "
         f"{overall.baseline} in %, interquartile\nmeans; wins = windows with a better mean JCT, "
         "in %\n"
     )
-    table = new_table(
-        "scheduler",
-        "mean JCT",
-        "wins",
-        "bounded\nslowdown",
-        "JCT\np99",
-        "make-\nspan",
-        "GPU\nuse",
-    )
+    heads = [
+        label if found.unit == PERCENT else f"{label},\n{found.unit}"
+        for label, found in changes.items()
+    ]
+    table = new_table("scheduler", heads[0], "wins", *heads[1:])
     table.columns[0].no_wrap = True
-    for result in overall.schedulers:
-        if result.scheduler == overall.baseline:
-            continue
-        ratio = result.ratio
+    for row, each in enumerate(rivals):
+        jct, slowdown, *rest = (found.texts[row] for found in changes.values())
         table.add_row(
-            fold_scheduler(result.scheduler, 20),
-            _with_interval(ratio.jct_mean),
-            number(100 * result.improvement.jct_mean.value),
-            _alone(ratio.bounded_slowdown_mean) + (" !" if result.trades else ""),
-            _alone(ratio.jct_p99),
-            _alone(ratio.makespan),
-            _alone(ratio.utilization),
+            fold_scheduler(each.scheduler, 20),
+            jct,
+            number(100 * each.improvement.jct_mean.value),
+            slowdown + (" !" if each.trades else ""),
+            *rest,
         )
     print_table(table)
     if any(result.trades for result in overall.schedulers):
         print("\n! = trades JCT for slowdown in some of them")
 
 
-def _with_interval(interval: Interval | None) -> str:
-    if interval is None or interval.low is None or interval.high is None:
-        return _alone(interval)
-    low, high = signed_change(interval.low), signed_change(interval.high)
-    return f"{signed_change(interval.value)} [{low}, {high}]"
+def _ends(interval: Interval | None) -> WithEnds:
+    return (None, None, None) if interval is None else (interval.value, interval.low, interval.high)
 
 
-def _alone(interval: Interval | None) -> str:
-    return "-" if interval is None else signed_change(interval.value)
+def _value(interval: Interval | None) -> WithEnds:
+    return (None if interval is None else interval.value, None, None)

@@ -82,7 +82,8 @@ def show(
     print_table(_users(found.outcomes))
     _show_doubts(found)
     print()
-    print_facts({**trace_facts(workload), "results": results, "again": again})
+    page = f"berthline report {results}" if results else ""
+    print_facts({**trace_facts(workload), "results": results, "page": page, "again": again})
 
 
 def _show_summary(found: WhatIf) -> None:

@@ -27,7 +27,7 @@ def verdict_sentence(evaluation: Evaluation) -> str:
     """Return the verdict in a sentence, with every metric that a gain must not worsen."""
     against, report = evaluation.against_rival, evaluation.report
     others = ", ".join(
-        f"{name} {change_in_words(getattr(against, metric))} %"
+        f"{name} {change_in_words(getattr(against, metric))}"
         for metric, name in _OTHERS.items()
         if metric != evaluation.metric
     )

@@ -16,8 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
+from berthline.evaluate.statistics.change_in_words import (
+    decided_in_words,
+    size_in_words,
+    undecided_in_words,
+)
 from berthline.evaluate.statistics.t_distribution import t_tail
-from berthline.number_text import signed_two_figures, two_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,8 +137,8 @@ def log_ratios(
 def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
     """Return the verdict of a ratio in words: better, worse or not distinguishable.
 
-    Percentages are changes against the baseline. If there are fewer windows than an interval needs,
-    the sentence says so.
+    Percentages are changes against the baseline; large changes are factors. If there are fewer
+    windows than an interval needs, the sentence says so.
 
     Args:
         ratio: from `paired_ratio`.
@@ -145,22 +149,21 @@ def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
         'better by 12 % [7, 16]'
         >>> verdict(Ratio(ratio=1.01, low=0.97, high=1.05, windows=30))
         'not distinguishable [-3, +5] %'
+        >>> verdict(Ratio(ratio=0.002, low=0.001, high=0.004, windows=30))
+        'better, 500 x lower [250, 1,000]'
     """
     if ratio.ratio is None:
         return "no ratio: a window has the value 0, or none"
-    change = 100 * (ratio.ratio - 1)
     if ratio.low is None or ratio.high is None:
-        size = f"{two_figures(abs(change))} % {'higher' if change > 0 else 'lower'}"
-        return f"1 window: no interval ({size if abs(change) > _ROUNDING else 'equal'})"
-    low, high = 100 * (ratio.low - 1), 100 * (ratio.high - 1)
-    if max(abs(low), abs(high)) <= 100 * _ROUNDING:
+        equal = abs(ratio.ratio - 1) <= _ROUNDING
+        return f"1 window: no interval ({'equal' if equal else size_in_words(ratio.ratio)})"
+    if max(abs(ratio.low - 1), abs(ratio.high - 1)) <= _ROUNDING:
         return "equal in every window"
-    if low <= 0 <= high:
-        text = f"not distinguishable [{signed_two_figures(low)}, {signed_two_figures(high)}] %"
+    if ratio.low <= 1 <= ratio.high:
+        text = f"not distinguishable {undecided_in_words(ratio.low, ratio.high)}"
     else:
-        near, far = sorted((abs(low), abs(high)))
-        word = "better" if (change > 0) == higher_is_better else "worse"
-        text = f"{word} by {two_figures(abs(change))} % [{two_figures(near)}, {two_figures(far)}]"
+        word = "better" if (ratio.ratio > 1) == higher_is_better else "worse"
+        text = decided_in_words(word, ratio.ratio, ratio.low, ratio.high)
     return text if ratio.windows >= FEW_WINDOWS else f"{text} (only {ratio.windows} windows)"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from berthline.evaluate.statistics.change_in_words import is_factor, size_in_words
 from berthline.evaluate.statistics.paired import paired_ratio, verdict
 from berthline.learn.tuning.search_goal import Outcome
 from berthline.number_text import signed_percent
@@ -74,13 +75,16 @@ def joint_reading(found: dict[str, Any], goal: Goal) -> str:
     limits = (("mean_jct", goal.jct_tolerance), ("p99_jct", goal.p99_tolerance))
     names = {"mean_jct": "mean JCT", "p99_jct": "p99 JCT"}
     broken = [
-        f"{names[metric]} is {signed_percent(found[metric]['ratio'] - 1, 1)} % "
-        f"(limit {signed_percent(limit, 0)}%)"
+        f"{names[metric]} is {_size(found[metric]['ratio'])} (limit {signed_percent(limit, 0)}%)"
         for metric, limit in limits
         if found[metric]["ratio"] is not None and found[metric]["ratio"] > 1 + limit
     ]
     judged = "a trade: " + ", ".join(broken) if broken else "within the limits of JCT"
     return "; ".join([*parts, judged])
+
+
+def _size(ratio: float) -> str:
+    return size_in_words(ratio) if is_factor(ratio) else f"{signed_percent(ratio - 1, 1)} %"
 
 
 def _against(outcomes: dict[str, list[Outcome]], best: str, name: str) -> dict[str, Any]:

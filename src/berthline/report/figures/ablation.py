@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from berthline.errors import BerthlineError
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.evaluate.statistics.paired import verdict
-from berthline.report.figures.axes import in_style, new_figure, ratio_axis
+from berthline.report.figures.axes import (
+    in_style,
+    interval_bars,
+    panels_in_a_row,
+    ratio_axis,
+    ratio_range,
+)
+from berthline.report.figures.drawing import INK
+from berthline.report.figures.layout import NARROW_NAME, SMALL, is_narrow
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -108,13 +116,16 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         f"{seat}: {_short(change)}"
         for seat, change in zip(variants["seat"], variants["change"], strict=True)
     ]
-    figure = new_figure(11.0, 1.5 + 0.33 * len(order))
-    panels = figure.subplots(1, len(SHOWN), sharey=True)
+    figure, panels = panels_in_a_row(
+        11.0, 1.5 + 0.33 * len(order), len(SHOWN), narrow_panel=0.9 + 0.28 * len(order), sharey=True
+    )
     for axes, metric in zip(panels, SHOWN, strict=True):
         mine = {
             row["scheduler"]: row for row in frame.filter(pl.col("metric") == metric).to_dicts()
         }
-        ends = [1.0]
+        ratios = [row["ratio"] for row in mine.values()]
+        ends = [end for row in mine.values() for end in (row["low"], row["high"])]
+        ratio_axis(axes, *ratio_range(ratios, ends))
         for place, name in enumerate(order):
             ratio, low, high = (mine[name][key] for key in ("ratio", "low", "high"))
             if ratio is None:
@@ -122,14 +133,12 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
             colour = lineup.looks[name].colour
             axes.barh(place, ratio - 1, left=1.0, height=0.6, color=colour, alpha=0.8, zorder=2)
             if low is not None and high is not None:
-                axes.plot([low, high], [place, place], color="black", linewidth=1.4, zorder=3)
-            ends += [value for value in (ratio, low, high) if value is not None]
-        ratio_axis(axes, min(ends), max(ends))
+                interval_bars(axes, [low], [high], [place], color=INK, linewidth=1.4, zorder=3)
         axes.set_title(METRICS[metric].label, fontsize=9.5)
         worse = "left" if METRICS[metric].higher_is_better else "right"
-        axes.set_xlabel("← worse" if worse == "left" else "worse →", fontsize=8.5, loc=worse)
+        axes.set_xlabel("← worse" if worse == "left" else "worse →", fontsize=SMALL, loc=worse)
         axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="x", labelsize=8)
+        axes.tick_params(axis="x", labelsize=SMALL)
     panels[0].set_yticks(range(len(order)), labels)
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(
@@ -142,4 +151,5 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 24 else text[:23] + "…"
+    longest = NARROW_NAME - 6 if is_narrow() else 24
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -13,11 +13,14 @@ from berthline.report.figures.axes import (
     duration_axis,
     in_style,
     legend_below,
-    new_figure,
+    panels_in_a_row,
     plain_line,
     significant,
     twin_layout,
+    twin_line,
 )
+from berthline.report.figures.layout import SMALL, is_narrow
+from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
 MOST_GROUPS = 8
 """At most this number of groups is shown, those with the most jobs."""
 GAPS = "Oranges"
+LARGEST_GAP = 2.0
+"""Binary logarithm of the ratio with the darkest colour."""
+GAP_TICKS = ("best", "+50", "+100", "x 3", "x 4")
+NARROW_GROUPS = 4
+"""Groups side by side on a phone; the others are below them."""
+ORDERED = ("GPUs per job", "priority")
+"""Groups with an order; between users a line would be meaningless, also if names are numbers."""
 
 
 def size_data(run: RunResults) -> pl.DataFrame:
@@ -168,27 +178,37 @@ def draw(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> Any:
 def _draw(frame: pl.DataFrame, lineup: Lineup, groups_are: str) -> Any:
     groups = _in_order(frame["group"].to_list())
     others = len(lineup.schedulers) > 1
-    rows = len(lineup.schedulers) - 1
-    height = max(4.0, 2.0 + 0.25 * rows)
-    figure = new_figure(11.0 if others else 6.0, height)
-    panels = figure.subplots(
-        1, 2 if others else 1, squeeze=False, width_ratios=(1.0, 1.25) if others else None
-    )[0]
-    _draw_means(panels[0], frame, lineup, groups)
-    if others:
-        _draw_gaps(panels[1], frame, lineup, groups)
+    rows = len(lineup.schedulers)
+    # A phone has room for the numbers of a few groups side by side; the rest go below them.
+    each = NARROW_GROUPS if is_narrow() else len(groups)
+    parts = [groups[at : at + each] for at in range(0, len(groups), each)] if others else []
+    figure, panels = panels_in_a_row(
+        11.0 if others else 6.0,
+        max(4.0, 1.75 + 0.25 * rows),
+        1 + len(parts),
+        narrow_panel=max(2.4, 1.2 + 0.25 * rows),
+        width_ratios=(1.0, 1.25) if others else None,
+    )
+    _draw_means(panels[0], frame, lineup, groups, groups_are)
+    for axes, part in zip(panels[1:], parts, strict=True):
+        image = _draw_gaps(axes, frame, lineup, part)
     for axes in panels:
         axes.set_xlabel(groups_are)
+    if others:
+        panels[1].set_title("Mean JCT above the best of each column, %", fontsize=9.5)
+        _gap_scale(figure, image, panels[1:])
     legend_below(figure, lineup, markers=True)
     return figure
 
 
-def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
-    ordered = all(group in SIZES or _is_number(group.partition(" to ")[0]) for group in groups)
+def _draw_means(
+    axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str], groups_are: str
+) -> None:
+    ordered = groups_are in ORDERED
     for name in lineup.by_weight:
         look = lineup.looks[name]
         values = _values(frame, name, groups, "jct")
-        if not ordered:  # a line between users would be meaningless
+        if not ordered:
             look = look._replace(line="")
         more = {"marker": look.marker, "markersize": 4.5 if look.stands_out else 2.5}
         if ordered and not look.stands_out:
@@ -197,20 +217,24 @@ def _draw_means(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence
     times = frame["jct"].to_numpy()
     low, high = float(np.nanmin(times)), float(np.nanmax(times))
     duration_axis(axes.yaxis, max(low / 1.3, 0.1), high * 1.3)
-    axes.set_xticks(range(len(groups)), [_folded(group) for group in groups], fontsize=8)
-    if max(map(len, groups)) * len(groups) > 60:
-        axes.tick_params(axis="x", rotation=30)
+    _name_groups(axes, groups)
     axes.set_xlim(-0.3, len(groups) - 0.7)
     axes.set_title("Mean JCT")
 
 
-def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> None:
+def _name_groups(axes: Any, groups: Sequence[str]) -> None:
+    names = [_folded(group) for group in groups]
+    axes.set_xticks(range(len(groups)), names, fontsize=SMALL)
+    if max(map(len, names)) * len(names) > (26 if is_narrow() else 60):
+        axes.tick_params(axis="x", rotation=45 if is_narrow() else 30)
+
+
+def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[str]) -> Any:
     """Draw the distance of each scheduler from the best of each group, as number and colour."""
     names = [*lineup.leaders, lineup.baseline]
     table = np.array([_values(frame, name, groups, "above_best") for name in names])
     logs = np.log2(1 + table)
-    bound = float(np.clip(np.nanquantile(logs, 0.9), 0.1, 2.0))
-    axes.imshow(logs, cmap=GAPS, vmin=0, vmax=bound, aspect="auto")
+    image = axes.imshow(logs, cmap=GAPS, vmin=0, vmax=LARGEST_GAP, aspect="auto")
     for row, values in enumerate(table):
         for column, value in enumerate(values):
             axes.text(
@@ -219,17 +243,24 @@ def _draw_gaps(axes: Any, frame: pl.DataFrame, lineup: Lineup, groups: Sequence[
                 "best" if value == 0 else change_text(value),
                 ha="center",
                 va="center",
-                fontsize=8,
+                fontsize=SMALL,
                 fontweight="bold" if value == 0 else "normal",
-                color="white" if logs[row, column] > 0.7 * bound else "black",
+                color=ON_DARK if logs[row, column] > 0.6 * LARGEST_GAP else ON_LIGHT,
             )
-    axes.set_xticks(range(len(groups)), [_folded(group) for group in groups], fontsize=8)
-    if max(map(len, groups)) * len(groups) > 60:
-        axes.tick_params(axis="x", rotation=30)
-    axes.set_yticks(range(len(names)), [lineup.names[name] for name in names], fontsize=8.5)
+    _name_groups(axes, groups)
+    axes.set_yticks(range(len(names)), [lineup.names[name] for name in names], fontsize=SMALL)
     axes.grid(visible=False)
     axes.tick_params(length=0)
-    axes.set_title("Mean JCT above the best of each column, %", fontsize=9.5)
+    return image
+
+
+def _gap_scale(figure: Any, image: Any, panels: Sequence[Any]) -> None:
+    """Add the colour bar; all figures of groups have the same scale."""
+    where = {"location": "bottom", "aspect": 30} if is_narrow() else {"pad": 0.01, "aspect": 30}
+    bar = figure.colorbar(image, ax=panels, extend="max", **where)
+    bar.set_ticks([0.0, np.log2(1.5), 1.0, np.log2(3.0), 2.0], labels=GAP_TICKS)
+    bar.ax.tick_params(labelsize=SMALL, length=2)
+    bar.outline.set_visible(False)
 
 
 def interactive(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> dict[str, Any]:
@@ -238,11 +269,11 @@ def interactive(frame: pl.DataFrame, lineup: Lineup, *, groups_are: str) -> dict
     traces = [
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": "lines+markers" if groups_are in ORDERED else "markers",
             "name": lineup.names[name],
             "x": groups,
             "y": [significant(value) for value in _values(frame, name, groups, "jct")],
-            "line": {"color": lineup.looks[name].colour, "width": lineup.looks[name].width},
+            "line": twin_line("", [], [], lineup.looks[name])["line"],
         }
         for name in lineup.by_weight
     ]
@@ -271,7 +302,7 @@ def change_text(change: float) -> str:
         return "-"
     if change >= 2:
         factor = 1 + change
-        return f"x {factor:.0f}" if factor >= 9.5 else f"x {factor:.2g}"
+        return f"x {factor:,.0f}" if factor >= 9.5 else f"x {factor:.2g}"
     text = signed_percent(change, 0)
     return "0" if text == "+0" else text
 
@@ -282,14 +313,6 @@ def _values(frame: pl.DataFrame, scheduler: str, groups: Sequence[str], column: 
     mine = frame.filter(pl.col("scheduler") == scheduler)
     found = dict(zip(mine["group"].to_list(), mine[column].to_list(), strict=True))
     return [found.get(group, float("nan")) for group in groups]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _in_order(values: Sequence[str]) -> list[str]:

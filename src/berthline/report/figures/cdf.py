@@ -10,12 +10,13 @@ from berthline.report.figures.axes import (
     duration_axis,
     in_style,
     legend_below,
-    new_figure,
+    panels_in_a_row,
     plain_line,
     twin_duration_axis,
     twin_layout,
     twin_line,
 )
+from berthline.report.figures.layout import SMALL
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,8 +80,7 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
-    figure = new_figure(10.0, 4.1)
-    panels = figure.subplots(1, 3)
+    figure, panels = panels_in_a_row(10.0, 4.1, 3, narrow_panel=2.4)
     highest = max(float(frame["seconds"].max() or 1.0), 10.0) * 1.1  # type: ignore[arg-type]
     for axes, (metric, title) in zip(panels[:2], COLUMNS.items(), strict=True):
         lowest = _lowest(frame, metric)
@@ -105,7 +105,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     duration_axis(tail.xaxis, max(lowest, SHORTEST), highest)
     tail.set_title("The tail: jobs with a longer JCT, %")
     for axes in panels:
-        axes.tick_params(axis="x", labelsize=8)
+        axes.tick_params(axis="x", labelsize=SMALL)
     legend_below(figure, lineup)
     return figure
 
@@ -148,12 +148,16 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
             height=540,
             xaxis=twin_duration_axis("JCT up to", domain=[0, 0.3]),
             xaxis2=twin_duration_axis("wait up to", domain=[0.34, 0.64]),
-            xaxis3=twin_duration_axis("JCT longer than", domain=[0.71, 1], anchor="y3"),
+            xaxis3=twin_duration_axis(
+                "JCT longer than", within=_tail_range(frame), domain=[0.71, 1], anchor="y3"
+            ),
             yaxis={"title": {"text": "jobs, %"}, "range": [0, 101], "gridcolor": "#E3E3E3"},
             yaxis3={
                 "type": "log",
                 "anchor": "x3",
                 "tickvals": [10, 1, 0.1, 0.01],
+                "ticktext": ["10", "1", "0.1", "0.01"],
+                "gridcolor": "#E3E3E3",
                 "domain": [0, 1],
             },
         ),
@@ -166,6 +170,14 @@ def curve(frame: pl.DataFrame, scheduler: str, metric: str) -> tuple[Any, Any]:
 
     mine = frame.filter((pl.col("scheduler") == scheduler) & (pl.col("metric") == metric))
     return mine["seconds"].to_numpy(), mine["share"].to_numpy()
+
+
+def _tail_range(frame: pl.DataFrame) -> tuple[float, float]:
+    import polars as pl
+
+    tail = frame.filter((pl.col("metric") == "jct") & (pl.col("share") >= TAIL))["seconds"]
+    low = max(float(tail.min() or 0.0), SHORTEST)  # type: ignore[arg-type]
+    return low, max(float(tail.max() or 0.0), 2 * low)  # type: ignore[arg-type]
 
 
 def _lowest(frame: pl.DataFrame, metric: str) -> float:

@@ -18,7 +18,13 @@ GREY = "#6B6B6B"
 HEAT = "cividis"
 """Colour map of heat maps: uniform in brightness, so it also works in grey."""
 
+INK = "#1a1a1a"
+"""Text and axes. Not black, which SVG leaves out: a page could not replace it in dark mode."""
+
 STYLE: dict[Any, Any] = {
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK
+    ),
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",

@@ -10,6 +10,7 @@ from berthline.report.figures.axes import (
     in_style,
     legend_below,
     new_figure,
+    slowdown_ticks,
     twin_layout,
     twin_line,
 )
@@ -59,7 +60,7 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
-    figure = new_figure(7.5, 4.2)
+    figure = new_figure(7.5, 4.2, narrow_height=4.4)
     axes = figure.subplots()
     for name in lineup.by_weight:
         slowdown, share = _curve(frame, name)
@@ -75,9 +76,8 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     highest = float(frame["bounded_slowdown"].max() or 1.0)  # type: ignore[arg-type]
     axes.set_xscale("log")
     axes.set_xlim(1, max(1.05 * highest, 2.0))
-    ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000) if t <= 1.05 * highest]
-    if len(ticks) >= 2:
-        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    ticks = slowdown_ticks(highest)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
     axes.set_ylim(0, 101)
     axes.set_title("Users whose mean bounded slowdown is up to, %")
@@ -88,6 +88,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     """Return the figure for plotly."""
+    ticks = slowdown_ticks(float(frame["bounded_slowdown"].max() or 1.0))  # type: ignore[arg-type]
     traces = []
     for name in lineup.by_weight:
         slowdown, share = _curve(frame, name)
@@ -97,8 +98,14 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     return {
         "data": traces,
         "layout": twin_layout(
-            xaxis={"type": "log", "title": {"text": "mean bounded slowdown of a user"}},
-            yaxis={"title": {"text": "users, %"}, "range": [0, 101]},
+            xaxis={
+                "type": "log",
+                "title": {"text": "mean bounded slowdown of a user"},
+                "tickvals": ticks,
+                "ticktext": [f"{tick:,}" for tick in ticks],
+                "gridcolor": "#E3E3E3",
+            },
+            yaxis={"title": {"text": "users, %"}, "range": [0, 101], "gridcolor": "#E3E3E3"},
         ),
     }
 

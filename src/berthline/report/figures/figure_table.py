@@ -23,6 +23,8 @@ from berthline.report.figures import (
     whatif_figures,
 )
 from berthline.report.figures.drawing import check_figure_file, save_figure
+from berthline.report.figures.layout import named, narrow, settle
+from berthline.report.figures.page_picture import page_picture
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -55,9 +57,9 @@ class FigureKind(NamedTuple):
 
 COMPARISON_FIGURES: dict[str, FigureKind] = {
     "ratios": FigureKind(
-        "Against the baseline, window by window",
+        "Against the baseline",
         "Left of 1 is better; for utilisation, right of 1. If a bar crosses 1, the two are not "
-        "distinguishable.",
+        "distinguishable. An arrow: the interval goes on.",
         ratios.data,
         ratios.draw,
         ratios.interactive,
@@ -86,7 +88,7 @@ COMPARISON_FIGURES: dict[str, FigureKind] = {
         gantt.interactive,
     ),
     "gantt-difference": FigureKind(
-        "The best scheduler against the baseline, over time",
+        "The baseline and the best of the others, over time",
         "Where and when one held GPUs that the other did not, and which has finished more jobs.",
         gantt_difference.data,
         gantt_difference.draw,
@@ -207,7 +209,8 @@ WHATIF_FIGURES: dict[str, FigureKind] = {
     ),
     "waits": FigureKind(
         "Mean wait by size of job",
-        "The first row is today's scheduler as modelled.",
+        "The first row is today's scheduler as modelled. Orange: a longer wait than under it; "
+        "purple: a shorter one.",
         whatif_figures.wait_data,
         whatif_figures.draw_waits,
     ),
@@ -222,12 +225,23 @@ WHATIF_FIGURES: dict[str, FigureKind] = {
 
 
 class Drawn(NamedTuple):
-    """A figure that was written, or why it was not."""
+    """A figure that was written, or why it was not.
+
+    Attributes:
+        name: its name.
+        files: the files that were written.
+        frame: the numbers behind it.
+        missing: why it was not written.
+        wide: the same as SVG for a page; empty if not asked for.
+        narrow: the same for a phone.
+    """
 
     name: str
     files: tuple[Path, ...] = ()
     frame: pl.DataFrame | None = None
     missing: str = ""
+    wide: str = ""
+    narrow: str = ""
 
 
 def draw_all(
@@ -237,6 +251,7 @@ def draw_all(
     *,
     kinds: Mapping[str, FigureKind] = COMPARISON_FIGURES,
     formats: Iterable[str] = ("png",),
+    for_page: bool = False,
 ) -> Iterator[Drawn]:
     """Write figures and their CSV files; yield each when it is written.
 
@@ -246,6 +261,7 @@ def draw_all(
         names: of the figures.
         kinds: the figures of this kind of run.
         formats: png, pdf or svg.
+        for_page: whether to draw each for a page as well.
 
     Raises:
         OutputError: a file cannot be written.
@@ -262,9 +278,21 @@ def draw_all(
         except NotShown as reason:
             yield Drawn(name, missing=str(reason))
             continue
-        figure = kind.draw(frame, getattr(source, "lineup", None))
+        lineup = getattr(source, "lineup", None)
+        figure = kind.draw(frame, lineup)
+        settle(figure)
         for path in paths:
             save_figure(figure, path)
         table = directory / f"{name}.csv"
         write_atomically(table, frame.write_csv(float_precision=6).encode())
-        yield Drawn(name, (*paths, table), frame)
+        wide = page_picture(figure) if for_page else ""
+        small = page_picture(narrow_figure(kind, frame, lineup)) if for_page else ""
+        yield Drawn(name, (*paths, table), frame, wide=wide, narrow=small)
+
+
+def narrow_figure(kind: FigureKind, frame: pl.DataFrame, lineup: Lineup | None) -> Any:
+    """Return a figure laid out for a phone."""
+    with narrow():
+        figure = kind.draw(frame, named(lineup))
+        settle(figure)
+        return figure

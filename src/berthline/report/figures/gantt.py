@@ -12,8 +12,17 @@ from berthline.evaluate.metrics.stretches import stretches
 from berthline.model.schedule import WHOLE_GPUS
 from berthline.model.workload import WHOLE_GPU
 from berthline.number_text import duration
-from berthline.report.figures.axes import DURATIONS, in_style, new_figure, twin_layout
+from berthline.report.figures.axes import (
+    DURATIONS,
+    duration_ticks,
+    in_style,
+    new_figure,
+    twin_layout,
+    twin_menu,
+)
+from berthline.report.figures.layout import SMALL, is_narrow
 from berthline.report.figures.lineup import short_names
+from berthline.report.figures.page_picture import ON_DARK
 from berthline.report.figures.timeline import gpus_held, jobs_waiting, time_edges
 
 if TYPE_CHECKING:
@@ -29,6 +38,8 @@ MOST_POLICIES = 3
 MOST_GPUS = 128
 MOST_STRETCHES = 500
 """Largest number of stretches shown, in the first log; more would be too narrow to see."""
+MOST_LINES = 32
+"""With more nodes, the lines between them would hide what is idle."""
 WAITED = "cividis_r"
 """Colour map: the longer a job waited before it started, the darker it is."""
 
@@ -220,7 +231,7 @@ def _draw(frame: pl.DataFrame) -> Any:
     names = list(dict.fromkeys(frame["scheduler"].to_list()))
     first, total = gpu_rows(frame)
     tall = min(max(1.6, 0.03 * total + 0.6), 2.7)
-    figure = new_figure(11.0, 0.8 + tall * len(names))
+    figure = new_figure(11.0, 0.8 + tall * len(names), narrow_height=1.3 + tall * len(names))
     panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     longest = max(float(frame["wait"].max() or 0.0), 3600.0)  # type: ignore[arg-type]
     colours = ScalarMappable(LogNorm(60.0, longest), WAITED)
@@ -228,18 +239,20 @@ def _draw(frame: pl.DataFrame) -> Any:
     for axes, name in zip(panels, names, strict=True):
         mine = frame.filter(pl.col("scheduler") == name)
         _draw_blocks(axes, mine, first, colours)
-        for edge in first.values():
+        for edge in first.values() if len(first) <= MOST_LINES else ():
             axes.axhline(edge, color="#9A9A9A", linewidth=0.5, zorder=3)
+        axes.set_facecolor(ON_DARK)  # idle is white in dark mode too: the longest waits are dark
         axes.set_xlim(begin / 3600, stop / 3600)
         axes.set_ylim(total, 0)
         marks = [(node, row) for node, row in first.items() if node % max(len(first) // 8, 1) == 0]
         axes.set_yticks([row for _, row in marks], [f"node {node}" for node, _ in marks])
-        axes.tick_params(axis="y", labelsize=8)
+        axes.tick_params(axis="y", labelsize=SMALL)
         axes.grid(visible=False)
         axes.set_title(short_names([name], 100)[name])
     panels[-1].set_xlabel(f"hours since the start of the window; {rows_text(frame)}; white = idle")
-    bar = figure.colorbar(colours, ax=list(panels), pad=0.01, aspect=40, shrink=0.9)
-    marks_of_time = [(at, text) for at, text in DURATIONS if 60.0 <= at <= longest]
+    where = {"location": "bottom"} if is_narrow() else {"pad": 0.01, "shrink": 0.9}
+    bar = figure.colorbar(colours, ax=list(panels), aspect=40, **where)
+    marks_of_time = duration_ticks(60.0, longest, apart=0.15)
     bar.set_ticks([at for at, _ in marks_of_time], labels=[text for _, text in marks_of_time])
     bar.minorticks_off()
     bar.set_label("wait before the start")
@@ -265,7 +278,9 @@ def _draw_blocks(axes: Any, mine: pl.DataFrame, first: dict[int, float], colours
     )
     shade = colours.to_rgba(np.clip(mine["wait"].to_numpy(), 60.0, None))
     axes.add_collection(
-        PolyCollection(list(corners), facecolors=shade, edgecolors="white", linewidths=0.35)
+        PolyCollection(
+            list(corners), facecolors=shade, edgecolors=ON_DARK, linewidths=0.35, rasterized=True
+        )
     )
 
 
@@ -288,6 +303,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     import polars as pl
 
     first, total = gpu_rows(frame)
+    marks = [(node, row) for node, row in first.items() if node % max(len(first) // 16, 1) == 0]
     names = list(dict.fromkeys(frame["scheduler"].to_list()))
     traces: list[dict[str, Any]] = []
     for place, name in enumerate(names):
@@ -315,7 +331,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
                     "color": [round(float(np.log10(max(wait, 60.0))), 2) for wait in waits],
                     "colorscale": "Cividis",
                     "reversescale": True,
-                    "line": {"color": "white", "width": 0.4},
+                    "line": {"color": ON_DARK, "width": 0.4},
                     "colorbar": {
                         "title": {"text": "waited"},
                         "tickvals": [np.log10(at) for at, _ in DURATIONS if at >= 60],
@@ -341,26 +357,21 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
         }
         for name in names
     ]
-    menu = {
-        "buttons": buttons,
-        "active": len(names[:2]) - 1,
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.16,
-    }
+    menu = twin_menu(buttons, active=len(names[:2]) - 1, y=1.16)
     return {
         "data": traces,
         "layout": twin_layout(
             showlegend=False,
             barmode="overlay",
+            plot_bgcolor=ON_DARK,
             xaxis={
                 "title": {"text": f"hours since the start of the window; {rows_text(frame)}"},
                 "range": [min(frame["begin"]) / 3600, max(frame["stop"]) / 3600],
             },
             yaxis={
                 "range": [total, 0],
-                "tickvals": list(first.values()),
-                "ticktext": [f"node {node}" for node in first],
+                "tickvals": [row for _, row in marks],
+                "ticktext": [f"node {node}" for node, _ in marks],
                 "automargin": True,
             },
             updatemenus=[menu],

@@ -11,7 +11,8 @@ from berthline.evaluate.metrics.job_table import job_table
 from berthline.evaluate.metrics.stretches import shares, stretches
 from berthline.model.schedule import FINISH
 from berthline.report.figures.axes import in_style, new_figure
-from berthline.report.figures.drawing import BLUE
+from berthline.report.figures.drawing import BLUE, INK
+from berthline.report.figures.layout import is_narrow
 from berthline.report.figures.timeline import ramp, time_edges
 from berthline.report.run_results import NotShown
 
@@ -99,7 +100,8 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     rows = frame["row"].n_unique()
     hours = frame["hours"].to_numpy()[:BINS]
     share = (frame["held"] - frame["held_by_baseline"]).to_numpy() / frame["gpus"].to_numpy()
-    figure = new_figure(11.0, 2.6 + min(max(0.14 * rows, 1.2), 4.0))
+    height = 2.6 + min(max(0.14 * rows, 1.2), 4.0)
+    figure = new_figure(11.0, height, narrow_height=height + 0.8)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(max(rows / 10, 1.2), 1.0))
     begin = float(hours[0] - (hours[1] - hours[0]))
     image = upper.imshow(
@@ -115,13 +117,15 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         f"GPUs held, % of a node: orange = more under {best}, purple = more under {baseline}"
     )
     upper.set_ylabel("node" if rows < MOST_ROWS else "nodes")
+    upper.yaxis.get_major_locator().set_params(integer=True)
     upper.grid(visible=False)
-    bar = figure.colorbar(image, ax=upper, pad=0.01)
+    below = {"location": "bottom", "aspect": 30} if is_narrow() else {"pad": 0.01}
+    bar = figure.colorbar(image, ax=upper, **below)
     bar.outline.set_visible(False)
     ahead = (frame["finished"] - frame["finished_by_baseline"]).to_numpy()[:BINS]
     lower.fill_between(hours, ahead, color=BLUE, alpha=0.35, step="pre", linewidth=0)
     lower.step(hours, ahead, color=BLUE, linewidth=1.2)
-    lower.axhline(0, color="black", linewidth=0.8)
+    lower.axhline(0, color=INK, linewidth=0.8)
     lower.set_title(f"Jobs finished so far: {best} minus {baseline}")
     lower.set_xlabel("hours since the start of the window")
     lower.set_xlim(begin, float(hours[-1]))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.report.figures.axes import in_style, new_figure
 from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from berthline.report.figures.layout import is_narrow
+from berthline.report.figures.lineup import LINES, MARKERS
 from berthline.report.run_results import NotShown
 from berthline.runs.run_layout import CURVE, METRICS
 
@@ -22,9 +24,12 @@ VALIDATIONS = {
     "against_best_heuristic": "metric / best heuristic's",
     "jct_against_best_heuristic": "mean JCT / best heuristic's",  # of runs before 0.2
     "mean_bounded_slowdown": "bounded slowdown",
-    "utilization": "GPU utilisation",
+    "utilization": "GPU utilisation, %",
 }
 """Columns of curve.csv that are shown, and their labels."""
+
+PERCENT = ("utilization",)
+"""Columns that are fractions, and shown in per cent."""
 
 LOSSES = {
     "val_loss": "loss on VAL, change to the reference, %",
@@ -47,7 +52,7 @@ def validation_data(run: Run) -> pl.DataFrame:
         NotShown: there are fewer than two validations.
     """
     rows = [
-        (label, name, int(row["step"]), float(row[column]))
+        (label, name, int(row["step"]), (100.0 if column in PERCENT else 1.0) * row[column])
         for name, part in _parts(run).items()
         if (part.path / CURVE).is_file()
         for column, label in VALIDATIONS.items()
@@ -126,9 +131,11 @@ def _draw(frame: pl.DataFrame, steps: str) -> Any:
 
     panels = list(dict.fromkeys(frame["panel"].to_list()))
     curves = list(dict.fromkeys(frame["curve"].to_list()))
-    columns = min(len(panels), 2 if len(panels) in (2, 4) else 3)
+    columns = 1 if is_narrow() else min(len(panels), 2 if len(panels) in (2, 4) else 3)
     lines = math.ceil(len(panels) / columns)
-    figure = new_figure(11.0 if columns > 1 else 6.0, 0.5 + 2.7 * lines)
+    figure = new_figure(
+        11.0 if columns > 1 else 6.0, 0.5 + 2.7 * lines, narrow_height=0.5 + 2.0 * lines
+    )
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
     for axes, panel in zip(grid, panels, strict=False):
         for place, curve in enumerate(curves):
@@ -138,18 +145,21 @@ def _draw(frame: pl.DataFrame, steps: str) -> Any:
                 mine["step"].to_numpy(),
                 mine["value"].to_numpy(),
                 color=_COLOURS[place] if place < len(_COLOURS) else GREY,
+                linestyle=("-", *LINES)[place % len(_COLOURS)],
                 linewidth=1.6,
-                marker="o" if len(mine) <= 40 else None,
-                markersize=3,
+                marker=MARKERS[place % len(MARKERS)],
+                markevery=max(len(mine) // 20, 1),
+                markersize=3.5,
                 label=curve,
             )
         axes.set_title(panel, fontsize=9.5)
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
         axes.tick_params(axis="x", labelbottom=True)
         axes.set_xlabel(steps)
     for axes in grid[len(panels) :]:
         axes.remove()
     if len(curves) > 1:
         handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=6)
+        figure.legend(handles, labels, loc="outside lower left", ncols=3 if is_narrow() else 6)
     return figure

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
 """Colours of the schedulers; the baseline is black."""
 BLACK, PALE = "#111111", "#B5B5B5"
-LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)))
-MARKERS = "osD^vP"
+LINES: tuple[tuple[int, tuple[float, ...]], ...] = (
+    (0, (5, 1.5)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (1, 1.2)),
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+    (0, (11, 2)),
+    (0, (2.4, 1)),
+)
+"""Dashes of the schedulers other than the baseline, which is solid: lines differ without colour."""
+MARKERS = "sD^vPX"
 LONGEST_NAME = 40
 
 

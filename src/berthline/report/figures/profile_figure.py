@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berthline.evaluate.statistics.profiles import ratios_to_best
-from berthline.report.figures.axes import in_style, legend_below, new_figure
+from berthline.report.figures.axes import in_style, legend_below, new_figure, slowdown_ticks
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 FEWEST_WINDOWS = 5
+LOG_FROM = 4.0
+"""An axis of factors that ends above this is logarithmic, so that the leaders are not flat."""
 
 
 def data(run: RunResults) -> pl.DataFrame:
@@ -58,11 +60,11 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     import polars as pl
 
-    figure = new_figure(7.5, 4.2)
+    figure = new_figure(7.5, 4.2, narrow_height=4.4)
     axes = figure.subplots()
-    # Exact large factors are not informative: the axis ends where over half of the lines end.
+    # Exact large factors are not informative: the axis ends where most of the lines end.
     ends = frame.group_by("scheduler").agg(pl.col("factor").max())["factor"].to_numpy()
-    end = max(1.05, float(np.quantile(ends, 0.6)) * 1.03)
+    end = max(1.05, float(np.quantile(ends, 0.9)) * 1.03)
     for name in lineup.by_weight:
         mine = frame.filter(pl.col("scheduler") == name)
         look = lineup.looks[name]
@@ -77,6 +79,11 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
             linewidth=look.width,
             zorder=3 if look.stands_out else 2,
         )
+    if end > LOG_FROM:
+        ticks = slowdown_ticks(end)
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        axes.minorticks_off()
     axes.set_xlim(1, end)
     axes.set_ylim(0, 101)
     axes.set_title("Windows in which mean JCT is within a factor of the best, %")

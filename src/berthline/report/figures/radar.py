@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.report.figures.axes import in_style, legend_below, new_figure
+from berthline.report.figures.layout import SMALL, is_narrow
 from berthline.report.run_results import NotShown, mean
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
     names = list(dict.fromkeys(frame["axis"].to_list()))
     angles = [2 * math.pi * place / len(names) for place in range(len(names))]
-    figure = new_figure(7.5, 6.2)
+    figure = new_figure(7.5, 6.2, narrow_height=5.2)
     axes = figure.add_subplot(projection="polar")
     for name in reversed(lineup.highlighted):
         mine = frame.filter(pl.col("scheduler") == name)
@@ -98,7 +99,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         side = math.sin(angle)
         label.set_ha("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
     axes.set_ylim(0, 1.02)
-    axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "half as good", "", "best"], fontsize=8)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "half as good", "", "best"], fontsize=SMALL)
     axes.set_rlabel_position(180 / len(names))
     axes.set_title("Share of the best scheduler's result (outside is better)", pad=16)
     legend_below(figure, lineup._replace(schedulers=tuple(lineup.highlighted)), markers=True)
@@ -106,5 +107,5 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _folded(text: str) -> str:
-    words = text.split(", ")
+    words = text.split(" ") if is_narrow() else text.split(", ")
     return "\n".join(words)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from berthline.evaluate.metrics.compared_metrics import METRICS
-from berthline.report.figures.axes import in_style, new_figure, ratio_axis
+from berthline.report.figures.axes import (
+    in_style,
+    interval_bars,
+    panels_in_a_row,
+    ratio_axis,
+    ratio_range,
+    ratio_text,
+    ratio_ticks,
+)
 from berthline.report.figures.drawing import GREY
+from berthline.report.figures.layout import SMALL
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -72,23 +82,19 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     )
     mean_of = dict(means.iter_rows())
     order = sorted(mean_of, key=lambda name: mean_of[name] or float("inf"))
-    figure = new_figure(11.5, 1.5 + 0.34 * len(order))
-    panels = figure.subplots(1, len(SHOWN), sharey=True)
+    figure, panels = panels_in_a_row(
+        11.5, 1.5 + 0.34 * len(order), len(SHOWN), narrow_panel=0.9 + 0.26 * len(order), sharey=True
+    )
     for axes, metric in zip(panels, SHOWN, strict=True):
         mine = frame.filter(pl.col("metric") == metric)
+        ends = [end for column in ("low", "high") for end in mine[column].to_list()]
+        ratio_axis(axes, *ratio_range([*mine["ratio"].to_list(), *mine["mean"].to_list()], ends))
         _draw_rows(axes, mine, order, lineup)
-        if len(mine):
-            ends = [mine[column].drop_nulls() for column in ("ratio", "low", "high")]
-            ratio_axis(
-                axes,
-                min(float(column.min()) for column in ends if len(column)),  # type: ignore[arg-type]
-                max(float(column.max()) for column in ends if len(column)),  # type: ignore[arg-type]
-            )
         axes.set_title(METRICS[metric].label, fontsize=9.5)
         better = "right" if METRICS[metric].higher_is_better else "left"
-        axes.set_xlabel("better →" if better == "right" else "← better", fontsize=8.5, loc=better)
+        axes.set_xlabel("better →" if better == "right" else "← better", fontsize=SMALL, loc=better)
         axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="x", labelsize=8)
+        axes.tick_params(axis="x", labelsize=SMALL)
     panels[0].set_yticks(range(len(order)), [lineup.names[name] for name in order])
     panels[0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(
@@ -137,8 +143,9 @@ def _draw_rows(axes: Any, mine: pl.DataFrame, order: list[str], lineup: Lineup) 
     )
     known = each.drop_nulls("mean")
     colours = [lineup.looks[name].colour for name in known["scheduler"]]
-    ends = [known[column].fill_null(known["mean"]) for column in ("low", "high")]
-    axes.hlines(known["place"], *ends, color=colours, linewidth=3.4, zorder=4)
+    low, high = (known[column].fill_null(known["mean"]).to_list() for column in ("low", "high"))
+    places = known["place"].to_list()
+    interval_bars(axes, low, high, places, color=colours, linewidth=3.4, zorder=4)
     axes.scatter(known["mean"], known["place"], s=36, color=colours, edgecolors="white", zorder=5)
 
 
@@ -146,7 +153,7 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     """Return the figure for plotly: mean ratios with intervals, one metric chosen at a time."""
     import polars as pl
 
-    from berthline.report.figures.axes import significant, twin_layout
+    from berthline.report.figures.axes import significant, twin_layout, twin_menu
 
     traces: list[dict[str, Any]] = []
     for metric in SHOWN:
@@ -196,8 +203,23 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
         "data": traces,
         "layout": twin_layout(
             showlegend=False,
-            xaxis={"type": "log", "title": {"text": "ratio to the baseline"}},
+            xaxis=_twin_axis(frame),
             yaxis={"automargin": True},
-            updatemenus=[{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.12}],
+            updatemenus=[twin_menu(buttons, y=1.12)],
         ),
+    }
+
+
+def _twin_axis(frame: pl.DataFrame) -> dict[str, Any]:
+    """Return an axis of ratios for plotly, with round marks, for all metrics."""
+    ends = [end for column in ("low", "high") for end in frame[column].to_list()]
+    low, high = ratio_range([*frame["ratio"].to_list(), *frame["mean"].to_list()], ends)
+    ticks = ratio_ticks(low, high)
+    return {
+        "type": "log",
+        "title": {"text": "ratio to the baseline"},
+        "range": [math.log10(low / 1.1), math.log10(high * 1.1)],
+        "tickvals": ticks,
+        "ticktext": [ratio_text(tick) for tick in ticks],
+        "gridcolor": "#E3E3E3",
     }

@@ -9,16 +9,18 @@ import numpy as np
 from berthline.errors import BerthlineError
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.report.figures.axes import (
-    DURATIONS,
     duration_axis,
+    duration_ticks,
     in_style,
     legend_below,
     new_figure,
     plain_line,
-    twin_duration_axis,
+    slowdown_ticks,
     twin_layout,
     twin_line,
+    twin_menu,
 )
+from berthline.report.figures.layout import is_narrow
 from berthline.report.run_results import Cell, NotShown, mean
 
 if TYPE_CHECKING:
@@ -119,8 +121,8 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     by = frame["sweep"][0]
-    figure = new_figure(11.0, 6.2)
-    panels = figure.subplots(2, 2, sharex=True).ravel()
+    figure = new_figure(11.0, 6.2, narrow_height=10.0)
+    panels = figure.subplots(*((4, 1) if is_narrow() else (2, 2)), sharex=True).ravel()
     for axes, metric in zip(panels, SHOWN, strict=True):
         scale = 100.0 if metric == "utilization" else 1.0
         for name in lineup.by_weight:
@@ -141,7 +143,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
         axes.set_title(METRICS[metric].label + (", %" if metric == "utilization" else ""))
         _scale(axes, metric)
     at = sorted(set(frame["at"].to_list()))
-    for axes in panels[2:]:
+    for axes in panels[-1:] if is_narrow() else panels[2:]:
         axes.set_xlabel(LABELS[by])
         if by == "gpus":
             axes.set_xscale("log", base=2)
@@ -162,8 +164,8 @@ def _scale(axes: Any, metric: str) -> None:
     elif metric == "bounded_slowdown_mean":
         axes.set_yscale("log")
         axes.set_ylim(0.9, max(1.1 * high, 2.0))
-        ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if t <= 1.1 * high]
-        axes.set_yticks(ticks, [str(tick) for tick in ticks])
+        ticks = slowdown_ticks(high)
+        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         axes.minorticks_off()
     else:
         axes.set_ylim(max(0.0, low - 5), min(103.0, high + 5))
@@ -172,22 +174,26 @@ def _scale(axes: Any, metric: str) -> None:
 def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     """Return the figure for plotly: one metric at a time, chosen above it."""
     by = frame["sweep"][0]
+    at = sorted(set(frame["at"].to_list()))
+    first = _twin_ticks(frame, SHOWN[0])
     traces, buttons = [], []
     for metric in SHOWN:
+        scale = 100.0 if metric == "utilization" else 1.0
+        label = METRICS[metric].label + (", %" if metric == "utilization" else "")
         for name in lineup.by_weight:
             mine = _line(frame, name, metric)
             traces.append(
                 twin_line(
                     lineup.names[name],
                     mine["at"].to_list(),
-                    mine["mean"].to_list(),
+                    (scale * mine["mean"]).to_list(),
                     lineup.looks[name],
                     visible=metric == SHOWN[0],
                     error_y={
                         "type": "data",
                         "symmetric": False,
-                        "array": (mine["high"] - mine["mean"]).to_list(),
-                        "arrayminus": (mine["mean"] - mine["low"]).to_list(),
+                        "array": (scale * (mine["high"] - mine["mean"])).to_list(),
+                        "arrayminus": (scale * (mine["mean"] - mine["low"])).to_list(),
                         "thickness": 1,
                         "width": 3,
                     },
@@ -195,12 +201,12 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
                 )
             )
         shown = [other == metric for other in SHOWN for _ in lineup.by_weight]
-        times = metric in TIMES
+        ticks = _twin_ticks(frame, metric)
         axis = {
-            "yaxis.title.text": METRICS[metric].label,
+            "yaxis.title.text": label,
             "yaxis.type": "log" if metric != "utilization" else "linear",
-            "yaxis.tickvals": [at for at, _ in DURATIONS] if times else None,
-            "yaxis.ticktext": [text for _, text in DURATIONS] if times else None,
+            "yaxis.tickvals": [at for at, _ in ticks] if ticks else None,
+            "yaxis.ticktext": [text for _, text in ticks] if ticks else None,
         }
         buttons.append(
             {"label": METRICS[metric].label, "method": "update", "args": [{"visible": shown}, axis]}
@@ -208,11 +214,34 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     return {
         "data": traces,
         "layout": twin_layout(
-            xaxis={"title": {"text": LABELS[by]}, "type": "log" if by == "gpus" else "linear"},
-            yaxis=twin_duration_axis(METRICS[SHOWN[0]].label),
-            updatemenus=[{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.15}],
+            xaxis={
+                "title": {"text": LABELS[by]},
+                "type": "log" if by == "gpus" else "linear",
+                **({"tickvals": at, "ticktext": [f"{x:g}" for x in at]} if len(at) <= 10 else {}),
+            },
+            yaxis={
+                "type": "log",
+                "title": {"text": METRICS[SHOWN[0]].label},
+                "tickvals": [at for at, _ in first],
+                "ticktext": [text for _, text in first],
+            },
+            updatemenus=[twin_menu(buttons, y=1.15)],
         ),
     }
+
+
+def _twin_ticks(frame: pl.DataFrame, metric: str) -> list[tuple[float, str]]:
+    """Return round marks of a metric's axis for plotly; none for a linear axis."""
+    import polars as pl
+
+    mine = frame.filter(pl.col("metric") == metric)
+    highest = float(mine["high"].max() or 1.0)  # type: ignore[arg-type]
+    if metric in TIMES:
+        low = max(float(mine["low"].min() or 0.0), 1.0)  # type: ignore[arg-type]
+        return duration_ticks(low, max(highest, 2 * low), apart=0.09)
+    if metric == "utilization":
+        return []
+    return [(float(tick), f"{tick:,}") for tick in slowdown_ticks(highest)]
 
 
 def _line(frame: pl.DataFrame, scheduler: str, metric: str) -> pl.DataFrame:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from berthline.report.run_results import RunResults
 
 BINS = 200
+MARK_EVERY = 25
+"""Bins between the markers of a line."""
+TWIN_LEAST = 0.5
+"""Jobs waiting; fewer are drawn here on a logarithmic axis, which has no zero."""
 DRAINING = 0.1
 """Time shown after the last submission, as a share of the time before it: the last job alone may
 run for days."""
@@ -104,13 +108,17 @@ def draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 
 def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
-    figure = new_figure(10.0, 5.0)
+    figure = new_figure(10.0, 5.0, narrow_height=5.6)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    for name, mine in _each(frame, lineup):
+    for place, (name, mine) in enumerate(_each(frame, lineup)):
         look = lineup.looks[name]._replace(line="-")
         thin = look._replace(width=min(look.width, 1.4))
-        plain_line(upper, mine["hours"].to_numpy(), 100 * mine["utilization"].to_numpy(), thin)
-        plain_line(lower, mine["hours"].to_numpy(), mine["queue"].to_numpy(), thin)
+        # Markers tell the lines apart without colour; each line has its own at other places.
+        marks = {"marker": look.marker, "markersize": 4, "markevery": (3 * place, MARK_EVERY)}
+        more = marks if look.stands_out else {}
+        hours = mine["hours"].to_numpy()
+        plain_line(upper, hours, 100 * mine["utilization"].to_numpy(), thin, **more)
+        plain_line(lower, hours, mine["queue"].to_numpy(), thin, **more)
     upper.set_ylim(0, 103)
     upper.set_title("GPUs in use, %")
     if _one_towers(frame):
@@ -120,7 +128,7 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     lower.set_title("Jobs waiting" + (" (logarithmic above 10)" if _one_towers(frame) else ""))
     lower.set_xlabel("hours since the start of the window")
     lower.set_xlim(0, float(frame["hours"].max() or 1.0))  # type: ignore[arg-type]
-    legend_below(figure, lineup._replace(looks=_solid(lineup)))
+    legend_below(figure, lineup._replace(looks=_solid(lineup)), markers=True)
     return figure
 
 
@@ -128,13 +136,15 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
     """Return the figure for plotly."""
     traces = []
     for name, mine in _each(frame, lineup):
-        look = lineup.looks[name]._replace(line="-")
+        look = lineup.looks[name]
+        least = TWIN_LEAST if _one_towers(frame) else 0.0
         for column, axis, scale in (("utilization", "y2", 100.0), ("queue", "y", 1.0)):
+            values = scale * mine[column].to_numpy()
             traces.append(
                 twin_line(
                     lineup.names[name],
                     mine["hours"].to_list(),
-                    (scale * mine[column].to_numpy()).tolist(),
+                    (np.maximum(values, least) if column == "queue" else values).tolist(),
                     look,
                     yaxis=axis,
                     showlegend=axis == "y2",
@@ -147,9 +157,22 @@ def interactive(frame: pl.DataFrame, lineup: Lineup) -> dict[str, Any]:
         "layout": twin_layout(
             height=560,
             xaxis={"title": {"text": "hours since the start of the window"}, "anchor": "y"},
-            yaxis={"title": {"text": "jobs waiting"}, "domain": [0, 0.46], **grid},
+            yaxis={"title": {"text": "jobs waiting"}, "domain": [0, 0.46], **_twin_queue(frame)},
             yaxis2={"title": {"text": "GPUs in use, %"}, "domain": [0.54, 1], **grid},
         ),
+    }
+
+
+def _twin_queue(frame: pl.DataFrame) -> dict[str, Any]:
+    """Return the axis of the queue for plotly: logarithmic if one queue towers over the others."""
+    if not _one_towers(frame):
+        return {"gridcolor": "#E3E3E3", "rangemode": "tozero"}
+    ticks = [10**power for power in range(7)]
+    return {
+        "type": "log",
+        "gridcolor": "#E3E3E3",
+        "tickvals": ticks,
+        "ticktext": [f"{tick:,}" for tick in ticks],
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError, unknown_name
-from berthline.report.figures.axes import in_style, new_figure, twin_layout, twin_line
+from berthline.report.figures.axes import in_style, new_figure, plain_line, twin_layout, twin_line
 from berthline.report.figures.lineup import Look, line_up, short_names
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _draw(frame: pl.DataFrame) -> Any:
                 alpha=0.15,
                 linewidth=0,
             )
-        axes.plot(x, mine["mean"].to_numpy(), color=look.colour, linewidth=look.width)
+        plain_line(axes, x, mine["mean"].to_numpy(), look)
         if look.stands_out:
             ends.append((float(mine["mean"][-1]), names[curve], look.colour))
     axes.set_xlabel(frame["x_name"][0])

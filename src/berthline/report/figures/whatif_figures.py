@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berthline.number_text import duration
-from berthline.report.figures.axes import duration_axis, in_style, new_figure, ratio_axis
+from berthline.report.figures.axes import (
+    duration_axis,
+    in_style,
+    interval_bars,
+    new_figure,
+    panels_in_a_row,
+    ratio_axis,
+    ratio_range,
+)
 from berthline.report.figures.drawing import BLUE, GREY, ORANGE
+from berthline.report.figures.layout import NARROW_NAME, SMALL, is_narrow
 from berthline.report.figures.lineup import short_names
+from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT
 from berthline.report.run_results import NotShown
 
 if TYPE_CHECKING:
@@ -16,6 +25,10 @@ if TYPE_CHECKING:
     from berthline.evaluate.whatif.whatif_result import WhatIf
 
 RATIOS = {"jct": "mean JCT", "bounded_slowdown": "bounded slowdown"}
+LARGEST = 4.0
+"""Binary logarithm of the change of wait with the darkest colour."""
+NARROW_GROUPS = 4
+"""Sizes side by side on a phone; the others are below them."""
 
 
 def change_data(found: WhatIf) -> pl.DataFrame:
@@ -56,19 +69,19 @@ def _draw_changes(frame: pl.DataFrame) -> Any:
     import polars as pl
 
     order = list(dict.fromkeys(frame["scheduler"].to_list()))
-    names = short_names(order, 34)
-    figure = new_figure(9.0, 1.2 + 0.36 * len(order))
-    panels = figure.subplots(1, len(RATIOS), sharey=True)
+    names = short_names(order, NARROW_NAME if is_narrow() else 34)
+    figure, panels = panels_in_a_row(
+        9.0, 1.2 + 0.36 * len(order), len(RATIOS), narrow_panel=1.0 + 0.3 * len(order), sharey=True
+    )
     for axes, (metric, label) in zip(panels, RATIOS.items(), strict=True):
         mine = frame.filter((pl.col("metric") == metric) & pl.col("ratio").is_not_null())
         places = [order.index(name) for name in mine["scheduler"]]
         low, high = (mine[end].fill_null(mine["ratio"]) for end in ("low", "high"))
-        axes.hlines(places, low, high, color=BLUE, linewidth=3.2)
+        ratio_axis(axes, *ratio_range(mine["ratio"].to_list(), [*low, *high]))
+        interval_bars(axes, low.to_list(), high.to_list(), places, color=BLUE, linewidth=3.2)
         axes.scatter(mine["ratio"], places, s=34, color=BLUE, edgecolors="white", zorder=4)
-        if len(mine):
-            ratio_axis(axes, float(low.min()), float(high.max()))  # type: ignore[arg-type]
         axes.set_title(f"{label}, ratio to today's", fontsize=9.5)
-        axes.set_xlabel("← better", fontsize=8.5, loc="left")
+        axes.set_xlabel("← better", fontsize=SMALL, loc="left")
         axes.grid(visible=False, axis="y")
     panels[0].set_yticks(range(len(order)), [names[name] for name in order])
     panels[0].set_ylim(len(order) - 0.4, -0.6)
@@ -105,8 +118,8 @@ def _draw_fidelity(frame: pl.DataFrame) -> Any:
     # A logarithmic axis has no 0.
     recorded, modelled = (frame[name].clip(1.0).to_numpy() for name in ("recorded", "modelled"))
     axes.hlines(places, recorded, modelled, color=GREY, linewidth=1.2)
-    axes.scatter(recorded, places, s=44, color=ORANGE, label="recorded", zorder=3)
-    axes.scatter(modelled, places, s=20, color=BLUE, label="modelled", zorder=4)
+    axes.scatter(recorded, places, s=44, marker="D", color=ORANGE, label="recorded", zorder=3)
+    axes.scatter(modelled, places, s=24, color=BLUE, label="modelled", zorder=4)
     low, high = min(recorded.min(), modelled.min()), max(recorded.max(), modelled.max())
     duration_axis(axes.xaxis, float(low) / 1.5, float(high) * 1.5)
     labels = [f"{row['group']} ({row['jobs']:,})" for row in frame.iter_rows(named=True)]
@@ -146,23 +159,48 @@ def _draw_waits(frame: pl.DataFrame) -> Any:
 
     order = list(dict.fromkeys(frame["scheduler"].to_list()))
     groups = list(dict.fromkeys(frame["group"].to_list()))
-    names = short_names(order, 34)
+    names = short_names(order, NARROW_NAME if is_narrow() else 34)
     wait, change = (np.full((len(order), len(groups)), np.nan) for _ in range(2))
     for row in frame.iter_rows(named=True):
         at = order.index(row["scheduler"]), groups.index(row["group"])
         wait[at], change[at] = row["wait"], row["change"]
     before = np.maximum(wait - change, 60.0)
     shade = np.log2(np.maximum(wait, 60.0) / before)
-    figure = new_figure(2.6 + 1.0 * len(groups), 1.3 + 0.36 * len(order))
-    axes = figure.subplots()
-    axes.imshow(shade, cmap="PuOr_r", vmin=-4, vmax=4, aspect="auto")
-    for at, value in np.ndenumerate(wait):
-        if np.isfinite(value):
-            colour = "white" if abs(shade[at]) > 2.8 else "black"
-            axes.text(at[1], at[0], duration(value), ha="center", va="center", color=colour)
-    axes.set_xticks(range(len(groups)), groups, fontsize=8)
-    axes.set_yticks(range(len(order)), [names[name] for name in order])
-    axes.grid(visible=False)
-    axes.tick_params(length=0)
-    axes.set_title("Mean wait; orange: longer than under today's scheduler", fontsize=9.5)
+    each = NARROW_GROUPS if is_narrow() else len(groups)
+    parts = [range(at, min(at + each, len(groups))) for at in range(0, len(groups), each)]
+    figure, panels = panels_in_a_row(
+        3.2 + 0.85 * len(groups),
+        1.3 + 0.36 * len(order),
+        len(parts),
+        narrow_panel=0.8 + 0.3 * len(order),
+    )
+    for axes, part in zip(panels, parts, strict=True):
+        image = axes.imshow(
+            shade[:, part], cmap="PuOr_r", vmin=-LARGEST, vmax=LARGEST, aspect="auto"
+        )
+        for at, value in np.ndenumerate(wait[:, part]):
+            if np.isfinite(value):
+                is_dark = abs(shade[:, part][at]) > 0.7 * LARGEST
+                axes.text(
+                    at[1], at[0], _in_hours(value), ha="center", va="center",
+                    color=ON_DARK if is_dark else ON_LIGHT,
+                )  # fmt: skip
+        labels = [groups[place].replace(" GPU", "\nGPU") for place in part]
+        axes.set_xticks(range(len(part)), labels, fontsize=SMALL)
+        axes.set_yticks(range(len(order)), [names[name] for name in order])
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+    panels[0].set_title("Mean wait, hours", fontsize=9.5)
+    where = {"location": "bottom", "aspect": 30} if is_narrow() else {"pad": 0.01}
+    bar = figure.colorbar(image, ax=panels, extend="both", **where)
+    marks = {-4: "1/16", -2: "1/4", 0: "as today", 2: "x 4", 4: "x 16"}
+    bar.set_ticks(list(marks), labels=list(marks.values()))
+    bar.outline.set_visible(False)
     return figure
+
+
+def _in_hours(seconds: float) -> str:
+    value = seconds / 3600
+    return (
+        f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+    )

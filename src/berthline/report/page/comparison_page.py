@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from berthline.counted import counted
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.model.speeds import RunTimeScaling
 from berthline.report.figures.figure_table import COMPARISON_FIGURES, Drawn
@@ -82,10 +83,10 @@ def _about(run: RunResults) -> str:
     length = (
         f"one continuous run of {count} jobs"
         if cell.get("continuous")
-        else f"{run.windows} windows of {count} jobs"
+        else f"{counted(run.windows, 'window')} of {count} jobs"
     )
     return (
-        f"{part}{len(run.schedulers)} schedulers, {length}; knowledge "
+        f"{part}{counted(len(run.schedulers), 'scheduler')}, {length}; knowledge "
         f"of run times: {cell['knowledge']}; seed {cell['seed']}.{measured} {written_by(run.run)}"
     )
 
@@ -112,7 +113,7 @@ def _settings(run: RunResults, figures: Sequence[Drawn]) -> Section:
     provenance = (run.run.meta.get("workload") or {}).get("provenance") or {}
     shown = {key: value for key, value in provenance.items() if key != "header"}
     facts = {
-        "workload": f"{cell['workload']}, {cell['windows']} windows",
+        "workload": f"{cell['workload']}, {counted(int(cell['windows']), 'window')}",
         "its origin": "; ".join(f"{key}: {value}" for key, value in shown.items() if value),
         "cluster": cell["cluster"],
         "run times": _run_times(cell) or "as recorded",

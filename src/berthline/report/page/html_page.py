@@ -1,8 +1,9 @@
 """The report: one HTML file that needs no other file and no network.
 
-Pictures are PNG inside the file. Some figures have an interactive twin, drawn by plotly when they
-come into view; the file contains plotly once, compressed. A content security policy forbids every
-request. Every text from outside is escaped.
+Pictures are SVG inside the file, each for wide and for narrow screens, and follow the reader's
+light or dark mode. Some figures have an interactive twin, drawn by plotly when they come into view;
+the file contains plotly once, compressed. A content security policy forbids every request. Every
+text from outside is escaped.
 
 The contents depend on the kind of run: `comparison_page.py`, `training_page.py`,
 `search_page.py`, `whatif_page.py`.
@@ -19,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from berthline.report.figures.axes import dark_colours
 from berthline.runs.run_layout import CONFIG, FIGURES
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
 TWINS = ("ratios", "cdf", "timeline", "gantt", "fairness", "load", "gpus")
 """Figures with an interactive twin in the page; zooming does not help in the others."""
+
+NARROW_UNTIL = "1087px"
+"""Widest screen with the narrow figures; below it, the text of a wide one would be too small. The
+style sheet and the script of the page use the same width."""
 
 POLICY = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -67,6 +73,7 @@ def html_page(title: str, about: str, sections: Sequence[Section], *, library: s
         for part in shown
     )
     title = html.escape(title)
+    dark = f' data-dark="{html.escape(json.dumps(dark_colours()))}"' if library else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -74,7 +81,7 @@ def html_page(title: str, about: str, sections: Sequence[Section], *, library: s
         f"<title>{title}: Berthline report</title><style>{_asset('page.css')}</style></head><body>"
         f'<header><h1>{title}</h1><p class="about">{html.escape(about)}</p>'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header>'
-        f"<main>{body}</main>{library}<script>{_asset('page.js')}</script></body></html>\n"
+        f"<main{dark}>{body}</main>{library}<script>{_asset('page.js')}</script></body></html>\n"
     )
 
 
@@ -116,9 +123,6 @@ def figures_section(
 
 
 def _figure(kind: FigureKind, figure: Drawn, lineup: Lineup | None) -> str:
-    picture = next(path for path in figure.files if path.suffix == ".png").read_bytes()
-    width, height = png_size(picture)
-    code = base64.b64encode(picture).decode()
     twin, mark = "", ""
     if (
         lineup is not None
@@ -136,9 +140,14 @@ def _figure(kind: FigureKind, figure: Drawn, lineup: Lineup | None) -> str:
         f'<h3 id="{figure.name}">{html.escape(kind.title)}</h3>'
         f'<figure id="figure-{figure.name}"{mark}><figcaption>{caption} Numbers: '
         f"<code>{FIGURES}/{figure.name}.csv</code>.</figcaption>"
-        f'<img alt="{html.escape(kind.title)}" width="{width * 2 // 3}" height="{height * 2 // 3}" '
-        f'decoding="async" src="data:image/png;base64,{code}">{twin}</figure>'
+        f'<picture><source media="(max-width: {NARROW_UNTIL})" srcset="{_data(figure.narrow)}">'
+        f'<img alt="{html.escape(kind.title)}" decoding="async" src="{_data(figure.wide)}">'
+        f"</picture>{twin}</figure>"
     )
+
+
+def _data(picture: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
 def settings_section(
@@ -204,11 +213,6 @@ def escaped(spec: Any, key: str = "") -> Any:
     if isinstance(spec, str) and key != "hovertemplate":
         return html.escape(spec, quote=False)
     return spec
-
-
-def png_size(content: bytes) -> tuple[int, int]:
-    """Return width and height of a PNG file, from its header."""
-    return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
 
 
 @lru_cache(maxsize=1)

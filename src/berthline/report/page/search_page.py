@@ -6,7 +6,8 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from berthline.number_text import duration, signed_percent
+from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.number_text import signed_percent
 from berthline.report.figures.figure_table import SEARCH_FIGURES, Drawn
 from berthline.report.page.html_page import (
     Section,
@@ -16,7 +17,7 @@ from berthline.report.page.html_page import (
     verdict_section,
     written_by,
 )
-from berthline.report.page.page_tables import Entry, table
+from berthline.report.page.page_tables import Entry, column_of, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,14 @@ ROLES = {
     "start": "where the search began",
 }
 """The roles of the schedulers that the tuned one is compared with."""
+
+
+MEASURED = {
+    "mean_bounded_slowdown": "bounded_slowdown_mean",
+    "mean_jct": "jct_mean",
+    "p99_jct": "jct_p99",
+}
+"""What a search measures, and the metrics of comparisons that are the same."""
 
 
 def search_page(run: Run, figures: Sequence[Drawn]) -> str:
@@ -83,40 +92,41 @@ def _cautions(found: Sequence[dict[str, Any]]) -> list[str]:
 
 def _results(one: dict[str, Any]) -> str:
     report = one["report"]
-    own = report["policy"]
+    columns = [_values(report, key, metric) for key, metric in MEASURED.items()]
     rows = [
         (
             "baseline",
             [
                 Entry(f"tuned by {html.escape(str(one['search']))}", "tuned"),
                 Entry(f"<code>{html.escape(str(one['scheduler']))}</code>", "", "words"),
-                *_values(own["mean_bounded_slowdown"], own["mean_jct"], own["p99_jct"]),
+                *(entries[0] for _, entries in columns),
                 Entry("", "", "words"),
             ],
         )
     ]
-    for role, other in report["against"].items():
+    for row, (role, other) in enumerate(report["against"].items(), start=1):
         words = str(report["joint"].get(role, ""))
-        means = (other[key]["mean"] for key in ("mean_bounded_slowdown", "mean_jct", "p99_jct"))
         entries = [
             Entry(html.escape(role), role),
             Entry(f"<code>{html.escape(str(other['scheduler']))}</code>", "", "words"),
-            *_values(*means),
+            *(values[row] for _, values in columns),
             Entry(html.escape(words), words, "words"),
         ]
         rows.append(("", entries))
     roles = "; ".join(f"{role}: {ROLES[role]}" for role in report["against"] if role in ROLES)
     caption = f"Means over {report['windows']} held-out windows. {roles}."
-    heads = ["role", "scheduler", "bounded slowdown", "mean JCT", "p99 JCT", "the tuned one has"]
+    heads = ["role", "scheduler", *(head for head, _ in columns), "the tuned one has"]
     return table(html.escape(caption), heads, rows)
 
 
-def _values(slowdown: float, jct: float, p99: float) -> list[Entry]:
-    return [
-        Entry(f"{slowdown:.3f}", float(slowdown)),
-        Entry(duration(jct), float(jct)),
-        Entry(duration(p99), float(p99)),
-    ]
+def _values(report: dict[str, Any], key: str, metric: str) -> tuple[str, list[Entry]]:
+    """Return a column: its head, the tuned scheduler's value, and those of the others."""
+    others = (other[key]["mean"] for other in report["against"].values())
+    values = [float(report["policy"][key]), *map(float, others)]
+    like = [float(report["policy"]["mean_jct"])]
+    unit, texts = column_of(metric, values, like=like)
+    entries = [Entry(*pair) for pair in zip(texts, values, strict=True)]
+    return f"{METRICS[metric].label}{unit}", entries
 
 
 def _side_by_side(found: Sequence[dict[str, Any]]) -> str:

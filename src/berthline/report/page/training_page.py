@@ -16,7 +16,7 @@ from berthline.report.page.html_page import (
     verdict_section,
     written_by,
 )
-from berthline.report.page.page_tables import Entry, table
+from berthline.report.page.page_tables import Entry, column_of, table
 from berthline.runs.run_layout import CHECKPOINTS, CURVE
 
 if TYPE_CHECKING:
@@ -153,27 +153,33 @@ def _of_policy(results: dict[str, Any]) -> str:
     report, best = results["report"], results["best_heuristic"]
     policy = report["policy"]
     key, label = _metric(results)
-    heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", f"{label} of the policy is"]
+    ranked = sorted(report["against"].items(), key=lambda item: item[1]["mean_jct"]["mean"])
+    columns: list[tuple[str, list[Entry]]] = []
+    jct_like = [float(policy["mean_jct"])]
+    for name in ("mean_jct", "p99_jct", "mean_bounded_slowdown"):
+        values = [float(policy[name]), *(float(other[name]["mean"]) for _, other in ranked)]
+        metric = "bounded_slowdown_mean" if name == "mean_bounded_slowdown" else name
+        unit, texts = column_of(metric, values, like=jct_like)
+        columns.append((unit, [Entry(*pair) for pair in zip(texts, values, strict=True)]))
+    (jct_unit, jct), (p99_unit, p99), (_, slowdown) = columns
+    heads = ["scheduler", f"mean JCT{jct_unit}", f"p99 JCT{p99_unit}", "bounded slowdown"]
+    heads.append(f"{label} of the policy is")
     own = [
         Entry(f"<strong>{html.escape(str(results['algorithm']))}</strong>", "policy"),
-        Entry(duration(policy["mean_jct"]), policy["mean_jct"]),
-        Entry(duration(policy["p99_jct"]), policy["p99_jct"]),
-        Entry(f"{policy['mean_bounded_slowdown']:.2f}", policy["mean_bounded_slowdown"]),
+        jct[0],
+        p99[0],
+        slowdown[0],
         Entry("", "", "words"),
     ]
     rows = [("baseline", own)]
-    ranked = sorted(report["against"].items(), key=lambda item: item[1]["mean_jct"]["mean"])
-    for name, other in ranked:
+    for row, (name, other) in enumerate(ranked, start=1):
         mark = " (best on VAL)" if name == best else ""
-        jct, p99, slowdown = (
-            float(other[key]["mean"]) for key in ("mean_jct", "p99_jct", "mean_bounded_slowdown")
-        )
         words = str(other[key]["verdict"])
         entries = [
             Entry(f"<code>{html.escape(name)}</code>{mark}", name),
-            Entry(duration(jct), jct),
-            Entry(duration(p99), p99),
-            Entry(f"{slowdown:.2f}", slowdown),
+            jct[row],
+            p99[row],
+            slowdown[row],
             Entry(html.escape(words), words, "words"),
         ]
         rows.append(("", entries))

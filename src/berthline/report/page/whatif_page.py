@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from berthline.counted import counted
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.fidelity import Fidelity, grade
-from berthline.evaluate.whatif.whatif_result import GroupOutcome, WhatIf
-from berthline.evaluate.whatif.whatif_words import TOO_SHORT, begins_words, idle_words, in_short
+from berthline.evaluate.whatif.whatif_result import GroupOutcome, Outcome, WhatIf
+from berthline.evaluate.whatif.whatif_words import (
+    TOO_SHORT,
+    begins_words,
+    hours,
+    idle_words,
+    in_short,
+)
 from berthline.number_text import duration
 from berthline.report.figures.figure_table import WHATIF_FIGURES, Drawn
 from berthline.report.page.html_page import (
@@ -22,7 +29,7 @@ from berthline.report.page.html_page import (
     verdict_section,
     written_by,
 )
-from berthline.report.page.page_tables import Entry, table
+from berthline.report.page.page_tables import Entry, column_of, table
 from berthline.runs.run_layout import SUMMARY
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 
     from berthline.runs.open_run import Run
 
+SLOWDOWN = "bounded_slowdown_mean"
 MOST_USERS = 5
 """Users named in each column; summary.json has all."""
 
@@ -85,24 +93,32 @@ def _cautions(found: WhatIf) -> list[str]:
 
 
 def _outcomes(found: WhatIf) -> str:
+    outcomes = found.outcomes
+    heads, columns = ["scheduler"], [[_scheduler(each) for each in outcomes]]
+    for label, metric, values in (
+        ("mean JCT", "jct_mean", [each.jct.mean for each in outcomes]),
+        ("p99 JCT", "jct_p99", [each.jct.p99 for each in outcomes]),
+        ("bounded slowdown", SLOWDOWN, [each.bounded_slowdown.mean for each in outcomes]),
+        ("mean wait", "wait_mean", [each.wait.mean for each in outcomes]),
+        ("GPU utilisation", "utilization", [each.utilization for each in outcomes]),
+    ):
+        like = [each.jct.mean for each in outcomes] if metric in ("jct_p99", "wait_mean") else ()
+        unit, texts = column_of(metric, values, like=like)
+        heads.append(f"{label}{unit}")
+        columns.append([Entry(*pair) for pair in zip(texts, values, strict=True)])
+    heads += ["longest wait", "starved jobs"]
+    starved = [each.starvation for each in outcomes]
+    columns.append([Entry(wait_words(each.wait), each.wait) for each in starved])
+    columns.append([Entry(f"{each.starved:,}", float(each.starved)) for each in starved])
+    heads += ["mean JCT, in words", "may be model, %", "users waiting longer", "users waiting less"]
     rows = []
-    for each in found.outcomes:
+    for each, *entries in zip(outcomes, *columns, strict=True):
         against = each.against_today
         words = "today's scheduler, as modelled" if against is None else against.verdict
         share = None if against is None else against.could_explain
-        entries = [
-            Entry(f"<code>{html.escape(each.scheduler)}</code>", each.scheduler),
-            Entry(duration(each.jct.mean), each.jct.mean),
-            Entry(duration(each.jct.p99), each.jct.p99),
-            Entry(f"{each.bounded_slowdown.mean:,.2f}", each.bounded_slowdown.mean),
-            Entry(duration(each.wait.mean), each.wait.mean),
-            Entry(wait_words(each.starvation.wait), each.starvation.wait),
-            Entry(f"{each.starvation.starved:,}", float(each.starvation.starved)),
-            Entry(f"{100 * each.utilization:.1f} %", each.utilization),
+        entries += [
             Entry(html.escape(words), words, "words"),
-            Entry(
-                "-" if share is None else f"{100 * share:.0f} %", -1.0 if share is None else share
-            ),
+            Entry("-" if share is None else f"{100 * share:.0f}", -1.0 if share is None else share),
             Entry("-" if against is None else f"{against.users_longer:,}"),
             Entry("-" if against is None else f"{against.users_shorter:,}"),
         ]
@@ -112,11 +128,11 @@ def _outcomes(found: WhatIf) -> str:
         "interval over days. May be model: the share of the change in mean wait that the error of "
         "the model could explain."
     )
-    heads = ["scheduler", "mean JCT", "p99 JCT", "bounded slowdown", "mean wait"]
-    heads += ["longest wait", "starved jobs"]
-    heads += ["GPU utilisation", "mean JCT, in words", "may be model"]
-    heads += ["users waiting longer", "users waiting less"]
     return table(caption, heads, rows)
+
+
+def _scheduler(each: Outcome) -> Entry:
+    return Entry(f"<code>{html.escape(each.scheduler)}</code>", each.scheduler)
 
 
 def _users(found: WhatIf) -> str:
@@ -128,7 +144,7 @@ def _users(found: WhatIf) -> str:
         longer = [item for item in ranked if item[1].wait_change > 60][:MOST_USERS]
         less = [item for item in ranked[::-1] if item[1].wait_change < -60][:MOST_USERS]
         entries = [
-            Entry(f"<code>{html.escape(each.scheduler)}</code>", each.scheduler),
+            _scheduler(each),
             Entry(_named(longer), "", "words"),
             Entry(_named(less), "", "words"),
         ]
@@ -141,14 +157,14 @@ def _users(found: WhatIf) -> str:
         if error is None
         else f" For a single user the model is off by {duration(error)} (median)."
     )
-    return table(caption, ["scheduler", "wait longer", "wait less"], rows)
+    return table(caption, ["scheduler", "wait longer, h", "wait less, h"], rows)
 
 
 def _named(users: Sequence[tuple[str, GroupOutcome]]) -> str:
     return (
         "<br>".join(
             f"{html.escape(name)}: {'+' if group.wait_change > 0 else '−'}"
-            f"{duration(abs(group.wait_change))} ({group.jobs:,} jobs)"
+            f"{hours(abs(group.wait_change))} ({counted(group.jobs, 'job')})"
             for name, group in users
         )
         or "none"
@@ -172,29 +188,34 @@ def _model(found: WhatIf) -> str:
         told += f"<p>{html.escape(idle_words(found.idle_waits))}</p>"
     groups = {"all jobs": found.fidelity}
     groups |= found.fidelity_by_size if len(found.fidelity_by_size) > 1 else {}
-    rows = [("", _fidelity(name, each)) for name, each in groups.items()]
-    heads = ["jobs of", "jobs", "mean wait, recorded", "modelled", "median, recorded", "modelled"]
+    names, judged = list(groups), list(groups.values())
+    heads, columns = ["jobs of"], [[Entry(html.escape(name), name) for name in names]]
+    heads.append("jobs")
+    columns.append([Entry(f"{each.jobs:,}", float(each.jobs)) for each in judged])
+    for label, values in (
+        ("mean wait, recorded", [each.recorded_mean for each in judged]),
+        ("mean wait, modelled", [each.simulated_mean for each in judged]),
+        ("median wait, recorded", [each.recorded_median for each in judged]),
+        ("median wait, modelled", [each.simulated_median for each in judged]),
+    ):
+        heads.append(f"{label}, h")
+        columns.append([Entry(hours(value), value) for value in values])
+    heads += ["rank correlation", "within a factor of 2, %"]
+    columns.append([_rank(each) for each in judged])
+    columns.append([Entry(f"{100 * each.within_2x:.0f}", each.within_2x) for each in judged])
+    rows = [("", list(entries)) for entries in zip(*columns, strict=True)]
     caption = f"Waits of {found.split.judged_jobs:,} jobs: {grade(found.fidelity)}."
-    return told + table(caption, [*heads, "rank correlation", "within a factor of 2"], rows)
+    return told + table(caption, heads, rows)
 
 
-def _fidelity(name: str, each: Fidelity) -> list[Entry]:
+def _rank(each: Fidelity) -> Entry:
     rank = each.rank_correlation
-    return [
-        Entry(html.escape(name), name),
-        Entry(f"{each.jobs:,}", float(each.jobs)),
-        Entry(duration(each.recorded_mean), each.recorded_mean),
-        Entry(duration(each.simulated_mean), each.simulated_mean),
-        Entry(duration(each.recorded_median), each.recorded_median),
-        Entry(duration(each.simulated_median), each.simulated_median),
-        Entry("-" if rank is None else f"{rank:.2f}", "" if rank is None else rank),
-        Entry(f"{100 * each.within_2x:.0f} %", each.within_2x),
-    ]
+    return Entry("-" if rank is None else f"{rank:.2f}", "" if rank is None else rank)
 
 
 def _cluster(found: WhatIf) -> str:
     cluster = found.cluster
-    told = f"<p>{cluster.gpus:,} GPUs on {cluster.nodes:,} nodes, "
+    told = f"<p>{counted(cluster.gpus, 'GPU')} on {counted(cluster.nodes, 'node')}, "
     if not cluster.findings:
         return f"{told}as given: <code>{html.escape(cluster.name)}</code>.</p>"
     rows = [

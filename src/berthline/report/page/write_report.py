@@ -141,7 +141,9 @@ def write_report(directory: str | Path, *, progress: Progress | None = None) -> 
     try:
         sentences = kind.sentences(source)
         if lacking != "matplotlib":
-            drawing = draw_all(source, run.path / FIGURES, kind.figures, kinds=kind.figures)
+            drawing = draw_all(
+                source, run.path / FIGURES, kind.figures, kinds=kind.figures, for_page=True
+            )
             for done, drawn in enumerate(drawing, start=1):
                 figures.append(drawn)
                 if progress is not None:
