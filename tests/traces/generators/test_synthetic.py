@@ -146,7 +146,7 @@ def test_text_is_as_good_as_a_number():
 @pytest.mark.parametrize(
     ("dials", "what", "expected"),
     [
-        ({"jobs": 0}, "jobs is 0", "a whole number, 1 to 100000000"),
+        ({"jobs": 0}, "jobs is 0", "a whole number, 1 to 20000000"),
         ({"jobs": 2.5}, "jobs is 2.5", "a whole number"),
         ({"jobs": True}, "jobs is True", "a whole number"),
         ({"load": 0}, "load is 0", "a number, 1e-06 to 1000000"),

@@ -71,7 +71,7 @@ def generate(
     Raises:
         ConfigError: an unknown generator or dial, or a value out of range.
     """
-    check_arguments(name=name, seed=seed)
+    check_arguments(name=name)
     return _generator(name).make(
         resolve_cluster(cluster), jobs=jobs, load=load, seed=seed, dials=dials
     )
