@@ -25,7 +25,7 @@ from berthline.traces.split import PARTS, split_by_time
 CLUSTER = Cluster.uniform(nodes=8, gpus_per_node=8)
 COLUMNS = (
     *("submit", "run", "estimate", "gpus", "gpu_milli", "cpus", "memory_mib"),
-    *("priority", "deadline", "user", "pool", "gpu_types"),
+    *("priority", "deadline", "user", "pool", "gpu_types", "ran_on"),
 )
 
 
