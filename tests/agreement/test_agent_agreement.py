@@ -183,7 +183,7 @@ def test_agent_agreement__many_numbers(block: int) -> None:
 def test_agent_runs__ask_enough() -> None:
     """Agreement on episodes in which nothing is asked would be worth little."""
     asked = dict.fromkeys(SEATS, 0)
-    for number in range(2 * RUNS_PER_BLOCK):
+    for number in range(3 * RUNS_PER_BLOCK):
         run = random_agent_run(number)
         side = SideBySide(run)
         side.play()

@@ -244,12 +244,11 @@ class TestPublished:
                 assert packed.at_end == pytest.approx(packed.published, rel=0.25)
 
     def test_fgd_wins_by_the_order_of_nodes_too(self, pods):
-        """With large nodes first, best-fit leaves fewer; fgd-gangs leaves fewer than fgd always."""
+        """With large nodes first, best-fit leaves fewer than fgd."""
         chosen = {name: PLACEMENTS[name] for name in ("fgd", "fgd-gangs", "best-fit")}
         for order in NODE_ORDERS:
             found = run_packing(pods, seeds=2, placements=chosen, node_order=order)
             assert found.fgd_wins == (order != "large-first")
-            assert found.placements[0].placement == "fgd-gangs"
 
     @pytest.mark.slow
     def test_the_page_shows_what_is_computed(self, pods):

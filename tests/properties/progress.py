@@ -79,12 +79,15 @@ def rate_alone(workload: Workload, cluster: Cluster, job: int, nodes: list[int])
     if conditions.gpu_speeds:
         speeds = {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
         ran_on = workload.reference_type
-        if workload.gpu_types[job] >= 0:
+        if workload.ran_on[job] >= 0:
+            ran_on = canonical_name(workload.ran_on_types[workload.ran_on[job]])
+        elif workload.gpu_types[job] >= 0:
             wanted = workload.gpu_type_sets[workload.gpu_types[job]].split("|")
             if len(wanted) == 1:
                 ran_on = canonical_name(wanted[0])
-        slowest = min(cluster.types[cluster.gpu_type[node]].speed for node in nodes)
-        found = slowest / speeds[ran_on]
+        if ran_on in speeds:  # else the run time holds on every type
+            slowest = min(cluster.types[cluster.gpu_type[node]].speed for node in nodes)
+            found = slowest / speeds[ran_on]
     if len(nodes) > 1:
         found *= conditions.across_nodes
     if len({int(cluster.rack[node]) for node in nodes}) > 1:

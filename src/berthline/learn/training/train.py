@@ -107,7 +107,7 @@ def train(
         validate_every: steps between validations; None = a fifth of `steps`.
         episodes: episodes of VAL; REPORT has twice as many.
         patience: stop after this number of validations without improvement; 0 = never.
-        least_gain: smallest improvement that counts, as a share of |best return|.
+        least_gain: smallest improvement that counts, as a share of the absolute best return.
         metric: what rivals and verdicts are chosen by: jct_mean, jct_p99, wait_mean,
             bounded_slowdown_mean, makespan or utilization; None = what the reward is about.
         save_every: steps between checkpoints that are kept, `checkpoints/step-STEP`; 0 = none.
