@@ -180,7 +180,7 @@ def test_files_of_others_are_no_runs(run, tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_in_the_middle(run, tmp_path, how):
     out = tmp_path / "run"
-    argv = ("compare", "synthetic", "--jobs", "3000", "--windows", "20", "--out", str(out))
+    argv = ("compare", "synthetic", "--jobs", "3000", "--windows", "100", "--out", str(out))
     argv += ("--workers", "2", "--schedulers", "fcfs,sjf")
     command = [sys.executable, "-m", "berthline", *argv]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
