@@ -25,27 +25,6 @@ double decision_interval(const Run& run) {
   return is_round ? run.inputs.round_seconds : run.inputs.conditions.tick;
 }
 
-// Plans the next instant that has a decision even if nothing else happens.
-void set_timer(Run& run) {
-  Clock& clock = run.clock;
-  const Preemption& rule = run.inputs.preemption;
-  const bool is_round = run.inputs.discipline == Discipline::kRounds;
-  const double interval = decision_interval(run);
-  clock.timer = kNever;
-  if (!clock.may_decide) {
-    clock.timer = next_multiple(interval, clock.now, false);
-  } else if (is_round || rule.every > 0) {
-    const bool may_change = run.queue.count > 0 && time_can_pass(run);
-    if (may_change || (is_round && run.running.count > 0)) {
-      clock.timer = next_multiple(is_round ? interval : rule.every, clock.now, false);
-    }
-  }
-}
-
-void stay_away(Run& run, int32_t job, double seconds) {
-  run.clock.returns.push({run.clock.now + seconds, job});
-}
-
 // What kinds of jobs are typical changes now and then, as more are submitted.
 void update_mix(Run& run) {
   const std::vector<JobMix>& mixes = run.inputs.mixes;
@@ -99,16 +78,10 @@ bool start(Run& run, int32_t job) {
 }
 
 void preempt(Run& run, int32_t job, Log::PreemptReason reason) {
-  Stretch& stretch = run.running.stretch[job];
   run.log.append(run.clock.now, Log::kPreempt, job, reason);
   ++run.log.preemptions;
-  // A job knows when its round ends, and saves its state in time.
-  const bool keeps_all = reason == Log::kEndOfRound;
-  stretch.kept = keeps_all ? stretch.progress_at(run.clock.now) : saved(run, job);
-  stretch.progress = stretch.kept;
-  release(run, job);
-  ++stretch.restarts;
-  if (run.inputs.conditions.requeue_delay > 0 && reason != Log::kToMove) {
+  stop(run, job, reason);
+  if (must_stay_away(run, reason)) {
     stay_away(run, job, run.inputs.conditions.requeue_delay);
   } else {
     enqueue(run, job, single_key(run, job));
@@ -116,6 +89,40 @@ void preempt(Run& run, int32_t job, Log::PreemptReason reason) {
 }
 
 // --- runs that are not plain ---------------------------------------------------------------------
+
+void set_timer(Run& run) {
+  Clock& clock = run.clock;
+  const Preemption& rule = run.inputs.preemption;
+  const bool is_round = run.inputs.discipline == Discipline::kRounds;
+  const double interval = decision_interval(run);
+  clock.timer = kNever;
+  if (!clock.may_decide) {
+    clock.timer = next_multiple(interval, clock.now, false);
+  } else if (is_round || rule.every > 0) {
+    const bool may_change = run.queue.count > 0 && time_can_pass(run);
+    if (may_change || (is_round && run.running.count > 0)) {
+      clock.timer = next_multiple(is_round ? interval : rule.every, clock.now, false);
+    }
+  }
+}
+
+void stay_away(Run& run, int32_t job, double seconds) {
+  run.clock.returns.push({run.clock.now + seconds, job});
+}
+
+void stop(Run& run, int32_t job, Log::PreemptReason reason) {
+  Stretch& stretch = run.running.stretch[job];
+  // A job knows when its round ends, and saves its state in time.
+  const bool keeps_all = reason == Log::kEndOfRound;
+  stretch.kept = keeps_all ? stretch.progress_at(run.clock.now) : saved(run, job);
+  stretch.progress = stretch.kept;
+  release(run, job);
+  ++stretch.restarts;
+}
+
+bool must_stay_away(const Run& run, Log::PreemptReason reason) {
+  return run.inputs.conditions.requeue_delay > 0 && reason != Log::kToMove;
+}
 
 // Drops planned ends of jobs that were preempted, or whose rate has changed.
 void drop_old_finishes(Run& run) {

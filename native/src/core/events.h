@@ -40,6 +40,13 @@ double next_other_event(const Run& run);
 void change_nodes(Run& run);
 void return_jobs(Run& run);
 bool is_decision_time(const Run& run);
+// Plans the next instant that has a decision even if nothing else happens.
+void set_timer(Run& run);
+// A running job saves what it can and releases what it holds.
+void stop(Run& run, int32_t job, Log::PreemptReason reason);
+// Whether a job that was stopped for this reason stays out of the queue for a while.
+bool must_stay_away(const Run& run, Log::PreemptReason reason);
+void stay_away(Run& run, int32_t job, double seconds);
 // Whether an arrived job can ever run; false = it was rejected.
 bool admit(Run& run, int32_t job);
 // Whether the system lets a job start; false = it was refused and stays away for a while.

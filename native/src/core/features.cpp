@@ -28,6 +28,10 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
     uses.words |= formula->words();
   }
   for (const Formula& formula : inputs.watched) uses.words |= formula.words();
+  if (inputs.remembers) {
+    for (const Word word : {Word::kGittins, Word::kUserUsage, Word::kPredicted, Word::kNodeRunning})
+      uses.words.set(static_cast<size_t>(word));
+  }
   const bool preempts = inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
   const bool moves = inputs.preemption.kind == PreemptionKind::kDefrag;
   const bool rounds = inputs.discipline == Discipline::kRounds;
@@ -39,7 +43,7 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
   uses.lists_running = preempts || rounds || inputs.lists_running;
-  uses.dynamic = uses.lists_running || sleeps || uses.interferes || fails ||
+  uses.dynamic = inputs.was_interrupted || uses.lists_running || sleeps || uses.interferes || fails ||
                  conditions.refusal_rate > 0 || uses.uses_gittins;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/snapshot.h"
+
 namespace berthline {
 
 class GittinsTable {
@@ -28,6 +30,20 @@ class GittinsTable {
     }
   }
   double of(double attained) const { return index_[bucket_of(attained)]; }
+  void recall(const Memory::Gittins& memory) {
+    std::copy(memory.count.begin(), memory.count.end(), count_.begin());
+    std::copy(memory.gpu_seconds.begin(), memory.gpu_seconds.end(), gpu_seconds_.begin());
+    std::copy(memory.index.begin(), memory.index.end(), index_.begin());
+    finished_ = memory.finished;
+    next_update_ = memory.next_update;
+  }
+  Memory::Gittins remember() const {
+    return {{count_.begin(), count_.end()},
+            {gpu_seconds_.begin(), gpu_seconds_.end()},
+            {index_.begin(), index_.end()},
+            finished_,
+            next_update_};
+  }
 
  private:
   static constexpr int kPowers = 48;

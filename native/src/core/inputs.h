@@ -157,6 +157,8 @@ struct Inputs {
   int64_t max_preemptions = 0;  // with more, the run is cycling and is ended
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;
+  bool was_interrupted = false;  // it begins in the middle, with jobs that have stopped before
+  bool remembers = false;        // everything that `remember` returns is kept (core/snapshot.h)
 
   // What an agent in a seat also needs (agent/agent.h); unset in a run that decides for itself.
   bool has_agent = false;

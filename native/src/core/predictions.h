@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/snapshot.h"
+
 namespace berthline {
 
 class Predictions {
@@ -37,6 +39,23 @@ class Predictions {
       last_runs_[2 * who] = last_runs_[2 * who + 1];
       last_runs_[2 * who + 1] = run;
       num_runs_[who] = std::min(num_runs_[who] + 1, 2);
+    }
+  }
+  void recall(const std::vector<double>& predicted) {
+    std::copy(predicted.begin(), predicted.end(), predicted_.begin());
+  }
+  // The run times of the last jobs of a user (-1 = of all) that finished.
+  void recall(int32_t user, int32_t num_runs, const double* runs) {
+    const size_t who = user < 0 ? num_runs_.size() - 1 : static_cast<size_t>(user);
+    if (user >= 0 && who >= num_runs_.size() - 1) return;  // has no job in this run
+    num_runs_[who] = num_runs;
+    std::copy_n(runs, 2, &last_runs_[2 * who]);
+  }
+  void remember(std::vector<Memory::User>& users) const {
+    for (Memory::User& user : users) {
+      const size_t who = user.user < 0 ? num_runs_.size() - 1 : static_cast<size_t>(user.user);
+      user.num_runs = num_runs_[who];
+      std::copy_n(&last_runs_[2 * who], 2, user.runs);
     }
   }
 

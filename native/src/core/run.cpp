@@ -70,6 +70,8 @@ void Run::begin() {
   nodes.remember_growth();
   next_mix = 0;
   highest_priority = {};
+  submissions.clear();
+  left_out = 0;
   clock.begin();
   queue.begin();
   if (features.order_is_steady) queue.steady.begin(count);
@@ -86,6 +88,7 @@ void Run::begin() {
 void Run::begin_running() {
   running.count = 0;
   if (features.dynamic) running.stretch.assign(static_cast<size_t>(inputs.jobs.count), {});
+  if (inputs.remembers) running.planned.assign(static_cast<size_t>(inputs.jobs.count), {});
   if (features.lists_node_jobs) {
     running.node_jobs.resize(layout.num_nodes);
     for (std::vector<int32_t>& list : running.node_jobs) list.clear();

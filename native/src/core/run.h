@@ -59,6 +59,9 @@ struct Run {
     int32_t of = 0;  // the first jobs
     double value = 1;
   } highest_priority;
+  // Of a run that began in the middle: when jobs are submitted, with those that are left out.
+  std::vector<double> submissions;
+  int32_t left_out = 0;
   RunWords words{*this};  // of its formulas
   struct {
     std::vector<Keyed> keyed;

@@ -31,6 +31,12 @@ struct Stretch {
   }
 };
 
+// When the end of a running job was planned, and after which delay it makes progress again.
+struct PlannedEnd {
+  double at = 0;
+  double delay = 0;
+};
+
 struct RunningJobs {
   int32_t count = 0;
   // For each started job, in the log's shares; in plain runs only if it will be needed.
@@ -40,6 +46,7 @@ struct RunningJobs {
   RunRows rows;                                 // of the same jobs
   std::vector<std::vector<int32_t>> node_jobs;  // unordered: Features::lists_node_jobs
   std::vector<double> idle_since;               // of each node: Features::lists_node_jobs
+  std::vector<PlannedEnd> planned;              // of each job: Inputs::remembers
   std::vector<int32_t> touched;                 // jobs whose neighbours changed at this instant
 };
 

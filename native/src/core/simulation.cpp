@@ -8,6 +8,15 @@
 
 namespace berthline {
 
+void Simulation::decide_now() {
+  run_.inputs.discipline == Discipline::kRounds ? decide_round(run_) : decide(run_);
+}
+
+void Simulation::decide_once() {
+  ++run_.log.decisions;
+  decide_now();
+}
+
 void Simulation::run(const std::function<void(int32_t)>& pause,
                      std::vector<double>* decision_seconds) {
   using SteadyClock = std::chrono::steady_clock;
@@ -15,15 +24,21 @@ void Simulation::run(const std::function<void(int32_t)>& pause,
   constexpr int64_t kDecisionsBetweenPauses = 4096;
   constexpr std::chrono::milliseconds kLongestWait{50};
   auto last_pause = SteadyClock::now();
-  const bool is_round = run_.inputs.discipline == Discipline::kRounds;
+  run_.clock.timer = pending_.timer;
   const int64_t& decisions = run_.log.decisions;
   for (;;) {
-    const double next = next_event(run_);
-    if (next == kNever || next > run_.inputs.horizon) return;
-    enter_instant(run_, next);
+    if (pending_.decides) {
+      pending_.decides = false;
+      run_.clock.may_decide = is_decision_time(run_);
+      run_.log.decisions += run_.clock.may_decide;
+    } else {
+      const double next = next_event(run_);
+      if (next == kNever || next > run_.inputs.horizon) return;
+      enter_instant(run_, next);
+    }
     if (run_.clock.may_decide) {
       const auto started = decision_seconds ? SteadyClock::now() : SteadyClock::time_point();
-      is_round ? decide_round(run_) : decide(run_);
+      decide_now();
       if (decision_seconds) {
         const std::chrono::duration<double> seconds = SteadyClock::now() - started;
         decision_seconds->push_back(seconds.count());

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/snapshot.h"
+
 namespace berthline {
 
 class Totals {
@@ -36,6 +38,30 @@ class Totals {
   void use(int32_t user, int64_t milli, double now) {
     usage_.change(now, milli);
     user_usage_[user].change(now, milli);
+  }
+
+  // Sets the GPU-seconds that a user (-1 = all together) has used until `since`. Of users without
+  // a job in this run, only the number matters.
+  void recall(int32_t user, double gpu_seconds, double since) {
+    if (user >= static_cast<int32_t>(user_seen_.size())) {
+      ++num_users_;
+      return;
+    }
+    if (user >= 0) submit(user, since);
+    Usage& usage = user < 0 ? usage_ : user_usage_[user];
+    usage.gpu_seconds = gpu_seconds;
+    usage.since = since;
+  }
+  // The same of all users that have submitted a job, and of all together.
+  std::vector<Memory::User> users() const {
+    std::vector<Memory::User> found;
+    for (size_t user = 0; user < user_seen_.size(); ++user) {
+      const Usage& usage = user_usage_[user];
+      if (user_seen_[user])
+        found.push_back({static_cast<int32_t>(user), usage.gpu_seconds, usage.since, 0, {}});
+    }
+    found.push_back({-1, usage_.gpu_seconds, usage_.since, 0, {}});
+    return found;
   }
 
   int64_t num_users() const { return num_users_; }

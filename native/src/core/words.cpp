@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/decide.h"
 #include "core/run.h"
@@ -38,11 +39,19 @@ double busy_gpus(const Run& run) {
   return (kWholeGpu * up - run.nodes.free_milli()) / 1000.0;
 }
 
+// When jobs were submitted so far.
+std::span<const double> submissions(const Run& run) {
+  const double* times = run.left_out > 0 ? run.submissions.data() : run.inputs.jobs.submit;
+  return {times, static_cast<size_t>(run.clock.arrived + run.left_out)};
+}
+
 double arrival_burstiness(const Run& run) {
   constexpr int32_t kGaps = 32;
-  const int32_t first = std::max(run.clock.arrived - 1 - kGaps, 0);
-  const int32_t gaps = run.clock.arrived - 1 - first;
-  const double* times = run.inputs.jobs.submit + first;
+  const std::span<const double> submitted = submissions(run);
+  const auto count = static_cast<int32_t>(submitted.size());
+  const int32_t first = std::max(count - 1 - kGaps, 0);
+  const int32_t gaps = count - 1 - first;
+  const double* times = submitted.data() + first;
   if (gaps < 2 || times[gaps] == times[0]) return 0;
   const double mean = (times[gaps] - times[0]) / gaps;
   double variance = 0;
@@ -204,9 +213,9 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
       return same(run.nodes.fragmentation(-1));
     case Word::kArrivalRate: {
       constexpr double kWindow = 3600;
-      const double* end = all.submit + run.clock.arrived;
-      const double* since = std::upper_bound(all.submit, end, run.clock.now - kWindow);
-      return same(static_cast<double>(end - since) / kWindow);
+      const std::span<const double> times = submissions(run);
+      const auto since = std::upper_bound(times.begin(), times.end(), run.clock.now - kWindow);
+      return same(static_cast<double>(times.end() - since) / kWindow);
     }
     case Word::kArrivalBurstiness:
       return same(arrival_burstiness(run));

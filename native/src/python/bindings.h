@@ -12,6 +12,7 @@
 
 #include "core/inputs.h"
 #include "core/log.h"
+#include "core/snapshot.h"
 
 namespace berthline {
 
@@ -79,6 +80,10 @@ Formula read_formula(const Entries& entries, const std::string& name);
 Formula read_formula(nb::handle pair);
 // All inputs of a run, made by `run_arguments` of sim/native.py. Columns stay in Python's memory.
 Inputs read_inputs(const nb::dict& run);
+// A state in which a run begins, made by `snapshot_arguments` of sim/native.py.
+Snapshot read_snapshot(const nb::dict& snapshot);
+// What `remember` returns, for Memory of model/snapshot.py.
+nb::dict memory_columns(const Memory& memory);
 // A log as columns, for Schedule of model/schedule.py. Its shares are passed on without a copy.
 nb::dict log_columns(const Log& log, std::vector<Share> shares);
 // Each adds the interface of one file to the module.

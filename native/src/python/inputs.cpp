@@ -190,6 +190,8 @@ Inputs read_inputs(const nb::dict& run) {
   inputs.placement_key = all.get<uint64_t>("placement_key");
   inputs.refusal_key = all.get<uint64_t>("refusal_key");
   inputs.horizon = all.get<double>("horizon");
+  inputs.was_interrupted = all.get<bool>("was_interrupted");
+  inputs.remembers = all.get<bool>("remembers");
   return inputs;
 }
 

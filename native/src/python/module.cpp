@@ -15,6 +15,15 @@ nb::capsule owner_of(T held) {
                      [](void* memory) noexcept { delete static_cast<T*>(memory); });
 }
 
+// Called without the lock while a run goes on: looks for Ctrl-C and reports progress.
+std::function<void(int32_t)> pause_for(const nb::object& progress) {
+  return [&progress](int32_t arrived) {
+    nb::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(arrived);
+  };
+}
+
 nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
   Inputs read = read_inputs(inputs);
   const int64_t max_preemptions = read.max_preemptions;
@@ -23,12 +32,7 @@ nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
   {
     nb::gil_scoped_release unlocked;
     simulation = std::make_unique<Simulation>(std::move(read));
-    const auto pause = [&](int32_t arrived) {
-      nb::gil_scoped_acquire locked;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();  // Ctrl-C
-      if (!progress.is_none()) progress(arrived);
-    };
-    simulation->run(pause, time_decisions ? &decision_seconds : nullptr);
+    simulation->run(pause_for(progress), time_decisions ? &decision_seconds : nullptr);
   }
   Log log = simulation->take_log();
   simulation.reset();  // with the lock held: a plan belongs to Python
@@ -36,6 +40,40 @@ nb::dict run(nb::dict inputs, nb::object progress, bool time_decisions) {
   arrays["is_endless"] = log.preemptions > max_preemptions;
   if (time_decisions) arrays["decision_seconds"] = nb::cast(decision_seconds);
   return arrays;
+}
+
+nb::dict resume_from(nb::dict inputs, nb::dict snapshot, nb::object progress) {
+  Inputs read = read_inputs(inputs);
+  const Snapshot from = read_snapshot(snapshot);
+  const int64_t max_preemptions = read.max_preemptions;
+  Simulation simulation(std::move(read));
+  simulation.begin_at(from);
+  simulation.set_pending({nb::cast<bool>(snapshot["decides"]), nb::cast<double>(snapshot["timer"])});
+  {
+    nb::gil_scoped_release unlocked;
+    simulation.run(pause_for(progress));
+  }
+  Log log = simulation.take_log();
+  nb::dict arrays = log_columns(log, std::move(log.shares));
+  arrays["is_endless"] = log.preemptions > max_preemptions;
+  return arrays;
+}
+
+nb::dict decide_from(nb::dict inputs, nb::dict snapshot) {
+  Simulation simulation(read_inputs(inputs));
+  simulation.begin_at(read_snapshot(snapshot));
+  simulation.decide_once();
+  Log log = simulation.take_log();
+  return log_columns(log, std::move(log.shares));
+}
+
+nb::dict remember_from(nb::dict inputs, nb::dict snapshot) {
+  Simulation simulation(read_inputs(inputs));
+  const Pending pending = simulation.begin_at(read_snapshot(snapshot));
+  nb::dict found = memory_columns(simulation.memory());
+  found["decides"] = pending.decides;
+  found["timer"] = pending.timer;
+  return found;
 }
 
 }  // namespace
@@ -98,6 +136,12 @@ NB_MODULE(_native, m) {
   m.def(
       "run", &run, "inputs"_a, "progress"_a.none(), "time_decisions"_a = false,
       "Simulate one run and return the columns of its log, with `decision_seconds` if asked for.");
+  m.def("resume", &resume_from, "inputs"_a, "snapshot"_a, "progress"_a.none(),
+        "Continue a run from a snapshot to its end; return the columns of the log.");
+  m.def("decide", &decide_from, "inputs"_a, "snapshot"_a,
+        "Make the decision of a snapshot's instant; return the columns of the log.");
+  m.def("remember", &remember_from, "inputs"_a, "snapshot"_a,
+        "Return what no row says about the state after a snapshot's rows.");
   bind_arrays(m);
   bind_batch(m);
   bind_draws(m);

@@ -8,6 +8,7 @@ simulated at all is refused.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from berthline.errors import ConfigError, PolicyError, SimulationError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.gpu_types import type_names
+from berthline.model.snapshot import KIND_COLUMNS, Memory, Snapshot
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
@@ -99,6 +101,8 @@ class Inputs:
         plan: for the placement `milp`, a function that places a job with those after it; given
             their ids and the free GPUs, CPUs and memory of each node, it returns the first job's
             (node, gpus) pairs, or why there is no plan (index into FALLBACK_REASONS).
+        start: the state in which the run begins; its jobs are the first of the workload. None = at
+            time 0, with an empty cluster.
     """
 
     workload: Workload
@@ -121,6 +125,7 @@ class Inputs:
     horizon: float
     mixes: tuple[JobMix, ...] = ()
     plan: PlaceJobs | None = None
+    start: Snapshot | None = None
 
     @property
     def predicts(self) -> bool:
@@ -160,6 +165,7 @@ def prepare(
     knowledge: str,
     seed: int,
     horizon: float | None,
+    start: Snapshot | None = None,
 ) -> Inputs:
     """Check that the run is possible and resolve its inputs.
 
@@ -185,35 +191,38 @@ def prepare(
             where=f"scheduler {str(scheduler)!r}",
             expected=f"T of more than {idle:g} s, start_delay + restart of the conditions",
         )
-    estimate = _known_run_times(workload, scheduler, knowledge)
-    job_class, may_use, class_reason, borrow_class = _classes(workload, cluster)
+    memory = None if start is None else start.memory
+    estimate = _known_run_times(workload, scheduler, knowledge, memory)
+    left_out = np.zeros((0, len(KIND_COLUMNS)), np.int64) if memory is None else memory.kinds
+    job_class, may_use, class_reason, borrow_class = _classes(workload, cluster, left_out)
     words = {word for formula in scheduler.formulas for word in formula.words}
     node_speed, reference_speed = speeds(workload, cluster)
     by_job_mix = scheduler.placement in PLACEMENTS_BY_JOB_MIX
     is_drawn = (
         "random" in words or scheduler.placement == "random" or cluster.conditions.refusal_rate > 0
     )
-    draw = draw_numbers(workload) if is_drawn else np.zeros(0, np.uint64)
+    draw = draw_numbers(workload, start) if is_drawn else np.zeros(0, np.uint64)
     inputs = Inputs(
         workload=workload,
         cluster=cluster,
         scheduler=scheduler,
         knowledge=knowledge,  # type: ignore[arg-type]  # checked above
         estimate=estimate,
-        job_class=job_class,
+        job_class=job_class[: len(workload)],
         may_use=may_use,
         class_reason=class_reason,
         borrow_class=borrow_class,
         node_speed=node_speed,
         reference_speed=reference_speed,
         quotas=quota_counters(workload, cluster),
-        outages=outages(cluster, seed=seed, until=_failures_until(workload, horizon)),
+        outages=outages(cluster, seed=seed, until=_failures_until(workload, horizon, memory)),
         draw=draw,
         random=uniform_at(stream_key(seed, "order"), draw if "random" in words else draw[:0]),
         placement_key=stream_key(seed, "placement"),
         refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),
-        mixes=_job_mixes(workload, job_class) if by_job_mix else (),
+        mixes=_job_mixes(workload, job_class, start) if by_job_mix else (),
+        start=start,
     )
     if scheduler.placement == "milp":
         from berthline.sim.milp_plan import milp_plan
@@ -222,11 +231,15 @@ def prepare(
     return inputs
 
 
-def draw_numbers(workload: Workload) -> npt.NDArray[np.uint64]:
+def draw_numbers(workload: Workload, start: Snapshot | None = None) -> npt.NDArray[np.uint64]:
     """Return the number of each job in streams of random numbers."""
-    if workload.names is None:
+    if workload.names is not None:
+        return text_numbers(workload.names)
+    if start is None:
         return np.arange(len(workload), dtype=np.uint64)
-    return text_numbers(workload.names)
+    first = start.memory.jobs + start.num_jobs  # jobs that come have the numbers after it
+    to_come = np.arange(first, first + len(workload) - start.num_jobs)
+    return np.concatenate([start.number, to_come]).astype(np.uint64)
 
 
 def stated_so_far(estimate: FloatColumn) -> FloatColumn:
@@ -243,9 +256,15 @@ def stated_so_far(estimate: FloatColumn) -> FloatColumn:
     return np.where(np.isnan(stated), FIRST_PREDICTION, stated)
 
 
-def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -> FloatColumn:
+def _known_run_times(
+    workload: Workload, scheduler: Scheduler, knowledge: str, memory: Memory | None
+) -> FloatColumn:
     if knowledge in ("exact", "predicted"):
         return workload.run
+    if knowledge == "estimate" and memory is not None and len(memory.stated):
+        to_come = workload.estimate[len(memory.stated) :]
+        stated = stated_so_far(np.concatenate([[memory.largest_estimate], to_come]))
+        return np.concatenate([memory.stated, stated[1:]])
     if knowledge == "estimate" and not np.isnan(workload.estimate).all():
         return stated_so_far(workload.estimate)
     if knowledge == "estimate" and scheduler.needs_run_times:
@@ -258,10 +277,13 @@ def _known_run_times(workload: Workload, scheduler: Scheduler, knowledge: str) -
     return np.full(len(workload), np.nan)
 
 
-def _job_mixes(workload: Workload, job_class: IntColumn) -> tuple[JobMix, ...]:
+def _job_mixes(
+    workload: Workload, job_class: IntColumn, start: Snapshot | None
+) -> tuple[JobMix, ...]:
     """Return the mixes of jobs, a new one whenever the number of submitted jobs grew by a quarter.
 
-    Each has the most frequent kinds of jobs with GPUs.
+    Each has the most frequent kinds of jobs with GPUs. `job_class` has the classes of the jobs,
+    then those of the kinds that the memory of the start holds.
     """
     kinds = np.stack(
         [
@@ -269,23 +291,53 @@ def _job_mixes(workload: Workload, job_class: IntColumn) -> tuple[JobMix, ...]:
             workload.gpu_milli.astype(np.int64),
             workload.cpus.astype(np.int64),
             workload.memory_mib,
-            job_class.astype(np.int64),
+            job_class[: len(workload)].astype(np.int64),
         ]
     )
+    known = left_out = 0
+    in_mix = counted = np.zeros(0, np.int64)
+    if start is not None and len(start.memory.kinds):
+        # Jobs that the memory counts are not counted again.
+        past = start.memory.kinds
+        counted, in_mix = past[:, 6], past[:, 7]
+        left_out = start.memory.jobs
+        known = left_out + start.num_jobs
+        past_kinds = np.vstack([past[:, :4].T, job_class[len(workload) :]])
+        kinds = np.hstack([past_kinds, kinds[:, start.num_jobs :]])
     # Kinds are sorted, so that equally frequent ones come in an order that no later job changes.
     unique, kind = np.unique(kinds, axis=1, return_inverse=True)
     kind = kind.reshape(-1)
     has_gpus = unique[0] > 0
-    mixes: list[JobMix] = []
-    jobs = 1
-    while jobs <= len(workload):
-        counts = np.bincount(kind[:jobs], minlength=len(has_gpus)) * has_gpus
+    size = len(has_gpus)
+
+    def mix_of(jobs: int, counts: npt.NDArray[np.int64]) -> JobMix:
+        counts = counts * has_gpus
         order = np.argsort(-counts, kind="stable")[:MAX_TYPICAL_JOBS]
         order = order[counts[order] > 0]
         rows = np.vstack([unique[:, order], counts[order]]).T.tolist()
-        mixes.append(JobMix(jobs, tuple(TypicalJob(*row) for row in rows)))
-        jobs += max(1, jobs // 4)
+        return JobMix(jobs, tuple(TypicalJob(*row) for row in rows))
+
+    past_kind, to_come = kind[: len(counted)], kind[len(counted) :]
+    mixes: list[JobMix] = []
+    if known:
+        current = np.bincount(past_kind, weights=in_mix, minlength=size).astype(np.int64)
+        mixes.append(mix_of(0, current))
+    before = np.bincount(past_kind, weights=counted, minlength=size).astype(np.int64)
+    for jobs in mix_sizes(known + len(to_come)):
+        if jobs > known:
+            counts = before + np.bincount(to_come[: jobs - known], minlength=size)
+            mixes.append(mix_of(jobs - left_out, counts))
     return tuple(mixes)
+
+
+def mix_sizes(num_jobs: int) -> list[int]:
+    """Return the numbers of submitted jobs at which a new mix of jobs is used."""
+    sizes: list[int] = []
+    jobs = 1
+    while jobs <= num_jobs:
+        sizes.append(jobs)
+        jobs += max(1, jobs // 4)
+    return sizes
 
 
 def endless_preemption(inputs: Inputs) -> SimulationError:
@@ -299,26 +351,42 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
     )
 
 
-def _failures_until(workload: Workload, horizon: float | None) -> float:
+def _failures_until(workload: Workload, horizon: float | None, memory: Memory | None) -> float:
     """Return until when nodes may fail: the horizon, or 2 x last submit + 10 x longest run."""
+    if memory is not None and not math.isnan(memory.failures_until):
+        return memory.failures_until
+    return failures_until(workload, horizon)
+
+
+def failures_until(workload: Workload, horizon: float | None) -> float:
+    """Return until when nodes may fail in a run that begins at time 0."""
     if horizon is not None:
         return horizon
     return 2.0 * float(workload.submit[-1]) + 10.0 * float(workload.run.max())
 
 
 def _classes(
-    workload: Workload, cluster: Cluster
+    workload: Workload, cluster: Cluster, left_out: npt.NDArray[np.int64]
 ) -> tuple[IntColumn, npt.NDArray[np.bool_], IntColumn, IntColumn]:
-    """Group jobs by (pool, GPU types) and find which nodes each group may use, and may borrow."""
+    """Group jobs by (pool, GPU types) and find which nodes each group may use, and may borrow.
+
+    Args:
+        workload: the jobs.
+        cluster: the nodes.
+        left_out: KIND_COLUMNS of jobs that need groups too. The classes of these kinds are behind
+            those of the jobs in the first array returned.
+    """
+    pool = np.concatenate([workload.pool, left_out[:, 4]])
+    gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
     if not workload.pool_names and not workload.gpu_type_sets:
         return (
-            np.zeros(len(workload), np.int32),
+            np.zeros(len(pool), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
             np.full(1, -1, np.int32),
             np.full(1, -1, np.int32),
         )
     width = len(workload.gpu_type_sets) + 1
-    codes = (workload.pool + 1) * width + (workload.gpu_types + 1)
+    codes = (pool + 1) * width + (gpu_types + 1)
     unique, job_class = np.unique(codes, return_inverse=True)
     lent = np.zeros(cluster.num_nodes, np.bool_)
     for index, name in enumerate(cluster.pool_names):

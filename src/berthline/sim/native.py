@@ -14,6 +14,7 @@ from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berthline.model.snapshot import Snapshot
     from berthline.policies.formulas import Formula
     from berthline.policies.scheduler import Scheduler
 
@@ -33,7 +34,10 @@ def run(
         progress: called periodically with the number of jobs that have arrived.
         decision_seconds: the time of each decision is appended here.
     """
-    arrays = _native.run(run_arguments(inputs), progress, decision_seconds is not None)
+    if inputs.start is not None:
+        arrays = _native.resume(run_arguments(inputs), snapshot_arguments(inputs.start), progress)
+    else:
+        arrays = _native.run(run_arguments(inputs), progress, decision_seconds is not None)
     if arrays.pop("is_endless"):
         raise endless_preemption(inputs)
     if decision_seconds is not None:
@@ -68,7 +72,58 @@ def run_arguments(inputs: Inputs) -> dict[str, Any]:
         "placement_key": inputs.placement_key,
         "refusal_key": inputs.refusal_key,
         "horizon": inputs.horizon,
+        "was_interrupted": inputs.start is not None and inputs.start.was_interrupted,
+        "remembers": False,
     }
+
+
+def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as the core reads it."""
+    log, memory = start.log, start.memory
+    return {
+        "now": start.now,
+        "known": start.num_jobs,
+        "decides": start.decides,
+        "timer": start.timer,
+        "decisions": log.decisions,
+        "time": log.time,
+        "kind": log.kind,
+        "job": log.job,
+        "detail": log.detail,
+        "alloc_node": np.ascontiguousarray(log.alloc_node),
+        "alloc_gpus": np.ascontiguousarray(log.alloc_gpus),
+        "alloc_slot": np.ascontiguousarray(log.alloc_slot),
+        "predicted": memory.predicted,
+        "progress": memory.progress,
+        "idle_since": memory.idle_since,
+        "submissions": memory.submissions,
+        "users": memory.users,
+        "usage": memory.usage,
+        "max_priority": memory.max_priority,
+        "gittins_count": memory.gittins[0].astype(np.int64),
+        "gittins_gpu_seconds": memory.gittins[1],
+        "gittins_index": memory.gittins[2],
+        "gittins_finished": memory.gittins_finished,
+        "gittins_next_update": memory.gittins_next_update,
+    }
+
+
+def decide(inputs: Inputs) -> Schedule:
+    """Make the decision of the instant at which the inputs start; return the log up to it."""
+    assert inputs.start is not None
+    arrays = _native.decide(run_arguments(inputs), snapshot_arguments(inputs.start))
+    return Schedule(**arrays, horizon=inputs.start.now)
+
+
+def remember(inputs: Inputs) -> dict[str, Any]:
+    """Return what no row says about the state in which the inputs start, as columns of Memory.
+
+    Also `decides` and `timer` of a Snapshot, if the scheduler of the inputs made its decisions.
+    """
+    assert inputs.start is not None
+    arguments = {**run_arguments(inputs), "remembers": True}
+    found: dict[str, Any] = _native.remember(arguments, snapshot_arguments(inputs.start))
+    return found
 
 
 def _jobs(inputs: Inputs) -> dict[str, Any]:

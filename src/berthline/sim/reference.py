@@ -101,7 +101,7 @@ class Simulation(State):
 
     def run(self, progress: Callable[[int], None]) -> Schedule:
         """Process all events, and return the log."""
-        self.plan_events()
+        self.begin()
         while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
             self.env.step()
             progress(self.arrived)
@@ -109,13 +109,24 @@ class Simulation(State):
                 break  # nodes may go down and up without end
         return self.schedule(self.inputs.horizon)
 
+    def begin(self) -> None:
+        """Plan what does not depend on decisions, and begin in the state that the inputs name."""
+        if self.inputs.start is not None:
+            from berthline.sim.reference_restore import restore
+
+            restore(self, self.inputs.start)
+        self.plan_events()
+        if self.inputs.start is not None and self.inputs.start.decides:
+            self.settle()
+
     def plan_events(self) -> None:
         """Plan what does not depend on decisions: submissions and outages."""
-        for job, submit in enumerate(self.submit):
-            self.happen_after(submit, SUBMIT, job)
+        for job in range(self.arrived, len(self.submit)):
+            self.happen_at(self.submit[job], SUBMIT, job)
         outages = self.inputs.outages
         for time, node, is_up in zip(outages.time, outages.node, outages.up, strict=True):
-            self.happen_after(float(time), _UP if is_up else _DOWN, int(node))
+            if self.inputs.start is None or time > self.inputs.start.now:
+                self.happen_at(float(time), _UP if is_up else _DOWN, int(node))
 
     def schedule(self, horizon: float) -> Schedule:
         """Return the log so far."""
@@ -180,7 +191,7 @@ class Simulation(State):
         """Process this instant's events; return the jobs whose GPUs were touched."""
         due = sorted(self.agenda, key=lambda event: (_SEQUENCE[event[0]], event[1]))
         self.agenda.clear()
-        touched: set[int] = set()
+        touched, self.carried = self.carried, set()
         for what, number, _ in due:
             if what == FINISH:
                 touched |= self.finish(number)
@@ -291,6 +302,7 @@ class Simulation(State):
         """Plan the end of a job that makes progress again after a delay."""
         running = self.running[job]
         left = max(self.run_time[job] - self.progress[job], 0.0)
+        running.planned, running.delay = self.now, delay
         running.expected_end = self.now + (delay + expected_left(self, job) / running.rate)
         self.version[job] += 1
         self.happen_after(delay + left / running.rate, FINISH, job, self.version[job])

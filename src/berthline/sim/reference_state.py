@@ -99,6 +99,8 @@ class Running:
         allocation: what it holds.
         since: when progress at `rate` begins; later than `start` by its delays.
         rate: seconds of run time done per second.
+        planned: when its end was planned,
+        delay: and the seconds from then until `since`.
         expected_end: when it is expected to end, by its estimate.
     """
 
@@ -106,6 +108,8 @@ class Running:
     allocation: Allocation
     since: float
     rate: float
+    planned: float = 0.0
+    delay: float = 0.0
     expected_end: float = 0.0
 
 
@@ -162,6 +166,11 @@ class State:
         self.finished_runs: dict[int | None, list[float]] = {}  # by user; None = all users
         self.gittins: GittinsTable = GittinsTable()
         self.arrived = 0
+        # A run that begins in the middle knows about jobs that it does not have.
+        self.submissions = self.submit  # when jobs are submitted, with those that are left out
+        self.left_out = 0
+        self.max_priority = 1.0  # of jobs that are left out
+        self.carried: set[int] = set()  # jobs whose GPUs were touched at the instant of its start
         self.outages_left = len(inputs.outages.time)
         self.decisions = 0
         self.preemptions = 0

@@ -88,7 +88,8 @@ def _ways(sim: Simulation, job: int, tier: Tier) -> int:
 
 
 def _arrival_burstiness(sim: Simulation, _: int) -> float:
-    times = sim.submit[max(sim.arrived - 1 - BURST_GAPS, 0) : sim.arrived]
+    submitted = sim.arrived + sim.left_out
+    times = sim.submissions[max(submitted - 1 - BURST_GAPS, 0) : submitted]
     gaps = len(times) - 1
     if gaps < 2 or times[-1] == times[0]:
         return 0.0
@@ -127,11 +128,12 @@ def _rack_free_gpus(sim: Simulation, job: int) -> float:
 
 def _arrival_rate(sim: Simulation, _: int) -> float:
     since = sim.now - ARRIVAL_WINDOW_S
-    return sum(time > since for time in sim.submit[: sim.arrived]) / ARRIVAL_WINDOW_S
+    submitted = sim.submissions[: sim.arrived + sim.left_out]
+    return sum(time > since for time in submitted) / ARRIVAL_WINDOW_S
 
 
 def _max_priority(sim: Simulation, _: int) -> float:
-    return float(sim.inputs.workload.priority[: sim.arrived].max(initial=1.0))
+    return float(sim.inputs.workload.priority[: sim.arrived].max(initial=sim.max_priority))
 
 
 def _can_start(sim: Simulation, job: int) -> bool:

@@ -78,7 +78,7 @@ class Replay(Simulation):
         # A share is made when its job starts: a log may have millions, and few are replayed.
         self._allocated = log.alloc_node, log.alloc_gpus, log.alloc_slot
         self._fewest: dict[tuple[int, ...], dict[int, int]] = {}
-        self._touched: set[int] = set()
+        self.touched: set[int] = set()  # jobs whose GPUs were touched at this instant
 
     def _rows(self, log: Schedule, since: float) -> npt.NDArray[np.bool_]:
         """Return which rows matter to the state from an instant on."""
@@ -141,8 +141,8 @@ class Replay(Simulation):
         while self.row < len(self._times) and self._times[self.row] == self.clock:
             self._apply()
         if self._shares_gpus:
-            self.update_rates(self._touched)
-            self._touched = set()
+            self.update_rates(self.touched)
+        self.touched = set()
 
     def _until_decision(self, time: float) -> None:
         self.clock = time
@@ -168,11 +168,11 @@ class Replay(Simulation):
         elif kind in (START, RESUME):
             self.leave_queue(job)
             self.attempts[job] += 1
-            self._touched |= self.take(job, self._shares(detail, self._lasts[row]))
+            self.touched |= self.take(job, self._shares(detail, self._lasts[row]))
         elif kind == FINISH:
-            self._touched |= self.finish(job)
+            self.touched |= self.finish(job)
         elif kind == PREEMPT:
-            self._touched |= self.preempt(job, detail)
+            self.touched |= self.preempt(job, detail)
         elif kind == REFUSE:
             self.leave_queue(job)
             self.attempts[job] += 1

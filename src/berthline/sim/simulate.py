@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.evaluate.metrics.groups import GroupMetrics
     from berthline.evaluate.metrics.measure import Metrics
+    from berthline.model.snapshot import Snapshot
     from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
@@ -127,6 +128,19 @@ class Result:
             "decision_latency": self.decision_latency(),
             **{key: metrics[key] for key in end},
         }
+
+    def snapshot(self, at: float) -> Snapshot:
+        """Return the state at an instant: its events have happened, its decision has not.
+
+        Args:
+            at: seconds on the clock of the run.
+
+        Raises:
+            ConfigError: the run does not reach that instant.
+        """
+        from berthline.sim.take_snapshot import take_snapshot
+
+        return take_snapshot(self, at)
 
     @cached_property
     def run_times(self) -> RunTimeScaling | None:

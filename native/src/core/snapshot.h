@@ -1,0 +1,63 @@
+// The state of a run at an instant, as a value: rows of its log, and what no row says. See
+// model/snapshot.py for the definition.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/inputs.h"
+#include "core/log.h"
+
+namespace berthline {
+
+// What remains of jobs that are left out of a snapshot. Lists that are empty: it follows from rows.
+struct Memory {
+  // A job's progress, and when and how its end was planned.
+  struct Progress {
+    double progress, kept, since, rate, planned, delay;
+  };
+  // GPU-seconds used by a user, and the run times of the last two jobs that finished.
+  struct User {
+    int32_t user;
+    double gpu_seconds, since;
+    int32_t num_runs;
+    double runs[2];
+  };
+  std::vector<double> predicted;    // of each known job
+  std::vector<Progress> progress;   // of each known job
+  std::vector<double> idle_since;   // of each node
+  std::vector<double> submissions;  // of known jobs and of those left out, ascending
+  std::vector<User> users;          // the last stands for all users
+  double max_priority = 1;
+  struct Gittins {
+    std::vector<int64_t> count;
+    std::vector<double> gpu_seconds, index;
+    int64_t finished = 0, next_update = 1;
+  } gittins;
+};
+
+struct Snapshot {
+  double now = 0;
+  int32_t known = 0;  // the first jobs by id have been submitted
+  std::vector<Log::Row> rows;
+  std::vector<Share> shares;
+  int64_t decisions = 0;
+  Memory memory;
+};
+
+// What is to happen at a snapshot's instant and after it, besides the events of jobs and nodes.
+struct Pending {
+  bool decides = false;   // there is a decision point at this instant
+  double timer = kNever;  // the next decision without any other event
+};
+
+struct Run;
+
+// Puts a run that has just begun into the state of a snapshot. Returns what its scheduler would do
+// next if it had made the decisions in the rows.
+Pending restore(Run& run, const Snapshot& from);
+// What no row says, of a run with Inputs::remembers.
+Memory remember(const Run& run);
+
+}  // namespace berthline

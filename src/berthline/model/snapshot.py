@@ -1,0 +1,138 @@
+"""Snapshot: the state of a run at an instant, as a value.
+
+It holds the jobs known at that instant, the rows of the log about them, and what no row says. From
+it a run continues (`bl.resume`), one decision is made (`bl.decide`), or start times are forecast
+(`bl.forecast`). It comes from a run (`Result.snapshot`), from a run directory, or from the records
+of a live system (`Snapshot.from_records`).
+
+The events of the instant have happened, its decision has not. Jobs that were over before the
+instant may be left out: what decisions still need of them is in `Memory`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from berthline.model.cluster import Cluster
+from berthline.model.schedule import NODE_DOWN, NODE_UP, PREEMPT, REFUSE, RESUME, Schedule
+from berthline.model.workload import Workload
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def _empty(*shape: int, dtype: type[np.generic] = np.float64) -> Any:
+    """Return a field that is an empty array by default."""
+    return dataclasses.field(default_factory=lambda: np.zeros(shape, dtype))
+
+
+PROGRESS_COLUMNS = ("progress", "kept", "since", "rate", "planned", "delay")
+"""Seconds done until `since`, the part of it that no preemption can take away, when progress at
+`rate` begins, and when and with which delay the end of the run was planned."""
+USAGE_COLUMNS = ("gpu_seconds", "since", "num_runs", "run_before_last", "last_run")
+"""GPU-seconds used until `since`, and the run times of the last two jobs that finished."""
+KIND_COLUMNS = (
+    "gpus",
+    "gpu_milli",
+    "cpus",
+    "memory_mib",
+    "pool",
+    "gpu_types",
+    "count",
+    "count_in_mix",
+)
+"""A kind of job, how many were submitted, and how many of them the mix in use counts."""
+RECENT_SECONDS = 3600.0
+"""Submissions of this time are remembered, for the word `arrival_rate`,"""
+RECENT_JOBS = 33
+"""and of this many last jobs, for `arrival_burstiness`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Memory:
+    """What no row of a snapshot says, because it is about jobs that are left out.
+
+    An empty array means that nothing is left out: then it follows from the rows.
+
+    Attributes:
+        jobs: how many jobs are left out.
+        submissions: when the jobs were submitted, those that are left out included; the recent
+            ones only.
+        stated: the estimate that stands for each job's own, which it may not have stated.
+        largest_estimate: the largest that was ever stated; NaN = none was.
+        max_priority: the highest priority of any job, at least 1.
+        predicted: the run time predicted for each job at its submission.
+        progress: PROGRESS_COLUMNS of each job.
+        idle_since: when each node became idle.
+        users: index of each user who has submitted a job; the last entry is -1, for all users.
+        usage: USAGE_COLUMNS of these users.
+        gittins: for each bucket, finished jobs, their GPU-seconds, and the index of a job there.
+        gittins_finished: how many jobs are counted there.
+        gittins_next_update: with so many, the indices are computed again.
+        kinds: KIND_COLUMNS of the jobs submitted so far.
+        failures_until: no node fails at random after this time; NaN = as a new run has it.
+    """
+
+    jobs: int = 0
+    submissions: Floats = _empty(0)
+    stated: Floats = _empty(0)  # (num_jobs,)
+    largest_estimate: float = math.nan
+    max_priority: float = 1.0
+    predicted: Floats = _empty(0)  # (num_jobs,)
+    progress: Floats = _empty(0, 6)
+    idle_since: Floats = _empty(0)  # (num_nodes,)
+    users: npt.NDArray[np.int32] = _empty(0, dtype=np.int32)
+    usage: Floats = _empty(0, 5)
+    gittins: Floats = _empty(3, 0)
+    gittins_finished: int = 0
+    gittins_next_update: int = 1
+    kinds: Ints = _empty(0, 8, dtype=np.int64)
+    failures_until: float = math.nan
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state of a run at an instant.
+
+    Attributes:
+        workload: the jobs known now, by submission, on the clock of their run.
+        cluster: the nodes.
+        log: rows about these jobs and nodes, until now.
+        now: the instant.
+        number: each job's number in its run: its id there, or any number that identifies it. It
+            decides draws of jobs without names.
+        decides: whether the scheduler of the run decides at this instant.
+        timer: when that scheduler decides next without any other event.
+        scheduler: the text of that scheduler; empty = not known.
+        knowledge: what it knows about run times.
+        seed: of the run.
+        memory: what no row says.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    log: Schedule
+    now: float
+    number: Ints  # (num_jobs,)
+    decides: bool = True
+    timer: float = math.inf
+    scheduler: str = ""
+    knowledge: str = "estimate"
+    seed: int = 0
+    memory: Memory = dataclasses.field(default_factory=Memory)
+
+    @property
+    def num_jobs(self) -> int:
+        """How many jobs are known, without those left out."""
+        return len(self.workload)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether jobs have stopped and nodes have failed, or jobs ran at speeds no row tells."""
+        kinds = np.isin(self.log.kind, (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))
+        return bool(len(self.memory.progress) or kinds.any())
