@@ -140,7 +140,7 @@ def reject_reasons() -> str:
 
 def reason_codes() -> str:
     """Return why a job may wait."""
-    from berthline.evaluate.explain.reason_codes import MEANINGS
+    from berthline.sim.reasons.reason_codes import MEANINGS
 
     return table(
         ("code", "meaning"), ((code(reason.value), text) for reason, text in MEANINGS.items())

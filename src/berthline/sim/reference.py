@@ -112,7 +112,7 @@ class Simulation(State):
     def begin(self) -> None:
         """Plan what does not depend on decisions, and begin in the state that the inputs name."""
         if self.inputs.start is not None:
-            from berthline.sim.reference_restore import restore
+            from berthline.sim.snapshots.restore import restore
 
             restore(self, self.inputs.start)
         self.plan_events()

@@ -138,7 +138,7 @@ class Result:
         Raises:
             ConfigError: the run does not reach that instant.
         """
-        from berthline.sim.take_snapshot import take_snapshot
+        from berthline.sim.snapshots.take import take_snapshot
 
         return take_snapshot(self, at)
 

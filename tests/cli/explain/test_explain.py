@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from berthline.evaluate.explain.reason_codes import Reason
+from berthline.sim.reasons.reason_codes import Reason
 
 SIM = ("synthetic", "--cluster", "uniform:4x8", "--jobs", "200", "--load", "1.2")
 

@@ -12,12 +12,12 @@ from tests.evaluate.explain.explained_runs import run_of, simulated
 
 from berthline.errors import ConfigError
 from berthline.evaluate.explain.explain import explain
-from berthline.evaluate.explain.waiting_order import terms
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.policies.formulas import Formula
+from berthline.sim.reasons.waiting_order import terms
 
 if TYPE_CHECKING:
-    from berthline.evaluate.explain.reason_codes import Reason
+    from berthline.sim.reasons.reason_codes import Reason
 
 
 @pytest.mark.parametrize("first", [0, 50])

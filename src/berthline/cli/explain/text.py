@@ -20,9 +20,9 @@ from berthline.cli.output import (
     print_table,
     trace_facts,
 )
-from berthline.evaluate.explain.reason_codes import MEANINGS, Reason
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.model.workload_rows import job_name
+from berthline.sim.reasons.reason_codes import MEANINGS, Reason
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.explain import Explanation, Moment
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from berthline.evaluate.explain.overtakers import Overtaker
     from berthline.evaluate.explain.unblock import Change
     from berthline.evaluate.explain.wait_timeline import Interval
-    from berthline.evaluate.explain.waiting_order import Valued
     from berthline.model.workload import Workload
+    from berthline.sim.reasons.waiting_order import Valued
     from berthline.sim.simulate import Result
 
 UNITS = {"gpus": "GPU", "cpus": "CPU", "memory_mib": "MiB"}

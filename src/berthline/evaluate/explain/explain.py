@@ -1,6 +1,6 @@
 """explain: why one job waited, from its submission to its start.
 
-The log of the run is replayed (sim/replay.py). At every decision point at which the job waited,
+The log of the run is replayed (sim/snapshots/replay.py). At every decision point at which the job waited,
 reasons.py finds the reason that kept it from starting. Nothing is guessed: the state is the one in
 which the decision was made, and the rules are those of the reference simulator.
 """
@@ -22,16 +22,16 @@ from berthline.evaluate.explain.overtakers import (
     overtaker,
     started_meanwhile,
 )
-from berthline.evaluate.explain.reason_codes import Reason
-from berthline.evaluate.explain.reasons import before_decision, find_reason
 from berthline.evaluate.explain.wait_timeline import Interval, Look, seconds_by_reason, timeline_of
-from berthline.evaluate.explain.waiting_order import Order, Valued
 from berthline.model.schedule import REJECT, REJECT_REASONS
 from berthline.sim.inputs import prepare
 from berthline.sim.multiples import next_multiple
+from berthline.sim.reasons.find_reason import before_decision, find_reason
+from berthline.sim.reasons.reason_codes import Reason
+from berthline.sim.reasons.waiting_order import Order, Valued
 from berthline.sim.reference_backfilling import reserve
 from berthline.sim.reference_speed import progress_now
-from berthline.sim.replay import Replay
+from berthline.sim.snapshots.replay import Replay
 from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:

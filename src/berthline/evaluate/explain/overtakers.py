@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from berthline.evaluate.explain.waiting_order import Valued
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.evaluate.metrics.stretches import shares, stretches
+from berthline.sim.reasons.waiting_order import Valued
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.job_waits import Wait
-    from berthline.evaluate.explain.waiting_order import Order
     from berthline.sim.inputs import Inputs
+    from berthline.sim.reasons.waiting_order import Order
     from berthline.sim.simulate import Result
 
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from berthline.errors import BerthlineError
 from berthline.evaluate.explain.job_waits import waits_of
-from berthline.evaluate.explain.reason_codes import Reason
 from berthline.evaluate.metrics.job_table import REJECTED, job_table
 from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.model.workload_rows import job_name, with_values
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
+from berthline.sim.reasons.reason_codes import Reason
 from berthline.sim.simulate import simulate
 
 if TYPE_CHECKING:

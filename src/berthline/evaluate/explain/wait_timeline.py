@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from berthline.evaluate.explain.reason_codes import Finding, Reason
+from berthline.sim.reasons.reason_codes import Finding, Reason
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.job_waits import Wait

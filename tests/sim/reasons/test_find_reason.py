@@ -9,10 +9,10 @@ import pytest
 from tests.evaluate.explain.explained_runs import run_of
 
 from berthline.evaluate.explain.explain import explain
-from berthline.evaluate.explain.reason_codes import MEANINGS, Reason
 from berthline.evaluate.explain.unblock import unblock
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.limits import Outage, Quota
+from berthline.sim.reasons.reason_codes import MEANINGS, Reason
 
 if TYPE_CHECKING:
     from berthline.sim.simulate import Result

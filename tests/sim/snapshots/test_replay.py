@@ -13,7 +13,7 @@ from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, prepare
 from berthline.sim.reference import Simulation
 from berthline.sim.reference_words import WORDS
-from berthline.sim.replay import Replay
+from berthline.sim.snapshots.replay import Replay
 
 if TYPE_CHECKING:
     from berthline.model.schedule import Schedule

@@ -9,18 +9,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from berthline.evaluate.explain.reason_codes import Finding, Reason
-from berthline.evaluate.explain.shortage import find_shortage, free_gpus, over_quota
 from berthline.model.schedule import PREEMPT
 from berthline.sim.multiples import next_multiple
+from berthline.sim.reasons.reason_codes import Finding, Reason
+from berthline.sim.reasons.shortage import find_shortage, free_gpus, over_quota
 from berthline.sim.reference_backfilling import may_pass, reserve
 from berthline.sim.reference_decide import choose, choose_in_state, gate_is_open
 from berthline.sim.reference_place import change, closed_types, place
 from berthline.sim.reference_speed import expected
 
 if TYPE_CHECKING:
-    from berthline.evaluate.explain.waiting_order import Order
-    from berthline.sim.replay import Replay
+    from berthline.sim.reasons.waiting_order import Order
+    from berthline.sim.snapshots.replay import Replay
 
 
 def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from berthline.evaluate.explain.reason_codes import Finding, Reason
 from berthline.sim.quotas import ANY_TYPE
+from berthline.sim.reasons.reason_codes import Finding, Reason
 from berthline.sim.reference_place import (
     capacity,
     closed_types,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from berthline.sim.reference_state import Allocation
-    from berthline.sim.replay import Replay
+    from berthline.sim.snapshots.replay import Replay
 
 
 def find_shortage(sim: Replay, job: int) -> Finding | None:

@@ -15,7 +15,7 @@ from berthline.sim.reference_clock import Clock
 from berthline.sim.reference_place import never_fits
 from berthline.sim.reference_speed import expected_left
 from berthline.sim.reference_state import Share, State, Usage
-from berthline.sim.replay import Replay
+from berthline.sim.snapshots.replay import Replay
 
 if TYPE_CHECKING:
     from berthline.model.snapshot import Snapshot

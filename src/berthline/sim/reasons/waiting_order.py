@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from berthline.policies.formulas import Node
-    from berthline.sim.replay import Replay
+    from berthline.sim.snapshots.replay import Replay
 
 
 class Valued(msgspec.Struct, frozen=True, kw_only=True):

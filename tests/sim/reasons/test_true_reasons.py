@@ -11,14 +11,14 @@ from tests.agreement.random_model_runs import random_model_run
 from tests.agreement.random_runs import Run, random_run
 from tests.evaluate.explain.explained_runs import simulated
 
-from berthline.evaluate.explain.reason_codes import Finding, Reason
-from berthline.evaluate.explain.reasons import before_decision, find_reason
-from berthline.evaluate.explain.shortage import allowed_nodes
-from berthline.evaluate.explain.waiting_order import Order
 from berthline.sim.inputs import prepare
+from berthline.sim.reasons.find_reason import before_decision, find_reason
+from berthline.sim.reasons.reason_codes import Finding, Reason
+from berthline.sim.reasons.shortage import allowed_nodes
+from berthline.sim.reasons.waiting_order import Order
 from berthline.sim.reference_decide import choose_in_state
 from berthline.sim.reference_place import place
-from berthline.sim.replay import Replay
+from berthline.sim.snapshots.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
