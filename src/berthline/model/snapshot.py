@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -24,11 +22,6 @@ from berthline.model.workload import Workload
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-def _empty(*shape: int, dtype: type[np.generic] = np.float64) -> Any:
-    """Return a field that is an empty array by default."""
-    return dataclasses.field(default_factory=lambda: np.zeros(shape, dtype))
 
 
 PROGRESS_COLUMNS = ("progress", "kept", "since", "rate", "planned", "delay")
@@ -73,25 +66,25 @@ class Memory:
         usage: USAGE_COLUMNS of these users.
         gittins: for each bucket, finished jobs, their GPU-seconds, and the index of a job there.
         gittins_finished: how many jobs are counted there.
-        gittins_next_update: with so many, the indices are computed again.
+        gittins_next_update: the indices are computed again at this number of finished jobs.
         kinds: KIND_COLUMNS of the jobs submitted so far.
         failures_until: no node fails at random after this time; NaN = as a new run has it.
     """
 
     jobs: int = 0
-    submissions: Floats = _empty(0)
-    stated: Floats = _empty(0)  # (num_jobs,)
+    submissions: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))
+    stated: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
     largest_estimate: float = math.nan
     max_priority: float = 1.0
-    predicted: Floats = _empty(0)  # (num_jobs,)
-    progress: Floats = _empty(0, 6)
-    idle_since: Floats = _empty(0)  # (num_nodes,)
-    users: npt.NDArray[np.int32] = _empty(0, dtype=np.int32)
-    usage: Floats = _empty(0, 5)
-    gittins: Floats = _empty(3, 0)
+    predicted: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
+    progress: Floats = dataclasses.field(default_factory=lambda: np.zeros((0, 6)))
+    idle_since: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_nodes,)
+    users: npt.NDArray[np.int32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int32))
+    usage: Floats = dataclasses.field(default_factory=lambda: np.zeros((0, 5)))
+    gittins: Floats = dataclasses.field(default_factory=lambda: np.zeros((3, 0)))
     gittins_finished: int = 0
     gittins_next_update: int = 1
-    kinds: Ints = _empty(0, 8, dtype=np.int64)
+    kinds: Ints = dataclasses.field(default_factory=lambda: np.zeros((0, 8), np.int64))
     failures_until: float = math.nan
 
 

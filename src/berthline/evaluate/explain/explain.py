@@ -1,8 +1,9 @@
 """explain: why one job waited, from its submission to its start.
 
-The log of the run is replayed (sim/snapshots/replay.py). At every decision point at which the job waited,
-reasons.py finds the reason that kept it from starting. Nothing is guessed: the state is the one in
-which the decision was made, and the rules are those of the reference simulator.
+The log of the run is replayed (sim/snapshots/replay.py). At every decision point at which the job
+waited, sim/reasons/find_reason.py finds the reason that kept it from starting. Nothing is guessed:
+the state is the one in which the decision was made, and the rules are those of the reference
+simulator.
 """
 
 from __future__ import annotations
