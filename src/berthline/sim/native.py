@@ -116,7 +116,7 @@ def snapshot_arguments(start: Snapshot, earlier: Snapshot | None = None) -> dict
     }
 
 
-def decide(inputs: Inputs) -> Schedule:
+def decide_once(inputs: Inputs) -> Schedule:
     """Make the decision of the instant at which the inputs start; return the log up to it."""
     assert inputs.start is not None
     arrays = _native.decide(run_arguments(inputs), snapshot_arguments(inputs.start))

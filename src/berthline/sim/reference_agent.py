@@ -184,9 +184,9 @@ class AgentSimulation(Simulation):
         self.seat.decide()
         return self.touched
 
-    def set_timer(self, interval: float, *, decided: bool) -> None:
+    def set_timer(self, *, decided: bool) -> None:
         """Wake up for the agent too, unless nothing else will happen."""
-        super().set_timer(interval, decided=decided)
+        super().set_timer(decided=decided)
         if self.now < self.wake < self.timer and (self.is_to_come or math.isfinite(self.timer)):
             self.timer = self.wake
             self.happen_at(self.timer, TIMER, 0)

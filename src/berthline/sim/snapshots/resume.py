@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,13 @@ import numpy as np
 
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, SimulationError, unknown_name
+from berthline.model.schedule import FINISH
 from berthline.model.workload_join import join
+from berthline.model.workload_rows import job_name
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, prepare
 from berthline.sim.simulate import SIMULATORS, Result
+from berthline.sim.snapshots.check import check_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,6 +67,7 @@ def resume(
     if conditions:
         cluster = snapshot.cluster.with_conditions(conditions)
         snapshot = dataclasses.replace(snapshot, cluster=cluster)
+    check_snapshot(snapshot)
     workload = snapshot.workload if arrivals is None else _with_arrivals(snapshot, arrivals)
     unknown = np.flatnonzero(np.isnan(workload.run))
     if len(unknown):
@@ -101,6 +106,7 @@ def resumed_inputs(
     knowledge: str | None,
     seed: int | None,
     horizon: float | None,
+    is_decision: bool = False,
 ) -> Inputs:
     """Return the inputs of a run that begins with a snapshot.
 
@@ -111,21 +117,63 @@ def resumed_inputs(
         knowledge: what the scheduler knows about run times.
         seed: of random draws.
         horizon: None = to the end.
+        is_decision: nothing is simulated but the decision at the beginning, so run times of
+            unfinished jobs are hidden.
     """
     if scheduler is None:
+        if not snapshot.scheduler:
+            raise ConfigError(
+                "the snapshot names no scheduler", expected="`scheduler`, such as 'sjf+easy'"
+            )
         scheduler = snapshot.scheduler
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
+    knowledge = snapshot.knowledge if knowledge is None else knowledge
+    seed = snapshot.seed if seed is None else seed
     if str(scheduler) != snapshot.scheduler:
         snapshot = dataclasses.replace(snapshot, decides=True)
+    snapshot = dataclasses.replace(snapshot, seed=seed)
+    if is_decision:
+        snapshot = without_run_times(snapshot, knowledge)
+        workload = snapshot.workload
     return prepare(
         workload,
         snapshot.cluster,
         scheduler,
-        knowledge=knowledge or snapshot.knowledge,
-        seed=snapshot.seed if seed is None else seed,
+        knowledge=knowledge,
+        seed=seed,
         horizon=horizon,
         start=snapshot,
+    )
+
+
+def without_run_times(snapshot: Snapshot, knowledge: str) -> Snapshot:
+    """Return a snapshot in which the run times of unfinished jobs are not known.
+
+    Under `exact` knowledge they are known and stay, and must be there.
+
+    Raises:
+        ConfigError: the knowledge is exact, and the run time of some job is not known.
+    """
+    workload, memory = snapshot.workload, snapshot.memory
+    if knowledge == "exact":
+        unknown = np.flatnonzero(np.isnan(workload.run))
+        if len(unknown):
+            raise ConfigError(
+                f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
+                where="snapshot",
+                expected="run times of all jobs, for a scheduler with knowledge exact",
+                hint="use another knowledge: estimate, predicted or none",
+            )
+        return snapshot
+    is_over = np.zeros(len(workload), np.bool_)
+    is_over[snapshot.log.job[snapshot.log.kind == FINISH]] = True
+    if math.isnan(memory.failures_until):
+        memory = dataclasses.replace(memory, failures_until=snapshot.now)
+    return dataclasses.replace(
+        snapshot,
+        workload=dataclasses.replace(workload, run=np.where(is_over, workload.run, np.inf)),
+        memory=memory,
     )
 
 

@@ -171,7 +171,8 @@ def cut_log(
 def _counted(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return 0, 1, ... up to each size."""
     total = int(sizes.sum())
-    return np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counted: npt.NDArray[np.int64] = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return counted
 
 
 def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64]) -> Workload:

@@ -1,0 +1,188 @@
+"""decide: one decision on a snapshot, and why the other jobs do not start.
+
+Run times of unfinished jobs are hidden from the decision unless it is made under `exact` knowledge:
+a live cluster does not know them, so no decision may depend on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from berthline.argument_types import check_arguments
+from berthline.errors import ConfigError, unknown_name
+from berthline.model.schedule import (
+    KINDS,
+    PREEMPT,
+    PREEMPT_REASONS,
+    REJECT,
+    REJECT_REASONS,
+    RESUME,
+    START,
+    Schedule,
+)
+from berthline.model.snapshot import Snapshot
+from berthline.model.workload_rows import job_name
+from berthline.policies.scheduler import Scheduler
+from berthline.sim.inputs import Inputs
+from berthline.sim.policy_runner import policy_runner
+from berthline.sim.simulate import SIMULATORS
+from berthline.sim.snapshots.check import check_snapshot
+from berthline.sim.snapshots.resume import resumed_inputs
+
+if TYPE_CHECKING:
+    from berthline.sim.reasons.reason_codes import Finding
+    from berthline.text_or_path import TextOrPath
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """One row of a decision.
+
+    Attributes:
+        kind: what happens to the job: one of the KINDS of a log's rows, such as `start`, `resume`
+            or `preempt`.
+        job: its id in the snapshot.
+        name: its name.
+        gpus: GPUs taken on each node, by node id, if it starts.
+        slots: of a job on part of a GPU: the number of the shared GPU on its node.
+        reason: why it is preempted or rejected.
+    """
+
+    kind: str
+    job: int
+    name: str
+    gpus: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    slots: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Decision:
+    """What a scheduler decides at the instant of a snapshot.
+
+    Attributes:
+        snapshot: the state before.
+        scheduler: who decides.
+        knowledge: what it knows about run times.
+        log: the rows of the snapshot, then those of the decision.
+    """
+
+    snapshot: Snapshot
+    scheduler: Scheduler
+    knowledge: str
+    log: Schedule
+    _inputs: Inputs = dataclasses.field(repr=False)
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """What is done, in order."""
+        first = len(self.snapshot.log)
+        return tuple(self._action(row) for row in range(first, len(self.log)))
+
+    @property
+    def starts(self) -> tuple[Action, ...]:
+        """The jobs that start, or start again, in order."""
+        return tuple(one for one in self.actions if one.kind in (KINDS[START], KINDS[RESUME]))
+
+    @property
+    def preemptions(self) -> tuple[Action, ...]:
+        """The jobs that stop, in order."""
+        return tuple(one for one in self.actions if one.kind == KINDS[PREEMPT])
+
+    @property
+    def holds(self) -> tuple[int, ...]:
+        """The waiting jobs whose gate is closed, by id."""
+        from berthline.sim.reasons.reason_codes import Reason
+
+        return tuple(
+            job for job, found in self.reasons.items() if found.reason == Reason.GATE_CLOSED
+        )
+
+    @cached_property
+    def reasons(self) -> dict[int, Finding]:
+        """Why each job that still waits does not start now, by its id.
+
+        They are found by the reference simulator, which takes longer than the decision.
+        """
+        from berthline.sim.reasons.find_reason import reasons_of_decision
+
+        return reasons_of_decision(self._inputs, self.log, self.snapshot.now)
+
+    def _action(self, row: int) -> Action:
+        log = self.log
+        kind, job, detail = int(log.kind[row]), int(log.job[row]), int(log.detail[row])
+        gpus: dict[int, int] = {}
+        slots: tuple[int, ...] = ()
+        if kind in (START, RESUME):
+            gpus = log.allocation(row)
+            if self.snapshot.workload.gpu_milli[job] < 1000:
+                slots = (int(log.alloc_slot[detail]),)
+        names = {PREEMPT: PREEMPT_REASONS, REJECT: REJECT_REASONS}.get(kind)
+        return Action(
+            kind=KINDS[kind],
+            job=job,
+            name=job_name(self.snapshot.workload, job),
+            gpus=gpus,
+            slots=slots,
+            reason=names[detail] if names else "",
+        )
+
+
+def decide(
+    snapshot: Snapshot,
+    scheduler: Scheduler | TextOrPath | None = None,
+    *,
+    knowledge: str | None = None,
+    seed: int | None = None,
+    conditions: Mapping[str, float] | None = None,
+    simulator: str = "native",
+) -> Decision:
+    """Return what a scheduler decides at the instant of a snapshot.
+
+    Args:
+        snapshot: the state.
+        scheduler: as in `simulate`; None = that of the snapshot.
+        knowledge: as in `simulate`; None = that of the snapshot.
+        seed: as in `simulate`; None = that of the snapshot.
+        conditions: as in `simulate`.
+        simulator: as in `simulate`.
+
+    Raises:
+        BerthlineError: the snapshot contradicts itself, or the scheduler cannot decide on it, for
+            instance because it needs run times that are not known.
+    """
+    check_arguments(seed=seed, conditions=conditions)
+    if simulator not in SIMULATORS:
+        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
+        raise ConfigError(what, expected=expected, hint=hint)
+    check_snapshot(snapshot)
+    if conditions:
+        cluster = snapshot.cluster.with_conditions(conditions)
+        snapshot = dataclasses.replace(snapshot, cluster=cluster)
+    inputs = resumed_inputs(
+        snapshot,
+        snapshot.workload,
+        scheduler,
+        knowledge=knowledge,
+        seed=seed,
+        horizon=None,
+        is_decision=True,
+    )
+    start = inputs.start
+    assert start is not None
+    if inputs.scheduler.learned is not None:
+        log = policy_runner().decide(
+            inputs.scheduler.learned, start, knowledge=inputs.knowledge, seed=start.seed
+        )
+    elif simulator == "native":
+        from berthline.sim.native import decide_once
+
+        log = decide_once(inputs)
+    else:
+        from berthline.sim.reference import decide_once as decide_by_definition
+
+        log = decide_by_definition(inputs)
+    return Decision(snapshot, inputs.scheduler, inputs.knowledge, log, inputs)
