@@ -42,6 +42,7 @@ class AgentRun:
         observation: dict[str, Any],
         rewards: dict[str, Any],
         snapshot: dict[str, Any] | None,
+        expects_jobs: bool,
     ) -> None: ...
     def act(self, action: int) -> None: ...
     def play(

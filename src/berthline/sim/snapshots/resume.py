@@ -10,10 +10,12 @@ import numpy as np
 
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, SimulationError, unknown_name
+from berthline.model.snapshot import forget_seat
 from berthline.model.workload_join import join
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, prepare
-from berthline.sim.simulate import SIMULATORS, Result
+from berthline.sim.policy_runner import policy_runner
+from berthline.sim.simulate import SIMULATORS, Result, check_simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,6 +75,30 @@ def resume(
             hint="`bl.decide` needs none, and `bl.forecast` draws them",
         )
     started = time.perf_counter()
+    if not isinstance(scheduler, Scheduler):
+        scheduler = Scheduler.parse(snapshot.scheduler if scheduler is None else scheduler)
+    check_simulator(scheduler, simulator)
+    if scheduler.learned is not None:
+        knowledge = knowledge or snapshot.knowledge
+        log = policy_runner().run(
+            scheduler.learned,
+            workload,
+            snapshot.cluster,
+            knowledge=knowledge,
+            seed=seed,
+            horizon=horizon,
+            start=start_for(snapshot, scheduler),
+            progress=progress,
+        )
+        return Result(
+            log=log,
+            workload=workload,
+            cluster=snapshot.cluster,
+            scheduler=scheduler,
+            knowledge=knowledge,
+            seed=seed,
+            wall_seconds=time.perf_counter() - started,
+        )
     inputs = resumed_inputs(
         snapshot, workload, scheduler, knowledge=knowledge, seed=seed, horizon=horizon
     )
@@ -115,8 +141,7 @@ def resumed_inputs(
         scheduler = snapshot.scheduler
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
-    if str(scheduler) != snapshot.scheduler:
-        snapshot = dataclasses.replace(snapshot, decides=True)
+    snapshot = start_for(snapshot, scheduler)
     return prepare(
         workload,
         snapshot.cluster,
@@ -126,6 +151,17 @@ def resumed_inputs(
         horizon=horizon,
         start=snapshot,
     )
+
+
+def start_for(snapshot: Snapshot, scheduler: Scheduler) -> Snapshot:
+    """Return the state in which a scheduler begins.
+
+    Another scheduler than that of the snapshot decides at once, and its seat remembers nothing.
+    """
+    if str(scheduler) == snapshot.scheduler:
+        return snapshot
+    memory = forget_seat(snapshot.memory)
+    return dataclasses.replace(snapshot, decides=True, memory=memory)
 
 
 def _with_arrivals(snapshot: Snapshot, arrivals: Workload) -> Workload:
