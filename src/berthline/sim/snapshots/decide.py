@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from berthline.argument_types import check_arguments
-from berthline.errors import ConfigError, unknown_name
 from berthline.model.schedule import (
     KINDS,
     PREEMPT,
@@ -28,9 +27,8 @@ from berthline.model.workload_rows import job_name
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs
 from berthline.sim.policy_runner import policy_runner
-from berthline.sim.simulate import SIMULATORS
-from berthline.sim.snapshots.check import check_snapshot
-from berthline.sim.snapshots.resume import resumed_inputs
+from berthline.sim.simulate import check_simulator
+from berthline.sim.snapshots.resume import checked, resumed_inputs, scheduler_for
 
 if TYPE_CHECKING:
     from berthline.sim.reasons.reason_codes import Finding
@@ -155,13 +153,9 @@ def decide(
             instance because it needs run times that are not known.
     """
     check_arguments(seed=seed, conditions=conditions)
-    if simulator not in SIMULATORS:
-        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
-        raise ConfigError(what, expected=expected, hint=hint)
-    check_snapshot(snapshot)
-    if conditions:
-        cluster = snapshot.cluster.with_conditions(conditions)
-        snapshot = dataclasses.replace(snapshot, cluster=cluster)
+    snapshot = checked(snapshot, conditions)
+    scheduler = scheduler_for(snapshot, scheduler)
+    check_simulator(scheduler, simulator)
     inputs = resumed_inputs(
         snapshot,
         snapshot.workload,
@@ -174,9 +168,10 @@ def decide(
     start = inputs.start
     assert start is not None
     if inputs.scheduler.learned is not None:
-        log = policy_runner().decide(
+        decided = policy_runner().decide(
             inputs.scheduler.learned, start, knowledge=inputs.knowledge, seed=start.seed
         )
+        log = decided.log
     elif simulator == "native":
         from berthline.sim.native import decide_once
 
