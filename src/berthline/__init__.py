@@ -40,11 +40,15 @@ if TYPE_CHECKING:
     from berthline.model.cluster import NodeGroup as NodeGroup
     from berthline.model.limits import Outage as Outage
     from berthline.model.schedule import Schedule as Schedule
+    from berthline.model.snapshot import Snapshot as Snapshot
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
     from berthline.runs.open_run import open_run as open_run
     from berthline.sim.simulate import Result as Result
     from berthline.sim.simulate import simulate as simulate
+    from berthline.sim.snapshots.decide import Decision as Decision
+    from berthline.sim.snapshots.decide import decide as decide
+    from berthline.sim.snapshots.resume import resume as resume
     from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
     from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
@@ -54,14 +58,17 @@ if TYPE_CHECKING:
 _HOME = {
     "BerthlineError": "berthline.errors",
     "Cluster": "berthline.model.cluster",
+    "Decision": "berthline.sim.snapshots.decide",
     "EnergyRate": "berthline.evaluate.metrics.energy_rate",
     "NodeGroup": "berthline.model.cluster",
     "OnnxPolicy": "berthline.deploy.onnx_policy",
     "Outage": "berthline.model.limits",
     "Result": "berthline.sim.simulate",
     "Schedule": "berthline.model.schedule",
+    "Snapshot": "berthline.model.snapshot",
     "Workload": "berthline.model.workload",
     "compare": "berthline.evaluate.compare.compare",
+    "decide": "berthline.sim.snapshots.decide",
     "energy_cost": "berthline.evaluate.metrics.energy",
     "evaluate": "berthline.evaluate.compare.evaluate",
     "explain": "berthline.evaluate.explain.explain",
@@ -74,6 +81,7 @@ _HOME = {
     "register_order": "berthline.policies.orders",
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
+    "resume": "berthline.sim.snapshots.resume",
     "simulate": "berthline.sim.simulate",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
