@@ -184,7 +184,7 @@ def compare(
             one workload whose windows are given.
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
             node list (see `resolve_cluster`); or a list of them. None = for each workload what the
-            header of its trace states, else `uniform:8x8:V100`.
+            trace states, else `uniform:8x8:V100`.
         schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`; learned ones also as
             paths.
         baseline: one of them, or another that is then run first; None = the first.
