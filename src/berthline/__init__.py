@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
     from berthline.runs.open_run import open_run as open_run
+    from berthline.runs.simulate_run import simulate as simulate
     from berthline.sim.simulate import Result as Result
-    from berthline.sim.simulate import simulate as simulate
     from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
     from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
@@ -74,7 +74,7 @@ _HOME = {
     "register_order": "berthline.policies.orders",
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
-    "simulate": "berthline.sim.simulate",
+    "simulate": "berthline.runs.simulate_run",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",
