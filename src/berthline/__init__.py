@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
     from berthline.runs.open_run import open_run as open_run
+    from berthline.runs.simulate_run import simulate as simulate
     from berthline.sim.simulate import Result as Result
-    from berthline.sim.simulate import simulate as simulate
     from berthline.sim.snapshots.decide import Decision as Decision
     from berthline.sim.snapshots.decide import decide as decide
     from berthline.sim.snapshots.resume import resume as resume
@@ -82,7 +82,7 @@ _HOME = {
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
     "resume": "berthline.sim.snapshots.resume",
-    "simulate": "berthline.sim.simulate",
+    "simulate": "berthline.runs.simulate_run",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",

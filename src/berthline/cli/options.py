@@ -108,7 +108,7 @@ OptionalClusterName = Annotated[
         metavar="CLUSTER",
         help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML file"
         " with [[nodes]] groups, or a publisher's node list.",
-        help_behavior_hint="(default: what the header of a trace states, or uniform:8x8:V100)",
+        help_behavior_hint="(default: what a trace states, or uniform:8x8:V100)",
     ),
 ]
 Knowledge = Annotated[
