@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+
 import numpy as np
 import numpy.typing as npt
 

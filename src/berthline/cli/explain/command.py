@@ -47,7 +47,7 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
         arg(help_behavior_hint=f"(default: {POINTS}; with --quick {QUICK_POINTS})"),
     ] = None
     """Decision points to examine, evenly spread over the wait; 0 = all."""
-    replications: Annotated[int, msgspec.Meta(ge=0), whole("--replications", lowest=0)] = 40
+    draws: Annotated[int, msgspec.Meta(ge=0), whole("--draws", lowest=0)] = 100
     """Runs of the simulator for the forecast; 0 = no forecast."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Show only the reasons: no forecast, no runs with changes, and fewer points."""
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
             at=options.at,
             top=options.top,
             max_points=points,
-            replications=0 if options.quick else options.replications,
+            draws=0 if options.quick else options.draws,
             progress=lambda done, of: report(done, of, "replaying"),
         )
         changes: list[Change] = []

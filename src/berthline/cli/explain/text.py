@@ -26,10 +26,10 @@ from berthline.sim.reasons.reason_codes import MEANINGS, Reason
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.explain import Explanation, Moment
-    from berthline.evaluate.explain.forecast import Forecast
     from berthline.evaluate.explain.overtakers import Overtaker
     from berthline.evaluate.explain.unblock import Change
     from berthline.evaluate.explain.wait_timeline import Interval
+    from berthline.evaluate.forecast.forecast import JobForecast
     from berthline.model.workload import Workload
     from berthline.sim.reasons.waiting_order import Valued
     from berthline.sim.simulate import Result
@@ -241,7 +241,7 @@ def _why_first(other: Overtaker) -> str:
     return f"passed it; {value} against {own}"
 
 
-def _show_forecast(explanation: Explanation, forecast: Forecast) -> None:
+def _show_forecast(explanation: Explanation, forecast: JobForecast) -> None:
     high = clock(forecast.high) if np.isfinite(forecast.high) else "an unknown time"
     middle = clock(forecast.median) if np.isfinite(forecast.median) else "an unknown time"
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
@@ -250,7 +250,7 @@ def _show_forecast(explanation: Explanation, forecast: Forecast) -> None:
     come = "future jobs as in the past" if forecast.jobs_to_come else "no future jobs"
     print(
         f"\nAs known at {clock(forecast.time)}, it would start between {clock(forecast.low)} and "
-        f"{high}\n({forecast.level:.0%} of {counted(forecast.replications, 'run')}, half of them "
+        f"{high}\n({forecast.level:.0%} of {counted(forecast.draws, 'run')}, half of them "
         f"by {middle}){really}\n  {DRAWN_FROM[forecast.run_times]}; {come}"
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError
@@ -21,8 +22,6 @@ from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy.typing as npt
 
     from berthline.sim.simulate import Result
 
@@ -132,10 +131,10 @@ def calibrate(
             seed=stream_key(seed, f"calibrate/{number}") % 2**31,
             workers=workers,
         )
-        table = [np.full(len(found), number), start[found.jobs] - time]
-        table += [found.low - time, found.median - time, found.high - time]
-        table.append(np.full(len(found), over - time))
-        rows.append(np.stack(table))
+        begun = (start[found.jobs], found.low, found.median, found.high)
+        left = np.full(len(found), over - time)
+        columns = [np.full(len(found), number), *(each - time for each in begun), left]
+        rows.append(np.stack(columns))
         if progress is not None:
             progress(number + 1, len(times))
     # Jobs are submitted until a time; what starts after it cannot tell, as none come any more.

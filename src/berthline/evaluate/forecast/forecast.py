@@ -21,7 +21,7 @@ import numpy.typing as npt
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError
 from berthline.evaluate.forecast.arrival_draws import MOST_TURNS, draw_arrivals, length_of
-from berthline.evaluate.forecast.known_past import last_rows, past_of
+from berthline.evaluate.forecast.known_past import Past, last_rows, past_of
 from berthline.evaluate.forecast.many_futures import Future, ManyFutures
 from berthline.evaluate.forecast.run_time_draws import run_times
 from berthline.model.schedule import PREEMPT, REFUSE, SUBMIT
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from berthline.evaluate.forecast.known_past import Jobs, Past
+    from berthline.evaluate.forecast.known_past import Jobs
     from berthline.evaluate.forecast.run_time_draws import RunTimes
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import FloatColumn, Workload
@@ -240,7 +240,7 @@ def forecast(
     runner = ManyFutures(snapshot, past, scheduler, knowledge=knowledge, watched=watched)
     drawn = _Draws(past)
     key = stream_key(seed, "forecast")
-    end, span = _until(past, runner, drawn, horizon, len(watched), key)
+    end, span = _until(past, runner, drawn, horizon, len(watched), seed)
     starts = np.empty((draws, len(watched)))
     futures = [functools.partial(drawn.future, key, number, span) for number in range(draws)]
     if len(watched):
@@ -310,7 +310,7 @@ def _until(
     drawn: _Draws,
     horizon: float | None,
     watched: int,
-    key: int,
+    seed: int,
 ) -> tuple[float, float]:
     """Return when draws end, and for how long later jobs arrive."""
     length = length_of(past)
@@ -318,7 +318,8 @@ def _until(
         return horizon, horizon - past.now if length else 0.0
     if not watched or not length:
         return np.inf, 0.0
-    alone = runner.starts(drawn.future(key, -1 & 0xFFFF, 0.0), np.inf)
+    key = stream_key(seed, "forecast/alone")
+    alone = runner.starts(drawn.future(key, 0, span=0.0), np.inf)
     alone = alone[np.isfinite(alone)]
     longest = float(alone.max()) - past.now if len(alone) else 0.0
     span = min(AHEAD * max(longest, 1.0), MOST_TURNS * length)

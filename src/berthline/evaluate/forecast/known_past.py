@@ -140,7 +140,7 @@ def _filled(run: FloatColumn, rows: Jobs) -> FloatColumn:
 
 def _later(jobs: Workload, time: float) -> Workload:
     """Return the jobs, submitted one after the other after a time; deadlines move with them."""
-    submit = time + 1.0 + np.arange(len(jobs))
+    submit = time + 1.0 + np.arange(len(jobs), dtype=np.float64)
     deadline = jobs.deadline + (submit - jobs.submit)
     names = jobs.names
     if names is None:

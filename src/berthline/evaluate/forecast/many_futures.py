@@ -19,6 +19,7 @@ import numpy.typing as npt
 from berthline import _native
 from berthline.model.limits import Outage
 from berthline.model.schedule import NODE_DOWN
+from berthline.model.workload import FloatColumn
 from berthline.model.workload_rows import workload_of_rows
 from berthline.random_streams import stream_key, text_numbers, uniform_at
 from berthline.sim.inputs import draw_numbers, endless_preemption
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.forecast.known_past import Jobs, Past
     from berthline.model.cluster import Cluster
     from berthline.model.snapshot import Snapshot
-    from berthline.model.workload import FloatColumn, Workload
+    from berthline.model.workload import Workload
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import Inputs
 
@@ -87,7 +88,8 @@ class ManyFutures:
         self._idle: queue.SimpleQueue[_native.Futures] = queue.SimpleQueue()
         self._all: list[_native.Futures] = []
         self._lock = threading.Lock()
-        self._draw = self._random = np.zeros(0)
+        self._draw = np.zeros(0, np.uint64)
+        self._random = np.zeros(0)
 
     def _prepare(self, jobs: Workload) -> Inputs:
         inputs = resumed_inputs(

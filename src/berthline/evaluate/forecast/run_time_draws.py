@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from berthline.evaluate.forecast.known_past import Jobs
+
 if TYPE_CHECKING:
-    from berthline.evaluate.forecast.known_past import Jobs, Past
+    from berthline.evaluate.forecast.known_past import Past
     from berthline.model.workload import FloatColumn, Workload
 
 FEWEST_JOBS = 20
@@ -109,7 +111,6 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
     unit = np.where(stated, workload.estimate, 1.0)
     is_ratio = stated[jobs]
     least = done / unit[jobs]
-    parts: list[tuple[npt.NDArray[np.bool_], list[Groups]]] = []
     values: list[Floats] = []
     begin, size = np.zeros((2, 3, len(jobs)), np.int64)
     total = np.zeros((3, len(jobs)), np.int64)
@@ -133,7 +134,6 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
             size[level, rows] = high - start
             values.append(groups.value)
             offset += len(groups.value)
-        parts.append((is_ratio == wanted, []))
     source = "even" if few else "ratios" if is_ratio.any() or not len(jobs) else "run times"
     return RunTimes(
         jobs=jobs,
