@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -102,11 +103,11 @@ class Simulation(State):
     def run(self, progress: Callable[[int], None]) -> Schedule:
         """Process all events, and return the log."""
         self.begin()
-        while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
+        # Without unfinished jobs nodes may go down and up without end.
+        last = min(self.inputs.horizon, sys.float_info.max)
+        while (self.agenda or self.unfinished()) and self.env.peek() <= last:
             self.env.step()
             progress(self.arrived)
-            if not self.agenda and not self.unfinished():
-                break  # nodes may go down and up without end
         return self.schedule(self.inputs.horizon)
 
     def begin(self) -> None:

@@ -89,6 +89,7 @@ def resume(
         knowledge=inputs.knowledge,
         seed=seed,
         wall_seconds=time.perf_counter() - started,
+        start=inputs.start,
     )
 
 
