@@ -237,13 +237,14 @@ def forecast(
     rows = _waiting(snapshot, jobs)
     past = past_of(snapshot, history, asked, knowledge=knowledge)
     watched = np.concatenate([rows, past.known + np.arange(past.asked)])
-    runner = ManyFutures(snapshot, past, scheduler, knowledge=knowledge, watched=watched)
     drawn = _Draws(past)
-    key = stream_key(seed, "forecast")
-    end, span = _until(past, runner, drawn, horizon, len(watched), seed)
+    end, span = (np.inf if horizon is None else horizon), 0.0
     starts = np.empty((draws, len(watched)))
-    futures = [functools.partial(drawn.future, key, number, span) for number in range(draws)]
     if len(watched):
+        runner = ManyFutures(snapshot, past, scheduler, knowledge=knowledge, watched=watched)
+        end, span = _until(past, runner, drawn, horizon, seed)
+        key = stream_key(seed, "forecast")
+        futures = [functools.partial(drawn.future, key, number, span) for number in range(draws)]
         found = runner.run_all(futures, horizon=end, workers=workers, progress=progress)
         for number, row in enumerate(found):
             starts[number] = row
@@ -305,18 +306,13 @@ class _Draws:
 
 
 def _until(
-    past: Past,
-    runner: ManyFutures,
-    drawn: _Draws,
-    horizon: float | None,
-    watched: int,
-    seed: int,
+    past: Past, runner: ManyFutures, drawn: _Draws, horizon: float | None, seed: int
 ) -> tuple[float, float]:
     """Return when draws end, and for how long later jobs arrive."""
     length = length_of(past)
     if horizon is not None:
         return horizon, horizon - past.now if length else 0.0
-    if not watched or not length:
+    if not length:
         return np.inf, 0.0
     key = stream_key(seed, "forecast/alone")
     alone = runner.starts(drawn.future(key, 0, span=0.0), np.inf)

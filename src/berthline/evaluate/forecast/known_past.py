@@ -106,7 +106,7 @@ def past_of(
     submit = np.concatenate([workload.submit, finished.submit])
     jobs = workload
     if len(finished):
-        jobs = join(workload, _later(finished, max(now, float(workload.submit[-1]))))
+        jobs = join(workload, _later(finished, float(workload.submit.max(initial=now))))
     old = np.arange(known + count, len(jobs))
     unknown = np.concatenate([np.flatnonzero(~has_run), np.arange(known, known + count)])
     with_run = np.concatenate([np.flatnonzero(over), old])
@@ -150,6 +150,8 @@ def _later(jobs: Workload, time: float) -> Workload:
 
 def _progress(snapshot: Snapshot, workload: Workload) -> FloatColumn:
     """Return the seconds of run time that each job of a snapshot has completed."""
+    if not len(workload):
+        return np.zeros(0)
     # What a decision needs is not asked for: any scheduler will do, and this one needs least.
     from berthline.policies.scheduler import Scheduler
 

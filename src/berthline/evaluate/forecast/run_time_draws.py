@@ -118,13 +118,14 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
     few = False
     for wanted in (True, False):
         rows = np.flatnonzero(is_ratio == wanted)
-        finished = past.finished[stated[past.finished] == wanted]
-        seen = workload.run[finished] / unit[finished]
+        # A job without an estimate runs as long as any other.
+        finished = past.finished[stated[past.finished]] if wanted else past.finished
+        seen = workload.run[finished] / (unit[finished] if wanted else 1.0)
         if len(rows) and len(finished) < FEWEST_JOBS:
             few = True
             longest = 1.0 if wanted else max(float(seen.max(initial=1.0)), 1.0)
             finished, seen = np.full(100, -1), np.linspace(0.0, longest, 101)[1:]
-        for level, groups in enumerate(_groups(workload, finished, seen, jobs[rows])):
+        for level, groups in enumerate(_groups(workload, finished, seen, jobs[rows], by_estimate=wanted)):
             found = groups.of_job
             low = groups.first[found]
             high = np.where(found < 0, low, groups.first[found + 1])
@@ -149,11 +150,15 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
     )
 
 
-def _groups(workload: Workload, finished: Jobs, seen: Floats, jobs: Jobs) -> list[Groups]:
+def _groups(
+    workload: Workload, finished: Jobs, seen: Floats, jobs: Jobs, *, by_estimate: bool
+) -> list[Groups]:
     """Return the finished jobs in groups: same user and request, same user, all."""
     rows = np.concatenate([finished, jobs])
     known = rows >= 0
-    columns = (workload.user, workload.gpus, np.nan_to_num(workload.estimate))
+    columns = [workload.user, workload.gpus]
+    if by_estimate:
+        columns.append(np.nan_to_num(workload.estimate))
     keys = [np.where(known, column[rows], -1.0) for column in columns]
     everything = np.zeros(len(rows), np.int64)
     user = np.unique(keys[0], return_inverse=True)[1].reshape(-1)
