@@ -6,9 +6,8 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from berthline.cli.conditions import header_of
+from berthline.cli.explain.forecasts import drawn_from, interval_in_words
 from berthline.cli.output import (
     NARROWEST,
     clock,
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
     from berthline.sim.simulate import Result
 
 UNITS = {"gpus": "GPU", "cpus": "CPU", "memory_mib": "MiB"}
-DRAWN_FROM = {
-    "exact": "run times as they are known",
-    "ratios": "run times drawn from the estimates and their errors for finished jobs",
-    "run times": "run times drawn from those of finished jobs",
-    "even": "run times drawn uniformly up to the estimates, as few jobs had finished",
-}
 
 
 def show(result: Result, explanation: Explanation, changes: list[Change], *, top: int) -> None:
@@ -242,16 +235,12 @@ def _why_first(other: Overtaker) -> str:
 
 
 def _show_forecast(explanation: Explanation, forecast: JobForecast) -> None:
-    high = clock(forecast.high) if np.isfinite(forecast.high) else "an unknown time"
-    middle = clock(forecast.median) if np.isfinite(forecast.median) else "an unknown time"
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
     started = first is not None and first.started
     really = f"; it started {clock(first.end)}" if started and first is not None else ""
-    come = "future jobs as in the past" if forecast.jobs_to_come else "no future jobs"
     print(
-        f"\nAs known at {clock(forecast.time)}, it would start between {clock(forecast.low)} and "
-        f"{high}\n({forecast.level:.0%} of {counted(forecast.draws, 'run')}, half of them "
-        f"by {middle}){really}\n  {DRAWN_FROM[forecast.run_times]}; {come}"
+        f"\nAs known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}{really}\n"
+        f"  {drawn_from(forecast)}"
     )
 
 

@@ -163,6 +163,24 @@ def calibrate(
     )
 
 
+def verdict(found: Calibration) -> str:
+    """Return in words whether the intervals are as wide as they should be."""
+    inside, level, error = found.all.inside, found.level, found.error
+    measured = (
+        f"{inside:.0%} (standard error {error:.0%}) of starts are inside {level:.0%} intervals"
+    )
+    if abs(inside - level) <= 2 * error:
+        words = "not distinguishable from the level"
+    else:
+        words = "intervals are too short" if inside < level else "intervals are longer than needed"
+    worst = ""
+    if found.worst is not None:
+        worst = (
+            f"; worst: {found.worst.inside:.0%}, where {found.worst.name} of waiting was forecast"
+        )
+    return f"{measured}: {words}{worst}"
+
+
 def instants(result: Result, start: npt.NDArray[np.float64], points: int, seed: int) -> list[float]:
     """Return random instants of the last part of a run at which jobs wait, ascending."""
     submit = result.workload.submit

@@ -2,10 +2,10 @@
 
 A job with an estimate runs for estimate x ratio, where ratio = run time / estimate of a finished
 job; a job without one runs as long as a finished job did. Finished jobs of the same user with the
-same GPUs and estimate are preferred, then those of the same user, then all: a group of n jobs is
-used n times as often as the next larger group is used PRIOR times. A run time is longer than the
-progress of its job. Jobs of one user often run alike, so in each draw a share of them uses the same
-random number; the share is the rank correlation of jobs that followed each other.
+same GPUs and estimate are preferred, then those of the same user, then all: of n jobs in a group,
+the group is used with probability n / (n + PRIOR), else the next larger one. A run time is longer
+than the progress of its job. Jobs of one user often run alike, so in each draw a share of them uses
+the same random number; the share is the rank correlation of a user's consecutive finished jobs.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
             few = True
             longest = 1.0 if wanted else max(float(seen.max(initial=1.0)), 1.0)
             finished, seen = np.full(100, -1), np.linspace(0.0, longest, 101)[1:]
-        for level, groups in enumerate(_groups(workload, finished, seen, jobs[rows], by_estimate=wanted)):
+        for level, groups in enumerate(
+            _groups(workload, finished, seen, jobs[rows], by_estimate=wanted)
+        ):
             found = groups.of_job
             low = groups.first[found]
             high = np.where(found < 0, low, groups.first[found + 1])
