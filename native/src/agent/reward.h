@@ -43,6 +43,8 @@ class alignas(kCacheLine) Rewards : public WordSource {
   Rewards(const RewardRules& rules, RunReader& run, const Rewards* like);
 
   void begin(double horizon);
+  // In a run that begins in the middle: what is in the log by now is not rewarded.
+  void skip_log();
   // A decision was made; rewards until the next one belong to it.
   void decide(bool is_no_op, bool has_started);
   // The true work that it could have started, if a term uses it.

@@ -13,6 +13,7 @@ void Simulation::decide_now() {
 }
 
 void Simulation::decide_once() {
+  if (!is_decision_time(run_)) return;
   ++run_.log.decisions;
   decide_now();
 }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
@@ -58,7 +59,9 @@ def seat_rules(plan: Plan) -> SeatRules:
     )
 
 
-def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
+def episode_inputs(
+    plan: Plan, workload: Workload, seed: int, start: Snapshot | None = None
+) -> Inputs:
     """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
@@ -74,8 +77,9 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
             gpus=workload.gpus,
             gpu_milli=workload.gpu_milli,
         ),
+        start=start,
     )
-    draw = draw_numbers(workload)
+    draw = draw_numbers(workload, start)
     return dataclasses.replace(
         inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
@@ -89,12 +93,19 @@ class ReferenceEpisode(AgentSimulation):
         workload: the jobs of the episode.
         seed: decides everything random.
         agent: called with every question.
+        inputs: of the run; None = of an episode with these jobs, which begins with nothing.
     """
 
     def __init__(
-        self, plan: Plan, workload: Workload, seed: int, agent: Callable[[Question], Answer]
+        self,
+        plan: Plan,
+        workload: Workload,
+        seed: int,
+        agent: Callable[[Question], Answer],
+        inputs: Inputs | None = None,
     ) -> None:
-        super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), agent)
+        inputs = episode_inputs(plan, workload, seed) if inputs is None else inputs
+        super().__init__(inputs, seat_rules(plan), agent)
         self.plan = plan
         self.rewards = ReferenceRewards(self, plan, seed)
 

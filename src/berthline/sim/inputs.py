@@ -407,12 +407,12 @@ def _classes(
     borrow: list[int] = []
     borrowed: list[npt.NDArray[np.bool_]] = []
     for code in unique:
-        pool, types = divmod(int(code), width)
+        of_pool, types = divmod(int(code), width)
         may_use = np.ones(cluster.num_nodes, np.bool_)
         reason, may_borrow = -1, False
-        if pool > 0:
+        if of_pool > 0:
             # A node in no pool is open to the jobs of every pool.
-            name = workload.pool_names[pool - 1]
+            name = workload.pool_names[of_pool - 1]
             index = cluster.pool_names.index(name) if name in cluster.pool_names else -2
             may_use &= (cluster.pool == index) | (cluster.pool == -1)
             may_borrow = name in cluster.pool_rules and cluster.pool_rules[name].borrow

@@ -113,10 +113,18 @@ def snapshot_arguments(start: Snapshot, earlier: Snapshot | None = None) -> dict
         "gittins_index": memory.gittins[2],
         "gittins_finished": memory.gittins_finished,
         "gittins_next_update": memory.gittins_next_update,
+        "wake": memory.wake,
+        "committed": memory.committed,
+        "ruler": memory.ruler,
+        "decisions_left": memory.decisions_left,
+        "ask_again": memory.ask_again,
+        "holds": memory.holds,
+        "held_until": memory.held_until,
+        "checked_again": memory.checked_again,
     }
 
 
-def decide(inputs: Inputs) -> Schedule:
+def decide_once(inputs: Inputs) -> Schedule:
     """Make the decision of the instant at which the inputs start; return the log up to it."""
     assert inputs.start is not None
     arrays = _native.decide(run_arguments(inputs), snapshot_arguments(inputs.start))

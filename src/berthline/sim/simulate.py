@@ -206,19 +206,15 @@ def simulate(
     started = time.perf_counter()
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        if simulator != "native" or horizon is not None:
-            raise ConfigError(
-                "a learned policy runs in the native simulator, to the end of all jobs",
-                where=str(scheduler),
-                expected="no other simulator, and no horizon",
-            )
-        run_policy = policy_runner()
-        log = run_policy(
+        check_simulator(scheduler, simulator)
+        log = policy_runner().run(
             scheduler.learned,
             workload,
             cluster,
             knowledge=knowledge,
             seed=seed,
+            horizon=horizon,
+            progress=progress,
             decision_seconds=decision_seconds,
         )
         if progress is not None:
@@ -252,3 +248,17 @@ def simulate(
         wall_seconds=time.perf_counter() - started,
         decision_seconds=decision_seconds,
     )
+
+
+def check_simulator(scheduler: Scheduler, simulator: str) -> None:
+    """Raise unless a simulator can run a scheduler.
+
+    Raises:
+        ConfigError: only the native one runs learned policies.
+    """
+    if scheduler.learned is not None and simulator != "native":
+        raise ConfigError(
+            "a learned policy runs in the native simulator",
+            where=str(scheduler),
+            expected="no other simulator",
+        )

@@ -28,7 +28,6 @@ from berthline.model.schedule import (
     SUBMIT,
 )
 from berthline.model.workload import WHOLE_GPU
-from berthline.sim.multiples import next_multiple
 from berthline.sim.reference import RETURN, Simulation
 from berthline.sim.reference_place import never_fits
 from berthline.sim.reference_state import Share, State, Usage
@@ -111,18 +110,6 @@ class Replay(Simulation):
         """When something happens next; infinity = never."""
         row = self._times[self.row] if self.row < len(self._times) else float("inf")
         return min(row, self.returns[0][0] if self.returns else float("inf"))
-
-    @property
-    def interval(self) -> float:
-        """Seconds between decisions; 0 = there is one whenever something happens."""
-        is_round = self.scheduler.discipline == "rounds"
-        return self.scheduler.round_seconds if is_round else self.conditions.tick
-
-    @property
-    def decides_now(self) -> bool:
-        """Whether there is a decision point at this instant."""
-        every = self.interval
-        return every == 0 or next_multiple(every, self.now, at_least=True) == self.now
 
     def advance(self, time: float) -> None:
         """Process everything up to an instant, its decision included."""

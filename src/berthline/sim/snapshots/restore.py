@@ -1,6 +1,7 @@
 """How a run of the reference simulator begins in the middle: the state of a snapshot.
 
-The rows of the snapshot's log are replayed, and what is still to come is planned. `native/src/core/restore.cpp` does the same.
+The rows of the snapshot's log are replayed, and what is still to come is planned.
+`native/src/core/restore.cpp` does the same.
 """
 
 from __future__ import annotations

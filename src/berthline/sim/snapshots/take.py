@@ -20,10 +20,11 @@ from berthline.model.schedule import (
     SUBMIT,
     Schedule,
 )
-from berthline.model.snapshot import RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
+from berthline.model.snapshot import OF_SEAT, RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.sim.inputs import failures_until, mix_sizes, prepare, stated_estimates
 from berthline.sim.native import remember
+from berthline.sim.policy_runner import policy_runner
 
 if TYPE_CHECKING:
     from berthline.sim.simulate import Result
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _DUE = (FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT)
 
 
-def take_snapshot(result: Result, at: float) -> Snapshot:
+def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = None) -> Snapshot:
     """Return the state of a run at an instant: its events have happened, its decision has not.
 
     Jobs that were over before are left out.
@@ -39,6 +40,8 @@ def take_snapshot(result: Result, at: float) -> Snapshot:
     Args:
         result: of the run.
         at: seconds on the clock of the run.
+        seat: what the seat of an agent remembers (`PolicyRunner.remember`); None = that of the
+            learned policy of the run, if it has one.
 
     Raises:
         ConfigError: the run does not reach that instant, or began after it.
@@ -70,9 +73,10 @@ def take_snapshot(result: Result, at: float) -> Snapshot:
         earlier=start,
     )
     found = remember(inputs, start)
-    decides, timer = found["decides"], found["timer"]
     if start is not None and at == start.now:
-        decides, timer = start.decides, start.timer
+        found |= {"decides": start.decides, "timer": start.timer}
+    seat = _seat(result, at) if seat is None else seat
+    found |= {name: seat[name] for name in ("decides", "timer") if seat}
     over = (log.kind == FINISH) | (log.kind == REJECT)
     is_kept = np.zeros(len(workload), np.bool_)
     is_kept[:known] = True
@@ -84,12 +88,12 @@ def take_snapshot(result: Result, at: float) -> Snapshot:
         log=cut_log(log, rows & _concerns(log, rows, is_kept), kept, at),
         now=at,
         number=number[kept],
-        decides=decides,
-        timer=timer,
+        decides=found["decides"],
+        timer=found["timer"],
         scheduler=str(result.scheduler),
         knowledge=result.knowledge,
         seed=result.seed,
-        memory=_memory(found, result, at, known, kept),
+        memory=dataclasses.replace(_memory(found, result, at, known, kept), **_of_kept(seat, kept)),
     )
 
 
@@ -111,6 +115,36 @@ def _numbers(start: Snapshot | None, known: int) -> npt.NDArray[np.int64]:
         return np.arange(known)
     first = start.memory.jobs + start.num_jobs
     return np.concatenate([start.number, np.arange(first, first + known - start.num_jobs)])
+
+
+def _seat(result: Result, at: float) -> dict[str, Any]:
+    """Return what the seat of a learned policy remembers; empty = nothing."""
+    if result.scheduler.learned is None:
+        return {}
+    return policy_runner().remember(
+        result.scheduler.learned,
+        result.workload,
+        result.cluster,
+        knowledge=result.knowledge,
+        seed=result.seed,
+        at=at,
+        start=result.start,
+    )
+
+
+def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return what a seat remembers of the kept jobs; it knows none that is submitted just now."""
+    if not seat:
+        return {}
+    of_kept = {name: seat[name] for name in OF_SEAT}
+    for name in ("holds", "held_until", "checked_again"):
+        column = seat[name]
+        if len(column):
+            more = int(kept[-1]) + 1 - len(column) if len(kept) else 0
+            of_kept[name] = np.pad(column, (0, max(more, 0)))[kept]
+    if seat["committed"] >= 0:
+        of_kept["committed"] = int(np.searchsorted(kept, seat["committed"]))
+    return of_kept
 
 
 def rows_before_decision(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
@@ -171,7 +205,8 @@ def cut_log(
 def _counted(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return 0, 1, ... up to each size."""
     total = int(sizes.sum())
-    return np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counted: npt.NDArray[np.int64] = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return counted
 
 
 def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64]) -> Workload:
