@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from berthline.evaluate.compare.evaluate import evaluate as evaluate
     from berthline.evaluate.explain.explain import explain as explain
     from berthline.evaluate.explain.unblock import unblock as unblock
+    from berthline.evaluate.forecast.calibrate import calibrate as calibrate
+    from berthline.evaluate.forecast.forecast import forecast as forecast
     from berthline.evaluate.metrics.energy import energy_cost as energy_cost
     from berthline.evaluate.metrics.energy_rate import EnergyRate as EnergyRate
     from berthline.evaluate.optimum import jct_optimum as jct_optimum
@@ -70,8 +72,10 @@ _HOME = {
     "compare": "berthline.evaluate.compare.compare",
     "decide": "berthline.sim.snapshots.decide",
     "energy_cost": "berthline.evaluate.metrics.energy",
+    "calibrate": "berthline.evaluate.forecast.calibrate",
     "evaluate": "berthline.evaluate.compare.evaluate",
     "explain": "berthline.evaluate.explain.explain",
+    "forecast": "berthline.evaluate.forecast.forecast",
     "generate": "berthline.traces.generators.synthetic",
     "jct_lower_bound": "berthline.evaluate.bounds",
     "jct_optimum": "berthline.evaluate.optimum",
