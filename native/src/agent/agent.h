@@ -53,6 +53,8 @@ class Agent {
 
   // Begins an episode and advances to its first question.
   void begin(const Episode& episode);
+  // Continues as the other would, which has the same rules; `episode` is a copy of its own.
+  void copy_state_from(const Agent& other, const Episode& episode);
   // Answers the question and advances to the next. An action that the mask forbids is replaced by
   // the no-op, or by the first allowed action if there is no no-op. `node` is for the seat
   // kPickPlace.

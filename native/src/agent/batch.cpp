@@ -162,6 +162,30 @@ void Batch::reset(size_t i) {
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
 }
 
+void Batch::copy(std::span<const int64_t> envs, const Batch& other,
+                 std::span<const int64_t> from) {
+  for (size_t k = 0; k < envs.size(); ++k) {
+    copy_one(static_cast<size_t>(envs[k]), other, static_cast<size_t>(from[k]));
+  }
+  count_lacking();
+}
+
+void Batch::copy_one(size_t i, const Batch& other, size_t from) {
+  Env& env = *envs_[i];
+  const Env& model = *other.envs_[from];
+  *env.current = *model.current;
+  if (other.has_next_[from]) *env.next = *model.next;
+  has_next_[i] = other.has_next_[from];
+  env.agent.copy_state_from(model.agent, *env.current);
+  env.observer.copy_state_from(model.observer);
+  num_fresh_ -= states_[i] == State::kFresh;
+  states_[i] = other.states_[from];
+  std::copy_n(other.buffers_.observation + from * observation_size_, observation_size_,
+              buffers_.observation + i * observation_size_);
+  std::copy_n(other.buffers_.pair_mask + from * num_pairs_, num_pairs_,
+              buffers_.pair_mask + i * num_pairs_);
+}
+
 void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   Env& env = *envs_[i];
   buffers_.reward[i] = 0;

@@ -22,6 +22,11 @@ class SeatPort : public RunReader {
 
   void begin_again(const Jobs& jobs, const RunSetting& setting) { run_.begin_again(jobs, setting); }
 
+  // Continues as the run of the other port would; see Run::copy_state_from.
+  void copy_state_from(const SeatPort& other, const Jobs& jobs) {
+    run_.copy_state_from(other.run_, jobs);
+  }
+
   // Time. kPlain is only for plain runs (events.h); then the code is compiled into the caller.
   template <bool kPlain>
   double next_event() {

@@ -158,6 +158,23 @@ class PyBatch {
     for (size_t i = 0; i < envs.size(); ++i) batch.reset(static_cast<size_t>(envs.data()[i]));
   }
 
+  // Lets environments continue as those of another batch with the same rules would.
+  void copy(Column<int64_t> envs, PyBatch& other, Column<int64_t> from) {
+    Batch& batch = idle_batch();
+    const Batch& others = other.idle_batch();
+    if (&batch == &others || envs.size() != from.size() || batch.observation_size() != others.observation_size() ||
+        batch.num_actions() != others.num_actions()) {
+      throw std::invalid_argument("environments to copy must be of the same kind");
+    }
+    for (size_t i = 0; i < envs.size(); ++i) {
+      checked(batch, envs.data()[i]);
+      if (!others.has_begun(checked(others, from.data()[i]))) {
+        refuse("the environment has no episode yet", "reset() first");
+      }
+    }
+    batch.copy({envs.data(), envs.size()}, others, {from.data(), from.size()});
+  }
+
   // Returns whether an episode ended, an action was illegal, and new episodes are needed.
   std::tuple<bool, bool, bool> step(nb::handle given) {
     Int64Array actions = int64_array(given);
@@ -320,6 +337,7 @@ void bind_batch(nb::module_& m) {
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
            "outages"_a.none())
       .def("reset", &PyBatch::reset, "envs"_a)
+      .def("copy", &PyBatch::copy, "envs"_a, "other"_a, "from_"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
       .def("__enter__", &PyBatch::enter)

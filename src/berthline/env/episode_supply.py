@@ -76,6 +76,17 @@ class Supply:
         self._given[env] = -1
         self._ahead.pop(env, None)
 
+    def copy(self, envs: _Numbers, other: Supply, from_: _Numbers) -> None:
+        """Let environments go through the same episodes as those of another supply."""
+        self._keys[envs] = other._keys[from_]
+        self._given[envs] = other._given[from_]
+        self._current[envs] = other._current[from_]
+        for env, model in zip(envs.tolist(), from_.tolist(), strict=True):
+            self._ahead.pop(env, None)
+            self._drawn_by.pop(env, None)
+            if model in other._drawn_by:
+                self._drawn_by[env] = other._drawn_by[model]
+
     def is_ready(self, envs: _Numbers) -> npt.NDArray[np.bool_]:
         """Return which environments have their next episode ready in the batch."""
         return self._given[envs] >= 0

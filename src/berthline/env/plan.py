@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
@@ -55,6 +56,12 @@ class Plan:
     kinds: JobKinds
     inputs: Inputs
     lookahead_size: int
+
+    def with_own_source(self) -> Plan:
+        """Return this plan with a source whose settings can change without those of this one."""
+        plan = copy.copy(self)  # what has been computed stays known
+        object.__setattr__(plan, "source", copy.copy(self.source))
+        return plan
 
     @property
     def num_actions(self) -> int:

@@ -94,9 +94,27 @@ class ReferenceEpisode(AgentSimulation):
     def __init__(
         self, plan: Plan, workload: Workload, seed: int, agent: Callable[[Question], Answer]
     ) -> None:
-        super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), agent)
+        super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), self._asked)
         self.plan = plan
+        self._arguments = plan, workload, seed
+        self._player = agent
+        self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
+
+    def fork(self, agent: Callable[[Question], Answer]) -> ReferenceEpisode:
+        """Return the episode at its last question, which `agent` answers, and all later ones.
+
+        The answers so far are given again when it is played.
+        """
+        past = iter(self._answers)
+        return ReferenceEpisode(
+            *self._arguments, lambda question: next(past, None) or agent(question)
+        )
+
+    def _asked(self, question: Question) -> Answer:
+        answer = self._player(question)
+        self._answers.append(answer)
+        return answer
 
     # --- rewards ---------------------------------------------------------------------------------
 
