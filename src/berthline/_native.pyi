@@ -28,6 +28,33 @@ def run(
     inputs: dict[str, Any], progress: Callable[[int], None] | None, time_decisions: bool = False
 ) -> dict[str, Any]: ...
 
+class AgentRun:
+    has_question: bool
+    observation: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+    log_horizon: float
+
+    def __init__(
+        self,
+        *,
+        inputs: dict[str, Any],
+        seat: dict[str, Any],
+        observation: dict[str, Any],
+        rewards: dict[str, Any],
+        snapshot: dict[str, Any] | None,
+    ) -> None: ...
+    def act(self, action: int) -> None: ...
+    def play(
+        self,
+        network: Network,
+        most: int,
+        progress: Callable[[int], None] | None,
+        seconds: list[float] | None,
+    ) -> int: ...
+    def log(self) -> dict[str, Any]: ...
+    def memory(self) -> dict[str, Any]: ...
+    def question(self) -> dict[str, Any]: ...
+
 class Batch:
     num_stuck: int
     observation_size: int

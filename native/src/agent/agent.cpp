@@ -57,6 +57,7 @@ Jobs Episode::jobs() const {
   jobs.job_class = job_class.data();
   jobs.reference_speed = reference_speed.data();
   jobs.quota_set = quota_set.data();
+  jobs.draw = draw.size() == 0 ? nullptr : draw.data();
   jobs.random = random.size() == 0 ? nullptr : random.data();
   return jobs;
 }
@@ -100,37 +101,56 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
   found_fits_.resize(rules_.window);
 }
 
+// When an episode is truncated.
+double Agent::horizon_of(const Jobs& jobs) const {
+  if (rules_.horizon_factor < 0) return kNever;
+  double work = 0;
+  for (int32_t job = 0; job < jobs.count; ++job) {
+    work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
+  }
+  const double horizon =
+      jobs.submit[jobs.count - 1] +
+      rules_.horizon_factor * work / kWholeGpu / static_cast<double>(port_.layout().total_gpus);
+  return horizon == 0 ? kNever : horizon;  // all submitted at once, and no GPUs or a factor of 0
+}
+
 void Agent::begin(const Episode& episode) {
   const Jobs jobs = episode.jobs();
-  double horizon = kNever;
-  if (rules_.horizon_factor >= 0) {
-    double work = 0;
-    for (int32_t job = 0; job < jobs.count; ++job) {
-      work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
-    }
-    horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
-                                                static_cast<double>(port_.layout().total_gpus);
-    if (horizon == 0) horizon = kNever;  // all submitted at once, and no GPUs or a factor of 0
-  }
-  if (rules_.seat == Seat::kMeta) adopt(0);
-  port_.begin_again(jobs, {horizon, episode.outages, episode.placement_key, episode.refusal_key});
-  if (rules_.seat == Seat::kGate) {
-    holds_.assign(jobs.count, 0);
-    if (rules_.recheck > 0) again_.assign(jobs.count, 0.0);
-    port_.allow_holds(rules_.hold_seconds > 0);
-  }
-  rewards_.begin(horizon);
-  end_ = End::kNot;
+  begin_run(jobs, {horizon_of(jobs), episode.outages, episode.placement_key, episode.refusal_key},
+            nullptr, {});
+}
+
+void Agent::begin_at(const Episode& episode, const Snapshot& from, const Pending& pending) {
+  const Jobs jobs = episode.jobs();
+  begin_run(jobs, {horizon_of(jobs), episode.outages, episode.placement_key, episode.refusal_key},
+            &from, pending);
+}
+
+void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapshot* from,
+                      const Pending& pending) {
+  const SeatMemory nothing;
+  const SeatMemory& memory = from == nullptr ? nothing : from->memory.seat;
+  if (rules_.seat == Seat::kMeta) adopt(memory.ruler);
+  port_.begin_again(jobs, setting);
+  recall(memory);
+  rewards_.begin(setting.horizon);
+  end_ = unasked_end_ = End::kNot;
   steps_ = 0;
   was_legal_ = true;
   is_deciding_ = false;
-  committed_ = at_hand_ = kNoJob;
+  at_hand_ = kNoJob;
   running_.clear();
   left_ = 0;
-  decisions_left_ = 0;
-  ask_again_ = 0;
   is_plain_ = find_plain();
-  go_on<false>();
+  bool is_over = false;
+  if (from != nullptr) {
+    port_.restore(*from, pending);
+    rewards_.skip_log();
+    is_deciding_ = pending.decides;
+    has_concluded_ = !port_.may_decide();
+    is_over = !pending.decides && !port_.goes_on();
+  }
+  is_over ? finish_episode(End::kTerminated) : go_on<false>();
   unasked_end_ = end_;
   end_ = End::kNot;
   may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
@@ -173,6 +193,43 @@ void Agent::copy_state_from(const Agent& other, const Episode& episode) {
   ask_again_ = other.ask_again_;
   holds_ = other.holds_;
   again_ = other.again_;
+}
+
+// Sets what the seat remembers, in a run that has just begun.
+void Agent::recall(const SeatMemory& memory) {
+  committed_ = memory.committed;
+  decisions_left_ = memory.decisions_left;
+  ask_again_ = memory.ask_again;
+  if (rules_.seat != Seat::kGate) return;
+  const auto count = static_cast<size_t>(port_.jobs().count);
+  holds_ = memory.holds;
+  holds_.resize(count, 0);
+  if (rules_.recheck > 0) {
+    again_ = memory.again;
+    again_.resize(count, 0.0);
+  }
+  port_.allow_holds(rules_.hold_seconds > 0);
+  port_.recall_holds(memory.held_until);
+}
+
+SeatMemory Agent::memory() const {
+  SeatMemory memory;
+  memory.wake = port_.wake();
+  memory.committed = committed_;
+  if (rules_.seat == Seat::kMeta) {
+    memory.ruler = current_;
+    memory.decisions_left = decisions_left_;
+    memory.ask_again = ask_again_;
+  }
+  if (rules_.seat != Seat::kGate) return memory;
+  const auto known = port_.num_arrived();
+  const auto first = [&](const auto& values, auto& out) {
+    if (!values.empty()) out.assign(values.begin(), values.begin() + known);
+  };
+  first(holds_, memory.holds);
+  first(port_.held_until(), memory.held_until);
+  first(again_, memory.again);
+  return memory;
 }
 
 void Agent::act(int64_t action, int64_t node) {

@@ -50,6 +50,7 @@ struct Episode {
   EpisodeColumn<double> submit, run, estimate, priority, deadline, reference_speed, random;
   EpisodeColumn<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
   EpisodeColumn<int64_t> memory_mib;
+  EpisodeColumn<uint64_t> draw;  // empty = the ids
   std::vector<Outage> outages;
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;

@@ -87,6 +87,15 @@ void Rewards::copy_state_from(const Rewards& other) {
   baseline_scores_ = other.baseline_scores_;
 }
 
+void Rewards::skip_log() {
+  const Log& log = run_.log();
+  for (; read_ < log.size(); ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
+    if (kind == Log::kStart && !start_.empty()) start_[job] = time;
+    if (kind == Log::kFinish) finished_work_ += run_.jobs().run[job] * run_.gpu_amount(job);
+  }
+}
+
 void Rewards::decide(bool is_no_op, bool has_started) {
   is_no_op_ = is_no_op;
   has_started_ = has_started;

@@ -11,6 +11,17 @@
 
 namespace berthline {
 
+// What an agent in a seat remembers (agent/agent.h); by default nothing.
+struct SeatMemory {
+  double wake = kNever;                   // when it decides even if nothing happens
+  int32_t committed = -1;                 // pick, waits: the job that will start next
+  int64_t ruler = 0;                      // meta: who rules, an index into the menu,
+  int64_t decisions_left = 0;             //   for how many more decisions,
+  double ask_again = 0;                   //   and until when
+  std::vector<int32_t> holds;             // gate, of each known job: how often it was held,
+  std::vector<double> held_until, again;  //   until when, and when it is checked again
+};
+
 // What remains of jobs that are left out of a snapshot. Lists that are empty: it follows from rows.
 struct Memory {
   // A job's progress, and when and how its end was planned.
@@ -35,6 +46,7 @@ struct Memory {
     std::vector<double> gpu_seconds, index;
     int64_t finished = 0, next_update = 1;
   } gittins;
+  SeatMemory seat;
 };
 
 struct Snapshot {

@@ -67,14 +67,8 @@ class PyBatch {
   PyBatch(nb::dict inputs, nb::dict seat, nb::dict observation, nb::dict rewards, size_t num_envs,
           size_t num_threads, bool same_step)
       : kept_(nb::make_tuple(inputs, rewards)) {
-    Inputs run = read_inputs(inputs);
     const ObservationRules observed = read_observation(Entries(observation));
-    for (const auto* formulas : {&observed.jobs, &observed.running, &observed.globals}) {
-      run.watched.insert(run.watched.end(), formulas->begin(), formulas->end());
-    }
-    run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
-    run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
-    run.may_fail = nb::cast<bool>(inputs["may_fail"]);
+    const Inputs run = read_agent_inputs(inputs, observed);
     const SeatRules rules = read_seat(Entries(seat));
     const RewardRules paid = read_rewards(Entries(rewards));
     try {

@@ -16,6 +16,19 @@ nb::ndarray<nb::numpy, T> array_of(const std::vector<T>& values, std::vector<siz
   return {data, shape.size(), shape.data(), owner};
 }
 
+SeatMemory read_seat_memory(const Entries& entries) {
+  SeatMemory seat;
+  seat.wake = entries.get<double>("wake");
+  seat.committed = entries.get<int32_t>("committed");
+  seat.ruler = entries.get<int64_t>("ruler");
+  seat.decisions_left = entries.get<int64_t>("decisions_left");
+  seat.ask_again = entries.get<double>("ask_again");
+  seat.holds = entries.copy<int32_t>("holds");
+  seat.held_until = entries.copy<double>("held_until");
+  seat.again = entries.copy<double>("checked_again");
+  return seat;
+}
+
 Memory read_memory(const Entries& entries) {
   Memory memory;
   memory.predicted = entries.copy<double>("predicted");
@@ -39,6 +52,7 @@ Memory read_memory(const Entries& entries) {
   memory.gittins.index = entries.copy<double>("gittins_index");
   memory.gittins.finished = entries.get<int64_t>("gittins_finished");
   memory.gittins.next_update = entries.get<int64_t>("gittins_next_update");
+  memory.seat = read_seat_memory(entries);
   return memory;
 }
 
@@ -96,6 +110,19 @@ nb::dict memory_columns(const Memory& memory) {
   found["gittins_index"] = column(memory.gittins.index);
   found["gittins_finished"] = memory.gittins.finished;
   found["gittins_next_update"] = memory.gittins.next_update;
+  return found;
+}
+
+nb::dict seat_memory_columns(const SeatMemory& seat) {
+  nb::dict found;
+  found["wake"] = seat.wake;
+  found["committed"] = seat.committed;
+  found["ruler"] = seat.ruler;
+  found["decisions_left"] = seat.decisions_left;
+  found["ask_again"] = seat.ask_again;
+  found["holds"] = array_of(seat.holds, {seat.holds.size()});
+  found["held_until"] = array_of(seat.held_until, {seat.held_until.size()});
+  found["checked_again"] = array_of(seat.again, {seat.again.size()});
   return found;
 }
 

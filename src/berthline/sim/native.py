@@ -105,6 +105,14 @@ def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
         "gittins_index": memory.gittins[2],
         "gittins_finished": memory.gittins_finished,
         "gittins_next_update": memory.gittins_next_update,
+        "wake": memory.wake,
+        "committed": memory.committed,
+        "ruler": memory.ruler,
+        "decisions_left": memory.decisions_left,
+        "ask_again": memory.ask_again,
+        "holds": memory.holds,
+        "held_until": memory.held_until,
+        "checked_again": memory.checked_again,
     }
 
 
