@@ -55,6 +55,9 @@ class AgentRun:
     def memory(self) -> dict[str, Any]: ...
     def question(self) -> dict[str, Any]: ...
 
+class Start:
+    def __init__(self, snapshot: dict[str, Any], columns: dict[str, Any]) -> None: ...
+
 class Batch:
     num_stuck: int
     observation_size: int
@@ -79,7 +82,8 @@ class Batch:
         columns: dict[str, Any],
         first: int,
         keys: NDArray[np.uint64],
-        outages: list[list[tuple[float, int, int]]] | None,
+        outages: list[list[tuple[float, int, bool]]] | None,
+        starts: list[tuple[Start, NDArray[np.float64] | None]] | None,
     ) -> None: ...
     def reset(self, envs: NDArray[np.int64]) -> None: ...
     def copy(self, envs: NDArray[np.int64], other: Batch, from_: NDArray[np.int64]) -> None: ...

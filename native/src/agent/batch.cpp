@@ -107,7 +107,12 @@ void Batch::begin(size_t i) {
   Env& env = *envs_[i];
   std::swap(env.current, env.next);
   has_next_[i] = 0;
-  env.agent.begin(*env.current);
+  if (env.current->start != nullptr) {
+    // The agent decides at once.
+    env.agent.begin_at(*env.current, env.current->start->snapshot, {true, kNever});
+  } else {
+    env.agent.begin(*env.current);
+  }
   env.observer.begin();
   states_[i] = State::kAsking;
 }
@@ -134,8 +139,15 @@ void Batch::write_last(size_t i) {
 }
 
 void Batch::write_scores(size_t i) {
-  const Env& env = *envs_[i];
-  const Scores scores = env.agent.scores();
+  Env& env = *envs_[i];
+  Scores scores = env.agent.scores();
+  if (const Start* start = env.current->start.get(); start != nullptr) {
+    const auto gpus = static_cast<double>(env.agent.run().layout().total_gpus);
+    const double seconds = scores.end - start->snapshot.now;
+    const double used = scores.utilization * scores.end * gpus - start->gpu_seconds;
+    scores.utilization = seconds > 0 ? used / (seconds * gpus) : 0;
+    scores.makespan -= start->snapshot.now;
+  }
   const double values[kNumScores] = {env.agent.sum_of_rewards(),
                                      static_cast<double>(env.agent.steps()),
                                      scores.jct,

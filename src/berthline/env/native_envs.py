@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from berthline.env.plan import Plan
+    from berthline.env.starts import Start
     from berthline.model.workload import Workload
 
 SCORES: tuple[str, ...] = tuple(_native.scores)
@@ -237,6 +238,11 @@ class NativeEnvs(HasNativeState):
         """Return the jobs of an environment's episode."""
         self.episode(env)
         return self._supply.workload(self.checked(env))
+
+    def start(self, env: int) -> Start | None:
+        """Return where an environment's episode began; None = an empty cluster."""
+        self.episode(env)
+        return self._supply.start(self.checked(env))
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
+    from berthline.env.starts import Start
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
@@ -58,10 +59,11 @@ def seat_rules(plan: Plan) -> SeatRules:
     )
 
 
-def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
+def episode_inputs(plan: Plan, workload: Workload, seed: int, start: Start | None = None) -> Inputs:
     """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
+    snapshot = None if start is None else start.snapshot
     inputs = prepare(
         workload,
         plan.cluster,
@@ -74,8 +76,11 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
             gpus=workload.gpus,
             gpu_milli=workload.gpu_milli,
         ),
+        start=snapshot,
     )
-    draw = draw_numbers(workload)
+    if start is not None:
+        inputs = dataclasses.replace(inputs, outages=start.failures)
+    draw = draw_numbers(workload, snapshot)
     return dataclasses.replace(
         inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
@@ -89,14 +94,21 @@ class ReferenceEpisode(AgentSimulation):
         workload: the jobs of the episode.
         seed: decides everything random.
         agent: called with every question.
+        start: the state in which it begins; None = an empty cluster.
     """
 
     def __init__(
-        self, plan: Plan, workload: Workload, seed: int, agent: Callable[[Question], Answer]
+        self,
+        plan: Plan,
+        workload: Workload,
+        seed: int,
+        agent: Callable[[Question], Answer],
+        start: Start | None = None,
     ) -> None:
-        super().__init__(episode_inputs(plan, workload, seed), seat_rules(plan), self._asked)
+        inputs = episode_inputs(plan, workload, seed, start)
+        super().__init__(inputs, seat_rules(plan), self._asked)
         self.plan = plan
-        self._arguments = plan, workload, seed
+        self._arguments = plan, workload, seed, start
         self._player = agent
         self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
@@ -107,8 +119,9 @@ class ReferenceEpisode(AgentSimulation):
         The answers so far are given again when it is played.
         """
         past = iter(self._answers)
+        plan, workload, seed, start = self._arguments
         return ReferenceEpisode(
-            *self._arguments, lambda question: next(past, None) or agent(question)
+            plan, workload, seed, lambda question: next(past, None) or agent(question), start
         )
 
     def _asked(self, question: Question) -> Answer:

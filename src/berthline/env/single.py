@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
@@ -171,6 +172,11 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     def workload(self) -> Workload:
         """Return the jobs of this episode."""
         return self._envs.workload(0)
+
+    def start(self) -> Snapshot | None:
+        """Return the state in which this episode began; None = an empty cluster."""
+        start = self._envs.start(0)
+        return None if start is None else start.snapshot
 
     def _observation_copies(self) -> Callable[[int], Observation]:
         envs = self._envs

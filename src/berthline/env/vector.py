@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
@@ -236,6 +237,11 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's episode, as `simulate` takes them."""
         return self._envs.workload(env)
+
+    def start(self, env: int) -> Snapshot | None:
+        """Return the state in which an environment's episode began; None = an empty cluster."""
+        start = self._envs.start(env)
+        return None if start is None else start.snapshot
 
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
