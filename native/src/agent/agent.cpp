@@ -379,8 +379,7 @@ bool Agent::pass_time() {
 
 // Where the log ends: now, if the episode was truncated or is still running.
 double Agent::log_horizon() const {
-  const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
-  return is_done ? port_.horizon() : port_.now();
+  return is_terminated() ? port_.horizon() : port_.now();
 }
 
 bool Agent::ask() {

@@ -66,6 +66,7 @@ class Agent {
   SeatMemory memory() const;
   // When something happens next; kNever = never.
   double next_event() { return port_.next_event<false>(); }
+  double timer() const { return port_.timer(); }
   // Whether there is a question: an episode takes one step even if nothing is to be decided.
   bool has_question() const { return end_ == End::kNot && unasked_end_ == End::kNot; }
   // Answers the question and advances to the next. An action that the mask forbids is replaced by
@@ -104,6 +105,9 @@ class Agent {
   int64_t steps() const { return steps_; }
   Scores scores() const;
   double log_horizon() const;
+  bool is_terminated() const {
+    return end_ == End::kTerminated || unasked_end_ == End::kTerminated;
+  }
 
   RunReader& run() { return port_; }
   const SeatRules& rules() const { return rules_; }

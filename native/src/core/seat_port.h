@@ -67,6 +67,7 @@ class SeatPort : public RunReader {
   // Requests a decision at a time that may have no other event; kNever = cancel.
   void wake_at(double time) { run_.clock.wake = time; }
   double wake() const { return run_.clock.wake; }
+  double timer() const { return run_.clock.timer; }
 
   // The queue, and which job the scheduler would start: see decide.h.
   void sort_if_needed() { berthline::sort_if_needed(run_); }

@@ -16,10 +16,11 @@ using SteadyClock = std::chrono::steady_clock;
 class PyAgentRun {
  public:
   PyAgentRun(nb::dict inputs, nb::dict seat, nb::dict observation, nb::dict rewards,
-             nb::object snapshot)
+             nb::object snapshot, bool expects_jobs)
       : kept_(nb::make_tuple(inputs, rewards)) {
     const ObservationRules observed = read_observation(Entries(observation));
     inputs_ = read_agent_inputs(inputs, observed);
+    inputs_.expects_jobs = expects_jobs;
     agent_ = std::make_unique<Agent>(inputs_, read_seat(Entries(seat)),
                                      read_rewards(Entries(rewards)), nullptr);
     observer_ = std::make_unique<Observer>(observed, *agent_, nullptr);
@@ -85,10 +86,12 @@ class PyAgentRun {
     return log_columns(log, log.shares);
   }
   double log_horizon() const { return agent_->log_horizon(); }
-  // What the seat remembers, and when something happens next.
+  // What the seat remembers, when something happens next, and when the scheduler decides next
+  // without any other event.
   nb::dict memory() {
     nb::dict found = seat_memory_columns(agent_->memory());
-    found["next"] = agent_->next_event();
+    found["next"] = agent_->is_terminated() ? kNever : agent_->next_event();
+    found["timer"] = agent_->timer();
     return found;
   }
 
@@ -136,8 +139,9 @@ class PyAgentRun {
 
 void bind_agent_run(nb::module_& m) {
   nb::class_<PyAgentRun>(m, "AgentRun", "A run with a policy in a seat of the scheduler.")
-      .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, nb::object>(), nb::kw_only(),
-           "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "snapshot"_a.none())
+      .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, nb::object, bool>(), nb::kw_only(),
+           "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "snapshot"_a.none(),
+           "expects_jobs"_a)
       .def_prop_ro("has_question", &PyAgentRun::has_question)
       .def("act", &PyAgentRun::act, "action"_a)
       .def("play", &PyAgentRun::play, "network"_a, "most"_a, "progress"_a.none(),

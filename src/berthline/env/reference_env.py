@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.env.starts import Start
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
@@ -59,11 +60,12 @@ def seat_rules(plan: Plan) -> SeatRules:
     )
 
 
-def episode_inputs(plan: Plan, workload: Workload, seed: int, start: Start | None = None) -> Inputs:
+def episode_inputs(
+    plan: Plan, workload: Workload, seed: int, start: Snapshot | None = None
+) -> Inputs:
     """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
-    snapshot = None if start is None else start.snapshot
     inputs = prepare(
         workload,
         plan.cluster,
@@ -76,14 +78,20 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int, start: Start | Non
             gpus=workload.gpus,
             gpu_milli=workload.gpu_milli,
         ),
-        start=snapshot,
+        start=start,
     )
-    if start is not None:
-        inputs = dataclasses.replace(inputs, outages=start.failures)
-    draw = draw_numbers(workload, snapshot)
+    draw = draw_numbers(workload, start)
     return dataclasses.replace(
         inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
+
+
+def started_inputs(plan: Plan, workload: Workload, seed: int, start: Start) -> Inputs:
+    """Return the inputs of an episode that begins in the middle."""
+    import dataclasses
+
+    inputs = episode_inputs(plan, workload, seed, start.snapshot)
+    return dataclasses.replace(inputs, outages=start.failures)
 
 
 class ReferenceEpisode(AgentSimulation):
@@ -94,7 +102,7 @@ class ReferenceEpisode(AgentSimulation):
         workload: the jobs of the episode.
         seed: decides everything random.
         agent: called with every question.
-        start: the state in which it begins; None = an empty cluster.
+        inputs: of the run; None = of an episode with these jobs, which begins with nothing.
     """
 
     def __init__(
@@ -103,13 +111,12 @@ class ReferenceEpisode(AgentSimulation):
         workload: Workload,
         seed: int,
         agent: Callable[[Question], Answer],
-        start: Start | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
-        inputs = episode_inputs(plan, workload, seed, start)
+        inputs = episode_inputs(plan, workload, seed) if inputs is None else inputs
         super().__init__(inputs, seat_rules(plan), self._asked)
         self.plan = plan
-        self._arguments = plan, workload, seed, start
-        self._player = agent
+        self._player, self._seed = agent, seed
         self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
 
@@ -119,9 +126,12 @@ class ReferenceEpisode(AgentSimulation):
         The answers so far are given again when it is played.
         """
         past = iter(self._answers)
-        plan, workload, seed, start = self._arguments
         return ReferenceEpisode(
-            plan, workload, seed, lambda question: next(past, None) or agent(question), start
+            self.plan,
+            self.inputs.workload,
+            self._seed,
+            lambda question: next(past, None) or agent(question),
+            self.inputs,
         )
 
     def _asked(self, question: Question) -> Answer:
@@ -261,4 +271,4 @@ def cut(value: float) -> float:
     return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
 
 
-__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules"]
+__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules", "started_inputs"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -103,6 +104,25 @@ class Memory:
     holds: npt.NDArray[np.int32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int32))
     held_until: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
     checked_again: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
+
+
+OF_SEAT = (
+    "wake",
+    "committed",
+    "ruler",
+    "decisions_left",
+    "ask_again",
+    "holds",
+    "held_until",
+    "checked_again",
+)
+"""What the seat of a learned policy remembers."""
+
+
+def forget_seat(memory: Memory) -> Memory:
+    """Return a memory without what a learned policy's seat remembers."""
+    nothing = Memory()
+    return dataclasses.replace(memory, **{name: getattr(nothing, name) for name in OF_SEAT})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
