@@ -302,8 +302,8 @@ Memory remember(const Run& run) {
   memory.idle_since = run.running.idle_since;
   memory.users = run.totals.users();
   run.predictions.remember(memory.users);
-  memory.max_priority = *std::max_element(run.inputs.jobs.priority,
-                                          run.inputs.jobs.priority + std::max(known, 1));
+  memory.max_priority =
+      *std::max_element(run.inputs.jobs.priority, run.inputs.jobs.priority + std::max(known, 1));
   memory.gittins = run.gittins.remember();
   return memory;
 }

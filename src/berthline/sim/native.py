@@ -112,6 +112,7 @@ def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
         "ask_again": memory.ask_again,
         "holds": memory.holds,
         "held_until": memory.held_until,
+        "gpu_holders": memory.gpu_holders,
         "checked_again": memory.checked_again,
     }
 
