@@ -106,7 +106,7 @@ void Run::begin_users() {
   size_t num_users = 0;
   if (features.keeps_totals || predicts) {
     const int32_t* last = std::max_element(jobs.user, jobs.user + jobs.count);
-    num_users = jobs.count == 0 ? 0 : 1 + static_cast<size_t>(*last);
+    num_users = jobs.count == 0 ? 1 : 1 + static_cast<size_t>(*last);
   }
   if (features.keeps_totals) totals.begin(num_users, inputs.cluster.may_use.size());
   // A run may need less than an earlier one did.

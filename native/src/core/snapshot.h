@@ -11,6 +11,12 @@
 
 namespace berthline {
 
+// What is to happen at a snapshot's instant and after it, besides the events of jobs and nodes.
+struct Pending {
+  bool decides = false;   // there is a decision point at this instant
+  double timer = kNever;  // the next decision without any other event
+};
+
 // What an agent in a seat remembers (agent/agent.h); by default nothing.
 struct SeatMemory {
   double wake = kNever;                   // when it decides even if nothing happens
@@ -27,6 +33,11 @@ struct SeatMemory {
 
 // What remains of jobs that are left out of a snapshot. Lists that are empty: it follows from rows.
 struct Memory {
+  // It is about the state at this time, after the first rows of the snapshot, of the first jobs.
+  double at = 0;
+  size_t rows = 0;
+  int32_t known = 0;
+  Pending pending;  // then
   // A job's progress, and when and how its end was planned.
   struct Progress {
     double progress, kept, since, rate, planned, delay;
@@ -38,10 +49,10 @@ struct Memory {
     int32_t num_runs;
     double runs[2];
   };
-  std::vector<double> predicted;    // of each known job
-  std::vector<Progress> progress;   // of each known job
+  std::vector<double> predicted;    // of each of these jobs
+  std::vector<Progress> progress;   // of each of these jobs
   std::vector<double> idle_since;   // of each node
-  std::vector<double> submissions;  // of known jobs and of those left out, ascending
+  std::vector<double> submissions;  // of these jobs and of those left out, ascending
   std::vector<User> users;          // the last stands for all users
   double max_priority = 1;
   struct Gittins {
@@ -59,12 +70,6 @@ struct Snapshot {
   std::vector<Share> shares;
   int64_t decisions = 0;
   Memory memory;
-};
-
-// What is to happen at a snapshot's instant and after it, besides the events of jobs and nodes.
-struct Pending {
-  bool decides = false;   // there is a decision point at this instant
-  double timer = kNever;  // the next decision without any other event
 };
 
 struct Run;

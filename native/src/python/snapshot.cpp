@@ -32,6 +32,10 @@ SeatMemory read_seat_memory(const Entries& entries) {
 
 Memory read_memory(const Entries& entries) {
   Memory memory;
+  memory.at = entries.get<double>("memory_at");
+  memory.rows = entries.get<size_t>("memory_rows");
+  memory.known = entries.get<int32_t>("memory_known");
+  memory.pending = {entries.get<bool>("decides"), entries.get<double>("timer")};
   memory.predicted = entries.copy<double>("predicted");
   const auto progress = entries.get<Table<double>>("progress");
   for (size_t i = 0; i < progress.shape(0); ++i) {

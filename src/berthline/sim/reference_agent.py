@@ -199,9 +199,9 @@ class AgentSimulation(Simulation):
         self.seat.decide()
         return self.touched
 
-    def set_timer(self, interval: float, *, decided: bool) -> None:
+    def set_timer(self, *, decided: bool) -> None:
         """Wake up for the agent too, unless nothing else will happen."""
-        super().set_timer(interval, decided=decided)
+        super().set_timer(decided=decided)
         self.plan_wake()
 
     def plan_wake(self) -> None:

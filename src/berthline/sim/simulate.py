@@ -11,6 +11,7 @@ from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
+from berthline.model.snapshot import Snapshot
 from berthline.model.speeds import RunTimeScaling, run_time_scaling
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.evaluate.metrics.groups import GroupMetrics
     from berthline.evaluate.metrics.measure import Metrics
-    from berthline.model.snapshot import Snapshot
     from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
@@ -46,6 +46,8 @@ class Result:
     wall_seconds: float
     decision_seconds: list[float] | None = None
     """The time of every decision, if measured."""
+    start: Snapshot | None = None
+    """The state in which the run began; None = with an empty cluster."""
 
     def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
         """Return the metrics of the log (computed once), or of a part of it.
