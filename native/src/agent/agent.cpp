@@ -378,9 +378,7 @@ bool Agent::pass_time() {
 }
 
 // Where the log ends: now, if the episode was truncated or is still running.
-double Agent::log_horizon() const {
-  return is_terminated() ? port_.horizon() : port_.now();
-}
+double Agent::log_horizon() const { return is_terminated() ? port_.horizon() : port_.now(); }
 
 bool Agent::ask() {
   switch (rules_.seat) {

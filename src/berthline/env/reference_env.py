@@ -241,7 +241,8 @@ class ReferenceEpisode(AgentSimulation):
         """
         gpus: list[list[set[int]]] = [[set() for _ in range(count)] for count in self.total.gpus]
         slots: dict[tuple[int, int], set[int]] = {}  # (node, slot) -> a shared GPU
-        for _, kind, job, detail in self.log:
+        first = self._recall_gpus(gpus, slots)
+        for _, kind, job, detail in self.log[first:]:
             if kind in (FINISH, PREEMPT):
                 for node in gpus:
                     for gpu in node:
@@ -263,6 +264,37 @@ class ReferenceEpisode(AgentSimulation):
             for is_up, node in zip(self.up, gpus, strict=True)
             for gpu in node
         ]
+
+
+    def _recall_gpus(
+        self, gpus: list[list[set[int]]], slots: dict[tuple[int, int], set[int]]
+    ) -> int:
+        """Set which jobs held GPUs where the run began; return the first row of the log after it.
+
+        Jobs that are left out have held GPUs, so the rows do not tell which were free.
+        """
+        start = self.inputs.start
+        if start is None or not len(start.memory.gpu_holders):
+            return 0
+        holders = iter(start.memory.gpu_holders.tolist())
+        for node, of_node in enumerate(gpus):
+            for gpu in of_node:
+                holder = next(holders)
+                if holder >= 0:
+                    gpu.add(holder)
+                elif holder < -1:
+                    slots[node, -2 - holder] = gpu
+        rows = [row for row in self.log if row[0] < start.now]
+        held = {}
+        for _, kind, job, detail in rows:
+            if kind in (START, RESUME):
+                held[job] = self.allocated[detail]
+            else:
+                held.pop(job, None)
+        for job, (node, _, slot) in held.items():
+            if slot != WHOLE_GPUS and self.gpus[job]:
+                slots[node, slot].add(job)
+        return len(rows)
 
 
 def cut(value: float) -> float:

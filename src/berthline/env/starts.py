@@ -58,6 +58,7 @@ _SEAT_MEMORY = (
     "holds",
     "held_until",
     "checked_again",
+    "gpu_holders",
 )
 """What a policy in a seat remembers; the agent of an environment begins without it."""
 
