@@ -253,7 +253,8 @@ def remember(
     environment = _environment(learned, cluster, knowledge)
     options = environment.plan.options
     waits = environment.plan.seat == "pick" and options.semantics == "wait"
-    if not waits and environment.plan.seat not in ("gate", "meta"):
+    remembers = waits or environment.plan.seat in ("gate", "meta")
+    if not remembers and options.lookahead != "per_gpu":
         return {}
     inputs = _inputs(environment, workload, cluster, seed=seed, horizon=None, start=start)
     running = PolicyRun(inputs, environment.arguments, before=at)

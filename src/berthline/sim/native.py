@@ -120,6 +120,7 @@ def snapshot_arguments(start: Snapshot, earlier: Snapshot | None = None) -> dict
         "ask_again": memory.ask_again,
         "holds": memory.holds,
         "held_until": memory.held_until,
+        "gpu_holders": memory.gpu_holders,
         "checked_again": memory.checked_again,
     }
 
