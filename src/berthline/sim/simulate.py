@@ -212,9 +212,6 @@ def simulate(
         BerthlineError: the inputs are not compatible.
     """
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
-    if simulator not in SIMULATORS:
-        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
-        raise ConfigError(what, expected=expected, hint=hint)
     cluster = resolve_cluster(default_cluster(workload) if cluster is None else cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
@@ -222,9 +219,9 @@ def simulate(
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
+    check_simulator(scheduler, simulator)
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        check_simulator(scheduler, simulator)
         log = policy_runner().run(
             scheduler.learned,
             workload,
@@ -272,8 +269,11 @@ def check_simulator(scheduler: Scheduler, simulator: str) -> None:
     """Raise unless a simulator can run a scheduler.
 
     Raises:
-        ConfigError: only the native one runs learned policies.
+        ConfigError: there is no such simulator; only the native one runs learned policies.
     """
+    if simulator not in SIMULATORS:
+        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
+        raise ConfigError(what, expected=expected, hint=hint)
     if scheduler.learned is not None and simulator != "native":
         raise ConfigError(
             "a learned policy runs in the native simulator",
