@@ -11,6 +11,7 @@ from tyro.conf import UseAppendAction, arg
 from berthline.cli.compare.command import read_schedulers
 from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.options import (
+    ConfigFile,
     Format,
     Gap,
     Json,
@@ -111,6 +112,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     set: Settings = ()
     format: Format = None
     map: Map = None
+    config_file: ConfigFile = None
     workers: Workers = None
     json: Json = False
     out: Out = None
