@@ -11,6 +11,7 @@ from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
+from berthline.model.snapshot import Snapshot
 from berthline.model.speeds import RunTimeScaling, run_time_scaling
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.evaluate.metrics.groups import GroupMetrics
     from berthline.evaluate.metrics.measure import Metrics
-    from berthline.model.snapshot import Snapshot
     from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
@@ -46,6 +46,8 @@ class Result:
     wall_seconds: float
     decision_seconds: list[float] | None = None
     """The time of every decision, if measured."""
+    start: Snapshot | None = None
+    """The state in which the run began; None = with an empty cluster."""
 
     def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
         """Return the metrics of the log (computed once), or of a part of it.
@@ -173,7 +175,7 @@ def simulate(
         workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
             `"synthetic"` (see `resolve_workload`).
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`); None = what the header of a trace states, else
+            node list (see `resolve_cluster`); None = what a trace states, else
             `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
@@ -204,19 +206,15 @@ def simulate(
     started = time.perf_counter()
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        if simulator != "native" or horizon is not None:
-            raise ConfigError(
-                "a learned policy runs in the native simulator, to the end of all jobs",
-                where=str(scheduler),
-                expected="no other simulator, and no horizon",
-            )
-        run_policy = policy_runner()
-        log = run_policy(
+        check_simulator(scheduler, simulator)
+        log = policy_runner().run(
             scheduler.learned,
             workload,
             cluster,
             knowledge=knowledge,
             seed=seed,
+            horizon=horizon,
+            progress=progress,
             decision_seconds=decision_seconds,
         )
         if progress is not None:
@@ -250,3 +248,17 @@ def simulate(
         wall_seconds=time.perf_counter() - started,
         decision_seconds=decision_seconds,
     )
+
+
+def check_simulator(scheduler: Scheduler, simulator: str) -> None:
+    """Raise unless a simulator can run a scheduler.
+
+    Raises:
+        ConfigError: only the native one runs learned policies.
+    """
+    if scheduler.learned is not None and simulator != "native":
+        raise ConfigError(
+            "a learned policy runs in the native simulator",
+            where=str(scheduler),
+            expected="no other simulator",
+        )

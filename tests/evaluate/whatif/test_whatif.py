@@ -18,9 +18,10 @@ from berthline.evaluate.whatif.candidate_clusters import settings_of
 from berthline.evaluate.whatif.candidate_models import MODELS, models_for, with_placement
 from berthline.evaluate.whatif.hidden_limits import _limits_of_users
 from berthline.evaluate.whatif.judged_days import DAY
+from berthline.evaluate.whatif.keep_answer import cluster_of
 from berthline.evaluate.whatif.log_excerpt import HEAD, eligible_since, make_excerpt
 from berthline.evaluate.whatif.outcome import DOUBT, said
-from berthline.evaluate.whatif.whatif import cluster_of, whatif
+from berthline.evaluate.whatif.whatif import whatif
 from berthline.evaluate.whatif.whatif_result import AgainstToday
 from berthline.evaluate.whatif.whatif_words import begins_words
 from berthline.model.history import History
