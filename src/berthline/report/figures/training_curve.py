@@ -166,7 +166,7 @@ def _draw(frame: pl.DataFrame) -> Any:
         number = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else max(seeds)
         axes.set_title(f"mean of {number} seeds; band: min to max", loc="right", fontsize=8.5)
     axes.margins(x=0)
-    for axis, highest in ((axes.xaxis, frame["x"].max()), (axes.yaxis, frame["mean"].max())):
+    for axis, (_, highest) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if highest >= _THOUSANDS:
             axis.set_major_formatter("{x:,.0f}")
     _label_ends(axes, ends)
