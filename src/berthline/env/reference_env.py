@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
-    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
@@ -59,9 +58,7 @@ def seat_rules(plan: Plan) -> SeatRules:
     )
 
 
-def episode_inputs(
-    plan: Plan, workload: Workload, seed: int, start: Snapshot | None = None
-) -> Inputs:
+def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
     """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
@@ -77,9 +74,8 @@ def episode_inputs(
             gpus=workload.gpus,
             gpu_milli=workload.gpu_milli,
         ),
-        start=start,
     )
-    draw = draw_numbers(workload, start)
+    draw = draw_numbers(workload)
     return dataclasses.replace(
         inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
@@ -234,7 +230,6 @@ class ReferenceEpisode(AgentSimulation):
             for is_up, node in zip(self.up, gpus, strict=True)
             for gpu in node
         ]
-
 
     def _recall_gpus(
         self, gpus: list[list[set[int]]], slots: dict[tuple[int, int], set[int]]
