@@ -200,6 +200,16 @@ void Observer::begin(const Snapshot* from) {
                 running_records_);
 }
 
+void Observer::copy_state_from(const Observer& other) {
+  rows_written_ = other.rows_written_;
+  waiting_records_.copy(other.waiting_records_);
+  running_records_.copy(other.running_records_);
+  gpu_job_ = other.gpu_job_;
+  gpu_users_ = other.gpu_users_;
+  first_share_ = other.first_share_;
+  read_ = other.read_;
+}
+
 void Observer::prefetch_more() const {
   const RowRecords& records = waiting_records_.rows;
   prefetch_element(records.values, static_cast<size_t>(run_.num_arrived()) * records.stride);

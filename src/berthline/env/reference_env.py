@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
+    from berthline.env.starts import Start
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
@@ -58,7 +60,9 @@ def seat_rules(plan: Plan) -> SeatRules:
     )
 
 
-def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
+def episode_inputs(
+    plan: Plan, workload: Workload, seed: int, start: Snapshot | None = None
+) -> Inputs:
     """Return the inputs of an episode, including words that only columns use."""
     import dataclasses
 
@@ -74,11 +78,20 @@ def episode_inputs(plan: Plan, workload: Workload, seed: int) -> Inputs:
             gpus=workload.gpus,
             gpu_milli=workload.gpu_milli,
         ),
+        start=start,
     )
-    draw = draw_numbers(workload)
+    draw = draw_numbers(workload, start)
     return dataclasses.replace(
         inputs, draw=draw, random=uniform_at(stream_key(seed, "order"), draw)
     )
+
+
+def started_inputs(plan: Plan, workload: Workload, seed: int, start: Start) -> Inputs:
+    """Return the inputs of an episode that begins in the middle."""
+    import dataclasses
+
+    inputs = episode_inputs(plan, workload, seed, start.snapshot)
+    return dataclasses.replace(inputs, outages=start.failures)
 
 
 class ReferenceEpisode(AgentSimulation):
@@ -101,9 +114,30 @@ class ReferenceEpisode(AgentSimulation):
         inputs: Inputs | None = None,
     ) -> None:
         inputs = episode_inputs(plan, workload, seed) if inputs is None else inputs
-        super().__init__(inputs, seat_rules(plan), agent)
+        super().__init__(inputs, seat_rules(plan), self._asked)
         self.plan = plan
+        self._player, self._seed = agent, seed
+        self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
+
+    def fork(self, agent: Callable[[Question], Answer]) -> ReferenceEpisode:
+        """Return the episode at its last question, which `agent` answers, and all later ones.
+
+        The answers so far are given again when it is played.
+        """
+        past = iter(self._answers)
+        return ReferenceEpisode(
+            self.plan,
+            self.inputs.workload,
+            self._seed,
+            lambda question: next(past, None) or agent(question),
+            self.inputs,
+        )
+
+    def _asked(self, question: Question) -> Answer:
+        answer = self._player(question)
+        self._answers.append(answer)
+        return answer
 
     # --- rewards ---------------------------------------------------------------------------------
 
@@ -268,4 +302,4 @@ def cut(value: float) -> float:
     return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
 
 
-__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules"]
+__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules", "started_inputs"]
