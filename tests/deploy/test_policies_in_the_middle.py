@@ -51,8 +51,15 @@ def _later(jobs, snapshot):
     return take_jobs(jobs, np.arange(known, len(jobs)))
 
 
-def _rest(log, after, ids):
-    return rest_of(log, np.arange(len(log)) >= after, ids)
+def _ids(jobs, snapshot):
+    """Return the ids in the whole run of the jobs of a resumed one."""
+    known = snapshot.memory.jobs + snapshot.num_jobs
+    return np.concatenate([snapshot.number, np.arange(known, len(jobs))])
+
+
+def _rest(log, jobs, snapshot):
+    """Return the rows after a snapshot, with the ids of the whole run."""
+    return rest_of(log, np.arange(len(log)) >= len(snapshot.log), _ids(jobs, snapshot))
 
 
 def _expected(log, at):
@@ -73,19 +80,11 @@ def test_the_rest_of_a_resumed_run_is_that_of_the_whole_run(tmp_path, name):
     assert whole.metrics().jobs.completed == len(jobs)
     for at in _instants(whole.log, 4):
         snapshot = whole.snapshot(at)
-        later = _later(jobs, snapshot)
-        known = snapshot.memory.jobs + snapshot.num_jobs
-        ids = np.concatenate([snapshot.number, np.arange(known, len(jobs))])
-        resumed = bl.resume(snapshot, arrivals=later)
-        assert _rest(resumed.log, len(snapshot.log), ids) == _expected(whole.log, at)
-        if not snapshot.decides:
-            continue
-        # Seconds after the snapshot: from the snapshot of a resumed run, too.
-        again = resumed.snapshot(at + 600.0)
-        rest = bl.resume(again, arrivals=_later(resumed.workload, again)).log
-        known = again.memory.jobs + again.num_jobs - snapshot.memory.jobs
-        more = np.concatenate([again.number, ids[known:]])
-        assert _rest(rest, len(again.log), more) == _expected(whole.log, at + 600.0)
+        resumed = bl.resume(snapshot, arrivals=_later(jobs, snapshot))
+        assert _rest(resumed.log, jobs, snapshot) == _expected(whole.log, at)
+    again = resumed.snapshot(at + 600.0)
+    log = bl.resume(again, arrivals=_later(jobs, again)).log
+    assert _rest(log, jobs, again) == _expected(whole.log, at + 600.0), "of a resumed run"
 
 
 @pytest.mark.parametrize("name", list(SEATS))
@@ -93,7 +92,8 @@ def test_a_decision_is_that_of_the_run_and_needs_no_run_times(tmp_path, name):
     policy, jobs = _saved(tmp_path, name), _jobs(6)
     whole = bl.simulate(jobs, CLUSTER, policy)
     runner, decided = policy_runner(), 0
-    for at in np.unique(whole.log.time)[20:-20:25].tolist():
+    times = np.unique(whole.log.time[whole.log.time < jobs.submit[-1]])
+    for at in times[5::11].tolist():
         snapshot = whole.snapshot(at)
         over = np.isin(np.arange(snapshot.num_jobs), snapshot.log.job[snapshot.log.kind == 2])
         known = dataclasses.replace(
@@ -102,7 +102,7 @@ def test_a_decision_is_that_of_the_run_and_needs_no_run_times(tmp_path, name):
         live = dataclasses.replace(snapshot, workload=known)
         log = bl.decide(live).log
         expected = [row for row in _expected(whole.log, at) if row[0] == at]
-        assert _rest(log, len(snapshot.log), snapshot.number) == expected
+        assert _rest(log, jobs, snapshot) == expected
         learned = Learned.find(policy)
         assert learned is not None
         found = runner.decide(learned, live, knowledge="estimate", seed=0)
@@ -121,10 +121,8 @@ def test_a_horizon_ends_a_run_and_resuming_continues_it(tmp_path, name):
     assert part.log.horizon == end
     assert len(part.log) == np.count_nonzero(whole.log.time <= end)
     snapshot = part.snapshot(end)
-    known = snapshot.memory.jobs + snapshot.num_jobs
-    ids = np.concatenate([snapshot.number, np.arange(known, len(jobs))])
     rest = bl.resume(snapshot, arrivals=_later(jobs, snapshot)).log
-    assert _rest(rest, len(snapshot.log), ids) == _expected(whole.log, end)
+    assert _rest(rest, jobs, snapshot) == _expected(whole.log, end)
 
 
 def test_a_network_in_torch_goes_on_as_well(tmp_path):
@@ -132,10 +130,8 @@ def test_a_network_in_torch_goes_on_as_well(tmp_path):
     whole = bl.simulate(jobs, CLUSTER, policy)
     at = float(np.median(whole.log.time))
     snapshot = whole.snapshot(at)
-    known = snapshot.memory.jobs + snapshot.num_jobs
-    ids = np.concatenate([snapshot.number, np.arange(known, len(jobs))])
     rest = bl.resume(snapshot, arrivals=_later(jobs, snapshot)).log
-    assert _rest(rest, len(snapshot.log), ids) == _expected(whole.log, at)
+    assert _rest(rest, jobs, snapshot) == _expected(whole.log, at)
 
 
 def test_another_policy_remembers_nothing_of_the_first(tmp_path):

@@ -24,6 +24,7 @@ from berthline.model.schedule import PREEMPT
 from berthline.model.workload import Workload
 from berthline.policies.learned import ONNX, Learned
 from berthline.policies.scheduler import Scheduler
+from berthline.sim.snapshots.resume import without_run_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +196,7 @@ def decide(
 ) -> Decided:
     """Let a policy make the decision of a snapshot's instant, and nothing else.
 
-    No run time of an unfinished job is read.
+    No run time of an unfinished job is read, except under `exact` knowledge.
 
     Args:
         learned: the policy.
@@ -209,6 +210,7 @@ def decide(
         PolicyError: the knowledge differs from training.
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
     """
+    snapshot = without_run_times(snapshot, knowledge)
     environment = _environment(learned, snapshot.cluster, knowledge)
     inputs = inputs_of(environment.plan, snapshot.workload, seed=seed, start=snapshot)
     policy = load_policy(learned, environment.layout)
