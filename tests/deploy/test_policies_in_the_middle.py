@@ -24,7 +24,7 @@ SEATS = {
     "place": {},
     "pickplace": {"window": 8},
     "meta": {"schedulers": ["sjf+easy", "lcfs+skip", "fcfs+strict"], "every_events": 3},
-    "meta-seconds": {"schedulers": ["sjf+easy", "lcfs+skip"], "every_seconds": 900.0},
+    "meta-seconds": {"schedulers": ["sjf+easy", "lcfs+skip"], "every_seconds": 45.0},
     "backfill": {"window": 8},
     "gate": {"order": "sjf", "max_holds": 4, "hold_seconds": 300.0, "recheck": 120.0},
     "preempt": {"min_run": 60.0, "max_restarts": 2.0},
