@@ -94,6 +94,7 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
         "reference_type": workload.reference_type,
         **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
         "history": history_names,
+        **({"of_snapshot": True} if not len(workload) or np.isnan(workload.run).any() else {}),
         "provenance": dict(workload.provenance),
     }
     try:
@@ -157,6 +158,7 @@ def read(path: Path) -> Workload:
             about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
         ),
         rebase=False,  # keep times unchanged
+        of_snapshot=bool(about.get("of_snapshot")),
     )
 
 
