@@ -410,7 +410,8 @@ def _classes(
     """
     pool = np.concatenate([workload.pool, left_out[:, 4]])
     gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    if not workload.pool_names and not workload.gpu_type_sets:
+    is_for_all = not workload.pool_names and not workload.gpu_type_sets
+    if is_for_all or not len(pool):
         return (
             np.zeros(len(pool), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
