@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,9 +16,11 @@ from berthline.env.reference_env import ReferenceEpisode, started_inputs
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.measure import measure
 from berthline.model.schedule import FINISH, PREEMPT
-from berthline.model.snapshot import Snapshot
 from berthline.sim.simulate import simulate
 from berthline.sim.snapshots.take import take_snapshot
+
+if TYPE_CHECKING:
+    from berthline.model.snapshot import Snapshot
 
 RULES = ("fcfs+easy", "sjf+skip@worst-fit", "fcfs+strict", "largest-first+skip@first-fit")
 
@@ -100,9 +102,9 @@ def check(number: int) -> int:
 
 
 def test_starts__are_the_same_in_both_simulators() -> None:
-    asked = [check(number) for number in range(150)]
-    assert sum(asked) > 1000
-    assert sum(steps > 0 for steps in asked) > 60
+    asked = [check(number) for number in range(70)]
+    assert sum(asked) > 350
+    assert sum(steps > 0 for steps in asked) > 30
 
 
 @pytest.mark.slow

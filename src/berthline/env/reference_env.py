@@ -265,7 +265,6 @@ class ReferenceEpisode(AgentSimulation):
             for gpu in node
         ]
 
-
     def _recall_gpus(
         self, gpus: list[list[set[int]]], slots: dict[tuple[int, int], set[int]]
     ) -> int:

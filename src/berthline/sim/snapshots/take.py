@@ -143,9 +143,9 @@ def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any
             more = int(kept[-1]) + 1 - len(column) if len(kept) else 0
             of_kept[name] = np.pad(column, (0, max(more, 0)))[kept]
     holders = seat["gpu_holders"]
-    of_kept["gpu_holders"] = np.where(
-        holders < 0, holders, np.searchsorted(kept, holders)
-    ).astype(np.int32)
+    of_kept["gpu_holders"] = np.where(holders < 0, holders, np.searchsorted(kept, holders)).astype(
+        np.int32
+    )
     if seat["committed"] >= 0:
         of_kept["committed"] = int(np.searchsorted(kept, seat["committed"]))
     return of_kept
