@@ -110,6 +110,24 @@ class RowCopies:
     def row(self, number: int) -> dict[str, NDArray[Any]]: ...
     def values(self, number: int) -> tuple[NDArray[Any], ...]: ...
 
+class Futures:
+    def __init__(self, inputs: dict[str, Any], snapshot: dict[str, Any]) -> None: ...
+    def run(
+        self,
+        rows: NDArray[np.int32],
+        submit: NDArray[np.float64],
+        run: NDArray[np.float64],
+        draw: NDArray[np.uint64],
+        random: NDArray[np.float64],
+        estimate_is_run: bool,
+        horizon: float,
+        placement_key: int,
+        refusal_key: int,
+        watched: NDArray[np.int32],
+        starts: NDArray[np.float64],
+    ) -> str: ...
+    def stop(self) -> None: ...
+
 class Network:
     def __init__(self, parts: dict[str, Any]) -> None: ...
     def score(self, observation: NDArray[np.float32], scores: NDArray[np.float32]) -> None: ...

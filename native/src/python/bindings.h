@@ -92,6 +92,7 @@ nb::dict log_columns(const Log& log, std::vector<Share> shares);
 void bind_agent_run(nb::module_& m);
 void bind_batch(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_futures(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_text_tables(nb::module_& m);
 

@@ -147,6 +147,7 @@ NB_MODULE(_native, m) {
   bind_arrays(m);
   bind_batch(m);
   bind_draws(m);
+  bind_futures(m);
   bind_network(m);
   bind_text_tables(m);
 }

@@ -40,7 +40,10 @@ _REPEATED = ("--set", "--condition", "--config")
 """Options that take one or more KEY=VALUE in a row."""
 
 _POSITIONAL = ("what", "job", "workload", "run")
-"""Fields that are positional arguments, not options."""
+"""Fields that are positional arguments, not options, if they have no default."""
+
+_MAY_BE_LEFT_OUT = ("source",)
+"""Positional arguments with a default."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
@@ -108,7 +111,7 @@ OptionalClusterName = Annotated[
         metavar="CLUSTER",
         help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML file"
         " with [[nodes]] groups, or a publisher's node list.",
-        help_behavior_hint="(default: what the header of a trace states, or uniform:8x8:V100)",
+        help_behavior_hint="(default: what a trace states, or uniform:8x8:V100)",
     ),
 ]
 Knowledge = Annotated[
@@ -417,7 +420,9 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
         value = getattr(options, field.name)
         if field.name in ("json", "out", "force", "resume", "workers", "config_file"):
             continue
-        if field.name in _POSITIONAL and field.required:
+        if field.name in _MAY_BE_LEFT_OUT:
+            places += [value] if value else []
+        elif field.name in _POSITIONAL and field.required:
             places += [value] if isinstance(value, str) else value
         elif value != field.default or (field.name in written_out and value not in ("", None)):
             flag = f"--{field.encode_name.replace('_', '-')}"

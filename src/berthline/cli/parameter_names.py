@@ -15,6 +15,8 @@ _OPTIONS = {
     "conditions": "condition",
     "folder": "out",
     "params": "param",
+    "begin": "from",
+    "end": "to",
 }
 """Parameters whose option has a different name."""
 
@@ -22,7 +24,8 @@ _SAME_NAME = (
     *("against", "at", "blocks", "budget", "by", "cluster", "continuous", "energy_period"),
     *("energy_rate", "force", "format", "init_from", "jitter", "jobs", "knowledge", "load"),
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
-    *("points", "population", "replications", "top", "train_windows", "window_jobs"),
+    *("points", "draws", "population", "top", "train_windows", "window_jobs"),
+    *("last", "week"),
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}

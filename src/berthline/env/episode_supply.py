@@ -16,7 +16,7 @@ from berthline.env.episodes_source import MOST_EPISODES, slot_of
 from berthline.env.starts import StartedEpisodes
 from berthline.model.workload import Workload
 from berthline.random_streams import stream_key, uniform_at, uniform_column
-from berthline.sim.inputs import stated_so_far
+from berthline.sim.inputs import last_failure, stated_so_far
 from berthline.sim.outages import outages
 
 if TYPE_CHECKING:
@@ -210,11 +210,10 @@ class Supply:
         self._next[envs] = episodes + 1
 
     def _failures(self, seed: int, columns: JobColumns, row: int) -> list[tuple[float, int, bool]]:
-        names = ("submit", "run", "gpus", "gpu_milli")
-        one = {name: columns[name][row if len(columns[name]) > 1 else 0] for name in names}
-        until = self._plan.horizon(**one)
-        if until is None:
-            until = 2.0 * float(one["submit"][-1]) + 10.0 * float(one["run"].max())
+        submit, run = (
+            columns[name][row if len(columns[name]) > 1 else 0] for name in ("submit", "run")
+        )
+        until = last_failure(submit, run)
         found = outages(self._plan.cluster, seed=seed, until=until)
         return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
 

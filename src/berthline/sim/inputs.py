@@ -362,17 +362,21 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
 
 
 def failures_until(workload: Workload, memory: Memory | None) -> float:
+    """Return until when nodes may fail at random in a run that may begin in the middle."""
+    if memory is not None and not math.isnan(memory.failures_until):
+        return memory.failures_until
+    return last_failure(workload.submit, workload.run)
+
+
+def last_failure(submit: FloatColumn, run: FloatColumn) -> float:
     """Return until when nodes may fail: 2 x last submission + 10 x longest run time.
 
     It does not depend on the horizon, so that a run that stops there and is continued has the
     failures of a run that never stopped.
     """
-    if memory is not None and not math.isnan(memory.failures_until):
-        return memory.failures_until
-    if not len(workload):
+    if not len(submit):
         return 0.0
-    longest = float(np.fmax.reduce(workload.run, initial=0.0))
-    return 2.0 * float(workload.submit[-1]) + 10.0 * longest
+    return 2.0 * float(submit[-1]) + 10.0 * float(np.fmax.reduce(run, initial=0.0))
 
 
 def _classes(

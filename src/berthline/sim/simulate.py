@@ -175,7 +175,7 @@ def simulate(
         workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
             `"synthetic"` (see `resolve_workload`).
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`); None = what the header of a trace states, else
+            node list (see `resolve_cluster`); None = what a trace states, else
             `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.

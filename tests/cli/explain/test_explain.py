@@ -20,7 +20,7 @@ def directory(run, tmp_path):
 
 class TestExplain:
     def test_text(self, run, directory):
-        outcome = run("explain", "longest", directory, "--replications", "5")
+        outcome = run("explain", "longest", directory, "--draws", "5")
         assert (outcome.code, outcome.err) == (0, "")
         for text in ("Why", "Timeline", "Ahead at", "What would have helped", "As known at"):
             assert text in outcome.out
@@ -30,14 +30,14 @@ class TestExplain:
         assert max(len(line) for line in lines if not line.startswith("again")) <= 100
 
     def test_json_is_the_same_from_a_directory_and_by_simulating(self, run, directory):
-        read = run("explain", "longest", directory, "--json", "--replications", "5").json
+        read = run("explain", "longest", directory, "--json", "--draws", "5").json
         made = run(
-            "explain", "longest", *SIM, "--scheduler", "fcfs+easy", "--json", "--replications", "5"
+            "explain", "longest", *SIM, "--scheduler", "fcfs+easy", "--json", "--draws", "5"
         ).json
         assert read == made
         assert sum(read["reasons"].values()) == pytest.approx(read["wait"])
         assert set(read["reasons"]) <= {reason.value for reason in Reason}
-        assert read["forecast"]["replications"] == 5
+        assert read["forecast"]["draws"] == 5
         assert {change["who"] for change in read["changes"]} <= {"user", "operator", "others"}
         assert json.dumps(read)  # no value that JSON does not have
 

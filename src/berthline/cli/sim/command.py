@@ -10,13 +10,12 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.compare.show import wrapped
-from berthline.cli.conditions import ConditionOption, header_of, with_conditions
+from berthline.cli.conditions import ConditionOption, header_of, read_conditions
 from berthline.cli.energy_rate import (
     EnergyPeriod,
     EnergyRateFile,
     check_energy_rate,
     cost_of,
-    read_energy_rate,
 )
 from berthline.cli.groups import By, read_groupings, show_groups
 from berthline.cli.options import (
@@ -65,11 +64,8 @@ from berthline.cli.traces.file import Map, format_options
 from berthline.errors import PolicyError
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics.starvation import starvation_words, starves_words
-from berthline.runs.job_tables import table_writers
-from berthline.runs.run_directory import open_directory
 
 if TYPE_CHECKING:
-    from berthline.evaluate.metrics.groups import GroupMetrics
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
@@ -121,12 +117,11 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Sim, argv, verb="sim")
-    from berthline.evaluate.compare.job_outcomes import run_jobs
+    from berthline.runs.run_output import RunOutput
+    from berthline.runs.simulate_run import simulate_run
     from berthline.sim.inputs import KNOWLEDGE
-    from berthline.sim.simulate import SIMULATORS, simulate
-    from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.sim.simulate import SIMULATORS
     from berthline.traces.stated_cluster import default_cluster
-    from berthline.traces.workload_argument import resolve_workload
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
@@ -136,71 +131,45 @@ def main(argv: list[str]) -> int:
     scheduler = read_scheduler(options)
     named = options.cluster or default_cluster(options.workload, options.format, note)
     options = msgspec.structs.replace(options, cluster=named)
-    cluster = with_conditions(resolve_cluster(named, note), options.condition)
-    settings = format_options(options.map, options.set)
-    directory = open_directory(options.out, verb="sim", force=options.force)
-    workload = resolve_workload(
-        options.workload,
-        cluster=cluster,
-        jobs=options.jobs,
-        load=options.load,
-        seed=options.seed,
-        format=options.format,
-        settings=settings,
-    )
-    rate = read_energy_rate(options.energy_rate, options.energy_period, workload)
+    config = {**msgspec.structs.asdict(options), "set": read_settings(options.set)}
     with progress("simulating") as report:
-        result = simulate(
-            workload,
-            cluster,
+        run = simulate_run(
+            options.workload,
+            named,
             scheduler,
             knowledge=options.knowledge,
+            jobs=options.jobs,
+            load=options.load,
             seed=options.seed,
+            format=options.format,
+            settings=format_options(options.map, options.set),
             horizon=options.horizon,
+            conditions=read_conditions(options.condition),
             simulator=options.simulator,
             time_decisions=options.time_decisions,
-            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
+            by=groupings,
+            measure=window,
+            energy_rate=options.energy_rate,
+            energy_period=options.energy_period,
+            out=options.out
+            and RunOutput(options.out, shlex.join(["berthline", "sim", *argv]), config),
+            force=options.force,
+            remark=note,
+            progress=report,
         )
-    summary = result.summary(measure=window)
-    groups: dict[str, list[GroupMetrics]] = {}
-    with progress("measuring") as report:
-        if rate is not None:
-            summary["energy_cost"] = result.energy_cost(rate, measure=window)
-        for done, grouping in enumerate(groupings, start=1):
-            groups[grouping] = result.by(grouping, measure=window)
-            # by_priority always exists, with fewer metrics.
-            summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
-            report(done, len(groupings), f"by {grouping}")
-    if directory is not None:
-        directory.write(
-            command=shlex.join(["berthline", "sim", *argv]),
-            config={
-                **msgspec.structs.asdict(options),
-                "scheduler": str(scheduler),
-                "set": read_settings(options.set),
-                "by": groupings,
-                "condition": None,
-                "conditions": cluster.conditions.changed(),
-            },
-            seed=options.seed,
-            summary=summary,
-            metrics=[summary],
-            log=result.log,
-            workload=workload,
-            files=table_writers([run_jobs(result)], workload=workload, cluster=cluster),
-        )
+    result, summary = run.result, run.summary
     if options.json:
-        note_dropped_rows(workload)
+        note_dropped_rows(result.workload)
         print_json(summary)
     else:
         show(result, cost=summary.get("energy_cost"), window=window)
-        for grouping, rows in groups.items():
+        for grouping, rows in run.groups.items():
             print()
             show_groups(grouping, rows)
         print()
         print_facts(
             {
-                "results": str(directory.path) if directory else "",
+                "results": options.out or "",
                 "again": command_line("sim", options),
             }
         )

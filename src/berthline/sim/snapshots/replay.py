@@ -30,7 +30,6 @@ from berthline.model.schedule import (
 from berthline.model.workload import WHOLE_GPU
 from berthline.sim.reference import RETURN, Simulation
 from berthline.sim.reference_place import never_fits
-from berthline.sim.reference_speed import progress_now
 from berthline.sim.reference_state import Share, State, Usage
 from berthline.sim.snapshots.recall import recall
 
@@ -63,7 +62,6 @@ class Replay(Simulation):
         self.clock = 0.0
         self.row = 0
         self.returns: list[tuple[float, int]] = []  # when jobs that are away return
-        self.reached: dict[int, float] = {}  # most progress of preempted jobs, saved or not
         self._predicts = inputs.predicts
         self._shares_gpus = bool((inputs.workload.gpu_milli < WHOLE_GPU).any())
         rows = self._rows(log, since)
@@ -180,11 +178,6 @@ class Replay(Simulation):
         if start is not None and self.row >= len(start.log) and self.clock >= start.now:
             recall(self, start)
             self._start = None
-
-    def preempt(self, job: int, reason: int) -> set[int]:
-        """A running job stops."""
-        self.reached[job] = max(progress_now(self, job), self.reached.get(job, 0.0))
-        return super().preempt(job, reason)
 
     def last_row_of(self, job: int) -> int:
         """Return the kind of the last row about a job so far."""

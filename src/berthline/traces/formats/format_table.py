@@ -51,6 +51,8 @@ class Format:
             read for them.
         processors: from the same as `detect`, the processors (GPUs) of the cluster that the file
             states, or None; None = files of this format do not state them.
+        lists_nodes: from the same as `detect`, whether the file has the nodes that jobs ran on;
+            None = files of this format never do.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Format:
     parts: Callable[[Path], list[Path]] | None = None
     by_line: bool = False
     processors: Callable[[bytes, Path], int | None] | None = None
+    lists_nodes: Callable[[bytes, Path], bool] | None = None
 
 
 FORMATS: dict[str, Format] = {
@@ -118,6 +121,7 @@ FORMATS: dict[str, Format] = {
             sacct_text.read,
             sacct_text.OPTIONS,
             by_line=True,
+            lists_nodes=sacct_text.lists_nodes,
         ),
         Format(
             "slurm-json",
@@ -125,6 +129,7 @@ FORMATS: dict[str, Format] = {
             sacct_json.detect,
             sacct_json.read,
             sacct_json.OPTIONS,
+            lists_nodes=sacct_json.lists_nodes,
         ),
         Format(
             "slurm-database",
@@ -133,6 +138,7 @@ FORMATS: dict[str, Format] = {
             database_dump.read,
             database_dump.OPTIONS,
             by_line=True,
+            lists_nodes=database_dump.lists_nodes,
         ),
         Format(
             "lsf-acct",
@@ -141,6 +147,7 @@ FORMATS: dict[str, Format] = {
             lsb_acct.read,
             lsb_acct.OPTIONS,
             by_line=True,
+            lists_nodes=lsb_acct.lists_nodes,
         ),
         Format(
             "lsf-csv",
