@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tests.agreement.random_agent_runs import AgentRun
 
 from berthline.deploy.policy_run import PolicyRun
 from berthline.env.make_plan import make_plan
 from berthline.env.options import resolve_options
-from berthline.env.plan import Plan
 from berthline.env.reference_env import ReferenceEpisode, episode_inputs
-from berthline.model.schedule import Schedule
-from berthline.model.snapshot import Snapshot
 from berthline.model.workload_join import join
-from berthline.sim.inputs import Inputs
 from berthline.sim.reference_agent import Answer, Question
 from berthline.sim.simulate import Result
 from berthline.sim.snapshots.take import rows_before_decision, take_jobs, take_snapshot
 
+if TYPE_CHECKING:
+    from tests.agreement.random_agent_runs import AgentRun
+
+    from berthline.env.plan import Plan
+    from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
+    from berthline.sim.inputs import Inputs
+
 OF_EPISODE = frozenset(
-    "num_jobs total_work horizon unfinished_work time_left startable_work overdue_jobs".split()
+    [
+        "num_jobs",
+        "total_work",
+        "horizon",
+        "unfinished_work",
+        "time_left",
+        "startable_work",
+        "overdue_jobs",
+    ]
 )
 """Words of rewards that depend on all jobs of an episode, those that are over included."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,11 +17,15 @@ from berthline.evaluate.forecast.known_past import past_of
 from berthline.evaluate.forecast.run_time_draws import run_times
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.model.schedule import FINISH
-from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
 from berthline.model.workload_columns import COLUMN_TYPES
 from berthline.sim.simulate import Result, simulate
 from berthline.traces.generators.synthetic import generate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from berthline.model.snapshot import Snapshot
 
 
 @pytest.fixture(scope="module")

@@ -238,10 +238,8 @@ def _show_forecast(explanation: Explanation, forecast: JobForecast) -> None:
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
     started = first is not None and first.started
     really = f"; it started {clock(first.end)}" if started and first is not None else ""
-    print(
-        f"\nAs known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}{really}\n"
-        f"  {drawn_from(forecast)}"
-    )
+    when = f"As known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}"
+    print(f"\n{when}{really}\n  {drawn_from(forecast)}")
 
 
 def _show_changes(changes: list[Change]) -> None:
