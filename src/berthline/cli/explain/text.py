@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from berthline.cli.conditions import header_of
-from berthline.cli.explain.forecasts import drawn_from, interval_in_words
+from berthline.cli.explain.forecast_words import drawn_from, interval_in_words
 from berthline.cli.output import (
     NARROWEST,
     clock,
