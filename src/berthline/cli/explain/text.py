@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.explain.overtakers import Overtaker
     from berthline.evaluate.explain.unblock import Change
     from berthline.evaluate.explain.wait_timeline import Interval
-    from berthline.evaluate.forecast.forecast import JobForecast
+    from berthline.evaluate.forecast.job_forecast import JobForecast
     from berthline.model.workload import Workload
     from berthline.sim.reasons.waiting_order import Valued
     from berthline.sim.simulate import Result
