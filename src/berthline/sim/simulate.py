@@ -17,9 +17,6 @@ from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 from berthline.sim.policy_runner import policy_runner
-from berthline.traces.cluster_argument import resolve_cluster
-from berthline.traces.stated_cluster import default_cluster
-from berthline.traces.workload_argument import resolve_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -212,6 +209,11 @@ def simulate(
         BerthlineError: the inputs are not compatible.
     """
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
+    # Formats and generators take long to import, and code that reads a run needs none of them.
+    from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.stated_cluster import default_cluster
+    from berthline.traces.workload_argument import resolve_workload
+
     cluster = resolve_cluster(default_cluster(workload) if cluster is None else cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from berthline.cli.conditions import header_of
-from berthline.cli.explain.forecasts import drawn_from, interval_in_words
+from berthline.cli.explain.forecast_words import drawn_from, interval_in_words
 from berthline.cli.output import (
     NARROWEST,
     clock,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.explain.overtakers import Overtaker
     from berthline.evaluate.explain.unblock import Change
     from berthline.evaluate.explain.wait_timeline import Interval
-    from berthline.evaluate.forecast.forecast import JobForecast
+    from berthline.evaluate.forecast.job_forecast import JobForecast
     from berthline.model.workload import Workload
     from berthline.sim.reasons.waiting_order import Valued
     from berthline.sim.simulate import Result
@@ -247,10 +247,8 @@ def _show_forecast(explanation: Explanation, forecast: JobForecast) -> None:
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
     started = first is not None and first.started
     really = f"; it started {clock(first.end)}" if started and first is not None else ""
-    print(
-        f"\nAs known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}{really}\n"
-        f"  {drawn_from(forecast)}"
-    )
+    when = f"As known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}"
+    print(f"\n{when}{really}\n  {drawn_from(forecast)}")
 
 
 def _show_changes(changes: list[Change]) -> None:
