@@ -178,9 +178,8 @@ def _from_empty(
     from berthline.runs.simulate_run import simulate_run
     from berthline.traces.stated_cluster import default_cluster
 
-    options = msgspec.structs.replace(
-        options, scheduler="fcfs" if options.scheduler is None else options.scheduler
-    )
+    if options.scheduler is None:
+        options = msgspec.structs.replace(options, scheduler="fcfs")
     scheduler = read_scheduler(options)
     named = options.cluster or default_cluster(options.workload, options.format, note)
     options = msgspec.structs.replace(options, cluster=named)
@@ -225,7 +224,7 @@ def read_scheduler(options: Sim) -> Scheduler:
 
     try:
         scheduler = Scheduler.parse(
-            options.scheduler or "fcfs", order=options.order, gate=options.gate
+            options.scheduler or "", order=options.order, gate=options.gate
         )
     except PolicyError:
         if options.order is None:
