@@ -17,7 +17,7 @@ COMMANDS = {
     "--workers": ("compare", "synthetic", "--windows", "2"),
     "--jobs": ("sim", "synthetic"),
     "--window-jobs": ("eval", "sjf"),
-    "--replications": ("explain", "longest", "synthetic", "--jobs", "9"),
+    "--draws": ("explain", "longest", "synthetic", "--jobs", "9"),
     "--population": ("train", "es", "--workload", "synthetic"),
     "--train-windows": ("train", "es", "--workload", "synthetic"),
 }

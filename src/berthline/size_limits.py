@@ -21,7 +21,7 @@ MOST = {
     "seeds": 10_000,
     "runs": 10_000_000,
     "workers": 1_024,
-    "replications": 100_000,
+    "draws": 100_000,
     "points": 100_000_000,
     "top": 100_000_000,
     "population": 65_536,

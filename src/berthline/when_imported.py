@@ -68,6 +68,6 @@ def connect_policies() -> None:
 
 
 def _run_policy() -> PolicyRunner:
-    from berthline.deploy.run_policy import run_policy
+    from berthline.deploy import run_policy
 
     return run_policy

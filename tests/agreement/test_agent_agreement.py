@@ -32,12 +32,16 @@ class SideBySide:
         self.observation, info = self.env.reset(seed=run.seed)
         self.mask = info["action_mask"]
         seed = episode_seed(*info["episode_key"].tolist())
-        self.reference = ReferenceEpisode(self.env.plan, self.env.workload(), seed, self.answer)
+        self.reference = self.make_reference(seed)
         self.steps = 0
         self.illegal = 0
         self.is_over = False
         self.reward, self.terms, self.info = 0.0, np.zeros(0), info
         self.total = 0.0
+
+    def make_reference(self, seed: int) -> ReferenceEpisode:
+        """Return the same episode in the reference simulator."""
+        return ReferenceEpisode(self.env.plan, self.env.workload(), seed, self.answer)
 
     def leave_something_behind(self, seed: int) -> None:
         """Break off another episode: the next must not depend on it."""

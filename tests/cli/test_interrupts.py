@@ -30,7 +30,7 @@ VERBS = {
     "compare": ("compare", "synthetic", "--windows", "60000", "--workers", "1"),
     "compare, workers": ("compare", "synthetic", "--windows", "60000", "--workers", "2"),
     "eval": ("eval", "sjf+easy", "--windows", "60000"),
-    "explain": ("explain", "longest", "synthetic", "--jobs", "20000", "--replications", "100000"),
+    "explain": ("explain", "longest", "synthetic", "--jobs", "20000", "--draws", "100000"),
     "demo": ("demo", "--out", "{out}"),
     "bench": ("bench", "sim"),
     "train": ("train", "ppo", *_SMALL_POLICY, "--steps", "1000000000", "--out", "{out}"),

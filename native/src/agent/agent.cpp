@@ -57,6 +57,7 @@ Jobs Episode::jobs() const {
   jobs.job_class = job_class.data();
   jobs.reference_speed = reference_speed.data();
   jobs.quota_set = quota_set.data();
+  jobs.draw = draw.size() == 0 ? nullptr : draw.data();
   jobs.random = random.size() == 0 ? nullptr : random.data();
   return jobs;
 }
@@ -100,40 +101,135 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
   found_fits_.resize(rules_.window);
 }
 
+// When an episode is truncated.
+double Agent::horizon_of(const Jobs& jobs) const {
+  if (rules_.horizon_factor < 0) return kNever;
+  double work = 0;
+  for (int32_t job = 0; job < jobs.count; ++job) {
+    work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
+  }
+  const double horizon =
+      jobs.submit[jobs.count - 1] +
+      rules_.horizon_factor * work / kWholeGpu / static_cast<double>(port_.layout().total_gpus);
+  return horizon == 0 ? kNever : horizon;  // all submitted at once, and no GPUs or a factor of 0
+}
+
 void Agent::begin(const Episode& episode) {
   const Jobs jobs = episode.jobs();
-  double horizon = kNever;
-  if (rules_.horizon_factor >= 0) {
-    double work = 0;
-    for (int32_t job = 0; job < jobs.count; ++job) {
-      work += jobs.run[job] * static_cast<double>(int64_t{jobs.gpus[job]} * jobs.gpu_milli[job]);
-    }
-    horizon = jobs.submit[jobs.count - 1] + rules_.horizon_factor * work / kWholeGpu /
-                                                static_cast<double>(port_.layout().total_gpus);
-    if (horizon == 0) horizon = kNever;  // all submitted at once, and no GPUs or a factor of 0
-  }
-  if (rules_.seat == Seat::kMeta) adopt(0);
-  port_.begin_again(jobs, {horizon, episode.outages, episode.placement_key, episode.refusal_key});
-  if (rules_.seat == Seat::kGate) {
-    holds_.assign(jobs.count, 0);
-    if (rules_.recheck > 0) again_.assign(jobs.count, 0.0);
-    port_.allow_holds(rules_.hold_seconds > 0);
-  }
-  rewards_.begin(horizon);
-  end_ = End::kNot;
+  begin_run(jobs, {horizon_of(jobs), episode.outages, episode.placement_key, episode.refusal_key},
+            nullptr, {});
+}
+
+void Agent::begin_at(const Episode& episode, const Snapshot& from, const Pending& pending) {
+  const Jobs jobs = episode.jobs();
+  begin_run(jobs, {horizon_of(jobs), episode.outages, episode.placement_key, episode.refusal_key},
+            &from, pending);
+}
+
+void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapshot* from,
+                      const Pending& pending) {
+  const SeatMemory nothing;
+  const SeatMemory& memory = from == nullptr ? nothing : from->memory.seat;
+  if (rules_.seat == Seat::kMeta) adopt(memory.ruler);
+  port_.begin_again(jobs, setting);
+  recall(memory);
+  rewards_.begin(setting.horizon);
+  end_ = unasked_end_ = End::kNot;
   steps_ = 0;
   was_legal_ = true;
   is_deciding_ = false;
-  committed_ = at_hand_ = kNoJob;
+  at_hand_ = kNoJob;
   running_.clear();
   left_ = 0;
-  decisions_left_ = 0;
-  ask_again_ = 0;
   is_plain_ = find_plain();
-  go_on<false>();
+  bool is_over = false;
+  if (from != nullptr) {
+    port_.restore(*from, pending);
+    rewards_.skip_log();
+    is_deciding_ = pending.decides;
+    has_concluded_ = !port_.may_decide();
+    is_over = !pending.decides && !port_.goes_on();
+  }
+  is_over ? finish_episode(End::kTerminated) : go_on<false>();
   unasked_end_ = end_;
   end_ = End::kNot;
   may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
+}
+
+void Agent::copy_state_from(const Agent& other, const Episode& episode) {
+  port_.copy_state_from(other.port_, episode.jobs());
+  rewards_.copy_state_from(other.rewards_);
+  rules_.menu = other.rules_.menu;  // one of them has been exchanged for the run's own rules
+  no_op_ = other.no_op_;
+  steps_ = other.steps_;
+  left_ = other.left_;
+  at_hand_ = other.at_hand_;
+  end_ = other.end_;
+  unasked_end_ = other.unasked_end_;
+  was_legal_ = other.was_legal_;
+  is_deciding_ = other.is_deciding_;
+  has_concluded_ = other.has_concluded_;
+  is_plain_ = other.is_plain_;
+  may_wait_ = other.may_wait_;
+  rows_.copy(other.rows_);
+  std::copy(other.mask_.begin(), other.mask_.end(), mask_.begin());
+  found_fits_ = other.found_fits_;
+  // What fits is either in the mask or in found_fits_, and is still read by `observe`.
+  const bool is_in_mask = other.fits_.data() == other.mask_.data();
+  fits_ = std::span<const uint8_t>(is_in_mask ? mask_ : found_fits_).first(other.fits_.size());
+  shown_ = other.shown_;
+  pair_mask_ = other.pair_mask_;
+  open_ = other.open_;
+  running_ = other.running_;
+  committed_ = other.committed_;
+  gang_ = other.gang_;
+  on_spare_ = other.on_spare_;
+  nodes_left_ = other.nodes_left_;
+  placing_ = other.placing_;
+  room_ = other.room_;
+  sorted_ = other.sorted_;
+  current_ = other.current_;
+  decisions_left_ = other.decisions_left_;
+  ask_again_ = other.ask_again_;
+  holds_ = other.holds_;
+  again_ = other.again_;
+}
+
+// Sets what the seat remembers, in a run that has just begun.
+void Agent::recall(const SeatMemory& memory) {
+  committed_ = memory.committed;
+  decisions_left_ = memory.decisions_left;
+  ask_again_ = memory.ask_again;
+  if (rules_.seat != Seat::kGate) return;
+  const auto count = static_cast<size_t>(port_.jobs().count);
+  holds_ = memory.holds;
+  holds_.resize(count, 0);
+  if (rules_.recheck > 0) {
+    again_ = memory.again;
+    again_.resize(count, 0.0);
+  }
+  port_.allow_holds(rules_.hold_seconds > 0);
+  port_.recall_holds(memory.held_until);
+}
+
+SeatMemory Agent::memory() const {
+  SeatMemory memory;
+  memory.wake = port_.wake();
+  memory.committed = committed_;
+  if (rules_.seat == Seat::kMeta) {
+    memory.ruler = current_;
+    memory.decisions_left = decisions_left_;
+    memory.ask_again = ask_again_;
+  }
+  if (rules_.seat != Seat::kGate) return memory;
+  const auto known = port_.num_arrived();
+  const auto first = [&](const auto& values, auto& out) {
+    if (!values.empty()) out.assign(values.begin(), values.begin() + known);
+  };
+  first(holds_, memory.holds);
+  first(port_.held_until(), memory.held_until);
+  first(again_, memory.again);
+  return memory;
 }
 
 void Agent::act(int64_t action, int64_t node) {
@@ -282,10 +378,7 @@ bool Agent::pass_time() {
 }
 
 // Where the log ends: now, if the episode was truncated or is still running.
-double Agent::log_horizon() const {
-  const bool is_done = end_ == End::kTerminated || unasked_end_ == End::kTerminated;
-  return is_done ? port_.horizon() : port_.now();
-}
+double Agent::log_horizon() const { return is_terminated() ? port_.horizon() : port_.now(); }
 
 bool Agent::ask() {
   switch (rules_.seat) {

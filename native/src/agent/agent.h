@@ -13,6 +13,7 @@
 #include "agent/reward.h"
 #include "agent/short_list.h"
 #include "core/seat_port.h"
+#include "core/snapshot.h"
 
 namespace berthline {
 
@@ -53,6 +54,21 @@ class Agent {
 
   // Begins an episode and advances to its first question.
   void begin(const Episode& episode);
+  // Continues as the other would, which has the same rules; `episode` is a copy of its own.
+  void copy_state_from(const Agent& other, const Episode& episode);
+  // The same, in the state of a snapshot, whose jobs are the first of the episode. `pending` is
+  // what comes next there.
+  void begin_at(const Episode& episode, const Snapshot& from, const Pending& pending);
+  // The same with jobs that are not an episode's; `from` = null: at the beginning.
+  void begin_run(const Jobs& jobs, const RunSetting& setting, const Snapshot* from,
+                 const Pending& pending);
+  // What no row of the log says about the seat.
+  SeatMemory memory() const;
+  // When something happens next; kNever = never.
+  double next_event() { return port_.next_event<false>(); }
+  double timer() const { return port_.timer(); }
+  // Whether there is a question: an episode takes one step even if nothing is to be decided.
+  bool has_question() const { return end_ == End::kNot && unasked_end_ == End::kNot; }
   // Answers the question and advances to the next. An action that the mask forbids is replaced by
   // the no-op, or by the first allowed action if there is no no-op. `node` is for the seat
   // kPickPlace.
@@ -89,6 +105,9 @@ class Agent {
   int64_t steps() const { return steps_; }
   Scores scores() const;
   double log_horizon() const;
+  bool is_terminated() const {
+    return end_ == End::kTerminated || unasked_end_ == End::kTerminated;
+  }
 
   RunReader& run() { return port_; }
   const SeatRules& rules() const { return rules_; }
@@ -113,6 +132,8 @@ class Agent {
   bool pass_time();
   bool ask();
   void answer(int64_t action, int64_t node);
+  void recall(const SeatMemory& memory);
+  double horizon_of(const Jobs& jobs) const;
   void finish_episode(End end);
   bool is_possible(int64_t action) const;
   int64_t instead_of_illegal(int64_t choices) const;

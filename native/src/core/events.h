@@ -25,7 +25,8 @@ bool end_instant(Run& run);
 // Whether anything will happen if nothing is decided.
 inline bool time_can_pass(const Run& run) {
   return run.clock.arrived < run.inputs.jobs.count || run.running.count > 0 ||
-         run.clock.num_away() > 0 || run.clock.next_outage < run.inputs.outages.size();
+         run.clock.num_away() > 0 || run.clock.next_outage < run.inputs.outages.size() ||
+         run.inputs.expects_jobs;
 }
 
 // The caller has put the allocation into Run::placed and removes the job from the queue. False =

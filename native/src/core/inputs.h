@@ -169,6 +169,7 @@ struct Inputs {
   bool may_fail = false;              // later runs may have outages
   bool may_reserve = false;           // the discipline may change to one with reservations
   bool may_reorder = false;           // the order may change
+  bool expects_jobs = false;          // more jobs may come than are known
   std::vector<Placement> placements;  // that may replace the one above
 };
 

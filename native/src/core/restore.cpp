@@ -30,9 +30,11 @@ class Restorer {
     if (!run_.predictions.empty()) run_.predictions.recall(from_.memory.predicted);
     size_t row = 0;
     for (; row < from_.rows.size() && from_.rows[row].time < from_.now; ++row) {
+      recall_after(row);
       if (from_.rows[row].time > run_.clock.now) enter(from_.rows[row].time);
       apply(from_.rows[row]);
     }
+    if (from_.memory.at < from_.now) recall_after(row);
     end_instant_of_rows();
     Heap& returns = run_.clock.returns;
     while (!returns.empty() && returns.top().key() < from_.now) come_back();
@@ -41,9 +43,13 @@ class Restorer {
     const bool returns_now = !returns.empty() && returns.top().key() == from_.now;
     pending.decides = pending.timer == from_.now || row < from_.rows.size() || returns_now;
     enter(from_.now);
-    for (; row < from_.rows.size(); ++row) apply(from_.rows[row]);
+    for (; row < from_.rows.size(); ++row) {
+      recall_after(row);
+      apply(from_.rows[row]);
+    }
     take_down();
-    recall();
+    recall_after(row);
+    begin_here();
     return pending;
   }
 
@@ -65,7 +71,7 @@ class Restorer {
   void come_back() {
     const Keyed top = run_.clock.returns.top();
     run_.clock.returns.pop();
-    if (top.key() < from_.now) last_instant_ = std::max(last_instant_, top.key());
+    if (top.key() < from_.now) last_instant_ = top.key();
     wait(top.job());
   }
 
@@ -86,12 +92,11 @@ class Restorer {
   // instant before the snapshot's.
   double find_timer() {
     Clock& clock = run_.clock;
-    if (!std::isfinite(last_instant_)) return kNever;
     for (clock.now = last_instant_; clock.now < from_.now; clock.now = clock.timer) {
       clock.may_decide = is_decision_time(run_);
       set_timer(run_);
     }
-    return clock.timer;
+    return clock.now;
   }
 
   // A node's jobs stop in the rows after the one that says it went down.
@@ -117,7 +122,7 @@ class Restorer {
           run.totals.submit(user, run.clock.now);
           run.totals.admit(user);
         }
-        if (!run.predictions.empty() && from_.memory.predicted.empty())
+        if (!run.predictions.empty() && static_cast<size_t>(job) >= from_.memory.predicted.size())
           run.predictions.submit(job, user);
         return wait(job);
       }
@@ -182,16 +187,15 @@ class Restorer {
     if (features.keeps_books) keep_books_of_start(run_, job, shares);
   }
 
-  // Sets what no row says, then lets the jobs wait.
-  void recall() {
+  // Sets what no row says, once the rows that the memory is about have been applied.
+  void recall_after(size_t rows) {
     const Memory& memory = from_.memory;
     Run& run = run_;
-    run.clock.arrived = from_.known;
-    const std::vector<Outage>& outages = run.inputs.outages;
-    run.clock.next_outage = static_cast<size_t>(
-        std::partition_point(outages.begin(), outages.end(),
-                             [&](const Outage& outage) { return outage.time <= from_.now; }) -
-        outages.begin());
+    if (rows != memory.rows || has_recalled_) return;
+    has_recalled_ = true;
+    if (run.clock.now < memory.at) enter(memory.at);
+    take_down();
+    last_instant_ = memory.pending.decides ? memory.at : memory.pending.timer;
     if (run.features.keeps_totals && !memory.users.empty()) {
       for (const Memory::User& user : memory.users) {
         run.totals.recall(user.user, user.gpu_seconds, user.since);
@@ -210,8 +214,19 @@ class Restorer {
     }
     run.highest_priority.value = std::max(run.highest_priority.value, memory.max_priority);
     recall_progress();
-    end_overdue();
     recall_submissions();
+  }
+
+  // Lets the jobs wait.
+  void begin_here() {
+    Run& run = run_;
+    run.clock.arrived = from_.known;
+    const std::vector<Outage>& outages = run.inputs.outages;
+    run.clock.next_outage = static_cast<size_t>(
+        std::partition_point(outages.begin(), outages.end(),
+                             [&](const Outage& outage) { return outage.time <= from_.now; }) -
+        outages.begin());
+    end_overdue();
     while (run.next_mix < run.inputs.mixes.size() &&
            run.inputs.mixes[run.next_mix].jobs <= from_.known) {
       run.layout.typical = run.inputs.mixes[run.next_mix++].typical;
@@ -238,7 +253,8 @@ class Restorer {
 
   void recall_progress() {
     if (from_.memory.progress.empty() || !run_.features.dynamic) return;
-    for (int32_t job = 0; job < from_.known; ++job) {
+    const double now = run_.clock.now;
+    for (int32_t job = 0; job < from_.memory.known; ++job) {
       const Memory::Progress& known = from_.memory.progress[job];
       Stretch& stretch = run_.running.stretch[job];
       stretch.progress = known.progress;
@@ -252,7 +268,7 @@ class Restorer {
       if (run_.features.reserves) run_.reservations.releases.withdraw(job);
       run_.clock.now = known.planned;
       plan_finish(run_, job, known.delay, known.rate);
-      run_.clock.now = from_.now;
+      run_.clock.now = now;
     }
   }
 
@@ -272,16 +288,17 @@ class Restorer {
     const std::vector<double>& known = from_.memory.submissions;
     if (known.empty()) return;
     run_.submissions = known;
-    run_.submissions.insert(run_.submissions.end(), jobs.submit + from_.known,
+    run_.submissions.insert(run_.submissions.end(), jobs.submit + from_.memory.known,
                             jobs.submit + jobs.count);
-    run_.left_out = static_cast<int32_t>(known.size()) - from_.known;
+    run_.left_out = static_cast<int32_t>(known.size()) - from_.memory.known;
   }
 
   Run& run_;
   const Snapshot& from_;
   std::vector<uint8_t> waits_, runs_;  // of each known job: now, and after all rows
   int32_t falling_ = kNoNode;          // goes down at this instant
-  double last_instant_ = -kNever;      // before the snapshot's
+  double last_instant_ = kNever;       // before the snapshot's
+  bool has_recalled_ = false;
 };
 
 }  // namespace
@@ -302,8 +319,10 @@ Memory remember(const Run& run) {
   memory.idle_since = run.running.idle_since;
   memory.users = run.totals.users();
   run.predictions.remember(memory.users);
-  memory.max_priority = *std::max_element(run.inputs.jobs.priority,
-                                          run.inputs.jobs.priority + std::max(known, 1));
+  const double* priority = run.inputs.jobs.priority;
+  for (int32_t job = 0; job < known; ++job) {
+    memory.max_priority = std::max(memory.max_priority, priority[job]);
+  }
   memory.gittins = run.gittins.remember();
   return memory;
 }

@@ -2,6 +2,7 @@
 // instant by instant, and the agent decides.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +14,7 @@
 #include "core/preempt.h"
 #include "core/prefetch.h"
 #include "core/run_reader.h"
+#include "core/snapshot.h"
 
 namespace berthline {
 
@@ -21,6 +23,20 @@ class SeatPort : public RunReader {
   explicit SeatPort(Inputs inputs) : RunReader(std::move(inputs)) {}
 
   void begin_again(const Jobs& jobs, const RunSetting& setting) { run_.begin_again(jobs, setting); }
+
+  // Continues as the run of the other port would; see Run::copy_state_from.
+  void copy_state_from(const SeatPort& other, const Jobs& jobs) {
+    run_.copy_state_from(other.run_, jobs);
+  }
+  // Puts a run that has just begun into the state of a snapshot, and plans what comes next.
+  void restore(const Snapshot& from, const Pending& pending) {
+    berthline::restore(run_, from);
+    run_.clock.timer = pending.timer;
+    run_.clock.wake = from.memory.seat.wake;
+    run_.clock.may_decide = pending.decides && is_decision_time(run_);
+    run_.log.decisions += run_.clock.may_decide;
+  }
+  bool goes_on() const { return berthline::goes_on<false>(run_); }
 
   // Time. kPlain is only for plain runs (events.h); then the code is compiled into the caller.
   template <bool kPlain>
@@ -36,7 +52,7 @@ class SeatPort : public RunReader {
   }
   template <bool kPlain>
   bool end_instant() {
-    if constexpr (kPlain) return goes_on<true>(run_);
+    if constexpr (kPlain) return berthline::goes_on<true>(run_);
     return berthline::end_instant(run_);
   }
   bool may_decide() const { return run_.clock.may_decide; }
@@ -50,6 +66,8 @@ class SeatPort : public RunReader {
   }
   // Requests a decision at a time that may have no other event; kNever = cancel.
   void wake_at(double time) { run_.clock.wake = time; }
+  double wake() const { return run_.clock.wake; }
+  double timer() const { return run_.clock.timer; }
 
   // The queue, and which job the scheduler would start: see decide.h.
   void sort_if_needed() { berthline::sort_if_needed(run_); }
@@ -104,6 +122,12 @@ class SeatPort : public RunReader {
     run_.decisions.held_at.assign(count, -1);
     if (timed) run_.decisions.held_until.assign(count, 0.0);
     find_filtered(run_);
+  }
+  const std::vector<double>& held_until() const { return run_.decisions.held_until; }
+  // As remembered, of the first jobs.
+  void recall_holds(const std::vector<double>& until) {
+    if (!run_.decisions.held_until.empty())
+      std::ranges::copy(until, run_.decisions.held_until.begin());
   }
   // Holds a job at this decision and, if holds are timed, until a time.
   void hold(int32_t job, double until) {

@@ -13,6 +13,7 @@ void Simulation::decide_now() {
 }
 
 void Simulation::decide_once() {
+  if (!is_decision_time(run_)) return;
   ++run_.log.decisions;
   decide_now();
 }
@@ -25,6 +26,7 @@ void Simulation::run(const std::function<void(int32_t)>& pause,
   constexpr std::chrono::milliseconds kLongestWait{50};
   auto last_pause = SteadyClock::now();
   run_.clock.timer = pending_.timer;
+  if (!pending_.decides && !goes_on<false>(run_)) return;  // it begins when all is over
   const int64_t& decisions = run_.log.decisions;
   for (;;) {
     if (pending_.decides) {

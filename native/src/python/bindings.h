@@ -84,11 +84,15 @@ Inputs read_inputs(const nb::dict& run);
 Snapshot read_snapshot(const nb::dict& snapshot);
 // What `remember` returns, for Memory of model/snapshot.py.
 nb::dict memory_columns(const Memory& memory);
+// The same for what a seat remembers.
+nb::dict seat_memory_columns(const SeatMemory& seat);
 // A log as columns, for Schedule of model/schedule.py. Its shares are passed on without a copy.
 nb::dict log_columns(const Log& log, std::vector<Share> shares);
 // Each adds the interface of one file to the module.
+void bind_agent_run(nb::module_& m);
 void bind_batch(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_futures(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_text_tables(nb::module_& m);
 

@@ -48,7 +48,8 @@ nb::dict resume_from(nb::dict inputs, nb::dict snapshot, nb::object progress) {
   const int64_t max_preemptions = read.max_preemptions;
   Simulation simulation(std::move(read));
   simulation.begin_at(from);
-  simulation.set_pending({nb::cast<bool>(snapshot["decides"]), nb::cast<double>(snapshot["timer"])});
+  simulation.set_pending(
+      {nb::cast<bool>(snapshot["decides"]), nb::cast<double>(snapshot["timer"])});
   {
     nb::gil_scoped_release unlocked;
     simulation.run(pause_for(progress));
@@ -142,9 +143,11 @@ NB_MODULE(_native, m) {
         "Make the decision of a snapshot's instant; return the columns of the log.");
   m.def("remember", &remember_from, "inputs"_a, "snapshot"_a,
         "Return what no row says about the state after a snapshot's rows.");
+  bind_agent_run(m);
   bind_arrays(m);
   bind_batch(m);
   bind_draws(m);
+  bind_futures(m);
   bind_network(m);
   bind_text_tables(m);
 }

@@ -66,6 +66,17 @@ ObservationRules read_observation(const Entries& entries) {
   return rules;
 }
 
+Inputs read_agent_inputs(const nb::dict& inputs, const ObservationRules& observed) {
+  Inputs run = read_inputs(inputs);
+  for (const auto* formulas : {&observed.jobs, &observed.running, &observed.globals}) {
+    run.watched.insert(run.watched.end(), formulas->begin(), formulas->end());
+  }
+  run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
+  run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
+  run.may_fail = nb::cast<bool>(inputs["may_fail"]);
+  return run;
+}
+
 RewardRules read_rewards(const Entries& entries) {
   RewardRules rules;
   for (nb::handle term : entries.get<nb::list>("terms")) {

@@ -11,5 +11,7 @@ namespace berthline {
 SeatRules read_seat(const Entries& entries);
 ObservationRules read_observation(const Entries& entries);
 RewardRules read_rewards(const Entries& entries);
+// The inputs of a run with an agent that sees these columns.
+Inputs read_agent_inputs(const nb::dict& inputs, const ObservationRules& observed);
 
 }  // namespace berthline

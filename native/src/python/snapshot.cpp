@@ -16,8 +16,26 @@ nb::ndarray<nb::numpy, T> array_of(const std::vector<T>& values, std::vector<siz
   return {data, shape.size(), shape.data(), owner};
 }
 
+SeatMemory read_seat_memory(const Entries& entries) {
+  SeatMemory seat;
+  seat.wake = entries.get<double>("wake");
+  seat.committed = entries.get<int32_t>("committed");
+  seat.ruler = entries.get<int64_t>("ruler");
+  seat.decisions_left = entries.get<int64_t>("decisions_left");
+  seat.ask_again = entries.get<double>("ask_again");
+  seat.holds = entries.copy<int32_t>("holds");
+  seat.held_until = entries.copy<double>("held_until");
+  seat.gpu_holders = entries.copy<int32_t>("gpu_holders");
+  seat.again = entries.copy<double>("checked_again");
+  return seat;
+}
+
 Memory read_memory(const Entries& entries) {
   Memory memory;
+  memory.at = entries.get<double>("memory_at");
+  memory.rows = entries.get<size_t>("memory_rows");
+  memory.known = entries.get<int32_t>("memory_known");
+  memory.pending = {entries.get<bool>("decides"), entries.get<double>("timer")};
   memory.predicted = entries.copy<double>("predicted");
   const auto progress = entries.get<Table<double>>("progress");
   for (size_t i = 0; i < progress.shape(0); ++i) {
@@ -39,6 +57,7 @@ Memory read_memory(const Entries& entries) {
   memory.gittins.index = entries.copy<double>("gittins_index");
   memory.gittins.finished = entries.get<int64_t>("gittins_finished");
   memory.gittins.next_update = entries.get<int64_t>("gittins_next_update");
+  memory.seat = read_seat_memory(entries);
   return memory;
 }
 
@@ -96,6 +115,20 @@ nb::dict memory_columns(const Memory& memory) {
   found["gittins_index"] = column(memory.gittins.index);
   found["gittins_finished"] = memory.gittins.finished;
   found["gittins_next_update"] = memory.gittins.next_update;
+  return found;
+}
+
+nb::dict seat_memory_columns(const SeatMemory& seat) {
+  nb::dict found;
+  found["wake"] = seat.wake;
+  found["committed"] = seat.committed;
+  found["ruler"] = seat.ruler;
+  found["decisions_left"] = seat.decisions_left;
+  found["ask_again"] = seat.ask_again;
+  found["holds"] = array_of(seat.holds, {seat.holds.size()});
+  found["held_until"] = array_of(seat.held_until, {seat.held_until.size()});
+  found["gpu_holders"] = array_of(seat.gpu_holders, {seat.gpu_holders.size()});
+  found["checked_again"] = array_of(seat.again, {seat.again.size()});
   return found;
 }
 

@@ -40,7 +40,10 @@ _REPEATED = ("--set", "--condition", "--config")
 """Options that take one or more KEY=VALUE in a row."""
 
 _POSITIONAL = ("what", "job", "workload", "run")
-"""Fields that are positional arguments, not options."""
+"""Fields that are positional arguments, not options, if they have no default."""
+
+_MAY_BE_LEFT_OUT = ("source",)
+"""Positional arguments with a default."""
 
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
@@ -189,8 +192,10 @@ Horizon = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
     positive("--horizon", metavar="SECONDS"),
     arg(
-        help="Stop the run at this time; unfinished jobs count with the time spent so far.",
+        help="Stop the run at this time; unfinished jobs count with the time spent so far. Such a"
+        " run can be continued: --from-snapshot.",
         help_behavior_hint="(default: until every job has finished)",
+        aliases=["--until"],
     ),
 ]
 Seed = Annotated[
@@ -417,7 +422,9 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
         value = getattr(options, field.name)
         if field.name in ("json", "out", "force", "resume", "workers", "config_file"):
             continue
-        if field.name in _POSITIONAL and field.required:
+        if field.name in _MAY_BE_LEFT_OUT:
+            places += [value] if value else []
+        elif field.name in _POSITIONAL and field.required:
             places += [value] if isinstance(value, str) else value
         elif value != field.default or (field.name in written_out and value not in ("", None)):
             flag = f"--{field.encode_name.replace('_', '-')}"

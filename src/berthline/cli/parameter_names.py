@@ -24,7 +24,7 @@ _SAME_NAME = (
     *("against", "at", "blocks", "budget", "by", "cluster", "continuous", "energy_period"),
     *("energy_rate", "force", "format", "init_from", "jitter", "jobs", "knowledge", "load"),
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
-    *("points", "population", "replications", "top", "train_windows", "window_jobs"),
+    *("points", "draws", "population", "top", "train_windows", "window_jobs"),
     *("last", "week"),
 )
 

@@ -37,15 +37,15 @@ class NativePolicy:
     def __init__(
         self, kind: str, tensors: Mapping[str, npt.NDArray[Any]], layout: ObservationLayout
     ) -> None:
-        self._network = _native.Network(_network_parts(kind, dict(tensors), layout))
+        self.network = _native.Network(_network_parts(kind, dict(tensors), layout))
         self._actions = layout.actions
-        self.choose = self._network.choose
+        self.choose = self.network.choose
         """Return the allowed action with the highest score."""
 
     def scores(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the score of every action, for one flat observation."""
         found = np.zeros(self._actions, np.float32)
-        self._network.score(observation, found)
+        self.network.score(observation, found)
         return found
 
 

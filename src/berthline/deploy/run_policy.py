@@ -6,34 +6,34 @@ scheduler of its training environment decides everything else. TARGETS lists wha
 
 from __future__ import annotations
 
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.deploy.onnx_policy import OnnxPolicy
+from berthline.deploy.policy_run import PolicyRun, inputs_of
 from berthline.deploy.torch_policy import TorchPolicy
 from berthline.deploy.trained_policy import Trained, read_policy
 from berthline.env.make_plan import make_plan
-from berthline.env.native_envs import NativeEnvs
 from berthline.env.observation_layout import ObservationLayout
 from berthline.env.options import Options, resolve_options
-from berthline.env.pick_place_actions import Pairs
 from berthline.errors import PolicyError, SimulationError
 from berthline.model.schedule import PREEMPT
+from berthline.model.workload import Workload
 from berthline.policies.learned import ONNX, Learned
 from berthline.policies.scheduler import Scheduler
-from berthline.sim.inputs import max_preemptions
+from berthline.sim.snapshots.resume import without_run_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berthline.deploy.policy_run import Policy
     from berthline.env.plan import Plan
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
-    from berthline.model.workload import Workload
+    from berthline.model.snapshot import Snapshot
 
 _OWN: dict[str, Any] = {
     "episode_jobs": None,
@@ -53,13 +53,6 @@ _OWN: dict[str, Any] = {
     "observation": "flat",
 }
 """Training options that do not affect the policy's decisions, with the values used here."""
-
-
-class Policy(Protocol):
-    """Chooses an action for one observation after another."""
-
-    def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
-        """Return the allowed action with the highest score."""
 
 
 class Target(NamedTuple):
@@ -136,13 +129,28 @@ def _with_rules(scheduler: Scheduler, learned: Learned) -> str:
     return f"{written}{mark}{gate}"
 
 
-def run_policy(
+class Decided(NamedTuple):
+    """One decision of a policy.
+
+    Attributes:
+        log: the log of the snapshot; the rows after it are the decision.
+        questions: how many the policy was asked.
+    """
+
+    log: Schedule
+    questions: int
+
+
+def run(
     learned: Learned,
     workload: Workload,
     cluster: Cluster,
     *,
     knowledge: str,
     seed: int,
+    horizon: float | None = None,
+    start: Snapshot | None = None,
+    progress: Callable[[int], None] | None = None,
     decision_seconds: list[float] | None = None,
 ) -> Schedule:
     """Let a policy schedule a workload, and return the log.
@@ -153,6 +161,9 @@ def run_policy(
         cluster: the nodes.
         knowledge: what is known about run times; must be the same as in training.
         seed: as in `simulate`.
+        horizon: as in `simulate`.
+        start: the state in which the run begins; its jobs are the first of the workload.
+        progress: as in `simulate`.
         decision_seconds: the time of each choice of the network is appended here.
 
     Raises:
@@ -160,29 +171,13 @@ def run_policy(
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
         SimulationError: jobs are preempted without end.
     """
-    plan = policy_plan(learned, workload, cluster, knowledge=knowledge)
-    policy = load_policy(learned, ObservationLayout.of(plan))
-    envs = NativeEnvs(plan, 1, 1, same_step=False)
-    # The number of an episode is the seed of its random draws; see `episode_seed`.
-    envs.seed(0, 0, seed)
-    envs.reset([0])
-    observation, mask = envs.observation[0], envs.mask[0]
-    choose, step = policy.choose, envs.step_single
-    if decision_seconds is not None:
-        choose = _timed(choose, decision_seconds)
-    pairs = Pairs(envs) if plan.seat == "pickplace" else None
-    is_over = False
-    while not is_over:
-        if pairs is None:
-            row, node = choose(observation, mask), 0
-        else:
-            pairs.look()
-            chosen = np.array([choose(observation, pairs.masks[0])])
-            row, node = pairs.split(chosen)[0].tolist()
-        _, terminated, truncated, _ = step(row, node)
-        is_over = terminated or truncated
-    log = envs.log(0)
-    if int(np.count_nonzero(log.kind == PREEMPT)) > max_preemptions(len(workload)):
+    environment = _environment(learned, cluster, knowledge)
+    inputs = inputs_of(environment.plan, workload, seed=seed, horizon=horizon, start=start)
+    policy = load_policy(learned, environment.layout)
+    running = PolicyRun(inputs, environment.arguments)
+    running.play(policy, progress=progress, decision_seconds=decision_seconds)
+    log = running.log()
+    if int(np.count_nonzero(log.kind == PREEMPT)) > inputs.max_preemptions:
         raise SimulationError(
             "jobs are preempted without end",
             where=learned.name,
@@ -191,16 +186,99 @@ def run_policy(
     return log
 
 
-def _timed(choose: Callable[..., int], seconds: list[float]) -> Callable[..., int]:
-    """Return a function that also appends the time of each choice."""
+def decide(
+    learned: Learned,
+    snapshot: Snapshot,
+    *,
+    knowledge: str,
+    seed: int,
+    expects_jobs: bool = True,
+) -> Decided:
+    """Let a policy make the decision of a snapshot's instant, and nothing else.
 
-    def timed(observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
-        began = perf_counter()
-        chosen = choose(observation, mask)
-        seconds.append(perf_counter() - began)
-        return chosen
+    No run time of an unfinished job is read, except under `exact` knowledge.
 
-    return timed
+    Args:
+        learned: the policy.
+        snapshot: the state.
+        knowledge: what is known about run times; must be the same as in training.
+        seed: as in `simulate`.
+        expects_jobs: whether more jobs may come. If none can, a policy may not wait where nothing
+            else would ever happen.
+
+    Raises:
+        PolicyError: the knowledge differs from training.
+        ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
+    """
+    snapshot = without_run_times(snapshot, knowledge)
+    environment = _environment(learned, snapshot.cluster, knowledge)
+    inputs = inputs_of(environment.plan, snapshot.workload, seed=seed, start=snapshot)
+    policy = load_policy(learned, environment.layout)
+    running = PolicyRun(inputs, environment.arguments, only_now=True, expects_jobs=expects_jobs)
+    questions = running.play(policy)
+    return Decided(running.log(snapshot.now), questions)
+
+
+def remember(
+    learned: Learned,
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    knowledge: str,
+    seed: int,
+    at: float,
+    start: Snapshot | None = None,
+) -> dict[str, Any]:
+    """Return what the seat of a policy remembers at an instant of its run, as columns of Memory.
+
+    No log tells it, so the policy runs again until there, if its seat remembers anything.
+
+    Args:
+        learned: the policy.
+        workload: the jobs of the run.
+        cluster: its nodes.
+        knowledge: what is known about run times.
+        seed: of the run.
+        at: the instant.
+        start: the state in which the run began.
+
+    Returns:
+        The columns, of the jobs that were submitted before the instant, and `decides` and `timer`
+        of a Snapshot. Empty = nothing is remembered.
+    """
+    environment = _environment(learned, cluster, knowledge)
+    options = environment.plan.options
+    waits = environment.plan.seat == "pick" and options.semantics == "wait"
+    remembers = waits or environment.plan.seat in ("gate", "meta")
+    if not remembers and options.lookahead != "per_gpu":
+        return {}
+    inputs = inputs_of(environment.plan, workload, seed=seed, start=start)
+    running = PolicyRun(inputs, environment.arguments, before=at)
+    running.play(load_policy(learned, environment.layout))
+    memory = running.memory()
+    memory["decides"] = memory.pop("next") == at
+    return memory
+
+
+class _Environment(NamedTuple):
+    """What a policy's environment says about its run on a cluster."""
+
+    plan: Plan
+    layout: ObservationLayout
+    arguments: dict[str, Any]
+
+
+@functools.lru_cache(maxsize=8)
+def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> _Environment:
+    """Return the environment of a policy; cached, because it takes longer than a decision.
+
+    It does not depend on jobs: the one it is made with stands for any.
+    """
+    anything = Workload.from_columns(
+        submit=np.zeros(1), run=np.ones(1), gpus=np.ones(1, np.int32), estimate=np.ones(1)
+    )
+    plan = policy_plan(learned, anything, cluster, knowledge=knowledge)
+    return _Environment(plan, ObservationLayout.of(plan), plan.native_arguments())
 
 
 def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:

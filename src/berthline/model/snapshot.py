@@ -70,6 +70,17 @@ class Memory:
         gittins_next_update: the indices are computed again at this number of finished jobs.
         kinds: KIND_COLUMNS of the jobs submitted so far.
         failures_until: no node fails at random after this time; NaN = as a new run has it.
+        wake: when a learned policy decides next even if nothing happens.
+        committed: the job that a policy of the seat Pick with `semantics="wait"` starts next; -1 =
+            none.
+        ruler: who rules under a policy of the seat Meta, as an index into its schedulers,
+        decisions_left: for how many decisions more,
+        ask_again: and the earliest time at which the policy chooses again.
+        holds: how often a policy of the seat Gate held each job,
+        held_until: until when each job is held,
+        checked_again: and when it is checked again.
+        gpu_holders: for a policy with the look-ahead `per_gpu`, of each GPU just before this
+            instant: the job that holds it; -1 = none, -2 - slot = a shared GPU of its node.
     """
 
     jobs: int = 0
@@ -87,6 +98,37 @@ class Memory:
     gittins_next_update: int = 1
     kinds: Ints = dataclasses.field(default_factory=lambda: np.zeros((0, 8), np.int64))
     failures_until: float = math.nan
+    wake: float = math.inf
+    committed: int = -1
+    ruler: int = 0
+    decisions_left: int = 0
+    ask_again: float = 0.0
+    holds: npt.NDArray[np.int32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int32))
+    held_until: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
+    checked_again: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
+    gpu_holders: npt.NDArray[np.int32] = dataclasses.field(
+        default_factory=lambda: np.zeros(0, np.int32)
+    )
+
+
+OF_SEAT = (
+    "wake",
+    "committed",
+    "ruler",
+    "decisions_left",
+    "ask_again",
+    "holds",
+    "held_until",
+    "checked_again",
+    "gpu_holders",
+)
+"""What the seat of a learned policy remembers."""
+
+
+def forget_seat(memory: Memory) -> Memory:
+    """Return a memory without what a learned policy's seat remembers."""
+    nothing = Memory()
+    return dataclasses.replace(memory, **{name: getattr(nothing, name) for name in OF_SEAT})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

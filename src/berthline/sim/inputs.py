@@ -21,6 +21,7 @@ from berthline.model.gpu_types import type_names
 from berthline.model.snapshot import KIND_COLUMNS, Memory, Snapshot
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
+from berthline.model.workload_rows import job_name
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.random_streams import stream_key, text_numbers, uniform_at
@@ -166,6 +167,7 @@ def prepare(
     seed: int,
     horizon: float | None,
     start: Snapshot | None = None,
+    earlier: Snapshot | None = None,
 ) -> Inputs:
     """Check that the run is possible and resolve its inputs.
 
@@ -191,6 +193,7 @@ def prepare(
             where=f"scheduler {str(scheduler)!r}",
             expected=f"T of more than {idle:g} s, start_delay + restart of the conditions",
         )
+    check_run_times(workload)
     memory = None if start is None else start.memory
     estimate = _known_run_times(workload, scheduler, knowledge, memory)
     left_out = np.zeros((0, len(KIND_COLUMNS)), np.int64) if memory is None else memory.kinds
@@ -215,13 +218,13 @@ def prepare(
         node_speed=node_speed,
         reference_speed=reference_speed,
         quotas=quota_counters(workload, cluster),
-        outages=outages(cluster, seed=seed, until=_failures_until(workload, horizon, memory)),
+        outages=outages(cluster, seed=seed, until=failures_until(workload, memory)),
         draw=draw,
         random=uniform_at(stream_key(seed, "order"), draw if "random" in words else draw[:0]),
         placement_key=stream_key(seed, "placement"),
         refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),
-        mixes=_job_mixes(workload, job_class, start) if by_job_mix else (),
+        mixes=_job_mixes(workload, job_class, earlier or start) if by_job_mix else (),
         start=start,
     )
     if scheduler.placement == "milp":
@@ -229,6 +232,22 @@ def prepare(
 
         inputs = dataclasses.replace(inputs, plan=milp_plan(inputs))
     return inputs
+
+
+def check_run_times(workload: Workload) -> None:
+    """Raise if a run time is not known, which only a decision can do without.
+
+    Raises:
+        SimulationError: it is not.
+    """
+    unknown = np.flatnonzero(np.isnan(workload.run))
+    if len(unknown):
+        raise SimulationError(
+            f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
+            where=f"workload {workload.name!r}",
+            expected="run times of all jobs, to simulate what comes",
+            hint="`bl.decide` needs none, and `bl.forecast` draws them",
+        )
 
 
 def draw_numbers(workload: Workload, start: Snapshot | None = None) -> npt.NDArray[np.uint64]:
@@ -256,18 +275,27 @@ def stated_so_far(estimate: FloatColumn) -> FloatColumn:
     return np.where(np.isnan(stated), FIRST_PREDICTION, stated)
 
 
+def stated_estimates(workload: Workload, memory: Memory | None) -> FloatColumn:
+    """Return what stands for each job's estimate; all NaN = no job has ever stated one."""
+    if memory is not None and not math.isnan(memory.largest_estimate):
+        to_come = workload.estimate[len(memory.stated) :]
+        stated = stated_so_far(np.concatenate([[memory.largest_estimate], to_come]))
+        return np.concatenate([memory.stated, stated[1:]])
+    if np.isnan(workload.estimate).all():
+        return workload.estimate
+    return stated_so_far(workload.estimate)
+
+
 def _known_run_times(
     workload: Workload, scheduler: Scheduler, knowledge: str, memory: Memory | None
 ) -> FloatColumn:
     if knowledge in ("exact", "predicted"):
         return workload.run
-    if knowledge == "estimate" and memory is not None and len(memory.stated):
-        to_come = workload.estimate[len(memory.stated) :]
-        stated = stated_so_far(np.concatenate([[memory.largest_estimate], to_come]))
-        return np.concatenate([memory.stated, stated[1:]])
-    if knowledge == "estimate" and not np.isnan(workload.estimate).all():
-        return stated_so_far(workload.estimate)
-    if knowledge == "estimate" and scheduler.needs_run_times:
+    if knowledge == "estimate":
+        stated = stated_estimates(workload, memory)
+        if not np.isnan(stated).all():
+            return stated
+    if knowledge == "estimate" and scheduler.needs_run_times and len(workload):
         raise PolicyError(
             f"scheduler {str(scheduler)!r} needs run times, but no job has an estimate",
             where=f"workload {workload.name!r}",
@@ -351,18 +379,22 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
     )
 
 
-def _failures_until(workload: Workload, horizon: float | None, memory: Memory | None) -> float:
-    """Return until when nodes may fail: the horizon, or 2 x last submit + 10 x longest run."""
+def failures_until(workload: Workload, memory: Memory | None) -> float:
+    """Return until when nodes may fail at random in a run that may begin in the middle."""
     if memory is not None and not math.isnan(memory.failures_until):
         return memory.failures_until
-    return failures_until(workload, horizon)
+    return last_failure(workload.submit, workload.run)
 
 
-def failures_until(workload: Workload, horizon: float | None) -> float:
-    """Return until when nodes may fail in a run that begins at time 0."""
-    if horizon is not None:
-        return horizon
-    return 2.0 * float(workload.submit[-1]) + 10.0 * float(workload.run.max())
+def last_failure(submit: FloatColumn, run: FloatColumn) -> float:
+    """Return until when nodes may fail: 2 x last submission + 10 x longest run time.
+
+    It does not depend on the horizon, so that a run that stops there and is continued has the
+    failures of a run that never stopped.
+    """
+    if not len(submit):
+        return 0.0
+    return 2.0 * float(submit[-1]) + 10.0 * float(np.fmax.reduce(run, initial=0.0))
 
 
 def _classes(
@@ -382,7 +414,8 @@ def _classes(
         # jobs that may start is done once.
         pool = np.full(len(pool), -1, np.int32)
     gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    if (pool < 0).all() and not workload.gpu_type_sets:
+    is_for_all = (pool < 0).all() and not workload.gpu_type_sets
+    if is_for_all or not len(pool):
         return (
             np.zeros(len(pool), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
@@ -401,12 +434,12 @@ def _classes(
     borrow: list[int] = []
     borrowed: list[npt.NDArray[np.bool_]] = []
     for code in unique:
-        pool, types = divmod(int(code), width)
+        of_pool, types = divmod(int(code), width)
         may_use = np.ones(cluster.num_nodes, np.bool_)
         reason, may_borrow = -1, False
-        if pool > 0:
+        if of_pool > 0:
             # A node in no pool is open to the jobs of every pool.
-            name = workload.pool_names[pool - 1]
+            name = workload.pool_names[of_pool - 1]
             index = cluster.pool_names.index(name) if name in cluster.pool_names else -2
             may_use &= (cluster.pool == index) | (cluster.pool == -1)
             may_borrow = name in cluster.pool_rules and cluster.pool_rules[name].borrow

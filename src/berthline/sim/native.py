@@ -77,14 +77,19 @@ def run_arguments(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
-    """Return a snapshot as the core reads it."""
-    log, memory = start.log, start.memory
+def snapshot_arguments(start: Snapshot, earlier: Snapshot | None = None) -> dict[str, Any]:
+    """Return a snapshot as the core reads it.
+
+    Args:
+        start: the snapshot.
+        earlier: the one that its memory is about, whose rows and jobs come first; None = itself.
+    """
+    log, memory, of = start.log, start.memory, earlier or start
     return {
         "now": start.now,
         "known": start.num_jobs,
-        "decides": start.decides,
-        "timer": start.timer,
+        "decides": of.decides,
+        "timer": of.timer,
         "decisions": log.decisions,
         "time": log.time,
         "kind": log.kind,
@@ -93,6 +98,9 @@ def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
         "alloc_node": np.ascontiguousarray(log.alloc_node),
         "alloc_gpus": np.ascontiguousarray(log.alloc_gpus),
         "alloc_slot": np.ascontiguousarray(log.alloc_slot),
+        "memory_at": of.now,
+        "memory_rows": len(of.log),
+        "memory_known": of.num_jobs,
         "predicted": memory.predicted,
         "progress": memory.progress,
         "idle_since": memory.idle_since,
@@ -105,24 +113,37 @@ def snapshot_arguments(start: Snapshot) -> dict[str, Any]:
         "gittins_index": memory.gittins[2],
         "gittins_finished": memory.gittins_finished,
         "gittins_next_update": memory.gittins_next_update,
+        "wake": memory.wake,
+        "committed": memory.committed,
+        "ruler": memory.ruler,
+        "decisions_left": memory.decisions_left,
+        "ask_again": memory.ask_again,
+        "holds": memory.holds,
+        "held_until": memory.held_until,
+        "gpu_holders": memory.gpu_holders,
+        "checked_again": memory.checked_again,
     }
 
 
-def decide(inputs: Inputs) -> Schedule:
+def decide_once(inputs: Inputs) -> Schedule:
     """Make the decision of the instant at which the inputs start; return the log up to it."""
     assert inputs.start is not None
     arrays = _native.decide(run_arguments(inputs), snapshot_arguments(inputs.start))
     return Schedule(**arrays, horizon=inputs.start.now)
 
 
-def remember(inputs: Inputs) -> dict[str, Any]:
+def remember(inputs: Inputs, earlier: Snapshot | None = None) -> dict[str, Any]:
     """Return what no row says about the state in which the inputs start, as columns of Memory.
 
     Also `decides` and `timer` of a Snapshot, if the scheduler of the inputs made its decisions.
+
+    Args:
+        inputs: with a start.
+        earlier: the snapshot that the memory of the start is about; None = the start.
     """
     assert inputs.start is not None
     arguments = {**run_arguments(inputs), "remembers": True}
-    found: dict[str, Any] = _native.remember(arguments, snapshot_arguments(inputs.start))
+    found: dict[str, Any] = _native.remember(arguments, snapshot_arguments(inputs.start, earlier))
     return found
 
 

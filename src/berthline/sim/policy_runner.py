@@ -1,4 +1,4 @@
-"""The function that runs a learned policy, as `simulate` sees it.
+"""The functions that run learned policies, as `simulate`, `resume` and `decide` see them.
 
 A learned policy observes its environment, so its runner is in a layer above the simulators
 (`deploy/run_policy.py`). `berthline/when_imported.py`, above both, passes it down to here.
@@ -6,21 +6,34 @@ A learned policy observes its environment, so its runner is in a layer above the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.policies.learned import Learned
 
 
-class PolicyRunner(Protocol):
-    """Lets a policy schedule a workload, and returns the log."""
+class Decision(Protocol):
+    """One decision of a policy; see `deploy.run_policy.Decided`."""
 
-    def __call__(
+    @property
+    def log(self) -> Schedule:
+        """The log of the snapshot, and the rows of the decision."""
+
+    @property
+    def questions(self) -> int:
+        """How many questions the policy was asked."""
+
+
+class PolicyRunner(Protocol):
+    """Lets policies schedule; `deploy/run_policy.py` says what the arguments are."""
+
+    def run(
         self,
         learned: Learned,
         workload: Workload,
@@ -28,9 +41,36 @@ class PolicyRunner(Protocol):
         *,
         knowledge: str,
         seed: int,
+        horizon: float | None = None,
+        start: Snapshot | None = None,
+        progress: Callable[[int], None] | None = None,
         decision_seconds: list[float] | None = None,
     ) -> Schedule:
-        """Run the policy; see `deploy.run_policy.run_policy`."""
+        """Let a policy schedule a workload, and return the log."""
+
+    def decide(
+        self,
+        learned: Learned,
+        snapshot: Snapshot,
+        *,
+        knowledge: str,
+        seed: int,
+        expects_jobs: bool = True,
+    ) -> Decision:
+        """Let a policy make the decision of a snapshot's instant, and nothing else."""
+
+    def remember(
+        self,
+        learned: Learned,
+        workload: Workload,
+        cluster: Cluster,
+        *,
+        knowledge: str,
+        seed: int,
+        at: float,
+        start: Snapshot | None = None,
+    ) -> dict[str, Any]:
+        """Return what the seat of a policy remembers at an instant of its run."""
 
 
 class _Registered:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,17 @@ def run(
     return log
 
 
+def decide_once(inputs: Inputs) -> Schedule:
+    """Make the decision of the instant at which the inputs start; return the log up to it."""
+    assert inputs.start is not None
+    simulation = Simulation(inputs)
+    simulation.restore()
+    if simulation.may_decide():
+        simulation.decisions += 1
+        simulation.decide_by_discipline()
+    return simulation.schedule(inputs.start.now)
+
+
 class Simulation(State):
     """The state of one run and everything that happens to it."""
 
@@ -102,22 +114,27 @@ class Simulation(State):
     def run(self, progress: Callable[[int], None]) -> Schedule:
         """Process all events, and return the log."""
         self.begin()
-        while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
+        # Without unfinished jobs nodes may go down and up without end.
+        last = min(self.inputs.horizon, sys.float_info.max)
+        while (self.agenda or self.unfinished()) and self.env.peek() <= last:
             self.env.step()
             progress(self.arrived)
-            if not self.agenda and not self.unfinished():
-                break  # nodes may go down and up without end
         return self.schedule(self.inputs.horizon)
 
     def begin(self) -> None:
         """Plan what does not depend on decisions, and begin in the state that the inputs name."""
         if self.inputs.start is not None:
-            from berthline.sim.snapshots.restore import restore
-
-            restore(self, self.inputs.start)
+            self.restore()
         self.plan_events()
         if self.inputs.start is not None and self.inputs.start.decides:
             self.settle()
+
+    def restore(self) -> None:
+        """Take over the state of a snapshot."""
+        from berthline.sim.snapshots.restore import restore
+
+        assert self.inputs.start is not None
+        restore(self, self.inputs.start)
 
     def plan_events(self) -> None:
         """Plan what does not depend on decisions: submissions and outages."""
@@ -176,16 +193,29 @@ class Simulation(State):
     def settle(self) -> None:
         """Do what is due at this instant, in its fixed order, then decide."""
         touched = self.do_what_is_due()
-        is_round = self.scheduler.discipline == "rounds"
-        interval = self.scheduler.round_seconds if is_round else self.conditions.tick
-        may_decide = interval == 0 or next_multiple(interval, self.now, at_least=True) == self.now
+        may_decide = self.may_decide()
         if may_decide:
             self.decisions += 1
             started = perf_counter()
-            touched |= decide_round(self) if is_round else self.decide()
+            touched |= self.decide_by_discipline()
             self.decision_seconds.append(perf_counter() - started)
         self.update_rates(touched)
-        self.set_timer(interval, decided=may_decide)
+        self.set_timer(decided=may_decide)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between decisions; 0 = there is one whenever something happens."""
+        is_round = self.scheduler.discipline == "rounds"
+        return self.scheduler.round_seconds if is_round else self.conditions.tick
+
+    def may_decide(self) -> bool:
+        """Whether decisions are made at this instant."""
+        every = self.interval
+        return every == 0 or next_multiple(every, self.now, at_least=True) == self.now
+
+    def decide_by_discipline(self) -> set[int]:
+        """Decide; return the jobs whose GPUs were touched."""
+        return decide_round(self) if self.scheduler.discipline == "rounds" else self.decide()
 
     def do_what_is_due(self) -> set[int]:
         """Process this instant's events; return the jobs whose GPUs were touched."""
@@ -210,9 +240,9 @@ class Simulation(State):
         """Let the scheduler decide; return the jobs whose GPUs were touched."""
         return decide(self)
 
-    def set_timer(self, interval: float, *, decided: bool) -> None:
+    def set_timer(self, *, decided: bool) -> None:
         """Plan the next decision that needs no event."""
-        rule = self.scheduler.preemption
+        interval, rule = self.interval, self.scheduler.preemption
         self.timer = math.inf
         if not decided:
             self.timer = next_multiple(interval, self.now)

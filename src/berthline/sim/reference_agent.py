@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from berthline.policies.formulas import Formula
@@ -149,13 +150,15 @@ class AgentSimulation(Simulation):
         An episode terminates when no job is left. It is truncated at the horizon, after `max_steps`
         steps, or when jobs are left but nothing more can happen.
         """
-        self.plan_events()
+        last = min(self.inputs.horizon, sys.float_info.max)
         try:
-            while math.isfinite(self.env.peek()) and self.env.peek() <= self.inputs.horizon:
+            self.begin()
+            is_over = not self.unfinished()
+            while not is_over and self.env.peek() <= last:
                 self.env.step()
-                if not self.agenda and not self.unfinished():
-                    self.end = "terminated"
-                    break
+                is_over = not self.agenda and not self.unfinished()
+            if is_over:
+                self.end = "terminated"
             else:
                 self.end = "truncated"
                 # The clock may have advanced to events that became void.
@@ -168,6 +171,18 @@ class AgentSimulation(Simulation):
             self.end = "truncated"  # the next question becomes the last observation
         self.over()
         return self.schedule(self.now if self.end == "truncated" else self.inputs.horizon)
+
+    def plan_events(self) -> None:
+        """Plan what does not depend on decisions; if the run has begun, the seat remembers."""
+        super().plan_events()
+        start = self.inputs.start
+        if start is None:
+            return
+        self.last_instant = start.now
+        self.wake = start.memory.wake
+        self.seat.recall(start.memory)
+        if not start.decides:
+            self.plan_wake()
 
     def do_what_is_due(self) -> set[int]:
         """Process this instant's events."""
@@ -184,9 +199,13 @@ class AgentSimulation(Simulation):
         self.seat.decide()
         return self.touched
 
-    def set_timer(self, interval: float, *, decided: bool) -> None:
+    def set_timer(self, *, decided: bool) -> None:
         """Wake up for the agent too, unless nothing else will happen."""
-        super().set_timer(interval, decided=decided)
+        super().set_timer(decided=decided)
+        self.plan_wake()
+
+    def plan_wake(self) -> None:
+        """Plan the instant at which the agent wants to be asked."""
         if self.now < self.wake < self.timer and (self.is_to_come or math.isfinite(self.timer)):
             self.timer = self.wake
             self.happen_at(self.timer, TIMER, 0)

@@ -34,6 +34,7 @@ from berthline.sim.reference_place import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from berthline.model.snapshot import Memory
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.reference_agent import AgentSimulation, Answer
     from berthline.sim.reference_state import Allocation, Free
@@ -51,6 +52,9 @@ class Seat:
     def decide(self) -> None:
         """Decide at one decision point."""
         raise NotImplementedError
+
+    def recall(self, memory: Memory) -> None:
+        """Continue with what the seat remembered when the run was in the middle."""
 
     @contextlib.contextmanager
     def carried_out(self, answer: Answer, can_start: tuple[int, ...]) -> Iterator[None]:
@@ -146,6 +150,10 @@ class PickAndWait(Seat):
     def __init__(self, sim: AgentSimulation) -> None:
         super().__init__(sim)
         self.chosen: int | None = None
+
+    def recall(self, memory: Memory) -> None:
+        """Continue to wait for the chosen job."""
+        self.chosen = memory.committed if memory.committed >= 0 else None
 
     def decide(self) -> None:
         """Ask which job is next whenever none is chosen."""
@@ -252,6 +260,11 @@ class Meta(Seat):
         self.points = 0  # decision points to which the last choice still applies
         self.not_before = 0.0
 
+    def recall(self, memory: Memory) -> None:
+        """Let the scheduler rule that was chosen last, for as long as it still applies."""
+        self.sim.scheduler = self.sim.rules.menu[memory.ruler]
+        self.points, self.not_before = memory.decisions_left, memory.ask_again
+
     def decide(self) -> None:
         """Ask, if it is time to, and let the chosen scheduler decide."""
         sim = self.sim
@@ -320,6 +333,12 @@ class Gate(Seat):
         super().__init__(sim)
         self.holds = [0] * len(sim.submit)
         self.again: dict[int, float] = {}  # when a held job is looked at again
+
+    def recall(self, memory: Memory) -> None:
+        """Remember how often, since when and until when jobs were held."""
+        self.holds[: len(memory.holds)] = memory.holds.tolist()
+        self.sim.held_until = dict(enumerate(memory.held_until.tolist()))
+        self.again = dict(enumerate(memory.checked_again.tolist()))
 
     def decide(self) -> None:
         """Ask about every job that the base scheduler starts."""

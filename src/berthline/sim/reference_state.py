@@ -167,7 +167,9 @@ class State:
         self.gittins: GittinsTable = GittinsTable()
         self.arrived = 0
         # A run that begins in the middle knows about jobs that it does not have.
-        self.submissions = self.submit  # when jobs are submitted, with those that are left out
+        self.submissions: list[float] = (
+            self.submit
+        )  # when jobs are submitted, with those that are left out
         self.left_out = 0
         self.max_priority = 1.0  # of jobs that are left out
         self.carried: set[int] = set()  # jobs whose GPUs were touched at the instant of its start

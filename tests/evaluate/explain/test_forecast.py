@@ -15,13 +15,13 @@ from berthline.sim.simulate import simulate
 
 def test_certain_if_everything_is_known() -> None:
     result = run_of([8, 8, 8], "fcfs")
-    found = explain(result, 2, replications=5)
+    found = explain(result, 2, draws=5)
     assert found.forecast is not None
     # All ratios of run time to estimate are possible: no job has finished yet.
     assert found.forecast.run_times == "even"
     assert 2 < found.forecast.low <= found.forecast.high <= 200
     exact = simulate(result.workload, result.cluster, "fcfs", knowledge="exact")
-    known = explain(exact, 2, replications=5).forecast
+    known = explain(exact, 2, draws=5).forecast
     assert known is not None
     assert (known.low, known.median, known.high, known.run_times) == (200, 200, 200, "exact")
 
@@ -34,10 +34,10 @@ def test_the_past_is_kept() -> None:
             continue
         waiting = [j for j in range(len(result.workload)) if waits_of(result, j)]
         for job in waiting[::9]:
-            found = explain(result, job, replications=3)
+            found = explain(result, job, draws=3)
             assert found.forecast is not None
             assert found.forecast.time < found.forecast.low
-            kept += found.forecast.replications == 3
+            kept += found.forecast.draws == 3
     assert kept > 20
 
 
@@ -54,7 +54,7 @@ def test_no_knowledge_of_what_comes() -> None:
     result = simulate(Workload.from_columns(run=run, **columns), "uniform:2x4", "sjf+easy")
     waiting = [j for j in range(40, jobs) if waits_of(result, j)]
     job = waiting[0]
-    before = explain(result, job, replications=10).forecast
+    before = explain(result, job, draws=10).forecast
     assert before is not None
     table = job_table(result.log, result.workload)
     running = np.flatnonzero((table.start <= before.time) & (table.finish > before.time))
@@ -62,5 +62,5 @@ def test_no_knowledge_of_what_comes() -> None:
     later[np.flatnonzero(result.workload.submit > before.time)] *= 3
     later[running] *= 1.5
     other = simulate(Workload.from_columns(run=later, **columns), "uniform:2x4", "sjf+easy")
-    after = explain(other, job, replications=10).forecast
+    after = explain(other, job, draws=10).forecast
     assert after == before

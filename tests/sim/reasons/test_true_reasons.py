@@ -95,7 +95,7 @@ def check_finding(sim: Replay, job: int, finding: Finding) -> None:
         assert sim.scheduler.gate is not None
         assert not sim.value(sim.scheduler.gate, job) >= 0
     elif reason == Reason.DECISION_TICK:
-        assert not sim.decides_now
+        assert not sim.may_decide()
         assert place(sim, job, sim.free)
     elif reason in (Reason.REQUEUE_DELAY, Reason.RETRY_DELAY):
         assert job in sim.away

@@ -1,4 +1,4 @@
-"""`berthline explain`: why one job waited."""
+"""`berthline explain`: why one job waited, and when one more would start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 
 from berthline.cli.options import Json, command_line, parse_options, whole
 from berthline.cli.output import note_dropped_rows, print_json, progress
-from berthline.cli.run_source import RunName, RunOptions, is_run_directory, read_result
+from berthline.cli.run_source import RunOptions, is_run_directory, read_result
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,24 +19,66 @@ if TYPE_CHECKING:
 
 LONGEST = "longest"
 
-POINTS, QUICK_POINTS = 300, 60
-"""Decision points to examine, and how many with --quick."""
+POINTS, QUICK_POINTS, INSTANTS = 300, 60, 200
+"""Decision points to examine, how many with --quick, and instants of --calibrate."""
+
+ASKED_KEYS = (
+    "gpus",
+    "gpu_milli",
+    "estimate",
+    "cpus",
+    "memory_mib",
+    "user",
+    "pool",
+    "gpu_types",
+    "priority",
+)
+"""The keys of evaluate/forecast/asked_job.py, which takes long to import."""
 
 
 class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Explain why a job waited: reasons, jobs ahead, and what would have helped.
 
+    With --submit: when one more job would start. With --calibrate: how often such forecasts were
+    right. Both take RUN without JOB.
+
     Examples:
       berthline explain longest synthetic --scheduler fcfs+easy --load 1
       berthline explain 421 synthetic --scheduler sjf --load 1 --at 62200 --top 3
       berthline explain 4 trace.swf --scheduler fcfs --quick --json
+      berthline explain --submit "gpus=4,estimate=2h" runs/mine --at 62200
+      berthline explain --calibrate runs/mine
     """
 
-    job: Annotated[Positional[str], arg(metavar="JOB")]
+    job: Annotated[Positional[str], arg(metavar="[JOB]")]
     """Its name in the trace or its number (row) in the workload; longest = the longest wait."""
-    workload: RunName
+    source: Annotated[
+        Positional[str],
+        arg(
+            metavar="RUN",
+            help="A run directory of berthline sim --out, or of compare (add --scheduler); or a"
+            " WORKLOAD as for sim, which is simulated.",
+            help_behavior_hint="",
+        ),
+    ] = ""
+    submit: Annotated[
+        str | None,
+        arg(
+            metavar="REQUEST",
+            help="One more job: when would it start? Such as gpus=4,estimate=2h; keys: "
+            f"{', '.join(ASKED_KEYS)}.",
+            help_behavior_hint="",
+        ),
+    ] = None
+    calibrate: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Forecast at many instants of the run, and count the starts inside the intervals."""
     at: Annotated[
-        float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its submission)")
+        float | None,
+        arg(
+            metavar="SECONDS",
+            help_behavior_hint="(default: its submission; with --submit: the end of an unfinished "
+            "run, else its last submission)",
+        ),
     ] = None
     """The time, on the workload's clock, of the list of jobs ahead and of the forecast."""
     top: Annotated[int, msgspec.Meta(ge=1), whole("--top", lowest=1)] = 5
@@ -44,10 +86,13 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
     points: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
         whole("--points", lowest=0),
-        arg(help_behavior_hint=f"(default: {POINTS}; with --quick {QUICK_POINTS})"),
+        arg(
+            help_behavior_hint=f"(default: {POINTS}; with --quick {QUICK_POINTS}; with "
+            f"--calibrate {INSTANTS})"
+        ),
     ] = None
-    """Decision points to examine, evenly spread over the wait; 0 = all."""
-    replications: Annotated[int, msgspec.Meta(ge=0), whole("--replications", lowest=0)] = 40
+    """Decision points to examine, evenly spread over the wait; 0 = all. Instants of --calibrate."""
+    draws: Annotated[int, msgspec.Meta(ge=0), whole("--draws", lowest=0)] = 100
     """Runs of the simulator for the forecast; 0 = no forecast."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Show only the reasons: no forecast, no runs with changes, and fewer points."""
@@ -57,10 +102,19 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Explain, argv, verb="explain")
+    if options.submit is not None or options.calibrate:
+        return _forecasts(options)
+    if not options.source:
+        raise ConfigError(
+            "RUN is missing",
+            where="explain",
+            expected="berthline explain JOB RUN",
+            hint="with --submit or --calibrate: RUN alone",
+        )
     from berthline.cli.explain.text import show
     from berthline.evaluate.explain.explain import explain
 
-    result = read_result(options.workload, options)
+    result = read_result(options.source, options)
     job = find_job(result, options.job)
     points = options.points
     if points is None:
@@ -72,7 +126,7 @@ def main(argv: list[str]) -> int:
             at=options.at,
             top=options.top,
             max_points=points,
-            replications=0 if options.quick else options.replications,
+            draws=0 if options.quick else options.draws,
             progress=lambda done, of: report(done, of, "replaying"),
         )
         changes: list[Change] = []
@@ -88,9 +142,29 @@ def main(argv: list[str]) -> int:
     else:
         show(result, explanation, changes, top=options.top)
         print()
-        briefly = is_run_directory(options.workload)
+        briefly = is_run_directory(options.source)
         print(f"again      {command_line('explain', options, briefly=briefly)}")
     return 0
+
+
+def _forecasts(options: Explain) -> int:
+    """Run `--submit` or `--calibrate`, whose only argument is the run."""
+    if options.source or (options.submit is not None and options.calibrate):
+        raise ConfigError(
+            "--submit and --calibrate are given"
+            if not options.source
+            else f"{options.job!r} and {options.source!r} are given",
+            where="explain",
+            expected="berthline explain --submit REQUEST RUN, or --calibrate RUN",
+        )
+    from berthline.cli.explain.forecasts import show_asked, show_calibration
+
+    result = read_result(options.job, options)
+    again = command_line("explain", options, briefly=is_run_directory(options.job))
+    if options.calibrate:
+        points = INSTANTS if options.points is None else options.points
+        return show_calibration(result, options, points=points, again=again)
+    return show_asked(result, options, again=again)
 
 
 def find_job(result: Result, text: str) -> int:

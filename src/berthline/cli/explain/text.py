@@ -6,9 +6,8 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from berthline.cli.conditions import header_of
+from berthline.cli.explain.forecast_words import drawn_from, interval_in_words
 from berthline.cli.output import (
     NARROWEST,
     clock,
@@ -27,21 +26,15 @@ from berthline.sim.reasons.reason_codes import MEANINGS, Reason
 
 if TYPE_CHECKING:
     from berthline.evaluate.explain.explain import Explanation, Moment
-    from berthline.evaluate.explain.forecast import Forecast
     from berthline.evaluate.explain.overtakers import Overtaker
     from berthline.evaluate.explain.unblock import Change
     from berthline.evaluate.explain.wait_timeline import Interval
+    from berthline.evaluate.forecast.job_forecast import JobForecast
     from berthline.model.workload import Workload
     from berthline.sim.reasons.waiting_order import Valued
     from berthline.sim.simulate import Result
 
 UNITS = {"gpus": "GPU", "cpus": "CPU", "memory_mib": "MiB"}
-DRAWN_FROM = {
-    "exact": "run times as they are known",
-    "ratios": "run times drawn from the estimates and their errors for finished jobs",
-    "run times": "run times drawn from those of finished jobs",
-    "even": "run times drawn uniformly up to the estimates, as few jobs had finished",
-}
 
 
 def show(result: Result, explanation: Explanation, changes: list[Change], *, top: int) -> None:
@@ -250,18 +243,12 @@ def _why_first(other: Overtaker) -> str:
     return f"passed it; {value} against {own}"
 
 
-def _show_forecast(explanation: Explanation, forecast: Forecast) -> None:
-    high = clock(forecast.high) if np.isfinite(forecast.high) else "an unknown time"
-    middle = clock(forecast.median) if np.isfinite(forecast.median) else "an unknown time"
+def _show_forecast(explanation: Explanation, forecast: JobForecast) -> None:
     first = next((w for w in explanation.waits if w.begin <= forecast.time < w.end), None)
     started = first is not None and first.started
     really = f"; it started {clock(first.end)}" if started and first is not None else ""
-    come = "future jobs as in the past" if forecast.jobs_to_come else "no future jobs"
-    print(
-        f"\nAs known at {clock(forecast.time)}, it would start between {clock(forecast.low)} and "
-        f"{high}\n({forecast.level:.0%} of {counted(forecast.replications, 'run')}, half of them "
-        f"by {middle}){really}\n  {DRAWN_FROM[forecast.run_times]}; {come}"
-    )
+    when = f"As known at {clock(forecast.time)}, it would start {interval_in_words(forecast)}"
+    print(f"\n{when}{really}\n  {drawn_from(forecast)}")
 
 
 def _show_changes(changes: list[Change]) -> None:

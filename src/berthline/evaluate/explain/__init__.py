@@ -1,1 +1,1 @@
-"""Why a job waited (`explain.py`, the entry point), and when it will start (`forecast.py`)."""
+"""Why a job waited (`explain.py`, the entry point), and what would have helped (`unblock.py`)."""

@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from berthline.errors import ConfigError, SimulationError
-from berthline.evaluate.explain.forecast import Forecast, forecast
 from berthline.evaluate.explain.job_waits import Wait, waits_of
 from berthline.evaluate.explain.overtakers import (
     Overtaker,
@@ -24,6 +23,7 @@ from berthline.evaluate.explain.overtakers import (
     started_meanwhile,
 )
 from berthline.evaluate.explain.wait_timeline import Interval, Look, seconds_by_reason, timeline_of
+from berthline.evaluate.forecast.job_forecast import JobForecast
 from berthline.model.schedule import REJECT, REJECT_REASONS
 from berthline.sim.inputs import prepare
 from berthline.sim.multiples import next_multiple
@@ -31,7 +31,6 @@ from berthline.sim.reasons.find_reason import before_decision, find_reason
 from berthline.sim.reasons.reason_codes import Reason
 from berthline.sim.reasons.waiting_order import Order, Valued
 from berthline.sim.reference_backfilling import reserve
-from berthline.sim.reference_speed import progress_now
 from berthline.sim.snapshots.replay import Replay
 from berthline.size_limits import check_sizes
 
@@ -99,7 +98,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[Wait]
     timeline: list[Interval]
     moment: Moment | None
-    forecast: Forecast | None
+    forecast: JobForecast | None
     overtakers: list[Overtaker]
     started_meanwhile: int
     points: int
@@ -113,7 +112,7 @@ def explain(
     at: float | None = None,
     top: int = 5,
     max_points: int = MAX_POINTS,
-    replications: int = 0,
+    draws: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Explanation:
     """Return why a job of a run waited.
@@ -125,14 +124,14 @@ def explain(
             its first decision point.
         top: number of jobs before it, and of jobs that overtook it, to list.
         max_points: decision points to examine; 0 = all.
-        replications: runs of the simulator for the forecast; 0 = no forecast.
+        draws: runs of the simulator for the forecast; 0 = no forecast.
         progress: called with the steps done and their number.
 
     Raises:
         ConfigError: there is no such job, or it did not wait at that instant.
         SimulationError: the log does not belong to this workload, cluster and scheduler.
     """
-    check_sizes(lowest=0, top=top, points=max_points, replications=replications)
+    check_sizes(lowest=0, top=top, points=max_points, draws=draws)
     log = result.log
     waits = _waits_at(result, job, at)
     inputs = prepare(
@@ -164,19 +163,24 @@ def explain(
         moment_at=moment_at,
         starts=meanwhile[:top],
         top=top,
-        tell=lambda number: tell(number, len(instants) + replications),
+        tell=lambda number: tell(number, len(instants) + draws),
     )
-    outlook: Forecast | None = None
-    if replications and seen.moment is not None:
+    outlook: JobForecast | None = None
+    if draws and seen.moment is not None:
+        from berthline.evaluate.forecast.forecast import forecast
+        from berthline.sim.snapshots.take import take_snapshot
+
         outlook = forecast(
-            result,
-            inputs,
-            job,
-            seen.moment.time,
-            seen.done,
-            replications=replications,
+            # The decision of the instant, which did not start the job, is known.
+            take_snapshot(result, float(np.nextafter(seen.moment.time, np.inf))),
+            result.scheduler,
+            history=result,
+            draws=draws,
+            seed=result.seed,
+            jobs=[job],
             progress=lambda made, of: tell(len(instants) + made, len(instants) + of),
-        )
+        ).of(job)
+        outlook = msgspec.structs.replace(outlook, time=seen.moment.time)
     timeline = timeline_of(seen.looks, waits)
     return Explanation(
         job=job,
@@ -226,13 +230,11 @@ class _Seen:
         looks: why it waited, at each of the requested instants.
         overtakers: jobs that started while it waited.
         moment: the instant in detail.
-        done: progress of all jobs at that instant.
     """
 
     looks: list[Look] = dataclasses.field(default_factory=list)
     overtakers: list[Overtaker] = dataclasses.field(default_factory=list)
     moment: Moment | None = None
-    done: dict[int, float] = dataclasses.field(default_factory=dict)
 
 
 def _watch(
@@ -269,14 +271,7 @@ def _watch(
             seen.looks.append(look)
         if time == moment_at:
             seen.moment = _moment(sim, order, job, look, top)
-            present = (*sim.running, *sim.queue, *sim.away)
-            seen.done = {other: _done(sim, other) for other in present}
     return seen
-
-
-def _done(sim: Replay, job: int) -> float:
-    """Return the progress of a job, including progress that a preemption discarded."""
-    return max(progress_now(sim, job), sim.reached.get(job, 0.0))
 
 
 def _points(sim: Replay, times: FloatColumn, waits: list[Wait]) -> list[float]:

@@ -13,14 +13,42 @@ from berthline.model.schedule import PREEMPT
 from berthline.sim.multiples import next_multiple
 from berthline.sim.reasons.reason_codes import Finding, Reason
 from berthline.sim.reasons.shortage import find_shortage, free_gpus, over_quota
+from berthline.sim.reasons.waiting_order import Order
 from berthline.sim.reference_backfilling import may_pass, reserve
 from berthline.sim.reference_decide import choose, choose_in_state, gate_is_open
 from berthline.sim.reference_place import change, closed_types, place
 from berthline.sim.reference_speed import expected
+from berthline.sim.snapshots.replay import Replay
 
 if TYPE_CHECKING:
-    from berthline.sim.reasons.waiting_order import Order
-    from berthline.sim.snapshots.replay import Replay
+    from berthline.model.schedule import Schedule
+    from berthline.sim.inputs import Inputs
+
+
+def reasons_of_decision(inputs: Inputs, log: Schedule, now: float) -> dict[int, Finding]:
+    """Return why each job that waits after a decision does not start, by its id.
+
+    Args:
+        inputs: of the decision; they begin with a snapshot.
+        log: the snapshot's, then the rows of the decision.
+        now: the instant.
+    """
+    sim = Replay(inputs, log)
+    sim.advance_until_decision(now)
+    order = Order(sim)
+    waiting = sorted([*sim.queue, *sim.away])
+    first = {job: before_decision(sim, job, order) for job in waiting}
+    sim.follow_decision()
+    reasons = {}
+    for job in sorted([*sim.queue, *sim.away]):
+        found = first.get(job)
+        if found is None and sim.scheduler.learned is not None:
+            found = _kept_out(sim, job) or find_shortage(sim, job)
+            found = found or Finding(Reason.NOT_CHOSEN, free_gpus=free_gpus(sim, job), fits=True)
+        found = found or find_reason(sim, job, order)
+        if found is not None:
+            reasons[job] = found
+    return reasons
 
 
 def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:
@@ -70,7 +98,7 @@ def before_decision(sim: Replay, job: int, order: Order) -> Finding | None:
     kept_out = _kept_out(sim, job) if is_waiting else None
     if kept_out is not None:
         return kept_out
-    if not sim.decides_now:
+    if not sim.may_decide():
         return Finding(
             Reason.DECISION_TICK,
             until=next_multiple(sim.interval, sim.now),
@@ -117,7 +145,7 @@ def _kept_out(sim: Replay, job: int) -> Finding | None:
 
 def _waits_for_tick(sim: Replay, job: int) -> bool:
     """Whether some job could start and this job fits, but no decision is made now."""
-    return not sim.decides_now and bool(place(sim, job, sim.free)) and choose(sim) is not None
+    return not sim.may_decide() and bool(place(sim, job, sim.free)) and choose(sim) is not None
 
 
 def _behind_reservation(sim: Replay, job: int, order: Order) -> Finding | None:

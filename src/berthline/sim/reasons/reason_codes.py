@@ -29,6 +29,7 @@ class Reason(enum.StrEnum):
     HEAD_RESERVATION = "HEAD_RESERVATION"
     EARLIER_RESERVATIONS = "EARLIER_RESERVATIONS"
     DECISION_TICK = "DECISION_TICK"
+    NOT_CHOSEN = "NOT_CHOSEN"
 
 
 MEANINGS: dict[Reason, str] = {
@@ -48,6 +49,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.HEAD_RESERVATION: "it fits, but could delay the first job, whose start is reserved",
     Reason.EARLIER_RESERVATIONS: "it fits, but could delay a reserved job ahead of it",
     Reason.DECISION_TICK: "it could start, but no decision is made until the next tick or round",
+    Reason.NOT_CHOSEN: "it fits, but the learned policy chose otherwise",
 }
 """What each code means, in words."""
 

@@ -28,11 +28,10 @@ from berthline.model.schedule import (
     SUBMIT,
 )
 from berthline.model.workload import WHOLE_GPU
-from berthline.sim.multiples import next_multiple
 from berthline.sim.reference import RETURN, Simulation
 from berthline.sim.reference_place import never_fits
-from berthline.sim.reference_speed import progress_now
 from berthline.sim.reference_state import Share, State, Usage
+from berthline.sim.snapshots.recall import recall
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,7 +51,7 @@ class Replay(Simulation):
     """The state of a run, as far as its log has been read.
 
     Args:
-        inputs: of the run.
+        inputs: of the run, which may begin with a snapshot.
         log: its log.
         since: the first instant whose state is asked for. Jobs that are over before then are
             skipped where nothing depends on them, which saves time.
@@ -63,7 +62,6 @@ class Replay(Simulation):
         self.clock = 0.0
         self.row = 0
         self.returns: list[tuple[float, int]] = []  # when jobs that are away return
-        self.reached: dict[int, float] = {}  # most progress of preempted jobs, saved or not
         self._predicts = inputs.predicts
         self._shares_gpus = bool((inputs.workload.gpu_milli < WHOLE_GPU).any())
         rows = self._rows(log, since)
@@ -79,6 +77,7 @@ class Replay(Simulation):
         self._allocated = log.alloc_node, log.alloc_gpus, log.alloc_slot
         self._fewest: dict[tuple[int, ...], dict[int, int]] = {}
         self.touched: set[int] = set()  # jobs whose GPUs were touched at this instant
+        self._start = inputs.start  # whose memory is still to be recalled
 
     def _rows(self, log: Schedule, since: float) -> npt.NDArray[np.bool_]:
         """Return which rows matter to the state from an instant on."""
@@ -86,7 +85,7 @@ class Replay(Simulation):
         remembers = inputs.predicts or any(inputs.uses(word) for word in _HISTORY)
         # Finished jobs have slowed down others, or kept nodes awake.
         has_effects = self._shares_gpus or math.isfinite(self.conditions.sleep_after)
-        if remembers or has_effects:
+        if remembers or has_effects or inputs.start is not None:
             return np.ones(len(log), np.bool_)
         over = np.zeros(len(inputs.workload) + 1, np.bool_)  # the last stands for NO_JOB
         over[log.job[past & ((log.kind == FINISH) | (log.kind == REJECT))]] = True
@@ -111,18 +110,6 @@ class Replay(Simulation):
         """When something happens next; infinity = never."""
         row = self._times[self.row] if self.row < len(self._times) else float("inf")
         return min(row, self.returns[0][0] if self.returns else float("inf"))
-
-    @property
-    def interval(self) -> float:
-        """Seconds between decisions; 0 = there is one whenever something happens."""
-        is_round = self.scheduler.discipline == "rounds"
-        return self.scheduler.round_seconds if is_round else self.conditions.tick
-
-    @property
-    def decides_now(self) -> bool:
-        """Whether there is a decision point at this instant."""
-        every = self.interval
-        return every == 0 or next_multiple(every, self.now, at_least=True) == self.now
 
     def advance(self, time: float) -> None:
         """Process everything up to an instant, its decision included."""
@@ -152,6 +139,7 @@ class Replay(Simulation):
             if not (by_failure or kind in _DUE):
                 break
             self._apply()
+        self._recall()
         while self.returns and self.returns[0][0] <= time:
             job = heapq.heappop(self.returns)[1]
             self.away.remove(job)
@@ -159,6 +147,7 @@ class Replay(Simulation):
 
     def _apply(self) -> None:
         """Apply the next row of the log."""
+        self._recall()
         row, self.row = self.row, self.row + 1
         kind, job, detail = self._kinds[row], self._jobs[row], self._details[row]
         if kind == SUBMIT:
@@ -183,10 +172,12 @@ class Replay(Simulation):
             self.outages_left -= 1
             self.up[detail] = False  # the log has its own rows for the jobs on it
 
-    def preempt(self, job: int, reason: int) -> set[int]:
-        """A running job stops."""
-        self.reached[job] = max(progress_now(self, job), self.reached.get(job, 0.0))
-        return super().preempt(job, reason)
+    def _recall(self) -> None:
+        """Set what no row of the snapshot says in which the run began, once it is reached."""
+        start = self._start
+        if start is not None and self.row >= len(start.log) and self.clock >= start.now:
+            recall(self, start)
+            self._start = None
 
     def last_row_of(self, job: int) -> int:
         """Return the kind of the last row about a job so far."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from berthline.argument_types import check_arguments
-from berthline.errors import ConfigError, SimulationError, unknown_name
+from berthline.errors import ConfigError
+from berthline.model.schedule import FINISH
+from berthline.model.snapshot import forget_seat
 from berthline.model.workload_join import join
+from berthline.model.workload_rows import job_name
 from berthline.policies.scheduler import Scheduler
-from berthline.sim.inputs import Inputs, prepare
-from berthline.sim.simulate import SIMULATORS, Result
+from berthline.sim.inputs import Inputs, check_run_times, prepare
+from berthline.sim.policy_runner import policy_runner
+from berthline.sim.simulate import Result, check_simulator
+from berthline.sim.snapshots.check import check_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,22 +63,35 @@ def resume(
     """
     seed = snapshot.seed if seed is None else seed
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
-    if simulator not in SIMULATORS:
-        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
-        raise ConfigError(what, expected=expected, hint=hint)
-    if conditions:
-        cluster = snapshot.cluster.with_conditions(conditions)
-        snapshot = dataclasses.replace(snapshot, cluster=cluster)
+    snapshot = checked(snapshot, conditions)
     workload = snapshot.workload if arrivals is None else _with_arrivals(snapshot, arrivals)
-    unknown = np.flatnonzero(np.isnan(workload.run))
-    if len(unknown):
-        raise SimulationError(
-            f"the run time of job {unknown[0]} is not known",
-            where="snapshot",
-            expected="run times of all jobs, to simulate what comes",
-            hint="`bl.decide` needs none, and `bl.forecast` draws them",
-        )
+    check_run_times(workload)
     started = time.perf_counter()
+    scheduler = scheduler_for(snapshot, scheduler)
+    check_simulator(scheduler, simulator)
+    if scheduler.learned is not None:
+        knowledge = snapshot.knowledge if knowledge is None else knowledge
+        start = dataclasses.replace(start_for(snapshot, scheduler), seed=seed)
+        log = policy_runner().run(
+            scheduler.learned,
+            workload,
+            snapshot.cluster,
+            knowledge=knowledge,
+            seed=seed,
+            horizon=horizon,
+            start=start,
+            progress=progress,
+        )
+        return Result(
+            log=log,
+            workload=workload,
+            cluster=snapshot.cluster,
+            scheduler=scheduler,
+            knowledge=knowledge,
+            seed=seed,
+            wall_seconds=time.perf_counter() - started,
+            start=start,
+        )
     inputs = resumed_inputs(
         snapshot, workload, scheduler, knowledge=knowledge, seed=seed, horizon=horizon
     )
@@ -89,7 +108,21 @@ def resume(
         knowledge=inputs.knowledge,
         seed=seed,
         wall_seconds=time.perf_counter() - started,
+        start=inputs.start,
     )
+
+
+def checked(snapshot: Snapshot, conditions: Mapping[str, float] | None) -> Snapshot:
+    """Return a snapshot with other conditions, which does not contradict itself.
+
+    Raises:
+        ConfigError: it does, or the conditions are wrong.
+    """
+    if conditions:
+        cluster = snapshot.cluster.with_conditions(conditions)
+        snapshot = dataclasses.replace(snapshot, cluster=cluster)
+    check_snapshot(snapshot)
+    return snapshot
 
 
 def resumed_inputs(
@@ -100,6 +133,7 @@ def resumed_inputs(
     knowledge: str | None,
     seed: int | None,
     horizon: float | None,
+    is_decision: bool = False,
 ) -> Inputs:
     """Return the inputs of a run that begins with a snapshot.
 
@@ -110,22 +144,81 @@ def resumed_inputs(
         knowledge: what the scheduler knows about run times.
         seed: of random draws.
         horizon: None = to the end.
+        is_decision: nothing is simulated but the decision at the beginning, so run times of
+            unfinished jobs are hidden.
     """
-    if scheduler is None:
-        scheduler = snapshot.scheduler
-    if not isinstance(scheduler, Scheduler):
-        scheduler = Scheduler.parse(scheduler)
-    if str(scheduler) != snapshot.scheduler:
-        snapshot = dataclasses.replace(snapshot, decides=True)
+    scheduler = scheduler_for(snapshot, scheduler)
+    knowledge = snapshot.knowledge if knowledge is None else knowledge
+    seed = snapshot.seed if seed is None else seed
+    snapshot = dataclasses.replace(start_for(snapshot, scheduler), seed=seed)
+    if is_decision:
+        snapshot = without_run_times(snapshot, knowledge)
+        workload = snapshot.workload
     return prepare(
         workload,
         snapshot.cluster,
         scheduler,
-        knowledge=knowledge or snapshot.knowledge,
-        seed=snapshot.seed if seed is None else seed,
+        knowledge=knowledge,
+        seed=seed,
         horizon=horizon,
         start=snapshot,
     )
+
+
+def without_run_times(snapshot: Snapshot, knowledge: str) -> Snapshot:
+    """Return a snapshot in which the run times of unfinished jobs are not known.
+
+    Under `exact` knowledge they are known and stay, and must be there.
+
+    Raises:
+        ConfigError: the knowledge is exact, and the run time of some job is not known.
+    """
+    workload, memory = snapshot.workload, snapshot.memory
+    if knowledge == "exact":
+        unknown = np.flatnonzero(np.isnan(workload.run))
+        if len(unknown):
+            raise ConfigError(
+                f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
+                where="snapshot",
+                expected="run times of all jobs, for a scheduler with knowledge exact",
+                hint="use another knowledge: estimate, predicted or none",
+            )
+        return snapshot
+    is_over = np.zeros(len(workload), np.bool_)
+    is_over[snapshot.log.job[snapshot.log.kind == FINISH]] = True
+    if math.isnan(memory.failures_until):
+        memory = dataclasses.replace(memory, failures_until=snapshot.now)
+    return dataclasses.replace(
+        snapshot,
+        workload=dataclasses.replace(workload, run=np.where(is_over, workload.run, np.inf)),
+        memory=memory,
+    )
+
+
+def scheduler_for(snapshot: Snapshot, scheduler: Scheduler | TextOrPath | None) -> Scheduler:
+    """Return a scheduler from its text; None = that of the snapshot.
+
+    Raises:
+        ConfigError: None is given, and the snapshot names no scheduler.
+    """
+    if isinstance(scheduler, Scheduler):
+        return scheduler
+    if scheduler is None and not snapshot.scheduler:
+        raise ConfigError(
+            "the snapshot names no scheduler", expected="`scheduler`, such as 'sjf+easy'"
+        )
+    return Scheduler.parse(snapshot.scheduler if scheduler is None else scheduler)
+
+
+def start_for(snapshot: Snapshot, scheduler: Scheduler) -> Snapshot:
+    """Return the state in which a scheduler begins.
+
+    Another scheduler than that of the snapshot decides at once, and its seat remembers nothing.
+    """
+    if str(scheduler) == snapshot.scheduler:
+        return snapshot
+    memory = forget_seat(snapshot.memory)
+    return dataclasses.replace(snapshot, decides=True, memory=memory)
 
 
 def _with_arrivals(snapshot: Snapshot, arrivals: Workload) -> Workload:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from berthline.errors import ConfigError
 from berthline.model.schedule import (
     FINISH,
     NODE_DOWN,
@@ -18,10 +20,11 @@ from berthline.model.schedule import (
     SUBMIT,
     Schedule,
 )
-from berthline.model.snapshot import RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
+from berthline.model.snapshot import OF_SEAT, RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
 from berthline.model.workload import WHOLE_GPU, Workload
-from berthline.sim.inputs import failures_until, mix_sizes, prepare, stated_so_far
+from berthline.sim.inputs import failures_until, mix_sizes, prepare, stated_estimates
 from berthline.sim.native import remember
+from berthline.sim.policy_runner import policy_runner
 
 if TYPE_CHECKING:
     from berthline.sim.simulate import Result
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 _DUE = (FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT)
 
 
-def take_snapshot(result: Result, at: float, *, horizon: float | None = None) -> Snapshot:
+def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = None) -> Snapshot:
     """Return the state of a run at an instant: its events have happened, its decision has not.
 
     Jobs that were over before are left out.
@@ -37,20 +40,29 @@ def take_snapshot(result: Result, at: float, *, horizon: float | None = None) ->
     Args:
         result: of the run.
         at: seconds on the clock of the run.
-        horizon: of the run, if it had one; it decides until when nodes fail at random.
+        seat: what the seat of an agent remembers (`PolicyRunner.remember`); None = that of the
+            learned policy of the run, if it has one.
+
+    Raises:
+        ConfigError: the run does not reach that instant, or began after it.
     """
-    workload, log = result.workload, result.log
+    workload, log, start = result.workload, result.log, result.start
+    _check_instant(result, at)
+    if start is not None and at == start.now:
+        return start
     known = int(np.searchsorted(workload.submit, at, side="right"))
     rows = rows_before_decision(log, at)
+    number = _numbers(start, known)
     whole = Snapshot(
         workload=take_jobs(workload, np.arange(known)),
         cluster=result.cluster,
         log=cut_log(log, rows, np.arange(len(workload)), at),
         now=at,
-        number=np.arange(known),
+        number=number,
         scheduler=str(result.scheduler),
         knowledge=result.knowledge,
         seed=result.seed,
+        memory=Memory() if start is None else start.memory,
     )
     inputs = prepare(
         workload,
@@ -58,10 +70,13 @@ def take_snapshot(result: Result, at: float, *, horizon: float | None = None) ->
         result.scheduler,
         knowledge=result.knowledge,
         seed=result.seed,
-        horizon=horizon,
+        horizon=None,
         start=whole,
+        earlier=start,
     )
-    found = remember(inputs)
+    found = remember(inputs, start)
+    seat = _seat(result, at) if seat is None else seat
+    found |= {name: seat[name] for name in ("decides", "timer") if seat}
     over = (log.kind == FINISH) | (log.kind == REJECT)
     is_kept = np.zeros(len(workload), np.bool_)
     is_kept[:known] = True
@@ -72,14 +87,68 @@ def take_snapshot(result: Result, at: float, *, horizon: float | None = None) ->
         cluster=result.cluster,
         log=cut_log(log, rows & _concerns(log, rows, is_kept), kept, at),
         now=at,
-        number=kept.astype(np.int64),
+        number=number[kept],
         decides=found["decides"],
         timer=found["timer"],
         scheduler=str(result.scheduler),
         knowledge=result.knowledge,
         seed=result.seed,
-        memory=_memory(found, workload, known, kept, at, result, horizon),
+        memory=dataclasses.replace(_memory(found, result, at, known, kept), **_of_kept(seat, kept)),
     )
+
+
+def _check_instant(result: Result, at: float) -> None:
+    first = 0.0 if result.start is None else result.start.now
+    last = result.log.horizon
+    if not math.isfinite(at) or not first <= at <= last:
+        raise ConfigError(
+            f"the run has no state at {at:g} s",
+            where="snapshot",
+            expected=f"seconds from {first:g}, where the run begins"
+            + (f", to {last:g}, its horizon" if math.isfinite(last) else ""),
+        )
+
+
+def _numbers(start: Snapshot | None, known: int) -> npt.NDArray[np.int64]:
+    """Return the number of each known job; see `Snapshot.number`."""
+    if start is None:
+        return np.arange(known)
+    first = start.memory.jobs + start.num_jobs
+    return np.concatenate([start.number, np.arange(first, first + known - start.num_jobs)])
+
+
+def _seat(result: Result, at: float) -> dict[str, Any]:
+    """Return what the seat of a learned policy remembers; empty = nothing."""
+    if result.scheduler.learned is None:
+        return {}
+    return policy_runner().remember(
+        result.scheduler.learned,
+        result.workload,
+        result.cluster,
+        knowledge=result.knowledge,
+        seed=result.seed,
+        at=at,
+        start=result.start,
+    )
+
+
+def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return what a seat remembers of the kept jobs; it knows none that is submitted just now."""
+    if not seat:
+        return {}
+    of_kept = {name: seat[name] for name in OF_SEAT}
+    for name in ("holds", "held_until", "checked_again"):
+        column = seat[name]
+        if len(column):
+            more = int(kept[-1]) + 1 - len(column) if len(kept) else 0
+            of_kept[name] = np.pad(column, (0, max(more, 0)))[kept]
+    holders = seat["gpu_holders"]
+    of_kept["gpu_holders"] = np.where(holders < 0, holders, np.searchsorted(kept, holders)).astype(
+        np.int32
+    )
+    if seat["committed"] >= 0:
+        of_kept["committed"] = int(np.searchsorted(kept, seat["committed"]))
+    return of_kept
 
 
 def rows_before_decision(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
@@ -95,7 +164,8 @@ def _concerns(
 ) -> npt.NDArray[np.bool_]:
     """Return the rows about kept jobs, and the last row about each node that is down."""
     about_node = (log.kind == NODE_DOWN) | (log.kind == NODE_UP)
-    concerns: npt.NDArray[np.bool_] = ~about_node & is_kept[log.job]
+    # Rows about nodes have the job -1: the last entry.
+    concerns: npt.NDArray[np.bool_] = np.append(is_kept, False)[log.job]
     last: dict[int, int] = {}
     for row in np.flatnonzero(rows & about_node).tolist():
         last[int(log.detail[row])] = row
@@ -139,7 +209,8 @@ def cut_log(
 def _counted(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return 0, 1, ... up to each size."""
     total = int(sizes.sum())
-    return np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    counted: npt.NDArray[np.int64] = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return counted
 
 
 def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64]) -> Workload:
@@ -155,44 +226,66 @@ def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64]) -> Workload:
 
 def _memory(
     found: dict[str, Any],
-    workload: Workload,
+    result: Result,
+    at: float,
     known: int,
     kept: npt.NDArray[np.int64],
-    at: float,
-    result: Result,
-    horizon: float | None,
 ) -> Memory:
-    """Return what no row about the kept jobs says."""
-    conditions = result.cluster.conditions
-    is_recent = workload.submit[:known] > at - RECENT_SECONDS
-    is_recent[max(known - RECENT_JOBS, 0) :] = True
-    is_recent[kept] = True
+    """Return what no row about the kept jobs says.
+
+    Args:
+        found: what `remember` returned.
+        result: of the run.
+        at: the instant.
+        known: how many of its jobs have been submitted.
+        kept: the jobs that are not left out.
+    """
+    workload, conditions = result.workload, result.cluster.conditions
+    earlier = Memory() if result.start is None else result.start.memory
+    old = 0 if result.start is None else result.start.num_jobs
+    submitted = workload.submit[:known]
+    before = earlier.submissions if len(earlier.submissions) else submitted[:old]
+    submissions = np.concatenate([before, submitted[old:]])
+    is_recent = submissions > at - RECENT_SECONDS
+    is_recent[max(len(submissions) - RECENT_JOBS, 0) :] = True
+    # Equal times are equal jobs here: only how many there are matters.
+    is_recent[np.searchsorted(submissions, submitted[kept])] = True
     estimate = workload.estimate[:known]
     shares = bool((workload.gpu_milli < WHOLE_GPU).any()) and conditions.interference > 0
-    has_speeds = shares or np.isfinite(conditions.sleep_after)
+    has_speeds = shares or np.isfinite(conditions.sleep_after) or bool(len(earlier.progress))
+    # Users without a job in this run may come back in another that continues it.
+    absent = ~np.isin(earlier.users, found["users"])
+    users = np.concatenate([earlier.users[absent], found["users"]])
+    usage = np.vstack([earlier.usage[absent], found["usage"]])
+    largest = np.fmax(earlier.largest_estimate, np.fmax.reduce(estimate, initial=np.nan))
     return Memory(
-        jobs=known - len(kept),
-        submissions=workload.submit[:known][is_recent],
-        stated=np.zeros(0) if np.isnan(estimate).all() else stated_so_far(estimate)[kept],
-        largest_estimate=float(np.fmax.reduce(estimate, initial=np.nan)),
-        max_priority=max(1.0, float(found["max_priority"])),
+        jobs=earlier.jobs + known - len(kept),
+        submissions=submissions[is_recent],
+        stated=np.zeros(0) if math.isnan(largest) else stated_estimates(workload, earlier)[kept],
+        largest_estimate=float(largest),
+        max_priority=max(earlier.max_priority, float(found["max_priority"])),
         predicted=found["predicted"][kept],
         progress=found["progress"][kept] if has_speeds else np.zeros((0, 6)),
         idle_since=found["idle_since"],
-        users=found["users"],
-        usage=found["usage"],
+        users=users.astype(np.int32),
+        usage=usage,
         gittins=np.stack(
             [found["gittins_count"], found["gittins_gpu_seconds"], found["gittins_index"]]
         ),
         gittins_finished=found["gittins_finished"],
         gittins_next_update=found["gittins_next_update"],
-        kinds=_kinds(workload, known),
-        failures_until=failures_until(workload, horizon),
+        kinds=_kinds(result, known),
+        failures_until=failures_until(workload, earlier),
     )
 
 
-def _kinds(workload: Workload, known: int) -> npt.NDArray[np.int64]:
+def _kinds(result: Result, known: int) -> npt.NDArray[np.int64]:
     """Return KIND_COLUMNS of the jobs submitted so far."""
+    workload = result.workload
+    old, left_out, past = 0, 0, Memory().kinds
+    if result.start is not None and len(result.start.memory.kinds):
+        old, left_out = result.start.num_jobs, result.start.memory.jobs
+        past = result.start.memory.kinds
     columns = (
         workload.gpus,
         workload.gpu_milli,
@@ -201,9 +294,17 @@ def _kinds(workload: Workload, known: int) -> npt.NDArray[np.int64]:
         workload.pool,
         workload.gpu_types,
     )
-    kinds = np.stack([column[:known].astype(np.int64) for column in columns], axis=1)
-    unique, kind = np.unique(kinds, axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
-    in_mix = mix_sizes(known)[-1] if known else 0
-    counts = [np.bincount(kind[:jobs], minlength=len(unique)) for jobs in (known, in_mix)]
-    return np.column_stack([unique, *counts]).astype(np.int64)
+    new = np.stack([column[old:known].astype(np.int64) for column in columns], axis=1)
+    unique, kind = np.unique(np.vstack([past[:, :6], new]), axis=0, return_inverse=True)
+    was, kind = np.split(kind.reshape(-1), [len(past)])
+    size = len(unique)
+
+    def counted(weights: npt.NDArray[np.int64], jobs: int) -> npt.NDArray[np.int64]:
+        before = np.bincount(was, weights=weights, minlength=size).astype(np.int64)
+        return before + np.bincount(kind[:jobs], minlength=size)
+
+    submitted = left_out + known
+    in_mix = mix_sizes(submitted)[-1] if submitted else 0
+    is_new = in_mix > left_out + old  # the mix in use counts some of the new jobs
+    mix = counted(past[:, 6], in_mix - left_out - old) if is_new else counted(past[:, 7], 0)
+    return np.column_stack([unique, counted(past[:, 6], len(kind)), mix])

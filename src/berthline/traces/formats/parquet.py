@@ -94,6 +94,7 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
         "reference_type": workload.reference_type,
         **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
         "history": history_names,
+        **({"of_snapshot": True} if not len(workload) or np.isnan(workload.run).any() else {}),
         "provenance": dict(workload.provenance),
     }
     try:
@@ -168,6 +169,7 @@ def read_first(path: Path, jobs: int | None) -> Workload:
             about["provenance"], format_name="parquet", file_name=path.name, jobs=rows
         ),
         rebase=False,  # keep times unchanged
+        of_snapshot=bool(about.get("of_snapshot")),
     )
 
 

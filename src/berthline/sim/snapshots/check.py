@@ -1,0 +1,264 @@
+"""Whether a snapshot can be true: its rows follow from one another, and nothing is taken twice.
+
+Snapshots come from disk and from live systems, whose answers may contradict each other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from berthline.errors import ConfigError
+from berthline.model.schedule import (
+    FALLBACK,
+    FINISH,
+    KINDS,
+    NODE_DOWN,
+    NODE_UP,
+    PREEMPT,
+    REFUSE,
+    REJECT,
+    RESUME,
+    START,
+    SUBMIT,
+    WHOLE_GPUS,
+)
+from berthline.model.snapshot import KIND_COLUMNS, PROGRESS_COLUMNS, USAGE_COLUMNS
+from berthline.model.workload_rows import job_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from berthline.model.snapshot import Snapshot
+
+_BEGIN = len(KINDS)
+"""Stands for the row before a job's first."""
+
+_MAY_FOLLOW = np.zeros((len(KINDS) + 1, len(KINDS)), np.bool_)
+"""Whether a row of a job may follow one of another kind. FALLBACK rows are before a start."""
+for _before, _after in {
+    _BEGIN: (SUBMIT,),
+    SUBMIT: (REJECT, START, REFUSE, FALLBACK),
+    START: (FINISH, PREEMPT),
+    RESUME: (FINISH, PREEMPT),
+    PREEMPT: (RESUME, REFUSE, FALLBACK, REJECT),
+    REFUSE: (START, RESUME, REFUSE, FALLBACK, REJECT),
+    FALLBACK: (START, RESUME, REFUSE, FALLBACK, REJECT),
+}.items():
+    _MAY_FOLLOW[_before, list(_after)] = True
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Raise if a snapshot contradicts itself.
+
+    Raises:
+        ConfigError: it does; the error says what and where.
+    """
+    _check_shapes(snapshot)
+    _check_times(snapshot)
+    _check_numbers(snapshot)
+    last = _check_sequence(snapshot)
+    _check_allocations(snapshot, last)
+
+
+def _check_shapes(snapshot: Snapshot) -> None:
+    """Raise if a column has the wrong length."""
+    log, memory = snapshot.log, snapshot.memory
+    jobs, nodes, users = snapshot.num_jobs, snapshot.cluster.num_nodes, len(memory.users)
+    for name, found, allowed in (
+        ("log.kind", log.kind.shape, [log.time.shape]),
+        ("log.job", log.job.shape, [log.time.shape]),
+        ("log.detail", log.detail.shape, [log.time.shape]),
+        ("log.alloc_gpus", log.alloc_gpus.shape, [log.alloc_node.shape]),
+        ("log.alloc_slot", log.alloc_slot.shape, [log.alloc_node.shape]),
+        ("number", snapshot.number.shape, [(jobs,)]),
+        ("memory.stated", memory.stated.shape, [(0,), (jobs,)]),
+        ("memory.predicted", memory.predicted.shape, [(0,), (jobs,)]),
+        ("memory.progress", memory.progress.shape, [(n, len(PROGRESS_COLUMNS)) for n in (0, jobs)]),
+        ("memory.idle_since", memory.idle_since.shape, [(0,), (nodes,)]),
+        ("memory.usage", memory.usage.shape, [(users, len(USAGE_COLUMNS))]),
+        ("memory.kinds", memory.kinds.shape, [(len(memory.kinds), len(KIND_COLUMNS))]),
+    ):
+        if found not in allowed:
+            raise _contradiction(
+                f"{name} has the shape {found}", expected=" or ".join(map(str, allowed))
+            )
+    if not math.isnan(memory.largest_estimate) and len(memory.stated) != jobs:
+        raise _contradiction("memory.stated is missing", expected="the estimate of every job")
+
+
+def _check_times(snapshot: Snapshot) -> None:
+    """Raise if time runs backwards, or rows are later than the instant."""
+    time, submit, now = snapshot.log.time, snapshot.workload.submit, snapshot.now
+    if not (math.isfinite(now) and now >= 0):
+        raise _contradiction(f"now is {now}", expected="seconds, 0 or more")
+    if not len(time):
+        return
+    back = np.flatnonzero(~(time[1:] >= time[:-1]))
+    if len(back):
+        row = int(back[0]) + 1
+        raise _contradiction(
+            f"time runs backwards, from {time[row - 1]:g} to {time[row]:g} s",
+            where=f"log row {row}",
+        )
+    if not (time[0] >= 0 and time[-1] <= now):
+        row = 0 if not time[0] >= 0 else len(time) - 1
+        raise _contradiction(
+            f"an event at {time[row]:g} s",
+            where=f"log row {row}",
+            expected=f"times from 0 to {now:g} s, the instant of the snapshot",
+        )
+    if len(submit) and not (submit[1:] >= submit[:-1]).all():
+        raise _contradiction("jobs are not in the order of their submission", where="workload")
+
+
+def _check_numbers(snapshot: Snapshot) -> None:
+    """Raise if a row names a job, a node or an allocation that does not exist."""
+    log, jobs, nodes = snapshot.log, snapshot.num_jobs, snapshot.cluster.num_nodes
+    _check_range(log.kind, 0, len(KINDS), "event of kind", "log row")
+    about_node = (log.kind == NODE_DOWN) | (log.kind == NODE_UP)
+    job = np.where(about_node, 0, log.job)
+    if about_node.all():
+        job = job[:0]
+    _check_range(job, 0, jobs, "job", "log row")
+    node = np.where(about_node, log.detail, 0)
+    _check_range(node if about_node.any() else node[:0], 0, nodes, "node", "log row")
+    _check_range(log.alloc_node, 0, nodes, "node", "allocation")
+    first = log.detail[log.is_start]
+    if len(first) and (first[0] != 0 or not (np.diff(first, append=len(log.alloc_node)) > 0).all()):
+        raise _contradiction(
+            "starts and allocations do not belong together",
+            where="log",
+            expected="for each start, in order, the rows of its allocation",
+        )
+
+
+def _check_range(
+    values: npt.NDArray[np.generic], low: int, high: int, what: str, where: str
+) -> None:
+    outside = np.flatnonzero((values < low) | (values >= high))  # type: ignore[operator]
+    if len(outside):
+        row = int(outside[0])
+        expected = f"{low} to {high - 1}" if high else "none: there are none"
+        raise _contradiction(f"{what} {values[row]}", where=f"{where} {row}", expected=expected)
+
+
+def _check_sequence(snapshot: Snapshot) -> npt.NDArray[np.int64]:
+    """Raise if a row cannot follow the one before about the same job.
+
+    Returns:
+        The last row about each job that is not FALLBACK.
+    """
+    log, workload = snapshot.log, snapshot.workload
+    rows = np.flatnonzero((log.kind != NODE_DOWN) & (log.kind != NODE_UP))
+    rows = rows[np.argsort(log.job[rows], kind="stable")]
+    job, kind = log.job[rows], log.kind[rows]
+    before = np.full(len(rows), _BEGIN, np.int64)
+    if len(rows):
+        same = job[1:] == job[:-1]
+        before[1:][same] = kind[:-1][same]
+    wrong = np.flatnonzero(~_MAY_FOLLOW[before, kind])
+    if len(wrong):
+        at = wrong[np.argmin(rows[wrong])]
+        name, what = job_name(workload, int(job[at])), KINDS[kind[at]]
+        after = "without being submitted" if before[at] == _BEGIN else f"after {KINDS[before[at]]}"
+        raise _contradiction(f"job {name}: {what} {after}", where=f"log row {rows[at]}")
+    last = np.full(snapshot.num_jobs, -1, np.int64)
+    last[job] = rows
+    missing = np.flatnonzero(last < 0)
+    if len(missing):
+        raise _contradiction(
+            f"job {job_name(workload, int(missing[0]))} was never submitted",
+            where="log",
+            expected="a row `submit` for each job",
+        )
+    submits = np.flatnonzero(log.kind == SUBMIT)
+    differ = submits[log.time[submits] != workload.submit[log.job[submits]]]
+    if len(differ):
+        row = int(differ[0])
+        raise _contradiction(
+            f"job {job_name(workload, int(log.job[row]))} was submitted at {log.time[row]:g} s",
+            where=f"log row {row}",
+            expected=f"{workload.submit[log.job[row]]:g} s, as in the workload",
+        )
+    return last
+
+
+def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
+    """Raise if jobs hold more than there is, or hold something on a node that is down."""
+    log, workload, cluster = snapshot.log, snapshot.workload, snapshot.cluster
+    starts = np.flatnonzero(log.is_start)
+    if not len(starts):
+        return
+    sizes = np.diff(log.detail[starts], append=len(log.alloc_node))
+    share_job = np.repeat(log.job[starts], sizes)
+    given = np.add.reduceat(log.alloc_gpus, log.detail[starts])
+    differ = np.flatnonzero(given != workload.gpus[log.job[starts]])
+    if len(differ):
+        row = int(starts[differ[0]])
+        job = int(log.job[row])
+        raise _contradiction(
+            f"job {job_name(workload, job)} holds {given[differ[0]]} GPUs",
+            where=f"log row {row}",
+            expected=f"{workload.gpus[job]}, as it asks for",
+        )
+    runs = np.zeros(len(log), np.bool_)
+    runs[last[log.is_start[last]]] = True
+    held = np.repeat(runs[starts], sizes)
+    node, job_on = log.alloc_node[held], share_job[held]
+    gpus, slot = log.alloc_gpus[held], log.alloc_slot[held]
+    milli = workload.gpu_milli[job_on]
+    whole = slot == WHOLE_GPUS
+    _check_parts(node[~whole], slot[~whole], milli[~whole])
+    used = np.bincount(node[whole], weights=gpus[whole], minlength=cluster.num_nodes)
+    shared = np.unique(np.column_stack([node[~whole], slot[~whole]]), axis=0)[:, 0]
+    used += np.bincount(shared, minlength=cluster.num_nodes)
+    over = np.flatnonzero(used > cluster.gpus)
+    if len(over):
+        at = int(over[0])
+        raise _contradiction(
+            f"{used[at]:g} GPUs are in use on node {at}",
+            where="log",
+            expected=f"at most {cluster.gpus[at]}, as the cluster has",
+        )
+    is_down = np.zeros(cluster.num_nodes, np.bool_)
+    about_node = np.flatnonzero((log.kind == NODE_DOWN) | (log.kind == NODE_UP))
+    is_down[log.detail[about_node]] = log.kind[about_node] == NODE_DOWN
+    on_down = np.flatnonzero(is_down[node])
+    if len(on_down):
+        at = int(on_down[0])
+        raise _contradiction(
+            f"job {job_name(workload, int(job_on[at]))} runs on node {node[at]}, which is down",
+            where="log",
+        )
+
+
+def _check_parts(
+    node: npt.NDArray[np.int32],
+    slot: npt.NDArray[np.int32],
+    milli: npt.NDArray[np.int32],
+) -> None:
+    """Raise if jobs hold more of a shared GPU than there is of it."""
+    if not len(node):
+        return
+    gpus, inverse = np.unique(np.column_stack([node, slot]), axis=0, return_inverse=True)
+    used = np.bincount(inverse.reshape(-1), weights=milli)
+    over = np.flatnonzero(used > 1000)
+    if len(over):
+        at = int(over[0])
+        raise _contradiction(
+            f"{used[at]:g} thousandths of the shared GPU {gpus[at, 1]} of node {gpus[at, 0]}"
+            " are in use",
+            where="log",
+            expected="at most 1000",
+        )
+
+
+def _contradiction(what: str, *, where: str = "", expected: str = "") -> ConfigError:
+    return ConfigError(
+        f"the snapshot contradicts itself: {what}",
+        where=f"snapshot, {where}" if where else "snapshot",
+        expected=expected,
+    )
