@@ -178,7 +178,9 @@ def _from_empty(
     from berthline.runs.simulate_run import simulate_run
     from berthline.traces.stated_cluster import default_cluster
 
-    options = msgspec.structs.replace(options, scheduler=options.scheduler or "fcfs")
+    options = msgspec.structs.replace(
+        options, scheduler="fcfs" if options.scheduler is None else options.scheduler
+    )
     scheduler = read_scheduler(options)
     named = options.cluster or default_cluster(options.workload, options.format, note)
     options = msgspec.structs.replace(options, cluster=named)
