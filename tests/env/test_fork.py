@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from tests.agreement.random_agent_runs import random_agent_run
 from tests.agreement.test_agent_agreement import SideBySide
+from tests.agreement.test_start_agreement import started
 from tests.env.agents import SEATS, options_of, random_action
 
 from berthline.env.native_envs import SCORES
@@ -53,8 +54,13 @@ def are_equal(one: list[Any], other: list[Any]) -> bool:
 
 
 def check_fork(number: int) -> bool:
-    """Check forks of a random environment at a random step; return whether they had to choose."""
+    """Check forks of a random environment at a random step; return whether they had to choose.
+
+    Episodes of every third environment begin in the middle.
+    """
     run, rng = random_agent_run(number), np.random.default_rng(number)
+    if number % 3 == 0:
+        run = started(run, rng) or run
     env = SchedulingEnv(run.seat, **run.options, observation="flat")
     env.reset(seed=run.seed)
     play(env, rng, int(rng.integers(0, 60)))
@@ -74,8 +80,8 @@ def check_fork(number: int) -> bool:
 
 
 def test_forks__continue_with_the_same_bits_and_disturb_nothing() -> None:
-    differ = [check_fork(number) for number in range(120)]
-    assert sum(differ) > 50
+    differ = [check_fork(number) for number in range(60)]
+    assert sum(differ) > 20
 
 
 @pytest.mark.slow
@@ -129,7 +135,7 @@ def check_fork_of_both(number: int) -> bool:
 
 
 def test_forks_of_the_reference__continue_like_those_of_the_core() -> None:
-    assert sum(check_fork_of_both(number) for number in range(60)) > 30
+    assert sum(check_fork_of_both(number) for number in range(40)) > 20
 
 
 def step_all(envs: SchedulingVectorEnv, actions: npt.NDArray[Any]) -> list[Any]:

@@ -25,6 +25,8 @@ from berthline.policies.formulas import Formula
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
+from berthline.sim.snapshots.resume import checked
+from berthline.sim.snapshots.run_in_parts import RunInParts
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.offered_load import scale_to_load
 from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -148,7 +150,7 @@ def _source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
         if options.start == "empty":
             return generator
         starts = (
-            GeneratedStarts(generator, _run_of_rule(seat, options, cluster))
+            GeneratedStarts(generator, _rule_run(_warm_rule(seat, options), options, cluster))
             if options.start == "warm"
             else OneStart(_snapshot(options, cluster))
         )
@@ -167,12 +169,13 @@ def _source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
     )
     if options.start == "empty":
         return windows
-    run = _run_of_rule(seat, options, cluster)(workload)
-    return StartedEpisodes(TraceStarts(run, *windows.rows), jobs=windows.jobs, trace=workload)
+    run = RunInParts(workload, cluster, _warm_rule(seat, options), knowledge=options.knowledge)
+    states = TraceStarts(workload, run, *windows.rows)
+    return StartedEpisodes(states, jobs=windows.jobs, trace=workload)
 
 
-def _run_of_rule(seat: str, options: Options, cluster: Cluster) -> Callable[[Workload], Result]:
-    """Return the function that runs a workload by the rule of warm starts."""
+def _warm_rule(seat: str, options: Options) -> Scheduler:
+    """Return the scheduler that has kept the cluster busy before a warm start."""
     text = options.warm_rule
     if text is None:
         discipline = options.discipline or ("skip" if options.knowledge == "none" else "easy")
@@ -183,13 +186,18 @@ def _run_of_rule(seat: str, options: Options, cluster: Cluster) -> Callable[[Wor
         raise ConfigError(
             f"warm_rule is {text!r}", where=f"environment {seat!r}", expected="a rule"
         )
+    return rule
+
+
+def _rule_run(rule: Scheduler, options: Options, cluster: Cluster) -> Callable[[Workload], Result]:
+    """Return the function that runs a workload by a rule."""
     return lambda workload: simulate(workload, cluster, rule, knowledge=options.knowledge)
 
 
 def _snapshot(options: Options, cluster: Cluster) -> Snapshot:
     """Return the snapshot in which episodes begin, if the cluster is its own."""
-    snapshot = options.start
-    assert isinstance(snapshot, Snapshot)
+    assert isinstance(options.start, Snapshot)
+    snapshot = checked(options.start, options.conditions)
     own = snapshot.cluster
     if not np.array_equal(own.gpus, cluster.gpus) or not np.array_equal(
         own.gpu_type, cluster.gpu_type

@@ -28,7 +28,7 @@ from berthline.model.schedule import (
     FINISH,
     PREEMPT,
 )
-from berthline.model.snapshot import Memory, Snapshot
+from berthline.model.snapshot import Snapshot, forget_seat
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.sim.inputs import stated_so_far
 from berthline.sim.native import snapshot_arguments
@@ -42,25 +42,13 @@ if TYPE_CHECKING:
     from berthline.env.episodes_source import GeneratedEpisodes, JobColumns, Keys
     from berthline.env.plan import Plan
     from berthline.sim.simulate import Result
+    from berthline.sim.snapshots.run_in_parts import RunInParts
 
 MOST_STARTS = 1024
 """States that episodes of one trace begin in, spread evenly over it."""
 
 RUNS, RUN_JOBS = 64, 2048
 """Warm-up runs of a generator, each with one state at its end, and jobs of each run."""
-
-_SEAT_MEMORY = (
-    "wake",
-    "committed",
-    "ruler",
-    "decisions_left",
-    "ask_again",
-    "holds",
-    "held_until",
-    "checked_again",
-    "gpu_holders",
-)
-"""What a policy in a seat remembers; the agent of an environment begins without it."""
 
 _NAMED = (
     ("user", "user_names"),
@@ -272,15 +260,18 @@ class TraceStarts(Starts):
     """States of a trace that a rule has run, each found when it is first needed.
 
     Args:
-        run: the result of the rule on the trace.
+        trace: the jobs.
+        run: the run of the rule on the trace.
         first: the first row at which the jobs to come may begin.
         choices: how many rows there are to choose from.
         seed: selects the random numbers.
     """
 
-    def __init__(self, run: Result, first: int, choices: int, seed: int = 0) -> None:
-        self._run, self._seed = run, seed
-        submit = run.workload.submit
+    def __init__(
+        self, trace: Workload, run: RunInParts, first: int, choices: int, seed: int = 0
+    ) -> None:
+        self._trace, self._run, self._seed = trace, run, seed
+        submit = trace.submit
         rows = first + np.unique(np.linspace(0, choices - 1, MOST_STARTS).astype(np.int64))
         # The jobs of one instant come together.
         rows = np.unique(np.searchsorted(submit, submit[rows]))
@@ -292,8 +283,8 @@ class TraceStarts(Starts):
                 expected="jobs before the first that comes, and more than episode_jobs jobs",
             )
         self._found: dict[int, Start] = {}
-        self.names = run.workload
-        self.has_estimates = not np.isnan(run.workload.estimate).all()
+        self.names = trace
+        self.has_estimates = not np.isnan(trace.estimate).all()
         self.is_interrupted = True  # a state may be so if no other is
 
     def of(self, keys: Keys) -> list[Start]:
@@ -305,8 +296,8 @@ class TraceStarts(Starts):
     def _start(self, row: int) -> Start:
         found = self._found.get(row)
         if found is None:
-            at = float(self._run.workload.submit[row - 1])
-            found = Start(_begins_here(take_snapshot(self._run, at)), row)
+            snapshot = self._run.snapshot(float(self._trace.submit[row - 1]))
+            found = Start(_begins_here(snapshot), row)
             self._found[row] = found
         return found
 
@@ -373,10 +364,7 @@ class GeneratedStarts(Starts):
 
 def _begins_here(snapshot: Snapshot) -> Snapshot:
     """Return the state for an agent that decides at once, and remembers nothing."""
-    nothing = Memory()
-    memory = dataclasses.replace(
-        snapshot.memory, **{name: getattr(nothing, name) for name in _SEAT_MEMORY}
-    )
+    memory = forget_seat(snapshot.memory)
     return dataclasses.replace(snapshot, decides=True, timer=math.inf, memory=memory)
 
 

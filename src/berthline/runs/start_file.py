@@ -37,6 +37,8 @@ def write_start(snapshot: Snapshot, path: Path) -> None:
         "rows": len(snapshot.log),
         "decisions": snapshot.log.decisions,
         "number": snapshot.number.tolist(),
+        # That of the file of jobs would be about the file.
+        "provenance": dict(snapshot.workload.provenance),
         "memory": {
             field.name: _plain(getattr(snapshot.memory, field.name))
             for field in dataclasses.fields(Memory)
@@ -69,7 +71,7 @@ def read_start(path: Path, workload: Workload, cluster: Cluster, log: Schedule) 
                 expected=f"at most {len(workload)} and {len(log)}, as the run has",
             )
         snapshot = Snapshot(
-            workload=take_jobs(workload, kept),
+            workload=dataclasses.replace(take_jobs(workload, kept), provenance=facts["provenance"]),
             cluster=cluster,
             log=dataclasses.replace(
                 cut_log(log, np.arange(len(log)) < rows, kept, now),
@@ -79,7 +81,7 @@ def read_start(path: Path, workload: Workload, cluster: Cluster, log: Schedule) 
             memory=Memory(**{name: _read(name, value) for name, value in facts["memory"].items()}),
             **{name: facts[name] for name in _PLAIN},
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{path.name} cannot be read: {error}",
             where=str(path),

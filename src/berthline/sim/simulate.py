@@ -17,9 +17,6 @@ from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 from berthline.sim.policy_runner import policy_runner
-from berthline.traces.cluster_argument import resolve_cluster
-from berthline.traces.stated_cluster import default_cluster
-from berthline.traces.workload_argument import resolve_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -212,9 +209,11 @@ def simulate(
         BerthlineError: the inputs are not compatible.
     """
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
-    if simulator not in SIMULATORS:
-        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
-        raise ConfigError(what, expected=expected, hint=hint)
+    # Formats and generators take long to import, and code that reads a run needs none of them.
+    from berthline.traces.cluster_argument import resolve_cluster
+    from berthline.traces.stated_cluster import default_cluster
+    from berthline.traces.workload_argument import resolve_workload
+
     cluster = resolve_cluster(default_cluster(workload) if cluster is None else cluster)
     if conditions:
         cluster = cluster.with_conditions(conditions)
@@ -222,9 +221,9 @@ def simulate(
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
+    check_simulator(scheduler, simulator)
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        check_simulator(scheduler, simulator)
         log = policy_runner().run(
             scheduler.learned,
             workload,
@@ -272,8 +271,11 @@ def check_simulator(scheduler: Scheduler, simulator: str) -> None:
     """Raise unless a simulator can run a scheduler.
 
     Raises:
-        ConfigError: only the native one runs learned policies.
+        ConfigError: there is no such simulator; only the native one runs learned policies.
     """
+    if simulator not in SIMULATORS:
+        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
+        raise ConfigError(what, expected=expected, hint=hint)
     if scheduler.learned is not None and simulator != "native":
         raise ConfigError(
             "a learned policy runs in the native simulator",
