@@ -46,11 +46,12 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
     from berthline.runs.open_run import open_run as open_run
+    from berthline.runs.resume_run import resume as resume
+    from berthline.runs.resume_run import write_snapshot as write_snapshot
     from berthline.runs.simulate_run import simulate as simulate
     from berthline.sim.simulate import Result as Result
     from berthline.sim.snapshots.decide import Decision as Decision
     from berthline.sim.snapshots.decide import decide as decide
-    from berthline.sim.snapshots.resume import resume as resume
     from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
     from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
@@ -85,13 +86,14 @@ _HOME = {
     "register_order": "berthline.policies.orders",
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
-    "resume": "berthline.sim.snapshots.resume",
+    "resume": "berthline.runs.resume_run",
     "simulate": "berthline.runs.simulate_run",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",
     "tune": "berthline.learn.tuning.tune",
     "validate_trace": "berthline.evaluate.trace_checks.validate",
+    "write_snapshot": "berthline.runs.resume_run",
     "whatif": "berthline.evaluate.whatif.whatif",
 }
 _NAMESPACES = ("environments", "statistics")

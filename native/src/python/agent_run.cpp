@@ -104,7 +104,7 @@ class PyAgentRun {
     question["jobs"] = std::vector<int32_t>(agent_->rows().begin(), agent_->rows().end());
     question["running"] = agent_->running();
     question["job_at_hand"] = agent_->job_at_hand();
-    question["reward"] = agent_->sum_of_rewards();
+    question["reward"] = agent_->reward();
     return question;
   }
 

@@ -192,8 +192,10 @@ Horizon = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
     positive("--horizon", metavar="SECONDS"),
     arg(
-        help="Stop the run at this time; unfinished jobs count with the time spent so far.",
+        help="Stop the run at this time; unfinished jobs count with the time spent so far. Such a"
+        " run can be continued: --from-snapshot.",
         help_behavior_hint="(default: until every job has finished)",
+        aliases=["--until"],
     ),
 ]
 Seed = Annotated[

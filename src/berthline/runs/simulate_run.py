@@ -19,7 +19,9 @@ from berthline.policies.scheduler import Scheduler
 from berthline.runs.job_outcomes import run_jobs
 from berthline.runs.job_tables import table_writers
 from berthline.runs.run_directory import RunDirectory, open_directory
+from berthline.runs.run_layout import START
 from berthline.runs.run_output import RunOutput, argument_name
+from berthline.runs.start_file import write_start
 from berthline.sim.simulate import simulate as simulate_jobs
 from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
@@ -197,7 +199,7 @@ def simulate_run(
     )
     if not is_measured:
         return MeasuredRun(result, {}, {})
-    run = _measured(result, by, window, rate, progress)
+    run = measured_run(result, by, window, rate, progress)
     if directory is not None and output is not None:
         asked = {
             "workload": named,
@@ -215,17 +217,18 @@ def simulate_run(
             "simulator": simulator,
             "time_decisions": time_decisions,
         }
-        _keep(run, directory, output, asked, by)
+        keep_run(run, directory, output, asked, by)
     return run
 
 
-def _measured(
+def measured_run(
     result: Result,
     by: Sequence[str],
     window: MeasurementWindow | None,
     rate: EnergyRate | None,
     progress: Callable[[int, int, str], None] | None,
 ) -> MeasuredRun:
+    """Return a run with its summary, and with the metrics of groups of its jobs."""
     summary = result.summary(measure=window)
     groups: dict[str, list[GroupMetrics]] = {}
     if rate is not None:
@@ -239,14 +242,19 @@ def _measured(
     return MeasuredRun(result, summary, groups)
 
 
-def _keep(
+def keep_run(
     run: MeasuredRun,
     directory: RunDirectory,
     output: RunOutput,
     asked: Mapping[str, Any],
     by: Sequence[str],
 ) -> None:
+    """Write the directory of a run."""
     result = run.result
+    files = table_writers([run_jobs(result)], workload=result.workload, cluster=result.cluster)
+    if result.start is not None:
+        start = result.start
+        files[START] = lambda path: write_start(start, path)
     directory.write(
         command=output.command,
         config={
@@ -261,5 +269,5 @@ def _keep(
         metrics=[run.summary],
         log=result.log,
         workload=result.workload,
-        files=table_writers([run_jobs(result)], workload=result.workload, cluster=result.cluster),
+        files=files,
     )

@@ -21,6 +21,7 @@ from berthline.model.gpu_types import type_names
 from berthline.model.snapshot import KIND_COLUMNS, Memory, Snapshot
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
+from berthline.model.workload_rows import job_name
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.random_streams import stream_key, text_numbers, uniform_at
@@ -192,6 +193,7 @@ def prepare(
             where=f"scheduler {str(scheduler)!r}",
             expected=f"T of more than {idle:g} s, start_delay + restart of the conditions",
         )
+    check_run_times(workload)
     memory = None if start is None else start.memory
     estimate = _known_run_times(workload, scheduler, knowledge, memory)
     left_out = np.zeros((0, len(KIND_COLUMNS)), np.int64) if memory is None else memory.kinds
@@ -230,6 +232,22 @@ def prepare(
 
         inputs = dataclasses.replace(inputs, plan=milp_plan(inputs))
     return inputs
+
+
+def check_run_times(workload: Workload) -> None:
+    """Raise if a run time is not known, which only a decision can do without.
+
+    Raises:
+        SimulationError: it is not.
+    """
+    unknown = np.flatnonzero(np.isnan(workload.run))
+    if len(unknown):
+        raise SimulationError(
+            f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
+            where=f"workload {workload.name!r}",
+            expected="run times of all jobs, to simulate what comes",
+            hint="`bl.decide` needs none, and `bl.forecast` draws them",
+        )
 
 
 def draw_numbers(workload: Workload, start: Snapshot | None = None) -> npt.NDArray[np.uint64]:
@@ -392,7 +410,8 @@ def _classes(
     """
     pool = np.concatenate([workload.pool, left_out[:, 4]])
     gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    if not workload.pool_names and not workload.gpu_type_sets:
+    is_for_all = not workload.pool_names and not workload.gpu_type_sets
+    if is_for_all or not len(pool):
         return (
             np.zeros(len(pool), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),

@@ -78,3 +78,100 @@ class TestExplain:
         outcome = run("explain", *(word.format(trace=trace) for word in words))
         assert (outcome.code, outcome.out) == (2, "")
         assert message in outcome.err
+
+
+class TestSubmit:
+    def test_one_more_job(self, run, directory):
+        outcome = run(
+            "explain", "--submit", "gpus=2,estimate=2h", directory, "--at", "60000", "--draws", "9"
+        )
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "Submitted at 0-16:40:00, it would start between" in outcome.out
+        assert "again      berthline explain" in outcome.out
+        read = run("explain", "--submit", "gpus=2,estimate=2h", directory, "--json").json
+        assert read["forecast"]["draws"] == 100
+        assert read["at"] <= read["forecast"]["low"] <= read["forecast"]["median"]
+        assert json.dumps(read)
+
+    def test_never_fits(self, run, directory):
+        outcome = run("explain", "--submit", "gpus=99", directory)
+        assert "REJECTED: more GPUs than the nodes it may use have" in outcome.out
+        read = run("explain", "--submit", "gpus=99", directory, "--json").json
+        assert read["forecast"] is None
+        assert read["reject_reason"] == "more GPUs than the nodes it may use have"
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("gpus=1,estimat=2h", "unknown key 'estimat'"),
+            ("gpus", "gpus has no value"),
+            ("gpus=1,gpus=2", "gpus is given twice"),
+            ("gpus=many", "gpus is 'many'"),
+            ("estimate=2h", "neither gpus nor cpus is given"),
+            ("gpus=1,estimate=soon", "estimate is 'soon'"),
+            ("gpus=1,priority=high", "priority is 'high'"),
+            ("gpus=1,pool=research", "unknown pool 'research'"),
+            ("gpus=1,gpu_types=V10", "unknown GPU type 'V10'"),
+        ],
+    )
+    def test_wrong_requests(self, run, directory, text, message):
+        outcome = run("explain", "--submit", text, directory)
+        assert outcome.code == 2
+        assert message in outcome.err
+        if "estimat=" in text:
+            assert "did you mean 'estimate'?" in outcome.err
+        if "V10" in text:
+            assert "did you mean 'V100-32'?" in outcome.err
+
+    def test_wrong_places(self, run, directory):
+        for words in (
+            ("5", directory, "--submit", "gpus=1"),
+            ("5",),
+            ("--submit", "gpus=1", "--calibrate", directory),
+            ("--submit", "gpus=1", directory, "--at", "1e9"),
+            ("--submit", "gpus=1", directory, "--draws", "0"),
+        ):
+            outcome = run("explain", *words)
+            assert outcome.code == 2, words
+
+    def test_keys_are_those_of_the_library(self):
+        from berthline.cli.explain.command import ASKED_KEYS
+        from berthline.evaluate.forecast.asked_job import KEYS
+
+        assert ASKED_KEYS == tuple(KEYS)
+
+    def test_all_keys(self):
+        from berthline.evaluate.forecast.asked_job import asked_job
+        from berthline.model.cluster import Cluster
+
+        cluster = Cluster.parse("uniform:2x4:A100")
+        job = asked_job(
+            "gpus=1, gpu_milli=500, estimate=1-02:03:04, cpus=3, memory_mib=9, user=ann,"
+            "gpu_types=A100, priority=2.5",
+            cluster,
+        )
+        assert job.gpu_amount.tolist() == [0.5]
+        assert job.estimate.tolist() == [93784.0]
+        assert (job.cpus[0], job.memory_mib[0], job.priority[0]) == (3, 9, 2.5)
+        assert (job.user_names, job.gpu_type_sets) == (("ann",), ("A100",))
+        for text, seconds in (("90", 90), ("1.5h", 5400), ("30m", 1800), ("02:30", 9000)):
+            assert asked_job(f"gpus=1,estimate={text}", cluster).estimate[0] == seconds
+
+
+class TestCalibrate:
+    def test_table_and_verdict(self, run, directory):
+        words = ("explain", "--calibrate", directory, "--points", "5", "--draws", "10")
+        outcome = run(*words)
+        assert outcome.code == 0
+        assert "of starts are inside 80% intervals" in outcome.out
+        lines = outcome.out.splitlines()
+        assert max(len(line) for line in lines if not line.startswith("again")) <= 100
+        read = run(*words, "--json").json
+        assert (read["points"], read["draws"], read["level"]) == (5, 10, 0.8)
+        assert read["all"]["forecasts"] == sum(each["forecasts"] for each in read["by_place"])
+        assert "inside 80% intervals" in read["verdict"]
+
+    def test_nothing_waited(self, run):
+        outcome = run("explain", "--calibrate", "synthetic", "--jobs", "9", "--load", "0.01")
+        assert outcome.code == 2
+        assert "no job waited" in outcome.err

@@ -60,13 +60,17 @@ from berthline.cli.sim.facts import (
     shorter_than_its_jobs,
     unlike_the_trace,
 )
+from berthline.cli.sim.from_snapshot import continued
 from berthline.cli.traces.file import Map, format_options
-from berthline.errors import PolicyError
+from berthline.errors import ConfigError, PolicyError
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics.starvation import starvation_words, starves_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from berthline.policies.scheduler import Scheduler
+    from berthline.runs.simulate_run import MeasuredRun
     from berthline.sim.simulate import Result
 
 
@@ -80,11 +84,23 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
       berthline sim synthetic --by user,size --energy-rate tariff.csv
       berthline sim synthetic --jobs 5000 --measure 86400:172800
+      berthline sim trace.swf --until 86400 --out runs/day
+      berthline sim runs/day --from-snapshot --scheduler sjf+easy
     """
 
     workload: WorkloadName
     cluster: OptionalClusterName = None
-    scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
+    from_snapshot: Annotated[bool, arg(help_behavior_hint="")] = False
+    """WORKLOAD is a run directory: continue the run from its horizon, with the jobs that come after
+    it."""
+    at: Annotated[
+        float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its horizon)")
+    ] = None
+    """With --from-snapshot: continue from this instant of the run."""
+    scheduler: Annotated[
+        str | None,
+        arg(metavar="SCHEDULER", help_behavior_hint="(default: fcfs, or that of the snapshot)"),
+    ] = None
     """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
     order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
     """An ordering that replaces the scheduler's: the smallest value is next."""
@@ -117,17 +133,52 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Sim, argv, verb="sim")
-    from berthline.runs.run_output import RunOutput
-    from berthline.runs.simulate_run import simulate_run
     from berthline.sim.inputs import KNOWLEDGE
     from berthline.sim.simulate import SIMULATORS
-    from berthline.traces.stated_cluster import default_cluster
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
     window = None if options.measure is None else MeasurementWindow.parse(options.measure)
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
+    if options.at is not None and not options.from_snapshot:
+        raise ConfigError("--at has no effect without --from-snapshot")
+    if options.from_snapshot:
+        run, options = continued(options, argv, groupings=groupings, window=window)
+    else:
+        run, options = _from_empty(options, argv, groupings=groupings, window=window)
+    result, summary = run.result, run.summary
+    if options.json:
+        note_dropped_rows(result.workload)
+        print_json(summary)
+    else:
+        show(result, cost=summary.get("energy_cost"), measure=window)
+        for grouping, rows in run.groups.items():
+            print()
+            show_groups(grouping, rows)
+        print()
+        print_facts(
+            {
+                "results": options.out or "",
+                "again": command_line("sim", options),
+            }
+        )
+    return 0
+
+
+def _from_empty(
+    options: Sim,
+    argv: list[str],
+    *,
+    groupings: Sequence[str],
+    window: MeasurementWindow | None,
+) -> tuple[MeasuredRun, Sim]:
+    """Return a run that begins with an empty cluster, and its resolved options."""
+    from berthline.runs.run_output import RunOutput
+    from berthline.runs.simulate_run import simulate_run
+    from berthline.traces.stated_cluster import default_cluster
+
+    options = msgspec.structs.replace(options, scheduler=options.scheduler or "fcfs")
     scheduler = read_scheduler(options)
     named = options.cluster or default_cluster(options.workload, options.format, note)
     options = msgspec.structs.replace(options, cluster=named)
@@ -157,23 +208,7 @@ def main(argv: list[str]) -> int:
             remark=note,
             progress=report,
         )
-    result, summary = run.result, run.summary
-    if options.json:
-        note_dropped_rows(result.workload)
-        print_json(summary)
-    else:
-        show(result, cost=summary.get("energy_cost"), window=window)
-        for grouping, rows in run.groups.items():
-            print()
-            show_groups(grouping, rows)
-        print()
-        print_facts(
-            {
-                "results": options.out or "",
-                "again": command_line("sim", options),
-            }
-        )
-    return 0
+    return run, options
 
 
 def read_scheduler(options: Sim) -> Scheduler:
@@ -187,7 +222,9 @@ def read_scheduler(options: Sim) -> Scheduler:
     from berthline.policies.scheduler import Scheduler
 
     try:
-        scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+        scheduler = Scheduler.parse(
+            options.scheduler or "fcfs", order=options.order, gate=options.gate
+        )
     except PolicyError:
         if options.order is None:
             raise
@@ -205,10 +242,11 @@ def read_scheduler(options: Sim) -> Scheduler:
 
 
 def show(
-    result: Result, *, cost: float | None = None, window: MeasurementWindow | None = None
+    result: Result, *, cost: float | None = None, measure: MeasurementWindow | None = None
 ) -> None:
     """Print a result as text, with the cost of its energy if known."""
-    metrics, cluster = result.metrics(measure=window), result.cluster
+    window = result.window(measure)
+    metrics, cluster = result.metrics(measure=measure), result.cluster
     print(f"{result.scheduler}")
     print(
         f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "

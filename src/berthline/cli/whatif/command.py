@@ -9,6 +9,7 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.options import (
+    ConfigFile,
     Force,
     Format,
     Json,
@@ -82,6 +83,7 @@ class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     set: FormatOptions = ()
     format: Format = None
     map: Map = None
+    config_file: ConfigFile = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -105,6 +107,7 @@ def main(argv: list[str]) -> int:
     workload = read_log(options.workload, options.format, format_options(options.map, options.set))
     config = {
         **msgspec.structs.asdict(options),
+        "config_file": None,
         "schedulers": schedulers,
         "set": read_settings(options.set),
     }

@@ -23,7 +23,7 @@ from berthline.evaluate.explain.overtakers import (
     started_meanwhile,
 )
 from berthline.evaluate.explain.wait_timeline import Interval, Look, seconds_by_reason, timeline_of
-from berthline.evaluate.forecast.forecast import JobForecast, forecast
+from berthline.evaluate.forecast.job_forecast import JobForecast
 from berthline.model.schedule import REJECT, REJECT_REASONS
 from berthline.sim.inputs import prepare
 from berthline.sim.multiples import next_multiple
@@ -32,7 +32,6 @@ from berthline.sim.reasons.reason_codes import Reason
 from berthline.sim.reasons.waiting_order import Order, Valued
 from berthline.sim.reference_backfilling import reserve
 from berthline.sim.snapshots.replay import Replay
-from berthline.sim.snapshots.take import take_snapshot
 from berthline.size_limits import check_sizes
 
 if TYPE_CHECKING:
@@ -168,6 +167,9 @@ def explain(
     )
     outlook: JobForecast | None = None
     if draws and seen.moment is not None:
+        from berthline.evaluate.forecast.forecast import forecast
+        from berthline.sim.snapshots.take import take_snapshot
+
         outlook = forecast(
             # The decision of the instant, which did not start the job, is known.
             take_snapshot(result, float(np.nextafter(seen.moment.time, np.inf))),

@@ -119,7 +119,7 @@ def calibrate(
     check_sizes(points=points, draws=draws, workers=workers)
     start = job_table(result.log, result.workload).start
     start = np.where(np.isnan(start), np.inf, start)
-    over = float(result.workload.submit[-1])
+    over = _end(result)
     times = instants(result, start, points, seed)
     rows: list[npt.NDArray[np.float64]] = []
     for number, time in enumerate(times):
@@ -144,7 +144,7 @@ def calibrate(
     point, median, left = point[judged], median[judged], left[judged]
     if not len(wait):
         raise ConfigError(
-            "no forecast can be judged: all are beyond the last submission",
+            "no forecast can be judged: all are after the last submission",
             where=result.workload.name,
         )
     table = _Table(wait, low, high, high == left)
@@ -181,10 +181,17 @@ def verdict(found: Calibration) -> str:
     return f"{measured}: {words}{worst}"
 
 
+def _end(result: Result) -> float:
+    """Return until when jobs are submitted in a run."""
+    return min(float(result.workload.submit[-1]), result.log.horizon)
+
+
 def instants(result: Result, start: npt.NDArray[np.float64], points: int, seed: int) -> list[float]:
     """Return random instants of the last part of a run at which jobs wait, ascending."""
     submit = result.workload.submit
-    over = float(submit[-1])
+    submit = submit[submit <= _end(result)]
+    start = start[: len(submit)]
+    over = _end(result)
     first = float(submit[0]) + FIRST_SHARE * (over - float(submit[0]))
     # Times at which at least one job waits: the union of all waits.
     order = np.argsort(submit, kind="stable")

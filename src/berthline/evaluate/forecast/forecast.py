@@ -14,13 +14,13 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError
 from berthline.evaluate.forecast.arrival_draws import MOST_TURNS, draw_arrivals, length_of
+from berthline.evaluate.forecast.job_forecast import JobForecast
 from berthline.evaluate.forecast.known_past import Past, last_rows, past_of
 from berthline.evaluate.forecast.many_futures import Future, ManyFutures
 from berthline.evaluate.forecast.run_time_draws import run_times
@@ -47,36 +47,6 @@ LEVEL = 0.8
 AHEAD = 8.0
 """Later jobs arrive for this many times the longest wait without later jobs; a job that has not
 started by then starts later than the forecast can say."""
-
-
-class JobForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """When one job will start, as known at some instant.
-
-    Attributes:
-        job: its number in the run.
-        name: its name in the trace; else its number.
-        time: the instant.
-        low: the (1 - level) / 2 quantile of its starts over draws.
-        median: the median of its starts.
-        high: the (1 + level) / 2 quantile; infinity = after all that was simulated.
-        level: the share of draws inside.
-        draws: number of draws.
-        not_started: the share of draws in which it did not start within the horizon.
-        run_times: where run times come from, as in Forecast.
-        jobs_to_come: whether later jobs were assumed.
-    """
-
-    job: int
-    name: str
-    time: float
-    low: float
-    median: float
-    high: float
-    level: float
-    draws: int
-    not_started: float
-    run_times: str
-    jobs_to_come: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from berthline.evaluate.whatif.log_excerpt import (
     LogExcerpt,
+    Nodes,
     Part,
     make_excerpt,
     nodes_of_pool,
     parts_of,
-    with_node_types,
 )
 from berthline.model.cluster import Cluster
 from berthline.traces.inspect.infer_cluster import InferredCluster, infer_cluster
@@ -77,10 +77,14 @@ def settings_of(
     return found
 
 
-def clusters_of_pools(cluster: Cluster) -> list[Cluster]:
-    """Return a cluster for each pool, or the whole one if there are no pools."""
-    nodes = with_node_types(cluster)
-    return [nodes_of_pool(nodes, index) for index in range(len(cluster.pool_names))] or [nodes]
+def clusters_of_pools(cluster: Cluster) -> list[tuple[Cluster, Nodes]]:
+    """Return a cluster for each pool with its nodes, or the whole one if there are no pools."""
+    pools = range(len(cluster.pool_names))
+    return [nodes_of_pool(cluster, index) for index in pools] or [_whole(cluster)]
+
+
+def _whole(cluster: Cluster) -> tuple[Cluster, Nodes]:
+    return cluster, np.arange(cluster.num_nodes)
 
 
 def _given(
@@ -107,6 +111,7 @@ def _given(
     )
     nodes = inferred.nodes if same_nodes else []
     excerpt = make_excerpt(workload, pool, names, nodes, begin=begin, end=end)
-    used = with_node_types(same_speed) if nodes else same_speed
     place = np.array([cluster.pool_names.index(name) for name in names] + [-1], np.int32)
-    return Setting(GIVEN, None, same_speed, excerpt, parts_of(excerpt, [used]), place[pool])
+    return Setting(
+        GIVEN, None, same_speed, excerpt, parts_of(excerpt, [_whole(same_speed)]), place[pool]
+    )

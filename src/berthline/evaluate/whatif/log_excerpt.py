@@ -18,7 +18,10 @@ from berthline.evaluate.metrics.job_table import REJECTED, job_table
 from berthline.evaluate.metrics.stretches import stretches
 from berthline.model.cluster import Cluster
 from berthline.model.history import NOT_RECORDED
-from berthline.model.workload import FloatColumn, Workload
+from berthline.model.schedule import START, SUBMIT, WHOLE_GPUS, Schedule
+from berthline.model.snapshot import Memory, Snapshot
+from berthline.model.workload import WHOLE_GPU, FloatColumn, Workload
+from berthline.sim.snapshots.take import take_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +31,7 @@ if TYPE_CHECKING:
 HEAD = 2.0
 """Simulated time at which the excerpt begins: running jobs start at 0, waiting ones come at 1."""
 
-_PIN = "node-{}"
-"""The GPU type of a node, in a cluster of `with_node_types`."""
+Nodes = npt.NDArray[np.int64]
 
 SHORTEST_ESTIMATE = 60.0
 """The least estimate of a running job, in seconds: its limit may have passed."""
@@ -47,6 +49,7 @@ class LogExcerpt:
         queued: number of jobs, the next ones, that were waiting then.
         begin: time of the log at which the excerpt begins.
         rows: the index of each job in the log.
+        held: for each running job, its nodes in the cluster; empty = they are not known.
     """
 
     workload: Workload
@@ -56,6 +59,7 @@ class LogExcerpt:
     queued: int
     begin: float
     rows: npt.NDArray[np.int64]  # (num_jobs,)
+    held: tuple[Nodes, ...]  # (running,)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,11 +81,19 @@ class ExcerptRun:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """Jobs and nodes that are independent of all others: a pool, or everything."""
+    """Jobs and nodes that are independent of all others: a pool, or everything.
+
+    Attributes:
+        rows: the jobs, by their index in the excerpt.
+        workload: these jobs.
+        cluster: the nodes.
+        held: for each of the first jobs, which are running, its nodes; empty = they are not known.
+    """
 
     rows: npt.NDArray[np.int64]
     workload: Workload
     cluster: Cluster
+    held: tuple[Nodes, ...]
 
 
 def eligible_since(workload: Workload) -> FloatColumn:
@@ -121,7 +133,7 @@ def make_excerpt(
         pool: which pool each job belongs to; -1 = any.
         pool_names: the names of the pools.
         nodes: for each list of nodes in the history, the nodes of the cluster: jobs that run when
-            the excerpt begins are held there, if the cluster is one of `with_node_types`.
+            the excerpt begins hold them.
         begin: where the excerpt begins.
         end: jobs that became eligible at this time or later are left out.
 
@@ -166,7 +178,6 @@ def make_excerpt(
     priority = workload.priority
     if history.priority is not None and np.isfinite(history.priority).any():
         priority = np.nan_to_num(history.priority, nan=float(np.nanmedian(history.priority)))
-    pins, pin_names = _pins(history, running, len(rows), nodes)
     replayed = Workload.from_columns(
         submit=submit,
         run=run,
@@ -178,58 +189,56 @@ def make_excerpt(
         user_names=workload.user_names,
         pool=pool[rows],
         pool_names=pool_names,
-        gpu_types=pins,
-        gpu_type_sets=pin_names,
         ran_on=workload.ran_on[rows],
         ran_on_types=workload.ran_on_types,
         reference_type=workload.reference_type,
         name=workload.name,
         rebase=False,
     )
-    return LogExcerpt(replayed, since[rows], (start - since)[rows], first, len(queued), begin, rows)
-
-
-def with_node_types(cluster: Cluster) -> Cluster:
-    """Return the cluster with one GPU type per node, by which jobs can be held on nodes.
-
-    All GPUs are equally fast, so nothing else changes.
-    """
-    types = tuple(
-        dataclasses.replace(cluster.types[kind], name=_PIN.format(node))
-        for node, kind in enumerate(cluster.gpu_type.tolist())
+    return LogExcerpt(
+        workload=replayed,
+        since=since[rows],
+        recorded=(start - since)[rows],
+        running=first,
+        queued=len(queued),
+        begin=begin,
+        rows=rows,
+        held=_held(history, running, nodes),
     )
-    return dataclasses.replace(
-        cluster, types=types, gpu_type=np.arange(cluster.num_nodes, dtype=np.int32)
-    ).with_conditions({"gpu_speeds": 0})
 
 
-def nodes_of_pool(cluster: Cluster, pool: int) -> Cluster:
-    """Return the nodes of a pool as a separate cluster without pools."""
+def nodes_of_pool(cluster: Cluster, pool: int) -> tuple[Cluster, Nodes]:
+    """Return the nodes of a pool as a separate cluster without pools, and which nodes they are."""
     rows = np.flatnonzero(cluster.pool == pool)
     columns = ("gpus", "cpus", "memory_mib", "gpu_type", "rack", "mtbf", "mttr")
-    return dataclasses.replace(
+    alone = dataclasses.replace(
         cluster,
         **{name: getattr(cluster, name)[rows] for name in columns},
         pool=np.full(len(rows), -1, np.int32),
         pool_names=(),
     )
+    return alone, rows
 
 
-def parts_of(excerpt: LogExcerpt, clusters: Sequence[Cluster]) -> list[Part]:
+def parts_of(excerpt: LogExcerpt, clusters: Sequence[tuple[Cluster, Nodes]]) -> list[Part]:
     """Return the parts that can be simulated independently.
 
     Args:
         excerpt: the jobs.
-        clusters: one for each pool of the jobs, in their order; or a single one for all jobs.
+        clusters: one for each pool of the jobs, in their order, with its nodes; or a single one for
+            all jobs.
     """
     workload = excerpt.workload
     if len(clusters) == 1:
-        return [Part(np.arange(len(workload)), workload, clusters[0])]
+        return [Part(np.arange(len(workload)), workload, clusters[0][0], excerpt.held)]
     found = []
-    for index, cluster in enumerate(clusters):
+    for index, (cluster, nodes) in enumerate(clusters):
         rows = np.flatnonzero(workload.pool == index)
         if len(rows):
-            found.append(Part(rows, _without_pools(workload, rows), cluster))
+            own = [excerpt.held[row] for row in rows[rows < excerpt.running].tolist()]
+            # Nodes of another pool are not those of a job of this one.
+            held = tuple(np.searchsorted(nodes, each[np.isin(each, nodes)]) for each in own)
+            found.append(Part(rows, _without_pools(workload, rows), cluster, held))
     return found
 
 
@@ -252,15 +261,13 @@ def run_excerpt(
         seed: for random decisions of the scheduler.
         span: times of the log between which GPU-seconds are counted.
     """
-    from berthline.sim.simulate import simulate
-
     jobs = len(excerpt.workload)
     wait, jct = np.full(jobs, np.nan), np.full(jobs, np.nan)
     rejected = np.zeros(jobs, np.bool_)
     low, high = (time - excerpt.begin + HEAD for time in span)
     busy = 0.0
     for part in parts:
-        log = simulate(part.workload, part.cluster, scheduler, knowledge=knowledge, seed=seed).log
+        log = _log_of(part, scheduler, knowledge=knowledge, seed=seed)
         table = job_table(log, part.workload)
         wait[part.rows] = table.start - part.workload.submit
         jct[part.rows] = table.finish - part.workload.submit
@@ -271,20 +278,92 @@ def run_excerpt(
     return ExcerptRun(wait, jct, rejected, busy)
 
 
-def _pins(
-    history: History,
-    running: npt.NDArray[np.int64],
-    jobs: int,
-    nodes: Sequence[npt.NDArray[np.int64]],
-) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return the GPU types that hold the running jobs on their nodes; other jobs have none."""
-    pins = np.full(jobs, -1, np.int32)
+def _log_of(part: Part, scheduler: str, *, knowledge: str, seed: int) -> Schedule:
+    """Return the log of a part, which begins with the running jobs on their nodes."""
+    from berthline.sim.simulate import simulate
+    from berthline.sim.snapshots.resume import resume
+
+    if not any(len(nodes) for nodes in part.held):
+        # Where running jobs are is not known: they start first, wherever they fit.
+        return simulate(part.workload, part.cluster, scheduler, knowledge=knowledge, seed=seed).log
+    later = np.arange(len(part.held), len(part.workload))
+    return resume(
+        state_at_begin(part),
+        scheduler,
+        arrivals=take_jobs(part.workload, later) if len(later) else None,
+        knowledge=knowledge,
+        seed=seed,
+    ).log
+
+
+def state_at_begin(part: Part) -> Snapshot:
+    """Return the state in which a part begins: running jobs hold GPUs of their nodes.
+
+    A job waits if its nodes are not known, or have too few free GPUs: the log does not say how many
+    GPUs a job had on each of its nodes, and an inferred node may have too few.
+    """
+    free = part.cluster.gpus.astype(np.int64)
+    count = len(part.held)
+    jobs = take_jobs(part.workload, np.arange(count))
+    starts: list[int] = []
+    shares: list[tuple[int, int]] = []
+    firsts: list[int] = []
+    for job, nodes in enumerate(part.held):
+        is_whole = jobs.gpu_milli[job] == WHOLE_GPU and jobs.gpus[job] > 0
+        found = _spread(int(jobs.gpus[job]), nodes, free) if is_whole else []
+        if found:
+            starts.append(job)
+            firsts.append(len(shares))
+            shares += found
+            for node, gpus in found:
+                free[node] -= gpus
+    ids = np.concatenate([np.arange(count), starts]).astype(np.int32)
+    table = np.array(shares, np.int32).reshape(-1, 2)
+    return Snapshot(
+        workload=jobs,
+        cluster=part.cluster,
+        log=Schedule(
+            time=np.zeros(len(ids)),
+            kind=np.repeat([SUBMIT, START], [count, len(starts)]).astype(np.uint8),
+            job=ids,
+            detail=np.concatenate([np.full(count, -1), firsts]).astype(np.int32),
+            alloc_node=np.ascontiguousarray(table[:, 0]),
+            alloc_gpus=np.ascontiguousarray(table[:, 1]),
+            alloc_slot=np.full(len(shares), WHOLE_GPUS, np.int32),
+            horizon=HEAD / 4,
+            decisions=0,
+        ),
+        now=HEAD / 4,
+        number=np.arange(count),
+        memory=Memory(max_priority=max(1.0, float(jobs.priority.max(initial=1.0)))),
+    )
+
+
+def _spread(gpus: int, nodes: Nodes, free: Nodes) -> list[tuple[int, int]]:
+    """Return how many GPUs a job has on each of its nodes, as evenly as they have free ones."""
+    if not len(nodes) or free[nodes].sum() < gpus or (free[nodes] < 1).any():
+        return []
+    found = []
+    left = gpus
+    # Nodes with few free GPUs first: the others take what those lack.
+    order = nodes[np.argsort(free[nodes], kind="stable")].tolist()
+    for place, node in enumerate(order):
+        share = min(-(-left // (len(order) - place)), int(free[node]))
+        if share:
+            found.append((node, share))
+        left -= share
+    return sorted(found) if not left else []
+
+
+def _held(
+    history: History, running: npt.NDArray[np.int64], nodes: Sequence[Nodes]
+) -> tuple[Nodes, ...]:
+    """Return the nodes that each running job holds; none = not known."""
+    none = np.zeros(0, np.int64)
     if history.nodes is None or not nodes:
-        return pins, ()
-    lists, pins[: len(running)] = np.unique(history.nodes[running], return_inverse=True)
-    names = ["|".join(_PIN.format(node) for node in nodes[code].tolist()) for code in lists]
-    pins[: len(running)][history.nodes[running] == NOT_RECORDED] = -1
-    return pins, tuple(names)
+        return (none,) * len(running)
+    lists = history.nodes[running].tolist()
+    return tuple(none if each == NOT_RECORDED else np.unique(nodes[each]) for each in lists)
 
 
 def _without_pools(workload: Workload, rows: npt.NDArray[np.int64]) -> Workload:
@@ -297,8 +376,6 @@ def _without_pools(workload: Workload, rows: npt.NDArray[np.int64]) -> Workload:
         priority=workload.priority[rows],
         user=workload.user[rows],
         user_names=workload.user_names,
-        gpu_types=workload.gpu_types[rows],
-        gpu_type_sets=workload.gpu_type_sets,
         ran_on=workload.ran_on[rows],
         ran_on_types=workload.ran_on_types,
         reference_type=workload.reference_type,

@@ -48,6 +48,8 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
     """
     workload, log, start = result.workload, result.log, result.start
     _check_instant(result, at)
+    if start is not None and at == start.now:
+        return start
     known = int(np.searchsorted(workload.submit, at, side="right"))
     rows = rows_before_decision(log, at)
     number = _numbers(start, known)
@@ -73,8 +75,6 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
         earlier=start,
     )
     found = remember(inputs, start)
-    if start is not None and at == start.now:
-        found |= {"decides": start.decides, "timer": start.timer}
     seat = _seat(result, at) if seat is None else seat
     found |= {name: seat[name] for name in ("decides", "timer") if seat}
     over = (log.kind == FINISH) | (log.kind == REJECT)
