@@ -171,7 +171,7 @@ def run(
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
         SimulationError: jobs are preempted without end.
     """
-    environment = _environment(learned, cluster, knowledge)
+    environment = environment_of(learned, cluster, knowledge)
     inputs = inputs_of(environment.plan, workload, seed=seed, horizon=horizon, start=start)
     policy = load_policy(learned, environment.layout)
     running = PolicyRun(inputs, environment.arguments)
@@ -211,7 +211,7 @@ def decide(
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
     """
     snapshot = without_run_times(snapshot, knowledge)
-    environment = _environment(learned, snapshot.cluster, knowledge)
+    environment = environment_of(learned, snapshot.cluster, knowledge)
     inputs = inputs_of(environment.plan, snapshot.workload, seed=seed, start=snapshot)
     policy = load_policy(learned, environment.layout)
     running = PolicyRun(inputs, environment.arguments, only_now=True, expects_jobs=expects_jobs)
@@ -246,7 +246,7 @@ def remember(
         The columns, of the jobs that were submitted before the instant, and `decides` and `timer`
         of a Snapshot. Empty = nothing is remembered.
     """
-    environment = _environment(learned, cluster, knowledge)
+    environment = environment_of(learned, cluster, knowledge)
     options = environment.plan.options
     waits = environment.plan.seat == "pick" and options.semantics == "wait"
     remembers = waits or environment.plan.seat in ("gate", "meta")
@@ -260,7 +260,7 @@ def remember(
     return memory
 
 
-class _Environment(NamedTuple):
+class Environment(NamedTuple):
     """What a policy's environment says about its run on a cluster."""
 
     plan: Plan
@@ -269,7 +269,7 @@ class _Environment(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> _Environment:
+def environment_of(learned: Learned, cluster: Cluster, knowledge: str) -> Environment:
     """Return the environment of a policy; cached, because it takes longer than a decision.
 
     It does not depend on jobs: the one it is made with stands for any.
@@ -278,7 +278,7 @@ def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> _Environ
         submit=np.zeros(1), run=np.ones(1), gpus=np.ones(1, np.int32), estimate=np.ones(1)
     )
     plan = policy_plan(learned, anything, cluster, knowledge=knowledge)
-    return _Environment(plan, ObservationLayout.of(plan), plan.native_arguments())
+    return Environment(plan, ObservationLayout.of(plan), plan.native_arguments())
 
 
 def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:

@@ -148,7 +148,7 @@ class Plan:
             return self.options.knowledge != "none"
         return self.options.protect_head
 
-    @property
+    @functools.cached_property
     def draws_at_random(self) -> bool:
         """Whether placements or refusals are drawn."""
         rules = [self.scheduler, *self.menu, *self.baseline]
