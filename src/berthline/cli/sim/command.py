@@ -223,9 +223,7 @@ def read_scheduler(options: Sim) -> Scheduler:
     from berthline.policies.scheduler import Scheduler
 
     try:
-        scheduler = Scheduler.parse(
-            options.scheduler or "", order=options.order, gate=options.gate
-        )
+        scheduler = Scheduler.parse(options.scheduler or "", order=options.order, gate=options.gate)
     except PolicyError:
         if options.order is None:
             raise

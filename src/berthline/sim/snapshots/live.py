@@ -16,6 +16,8 @@ from berthline.sim.snapshots.check import check_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import numpy.typing as npt
+
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
 
@@ -71,34 +73,39 @@ def snapshot_of(
         >>> [(action.kind, action.job, action.gpus) for action in bl.decide(state, "sjf").actions]
         [('start', 1, {1: 4})]
     """
-    held = {job: RunningJob(*one) for job, one in sorted((running or {}).items())}
-    _check_rows(jobs, held)
-    ids = np.fromiter(held, np.int32, len(held))
-    starts = np.array([one.start for one in held.values()], np.float64)
+    running = running or {}
+    ids = np.fromiter(running, np.int64, len(running))
+    starts = np.fromiter((one[0] for one in running.values()), np.float64, len(ids))
+    held = [one[1] for one in running.values()]
+    sizes = np.fromiter(map(len, held), np.int64, len(ids))
+    slots = np.array([one[2] if len(one) > 2 else WHOLE_GPUS for one in running.values()], np.int32)
+    _check_running(jobs, ids, sizes, slots)
     nodes = np.array(sorted(set(down)), np.int32)
     known = np.arange(len(jobs), dtype=np.int32)
     time = np.concatenate([jobs.submit, starts, np.full(len(nodes), float(now))])
     kinds = np.array([SUBMIT, START, NODE_DOWN], np.uint8)
     kind = np.repeat(kinds, [len(known), len(ids), len(nodes)])
-    job = np.concatenate([known, ids, np.full(len(nodes), NO_JOB, np.int32)])
+    job = np.concatenate([known, ids, np.full(len(nodes), NO_JOB)]).astype(np.int32)
     detail = np.concatenate([np.full(len(known) + len(ids), -1), nodes]).astype(np.int32)
-    order = np.argsort(time, kind="stable")  # a job's submission stays before its start
+    # A job's submission stays before its start; equal starts are in the order of the jobs.
+    order = np.lexsort((job, np.where(kind == START, 1, 0), time))
+    kind, detail = kind[order], detail[order]
     # Allocations are in the order of the starts.
-    in_order = [held[number] for number in job[order][kind[order] == START].tolist()]
-    sizes = [len(one.gpus) for one in in_order]
-    detail = detail[order]
-    detail[kind[order] == START] = np.cumsum([0, *sizes])[: len(sizes)]
+    rank = order[kind == START] - len(known)
+    sizes = sizes[rank]
+    detail[kind == START] = np.cumsum(sizes) - sizes
+    in_order = [held[place] for place in rank.tolist()]
     snapshot = Snapshot(
         workload=jobs,
         cluster=cluster,
         log=Schedule(
             time=time[order],
-            kind=kind[order],
+            kind=kind,
             job=job[order],
             detail=detail,
-            alloc_node=_flat(node for one in in_order for node in one.gpus),
-            alloc_gpus=_flat(gpus for one in in_order for gpus in one.gpus.values()),
-            alloc_slot=_flat(one.slot for one in in_order for _ in one.gpus),
+            alloc_node=np.fromiter((node for gpus in in_order for node in gpus), np.int32),
+            alloc_gpus=np.fromiter((n for gpus in in_order for n in gpus.values()), np.int32),
+            alloc_slot=np.repeat(slots[rank], sizes),
             horizon=float(now),
             decisions=0,
         ),
@@ -112,26 +119,31 @@ def snapshot_of(
     return snapshot
 
 
-def _check_rows(jobs: Workload, held: Mapping[int, RunningJob]) -> None:
-    for job, one in held.items():
-        if not 0 <= job < len(jobs):
-            raise ConfigError(
-                f"job {job} runs, but there is no such job",
-                where="running",
-                expected=f"rows 0 to {len(jobs) - 1} of the jobs",
-            )
-        is_part = jobs.gpu_milli[job] < WHOLE_GPU
-        if is_part != (one.slot != WHOLE_GPUS):
-            raise ConfigError(
-                f"job {job_name(jobs, job)} has the shared GPU {one.slot}",
-                where="running",
-                expected="a number from 0 for a job on part of a GPU"
-                if is_part
-                else f"{WHOLE_GPUS}, as the job has whole GPUs",
-            )
-        if not one.gpus:
-            raise ConfigError(f"job {job_name(jobs, job)} runs on no node", where="running")
-
-
-def _flat(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.fromiter(values, np.int32)
+def _check_running(
+    jobs: Workload,
+    ids: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int32],
+) -> None:
+    """Raise if a running job does not exist, holds nothing, or holds what it did not ask for."""
+    unknown = ids[(ids < 0) | (ids >= len(jobs))]
+    if len(unknown):
+        raise ConfigError(
+            f"job {unknown[0]} runs, but there is no such job",
+            where="running",
+            expected=f"rows 0 to {len(jobs) - 1} of the jobs",
+        )
+    nowhere = ids[sizes == 0]
+    if len(nowhere):
+        raise ConfigError(f"job {job_name(jobs, int(nowhere[0]))} runs on no node", where="running")
+    is_part = jobs.gpu_milli[ids] < WHOLE_GPU
+    wrong = np.flatnonzero(is_part != (slots != WHOLE_GPUS))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ConfigError(
+            f"job {job_name(jobs, int(ids[at]))} has the shared GPU {slots[at]}",
+            where="running",
+            expected="a number from 0 for a job on part of a GPU"
+            if is_part[at]
+            else f"{WHOLE_GPUS}, as the job has whole GPUs",
+        )
