@@ -15,6 +15,7 @@ from benchmarks.winning_settings import TRACES
 
 import berthline as bl
 from berthline.errors import BerthlineError, TraceError
+from berthline.evaluate.whatif.candidate_clusters import clusters_of_pools
 from berthline.evaluate.whatif.idle_waits import (
     STANDSTILL,
     IdleWaits,
@@ -168,7 +169,7 @@ def control(log: Log) -> tuple[str, FloatColumn]:
     cluster = bl.Cluster.parse(f"uniform:1x{int(log.capacity)}").with_conditions({"gpu_speeds": 0})
     run = run_excerpt(
         excerpt,
-        parts_of(excerpt, [cluster]),
+        parts_of(excerpt, clusters_of_pools(cluster)),
         scheduler,
         knowledge="none" if scheduler == "fcfs" else "estimate",
         seed=0,

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from berthline.sim.simulate import Result as Result
     from berthline.sim.snapshots.decide import Decision as Decision
     from berthline.sim.snapshots.decide import decide as decide
+    from berthline.sim.snapshots.live import RunningJob as RunningJob
+    from berthline.sim.snapshots.live import snapshot_of as snapshot_of
     from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
     from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
@@ -67,6 +69,7 @@ _HOME = {
     "OnnxPolicy": "berthline.deploy.onnx_policy",
     "Outage": "berthline.model.limits",
     "Result": "berthline.sim.simulate",
+    "RunningJob": "berthline.sim.snapshots.live",
     "Schedule": "berthline.model.schedule",
     "Snapshot": "berthline.model.snapshot",
     "Workload": "berthline.model.workload",
@@ -88,6 +91,7 @@ _HOME = {
     "resolve_workload": "berthline.traces.workload_argument",
     "resume": "berthline.runs.resume_run",
     "simulate": "berthline.runs.simulate_run",
+    "snapshot_of": "berthline.sim.snapshots.live",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",

@@ -15,6 +15,7 @@ from berthline.env.options import resolve_options
 from berthline.env.reference_env import ReferenceEpisode, started_inputs
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.measure import measure
+from berthline.evaluate.metrics.measurement_window import SinceSnapshot
 from berthline.model.schedule import FINISH, PREEMPT
 from berthline.sim.simulate import simulate
 from berthline.sim.snapshots.take import take_snapshot
@@ -59,20 +60,26 @@ class StartedSideBySide(SideBySide):
         """Compare the scores with those worked out from the log."""
         scores, start, log = self.info["sched"], self.env.start(), self.env.log()
         assert start is not None
-        measured = measure(log, self.env.workload(), self.env.plan.cluster)
+        window = SinceSnapshot(start.now)
+        measured = measure(log, self.env.workload(), self.env.plan.cluster, window=window)
         assert scores["length"] == self.steps
         assert scores["completed"] == measured.jobs.completed
         assert scores["unfinished"] == measured.jobs.unfinished
         if measured.jobs.submitted == measured.jobs.rejected:
             return
-        np.testing.assert_allclose(scores["mean_jct"], measured.jct.mean, rtol=1e-9)
-        np.testing.assert_allclose(scores["mean_wait"], measured.wait.mean, rtol=1e-9)
-        makespan = measured.makespan - start.now
-        np.testing.assert_allclose(scores["makespan"], makespan, rtol=1e-9, atol=1e-6)
-        assert -1e-9 < scores["utilization"] < 1 + 1e-9
-        if measured.jobs.unfinished == 0 and makespan > 0:
+        for name, expected in (
+            ("mean_jct", measured.jct.mean),
+            ("p99_jct", measured.jct.p99),
+            ("mean_wait", measured.wait.mean),
+            ("mean_bounded_slowdown", measured.bounded_slowdown.mean),
+            ("utilization", measured.utilization.gpu),
+            ("fairness", measured.fairness.jain),
+            ("makespan", measured.makespan),
+        ):
+            np.testing.assert_allclose(scores[name], expected, rtol=1e-6, atol=1e-9, err_msg=name)
+        if measured.jobs.unfinished == 0 and measured.makespan > 0:
             used = gpu_seconds_after(self.env, start)
-            share = used / (self.env.plan.cluster.total_gpus * makespan)
+            share = used / (self.env.plan.cluster.total_gpus * measured.makespan)
             np.testing.assert_allclose(scores["utilization"], share, rtol=1e-6, atol=1e-9)
 
 

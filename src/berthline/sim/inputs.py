@@ -409,8 +409,12 @@ def _classes(
             those of the jobs in the first array returned.
     """
     pool = np.concatenate([workload.pool, left_out[:, 4]])
+    if not cluster.pool_names:
+        # Nothing distinguishes the pools of a log here. With one class for all jobs, the search for
+        # jobs that may start is done once.
+        pool = np.full(len(pool), -1, np.int32)
     gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    is_for_all = not workload.pool_names and not workload.gpu_type_sets
+    is_for_all = (pool < 0).all() and not workload.gpu_type_sets
     if is_for_all or not len(pool):
         return (
             np.zeros(len(pool), np.int32),

@@ -51,7 +51,7 @@ def run_arguments(inputs: Inputs) -> dict[str, Any]:
     return {
         "jobs": _jobs(inputs),
         "cluster": _cluster(inputs),
-        "conditions": dataclasses.asdict(inputs.cluster.conditions),
+        "conditions": vars(inputs.cluster.conditions),
         "scheduler": scheduler_arguments(inputs),
         "quotas": {
             "limit": inputs.quotas.limit,

@@ -138,7 +138,7 @@ class TestSubmit:
         from berthline.cli.explain.command import ASKED_KEYS
         from berthline.evaluate.forecast.asked_job import KEYS
 
-        assert ASKED_KEYS == tuple(KEYS)
+        assert tuple(KEYS) == ASKED_KEYS
 
     def test_all_keys(self):
         from berthline.evaluate.forecast.asked_job import asked_job

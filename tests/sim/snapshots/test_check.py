@@ -11,7 +11,7 @@ import pytest
 
 import berthline as bl
 from berthline.errors import ConfigError
-from berthline.model.schedule import FINISH, NODE_DOWN, START, SUBMIT
+from berthline.model.schedule import FINISH, NODE_DOWN, START
 
 
 def a_snapshot() -> bl.Snapshot:
@@ -123,3 +123,62 @@ def test_decide__needs_a_scheduler_that_is_named() -> None:
     assert bl.decide(snapshot, "sjf+easy").actions == ()
     with pytest.raises(ConfigError, match="simulator"):
         bl.decide(snapshot, "fcfs", simulator="natve")
+
+
+def test_snapshot_of__decides_as_the_run_whose_records_it_is_given() -> None:
+    cluster = bl.Cluster.uniform(nodes=8, gpus_per_node=8)
+    jobs = bl.generate("synthetic", cluster=cluster, jobs=400, load=1.2, seed=5)
+    result = bl.simulate(jobs, cluster, "sjf+easy@best-fit")
+    compared = 0
+    for at in np.unique(result.log.time)[100:600:25].tolist():
+        state = result.snapshot(at)
+        log, workload = state.log, state.workload
+        unfinished = ~np.isin(np.arange(state.num_jobs), log.job[log.kind == FINISH])
+        rows = np.flatnonzero(unfinished)
+        running = {
+            int(np.searchsorted(rows, log.job[row])): (float(log.time[row]), log.allocation(row))
+            for row in np.flatnonzero(log.kind == START).tolist()
+            if unfinished[log.job[row]]
+        }
+        known = bl.Workload.from_columns(
+            submit=workload.submit[rows],
+            run=np.full(len(rows), np.nan),
+            gpus=workload.gpus[rows],
+            estimate=workload.estimate[rows],
+            rebase=False,
+            of_snapshot=True,
+        )
+        live = bl.snapshot_of(known, cluster, at, running=running)
+        decided = bl.decide(live, "sjf+easy@best-fit").starts
+        expected = bl.decide(state).starts
+        assert [(rows[one.job], one.gpus) for one in decided] == [
+            (one.job, one.gpus) for one in expected
+        ]
+        compared += len(expected)
+    assert compared > 5
+
+
+@pytest.mark.parametrize(
+    ("running", "down", "message"),
+    [
+        ({7: (0.0, {0: 1})}, (), "job 7 runs, but there is no such job"),
+        ({0: (0.0, {})}, (), "job 0 runs on no node"),
+        ({0: (0.0, {0: 4})}, (), "job 0 holds 4 GPUs"),
+        ({0: (0.0, {0: 3}, 1)}, (), "job 0 has the shared GPU 1"),
+        ({0: (0.0, {0: 3}), 1: (6.0, {0: 2})}, (), "5 GPUs are in use on node 0"),
+        ({1: (1.0, {0: 2})}, (), "job 1: start without being submitted"),
+        ({1: (11.0, {0: 2})}, (), "an event at 11 s"),
+        ({1: (6.0, {9: 2})}, (), "node 9"),
+        ({1: (6.0, {0: 2})}, (0,), "job 1 runs on node 0, which is down"),
+        ({}, (4,), "node 4"),
+    ],
+)
+def test_snapshot_of__contradictions(
+    running: dict[int, Any], down: tuple[int, ...], message: str
+) -> None:
+    jobs = bl.Workload.from_columns(
+        submit=[0.0, 5.0], run=[np.nan] * 2, gpus=[3, 2], rebase=False, of_snapshot=True
+    )
+    cluster = bl.Cluster.uniform(nodes=2, gpus_per_node=4)
+    with pytest.raises(ConfigError, match=message):
+        bl.snapshot_of(jobs, cluster, 10.0, running=running, down=down)

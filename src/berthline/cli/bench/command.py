@@ -26,6 +26,14 @@ from berthline.cli.bench.nets import SEED as NETS_SEED
 from berthline.cli.bench.nets import NetSpeed, measure_nets, show_nets
 from berthline.cli.bench.packing import find_pods, show_packing
 from berthline.cli.bench.sample_jobs import SAMPLE_SEED
+from berthline.cli.bench.snapshot import SEED as SNAPSHOT_SEED
+from berthline.cli.bench.snapshot import (
+    SnapshotReport,
+    measure_decisions,
+    measure_question,
+    measure_resumed,
+    show_snapshots,
+)
 from berthline.cli.bench.speed import (
     CONFIGURATIONS,
     MEMORY_GPUS,
@@ -77,13 +85,15 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench env
       berthline bench compare
       berthline bench nets
+      berthline bench snapshot
       berthline bench train
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
     """What to measure: sim, the simulator; load, loading trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
-    comparisons; nets, decisions of learned policies; train, PPO."""
+    comparisons; nets, decisions of learned policies; snapshot, decisions on a
+    state and runs that begin with one; train, PPO."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
     episodes."""
@@ -308,6 +318,23 @@ def _nets(options: Bench, machine: str, tell: Progress) -> _Found:
     return _Found(report, speeds, NETS_SEED, lambda: show_nets(speeds))
 
 
+def _snapshot(options: Bench, machine: str, tell: Progress) -> _Found:
+    tell(0, 3, "decisions")
+    decisions = measure_decisions(quick=options.quick)
+    tell(1, 3, "resumed runs")
+    resumed = measure_resumed(quick=options.quick)
+    tell(2, 3, "a learned policy")
+    policy = measure_question(quick=options.quick)
+    report = SnapshotReport(
+        machine=machine,
+        quick=options.quick,
+        decisions=decisions,
+        resumed=resumed,
+        policy=policy,
+    )
+    return _Found(report, [*decisions, *resumed], SNAPSHOT_SEED, lambda: show_snapshots(report))
+
+
 def _train(options: Bench, machine: str, tell: Progress) -> _Found:
     speeds = list(measure_training(quick=options.quick, report=tell))
     report = TrainReport(
@@ -349,6 +376,7 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
     "env": _env,
     "compare": _compare,
     "nets": _nets,
+    "snapshot": _snapshot,
     "train": _train,
 }
 

@@ -46,8 +46,8 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline explain longest synthetic --scheduler fcfs+easy --load 1
       berthline explain 421 synthetic --scheduler sjf --load 1 --at 62200 --top 3
       berthline explain 4 trace.swf --scheduler fcfs --quick --json
-      berthline explain --submit "gpus=4,estimate=2h" runs/mine --at 62200
-      berthline explain --calibrate runs/mine
+      berthline explain --submit "gpus=4,estimate=2h" synthetic --scheduler sjf --load 1 --at 62200
+      berthline explain --calibrate synthetic --scheduler fcfs+easy --load 1 --points 20
     """
 
     job: Annotated[Positional[str], arg(metavar="[JOB]")]

@@ -178,7 +178,8 @@ def _from_empty(
     from berthline.runs.simulate_run import simulate_run
     from berthline.traces.stated_cluster import default_cluster
 
-    options = msgspec.structs.replace(options, scheduler=options.scheduler or "fcfs")
+    if options.scheduler is None:
+        options = msgspec.structs.replace(options, scheduler="fcfs")
     scheduler = read_scheduler(options)
     named = options.cluster or default_cluster(options.workload, options.format, note)
     options = msgspec.structs.replace(options, cluster=named)
@@ -222,9 +223,7 @@ def read_scheduler(options: Sim) -> Scheduler:
     from berthline.policies.scheduler import Scheduler
 
     try:
-        scheduler = Scheduler.parse(
-            options.scheduler or "fcfs", order=options.order, gate=options.gate
-        )
+        scheduler = Scheduler.parse(options.scheduler or "", order=options.order, gate=options.gate)
     except PolicyError:
         if options.order is None:
             raise

@@ -72,7 +72,7 @@ def continued(
     options = msgspec.structs.replace(
         options,
         at=snapshot.now,
-        scheduler=options.scheduler or snapshot.scheduler,
+        scheduler=snapshot.scheduler if options.scheduler is None else options.scheduler,
         knowledge=options.knowledge if given("knowledge") else snapshot.knowledge,
         seed=options.seed if given("seed") else snapshot.seed,
     )
@@ -80,7 +80,7 @@ def continued(
     with progress("simulating") as report:
         found = resume_run(
             snapshot,
-            options.scheduler or None,
+            options.scheduler,
             arrivals=arrivals,
             knowledge=options.knowledge,
             seed=options.seed,

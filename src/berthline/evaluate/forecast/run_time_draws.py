@@ -2,8 +2,10 @@
 
 A job with an estimate runs for estimate x ratio, where ratio = run time / estimate of a finished
 job; a job without one runs as long as a finished job did. Finished jobs of the same user with the
-same GPUs and estimate are preferred, then those of the same user, then all: of n jobs in a group,
-the group is used with probability n / (n + PRIOR), else the next larger one. A run time is longer
+same GPUs and estimate are preferred, then those of the user with an estimate of this size (or with
+these GPUs), then those of all users with one, then all. Long estimates tend to be further off than
+short ones, and the error of a long queue is the sum of those of its jobs. Of n jobs in a group, the
+group is used with probability n / (n + PRIOR), else the next larger one. A run time is longer
 than the progress of its job. Jobs of one user often run alike, so in each draw a share of them uses
 the same random number; the share is the rank correlation of a user's consecutive finished jobs.
 """
@@ -27,6 +29,9 @@ FEWEST_JOBS = 20
 
 PRIOR = 4.0
 """The weight of a larger group, in jobs."""
+
+LEVELS = 4
+"""Groups that a job is in: its own, its user's, those of its size, all."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -55,7 +60,7 @@ class RunTimes:
         jobs: which jobs.
         unit: what a value is multiplied with: the estimate, or 1.
         least: the value that their progress amounts to.
-        chosen: for each group (own, user, all), the probability that it is used.
+        chosen: for each of the LEVELS, the probability that its group is used.
         begin: for each group, where its values that are large enough begin,
         size: and how many there are.
         values: for each group, the values.
@@ -67,9 +72,9 @@ class RunTimes:
     jobs: Jobs
     unit: Floats
     least: Floats
-    chosen: Floats  # (3, num_jobs)
-    begin: Ints  # (3, num_jobs)
-    size: Ints  # (3, num_jobs)
+    chosen: Floats  # (LEVELS, num_jobs)
+    begin: Ints  # (LEVELS, num_jobs)
+    size: Ints  # (LEVELS, num_jobs)
     values: Floats
     user: Ints
     shared: float
@@ -83,7 +88,7 @@ class RunTimes:
         which, own, alike = rng.random((3, count))
         of_user = rng.random(int(self.user.max()) + 1)[self.user]
         chance = np.where(alike < self.shared, of_user, own)
-        group = (which > self.chosen[0]).astype(np.int64) + (which > self.chosen[:2].sum(axis=0))
+        group = (which > np.cumsum(self.chosen, axis=0)[:-1]).sum(axis=0)
         column = np.arange(count)
         size = self.size[group, column]
         index = self.begin[group, column] + (chance * size).astype(np.int64)
@@ -112,8 +117,8 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
     is_ratio = stated[jobs]
     least = done / unit[jobs]
     values: list[Floats] = []
-    begin, size = np.zeros((2, 3, len(jobs)), np.int64)
-    total = np.zeros((3, len(jobs)), np.int64)
+    begin, size = np.zeros((2, LEVELS, len(jobs)), np.int64)
+    total = np.zeros((LEVELS, len(jobs)), np.int64)
     offset = 0
     few = False
     for wanted in (True, False):
@@ -155,17 +160,23 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
 def _groups(
     workload: Workload, finished: Jobs, seen: Floats, jobs: Jobs, *, by_estimate: bool
 ) -> list[Groups]:
-    """Return the finished jobs in groups: same user and request, same user, all."""
+    """Return the finished jobs in groups, the smallest first; see LEVELS."""
     rows = np.concatenate([finished, jobs])
-    known = rows >= 0
-    columns = [workload.user, workload.gpus]
-    if by_estimate:
-        columns.append(np.nan_to_num(workload.estimate))
-    keys = [np.where(known, column[rows], -1.0) for column in columns]
-    everything = np.zeros(len(rows), np.int64)
-    user = np.unique(keys[0], return_inverse=True)[1].reshape(-1)
-    own = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
-    return [_sorted(key, seen, len(finished)) for key in (own, user, everything)]
+    # Jobs that stand for none at all (-1) are in the group of all only.
+    user, gpus, estimate = (
+        np.where(rows >= 0, column[rows], -1.0)
+        for column in (workload.user, workload.gpus, np.nan_to_num(workload.estimate, nan=1.0))
+    )
+    size = np.rint(np.log2(np.maximum(estimate, 1.0))) if by_estimate else gpus
+    own = [user, gpus, estimate] if by_estimate else [user, gpus]
+    levels: list[list[Floats]] = [own, [user, size], [size], [np.zeros(len(rows))]]
+    return [_sorted(_numbered(columns), seen, len(finished)) for columns in levels]
+
+
+def _numbered(columns: list[Floats]) -> Ints:
+    """Return the number of each distinct row of columns."""
+    numbers: Ints = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def _sorted(key: Ints, seen: Floats, finished: int) -> Groups:
@@ -195,15 +206,15 @@ def _chosen(total: Ints, size: Ints) -> Floats:
     """Return with which probability each group is used, given the progress of the jobs."""
     weight = np.zeros(total.shape)
     before = np.ones(total.shape[1])
-    for level in range(3):
-        last = level == 2
+    for level in range(LEVELS):
+        last = level == LEVELS - 1
         share = np.where(last, 1.0, total[level] / (total[level] + PRIOR))
         weight[level] = before * share
         before = before * (1 - share)
     # The more of a group's jobs had ended by now, the less likely the job is one of them.
     weight *= size / np.maximum(total, 1)
     whole = weight.sum(axis=0)
-    weight[2, whole == 0] = 1.0
+    weight[-1, whole == 0] = 1.0
     chosen: Floats = weight / np.where(whole == 0, 1.0, whole)
     return chosen
 

@@ -304,6 +304,7 @@ def _windows(
         BerthlineError: the workload cannot be used, or has too few jobs.
     """
     from berthline.learn.tuning.search_windows import SearchWindows
+    from berthline.model.speeds import scaling_words
     from berthline.traces.offered_load import scale_to_load
     from berthline.traces.split import gap_in_words, usual_gap
     from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -328,6 +329,9 @@ def _windows(
             judged=judged,
         )
     trace = make(seed, None, None)
+    if remark is not None:
+        for sentence in scaling_words(trace, cluster):
+            remark(sentence)
     if load is not None:
         trace = scale_to_load(trace, cluster, load)
     if gap_seconds is None:

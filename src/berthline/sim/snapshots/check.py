@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from berthline.model.snapshot import Snapshot
 
+_CHECKED = "_is_checked"
+"""A snapshot does not change, so it is checked once. No field: a copy with changes has none."""
+
 _BEGIN = len(KINDS)
 """Stands for the row before a job's first."""
 
@@ -56,11 +59,14 @@ def check_snapshot(snapshot: Snapshot) -> None:
     Raises:
         ConfigError: it does; the error says what and where.
     """
+    if snapshot.__dict__.get(_CHECKED):
+        return
     _check_shapes(snapshot)
     _check_times(snapshot)
     _check_numbers(snapshot)
     last = _check_sequence(snapshot)
     _check_allocations(snapshot, last)
+    object.__setattr__(snapshot, _CHECKED, True)
 
 
 def _check_shapes(snapshot: Snapshot) -> None:

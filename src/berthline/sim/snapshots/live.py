@@ -1,0 +1,149 @@
+"""snapshot_of: the state of a system that was not simulated, from what it says of its jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from berthline.errors import ConfigError
+from berthline.model.schedule import NO_JOB, NODE_DOWN, START, SUBMIT, WHOLE_GPUS, Schedule
+from berthline.model.snapshot import Snapshot
+from berthline.model.workload import WHOLE_GPU
+from berthline.model.workload_rows import job_name
+from berthline.sim.snapshots.check import check_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
+
+
+class RunningJob(NamedTuple):
+    """A job that runs now.
+
+    Attributes:
+        start: when it started, in seconds on the clock of the jobs.
+        gpus: the GPUs that it holds on each node, by node id.
+        slot: of a job on part of a GPU: the number of the shared GPU on its node.
+    """
+
+    start: float
+    gpus: Mapping[int, int]
+    slot: int = WHOLE_GPUS
+
+
+def snapshot_of(
+    jobs: Workload,
+    cluster: Cluster,
+    now: float,
+    *,
+    running: Mapping[int, RunningJob | tuple[float, Mapping[int, int]]] | None = None,
+    down: Iterable[int] = (),
+    scheduler: str = "",
+    knowledge: str = "estimate",
+    seed: int = 0,
+) -> Snapshot:
+    """Return the state of a system in which some jobs run and the others wait.
+
+    Args:
+        jobs: the jobs that run or wait: `Workload.from_columns(..., rebase=False,
+            of_snapshot=True)`, with NaN for run times that are not known.
+        cluster: the nodes.
+        now: the instant, in seconds on the clock of the jobs.
+        running: the jobs that run, by their row in `jobs`.
+        down: the nodes that take no jobs.
+        scheduler: who decides unless `decide` or `resume` names another.
+        knowledge: what it knows about run times.
+        seed: of random draws.
+
+    Raises:
+        ConfigError: this contradicts itself.
+
+    Example:
+        >>> import berthline as bl
+        >>> jobs = bl.Workload.from_columns(
+        ...     submit=[0, 60], run=[float("nan")] * 2, gpus=[8, 4], estimate=[3600, 600],
+        ...     rebase=False, of_snapshot=True)
+        >>> cluster = bl.Cluster.uniform(nodes=2, gpus_per_node=8)
+        >>> state = bl.snapshot_of(jobs, cluster, now=90, running={0: (5.0, {0: 8})})
+        >>> [(action.kind, action.job, action.gpus) for action in bl.decide(state, "sjf").actions]
+        [('start', 1, {1: 4})]
+    """
+    running = running or {}
+    ids = np.fromiter(running, np.int64, len(running))
+    starts = np.fromiter((one[0] for one in running.values()), np.float64, len(ids))
+    held = [one[1] for one in running.values()]
+    sizes = np.fromiter(map(len, held), np.int64, len(ids))
+    slots = np.array([one[2] if len(one) > 2 else WHOLE_GPUS for one in running.values()], np.int32)
+    _check_running(jobs, ids, sizes, slots)
+    nodes = np.array(sorted(set(down)), np.int32)
+    known = np.arange(len(jobs), dtype=np.int32)
+    time = np.concatenate([jobs.submit, starts, np.full(len(nodes), float(now))])
+    kinds = np.array([SUBMIT, START, NODE_DOWN], np.uint8)
+    kind = np.repeat(kinds, [len(known), len(ids), len(nodes)])
+    job = np.concatenate([known, ids, np.full(len(nodes), NO_JOB)]).astype(np.int32)
+    detail = np.concatenate([np.full(len(known) + len(ids), -1), nodes]).astype(np.int32)
+    # A job's submission stays before its start; equal starts are in the order of the jobs.
+    order = np.lexsort((job, np.where(kind == START, 1, 0), time))
+    kind, detail = kind[order], detail[order]
+    # Allocations are in the order of the starts.
+    rank = order[kind == START] - len(known)
+    sizes = sizes[rank]
+    detail[kind == START] = np.cumsum(sizes) - sizes
+    in_order = [held[place] for place in rank.tolist()]
+    snapshot = Snapshot(
+        workload=jobs,
+        cluster=cluster,
+        log=Schedule(
+            time=time[order],
+            kind=kind,
+            job=job[order],
+            detail=detail,
+            alloc_node=np.fromiter((node for gpus in in_order for node in gpus), np.int32),
+            alloc_gpus=np.fromiter((n for gpus in in_order for n in gpus.values()), np.int32),
+            alloc_slot=np.repeat(slots[rank], sizes),
+            horizon=float(now),
+            decisions=0,
+        ),
+        now=float(now),
+        number=known.astype(np.int64),
+        scheduler=scheduler,
+        knowledge=knowledge,
+        seed=seed,
+    )
+    check_snapshot(snapshot)
+    return snapshot
+
+
+def _check_running(
+    jobs: Workload,
+    ids: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int32],
+) -> None:
+    """Raise if a running job does not exist, holds nothing, or holds what it did not ask for."""
+    unknown = ids[(ids < 0) | (ids >= len(jobs))]
+    if len(unknown):
+        raise ConfigError(
+            f"job {unknown[0]} runs, but there is no such job",
+            where="running",
+            expected=f"rows 0 to {len(jobs) - 1} of the jobs",
+        )
+    nowhere = ids[sizes == 0]
+    if len(nowhere):
+        raise ConfigError(f"job {job_name(jobs, int(nowhere[0]))} runs on no node", where="running")
+    is_part = jobs.gpu_milli[ids] < WHOLE_GPU
+    wrong = np.flatnonzero(is_part != (slots != WHOLE_GPUS))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ConfigError(
+            f"job {job_name(jobs, int(ids[at]))} has the shared GPU {slots[at]}",
+            where="running",
+            expected="a number from 0 for a job on part of a GPU"
+            if is_part[at]
+            else f"{WHOLE_GPUS}, as the job has whole GPUs",
+        )
