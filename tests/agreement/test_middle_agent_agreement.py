@@ -32,6 +32,11 @@ def test_the_rest_is_that_of_the_whole_run(block):
     assert sum(decided) > RUNS_PER_BLOCK // 4
 
 
+@pytest.mark.parametrize("number", [10662, 14918])
+def test_a_run_may_have_no_jobs_at_its_instant(number):
+    check(number, in_reference=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(100))
 def test_the_rest_is_that_of_many_whole_runs(block):

@@ -114,6 +114,7 @@ class PyAgentRun {
  private:
   // Writes what the policy sees. In the seat kPickPlace, an action is a row and a node.
   void look() {
+    if (inputs_.jobs.count == 0) return;  // columns are about some job, even if no question is
     observer_->write(observation_.data(), true);
     const std::vector<uint8_t>& pairs = agent_->pair_mask();
     if (pairs.empty()) {
