@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berthline.learn.training.environments import Environments
 from berthline.learn.training.validation import Validation
+
+if TYPE_CHECKING:
+    from berthline.learn.training.environments import Environments
 
 
 def test_rivals_of_warm_episodes__have_the_scores_of_the_rule_in_its_seat() -> None:
