@@ -19,6 +19,7 @@ from benchmarks.log_page import run_page
 import berthline as bl
 from berthline.atomic_write import write_atomically
 from berthline.evaluate.metrics.starvation import wait_words
+from berthline.model.gpu_types import RECORDED
 from berthline.policies.orders import ORDERS
 from berthline.policies.shipped_policies import FOLDER, ContinuousRun, card_of, shipped_names
 
@@ -77,7 +78,10 @@ def measure(traces: Path) -> Iterator[Row]:
     for log in LOGS:
         workload = with_estimates(bl.load_trace(traces / log.file))
         # The type that run times refer to, so that every job runs as long as recorded.
-        cluster = bl.Cluster.parse(f"{log.cluster}:{workload.reference_type}")
+        known = workload.reference_type != RECORDED
+        cluster = bl.Cluster.parse(
+            f"{log.cluster}:{workload.reference_type}" if known else log.cluster
+        )
         for scheduler in SCHEDULERS:
             found = bl.simulate(workload, cluster, scheduler).metrics()
             starved = found.starvation

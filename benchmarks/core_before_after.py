@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,17 @@ from typing import Any
 from berthline.atomic_write import write_atomically
 
 BENCHMARKS = ("sim", "env", "model")
+RUN = """
+import sys
+# The hook of an editable install would take the package from its own tree, whatever sys.path says.
+hooks = [one for one in sys.meta_path if type(one).__name__.startswith("ScikitBuild")]
+sys.meta_path[:] = [one for one in sys.meta_path if one not in hooks]
+sys.path.insert(0, sys.argv.pop(1))
+from berthline.cli.main import main
+import berthline
+assert berthline.__file__.startswith(sys.path[0]), berthline.__file__
+sys.exit(main(sys.argv[1:]))
+"""
 FIGURES = ("jobs_per_cpu_second", "steps_per_cpu_second", "figure")
 Speeds = dict[tuple[str, str], float]
 
@@ -39,9 +49,9 @@ def case_of(row: dict[str, Any]) -> str:
 
 def measure(tree: Path, benchmark: str, options: list[str]) -> Speeds:
     """Run one benchmark with the package and the core of a tree."""
-    command = [sys.executable, "-m", "berthline", "bench", benchmark, "--json", *options]
-    environment = {**os.environ, "PYTHONPATH": str((tree / "src").resolve())}
-    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, check=True)
+    source = str((tree / "src").resolve())
+    command = [sys.executable, "-c", RUN, source, "bench", benchmark, "--json", *options]
+    done = subprocess.run(command, cwd="/", capture_output=True, check=True)
     speeds: Speeds = {}
     for row in json.loads(done.stdout)["speeds"]:
         if "second" in str(row.get("unit", "jobs per CPU-second")).split(" per ")[0]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from benchmarks.result_files import Row
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 SHIPPED, LANE = "holdback", "lane chosen there"
 RIVALS = {"lowest slowdown": "mean_bounded_slowdown", "lowest mean JCT": "mean_jct"}
@@ -196,17 +197,21 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         figure = Figure(figsize=(9.6, 0.6 * len(gates) + 2.2), layout="constrained")
         panels = figure.subplots(2, 1, sharex=True)
         for axes, metric, widest in zip(panels, RIVALS.values(), (4.0, 1.25), strict=True):
-            _matrix(axes, rows, metric, widest)
+            image = _matrix(axes, rows, metric, widest)
+            bar = figure.colorbar(image, ax=axes, aspect=40, pad=0.01, extend="both")
+            ticks = [1 / widest, widest**-0.5, 1.0, widest**0.5, widest]
+            bar.set_ticks([math.log(tick) for tick in ticks], labels=[f"{t:.3g}" for t in ticks])
+            bar.outline.set_visible(False)
             axes.set_yticks(range(len(gates)), gates)
         panels[-1].set_xticks(range(len(places)), places, rotation=40, ha="right")
         save_figure(figure, path)
 
 
-def _matrix(axes: Axes, rows: Sequence[Row], metric: str, widest: float) -> None:
-    """Draw ratios as coloured numbers, with a frame where the gate was tuned."""
+def _matrix(axes: Axes, rows: Sequence[Row], metric: str, widest: float) -> AxesImage:
+    """Draw ratios as coloured numbers, bold where the gate was tuned; return their colours."""
     places, gates = names(rows, "place"), gates_of(rows)
     found = [[ratio(rows, place, gate, metric) for place in places] for gate in gates]
-    axes.imshow(
+    image = axes.imshow(
         [[math.log(one.ratio or 1.0) for one in line] for line in found],
         cmap="PuOr_r",
         vmin=-math.log(widest),
@@ -230,3 +235,4 @@ def _matrix(axes: Axes, rows: Sequence[Row], metric: str, widest: float) -> None
     axes.set_title(f"{name} / that of the heuristic with the {rival} in hindsight")
     axes.grid(visible=False)
     axes.tick_params(length=0)
+    return image

@@ -48,7 +48,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are")
     parser.add_argument("--only", choices=RUNS, help="only train this, and write nothing")
+    parser.add_argument(
+        "--from-csv", action="store_true", help="draw the figures again; train nothing"
+    )
     given = parser.parse_args()
+    if given.from_csv:
+        for ending in FIGURES:
+            draw_again(PAGE.with_name(f"{PAGE.stem}{ending}.csv"))
+        return 0
     for name in [given.only] if given.only else RUNS:
         if not train(name, given.runs / name):
             return 1
@@ -83,6 +90,16 @@ def draw(ending: str, metric: str, names: tuple[str, ...], runs: Path) -> int:
                 curves.append(str(shutil.copy(seed / "curve.csv", copy)))
         figure = PAGE.with_name(f"{PAGE.stem}{ending}.png")
         return berthline(["report", "curve", *curves, "--y", metric, "--out", str(figure)])
+
+
+def draw_again(table: Path) -> None:
+    """Draw a figure from the table beside it."""
+    import polars as pl
+
+    from berthline.report.figures.drawing import save_figure
+    from berthline.report.figures.training_curve import draw as drawn
+
+    save_figure(drawn(pl.read_csv(table)), table.with_suffix(".png"))
 
 
 def curves(path: Path) -> list[list[dict[str, float]]]:

@@ -42,11 +42,18 @@ if TYPE_CHECKING:
     from berthline.model.cluster import NodeGroup as NodeGroup
     from berthline.model.limits import Outage as Outage
     from berthline.model.schedule import Schedule as Schedule
+    from berthline.model.snapshot import Snapshot as Snapshot
     from berthline.model.workload import Workload as Workload
     from berthline.policies.orders import register_order as register_order
     from berthline.runs.open_run import open_run as open_run
+    from berthline.runs.resume_run import resume as resume
+    from berthline.runs.resume_run import write_snapshot as write_snapshot
+    from berthline.runs.simulate_run import simulate as simulate
     from berthline.sim.simulate import Result as Result
-    from berthline.sim.simulate import simulate as simulate
+    from berthline.sim.snapshots.decide import Decision as Decision
+    from berthline.sim.snapshots.decide import decide as decide
+    from berthline.sim.snapshots.live import RunningJob as RunningJob
+    from berthline.sim.snapshots.live import snapshot_of as snapshot_of
     from berthline.traces.cluster_argument import resolve_cluster as resolve_cluster
     from berthline.traces.generators.synthetic import generate as generate
     from berthline.traces.load import load_trace as load_trace
@@ -56,14 +63,18 @@ if TYPE_CHECKING:
 _HOME = {
     "BerthlineError": "berthline.errors",
     "Cluster": "berthline.model.cluster",
+    "Decision": "berthline.sim.snapshots.decide",
     "EnergyRate": "berthline.evaluate.metrics.energy_rate",
     "NodeGroup": "berthline.model.cluster",
     "OnnxPolicy": "berthline.deploy.onnx_policy",
     "Outage": "berthline.model.limits",
     "Result": "berthline.sim.simulate",
+    "RunningJob": "berthline.sim.snapshots.live",
     "Schedule": "berthline.model.schedule",
+    "Snapshot": "berthline.model.snapshot",
     "Workload": "berthline.model.workload",
     "compare": "berthline.evaluate.compare.compare",
+    "decide": "berthline.sim.snapshots.decide",
     "energy_cost": "berthline.evaluate.metrics.energy",
     "calibrate": "berthline.evaluate.forecast.calibrate",
     "evaluate": "berthline.evaluate.compare.evaluate",
@@ -78,12 +89,15 @@ _HOME = {
     "register_order": "berthline.policies.orders",
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
-    "simulate": "berthline.sim.simulate",
+    "resume": "berthline.runs.resume_run",
+    "simulate": "berthline.runs.simulate_run",
+    "snapshot_of": "berthline.sim.snapshots.live",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",
     "tune": "berthline.learn.tuning.tune",
     "validate_trace": "berthline.evaluate.trace_checks.validate",
+    "write_snapshot": "berthline.runs.resume_run",
     "whatif": "berthline.evaluate.whatif.whatif",
 }
 _NAMESPACES = ("environments", "statistics")

@@ -29,11 +29,12 @@ MOST = {
 """By the name of the parameter. The table of jobs numbers windows with 16 bits."""
 
 
-def check_sizes(*, lowest: int = 1, **given: object) -> None:
-    """Raise unless every size is a whole number in its range; None = not given.
+def check_sizes(*, lowest: int = 1, optional: bool = True, **given: object) -> None:
+    """Raise unless every size is a whole number in its range.
 
     Args:
         lowest: the smallest value that all of them may have.
+        optional: whether None is allowed: not given.
         given: sizes by the name of their parameter.
 
     Raises:
@@ -43,7 +44,7 @@ def check_sizes(*, lowest: int = 1, **given: object) -> None:
         >>> check_sizes(windows=8, workers=None)
     """
     for name, value in given.items():
-        if value is None:
+        if value is None and optional:
             continue
         try:
             number = lowest - 1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]

@@ -71,3 +71,18 @@ def test_errors(run, words):
     assert outcome.code == 2
     assert not CONTROL.search(outcome.err)
     assert r"\x1b" in outcome.err
+
+
+def test_line_breaks_in_names_stay_in_their_cell(run, tmp_path):
+    """A name cannot begin a line of its own, and so forge a row of a table or a remark."""
+    rows = [f'{10 * i},500,4,"eve\nroot 99 %\t{i % 2}","p\n{i % 2}","j\n{i}"' for i in range(40)]
+    path = tmp_path / "log.csv"
+    path.write_text("submit,run,gpus,user,pool,name\n" + "\n".join(rows) + "\n")
+    for words in (
+        ("sim", str(path), "--by", "user,pool"),
+        ("compare", str(path), "--by", "user,pool", "--schedulers", "fcfs,largest-first"),
+        ("explain", "longest", str(path), "--cluster", "uniform:1x4"),
+    ):
+        out = run(*words).out
+        assert not re.search(r"^\s*(root|[01] |\d+\))", out, re.MULTILINE), words
+        assert "\\n" in out, words

@@ -90,13 +90,11 @@ def test_other_knowledge_is_refused(tmp_path):
     assert Scheduler.parse(str(tmp_path / "run")).needs_run_times
 
 
-def test_no_other_simulator_horizon_or_order(tmp_path):
+def test_no_other_simulator_or_order(tmp_path):
     save_policy(tmp_path / "run", "pick", {}, NetworkConfig(hidden=(8,)))
     run = str(tmp_path / "run")
     with pytest.raises(ConfigError, match="native simulator"):
         bl.simulate(_workload(20), CLUSTER, run, simulator="reference")
-    with pytest.raises(ConfigError, match="to the end of all jobs"):
-        bl.simulate(_workload(20), CLUSTER, run, horizon=100.0)
     with pytest.raises(PolicyError, match="with a learned policy"):
         Scheduler.parse(run, gate="free_gpus")
 

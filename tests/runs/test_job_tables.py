@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import berthline as bl
-from berthline.evaluate.compare.job_outcomes import job_outcomes
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
+from berthline.runs.job_outcomes import job_outcomes
 from berthline.runs.job_tables import JobOutcomes
 
 SCHEDULERS = ("fcfs", "sjf+easy")

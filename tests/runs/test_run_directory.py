@@ -11,7 +11,7 @@ import berthline as bl
 from berthline.errors import ConfigError, OutputError
 from berthline.runs import run_directory
 from berthline.runs.run_directory import RunDirectory, to_toml
-from berthline.runs.run_layout import RUN_KINDS
+from berthline.runs.run_layout import RUN_KINDS, START
 
 SIM = ("sim", "synthetic", "--jobs", "40", "--scheduler", "sjf+easy")
 
@@ -29,7 +29,7 @@ def test_content_of_a_sim_run(run, tmp_path):
     out = tmp_path / "deep" / "run"
     outcome = run(*SIM, "--set", "users=3", "--out", str(out), "--json")
     assert (outcome.code, outcome.err) == (0, "")
-    assert names(out) == sorted(RUN_KINDS["sim"].files)
+    assert names(out) == sorted({*RUN_KINDS["sim"].files} - {START})
     assert names(out.parent) == ["run"]  # nothing half-written stays behind
 
     config = tomllib.loads((out / "config.toml").read_text())
@@ -114,7 +114,7 @@ def test_an_empty_directory_is_filled_in_place(run, tmp_path):
     out.mkdir()
     inode = out.stat().st_ino
     assert run(*SIM, "--out", str(out)).code == 0
-    assert names(out) == sorted(RUN_KINDS["sim"].files)
+    assert names(out) == sorted({*RUN_KINDS["sim"].files} - {START})
     assert out.stat().st_ino == inode
 
 

@@ -156,6 +156,45 @@ void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapsho
   may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
 }
 
+void Agent::copy_state_from(const Agent& other, const Episode& episode) {
+  port_.copy_state_from(other.port_, episode.jobs());
+  rewards_.copy_state_from(other.rewards_);
+  rules_.menu = other.rules_.menu;  // one of them has been exchanged for the run's own rules
+  no_op_ = other.no_op_;
+  steps_ = other.steps_;
+  left_ = other.left_;
+  at_hand_ = other.at_hand_;
+  end_ = other.end_;
+  unasked_end_ = other.unasked_end_;
+  was_legal_ = other.was_legal_;
+  is_deciding_ = other.is_deciding_;
+  has_concluded_ = other.has_concluded_;
+  is_plain_ = other.is_plain_;
+  may_wait_ = other.may_wait_;
+  rows_.copy(other.rows_);
+  std::copy(other.mask_.begin(), other.mask_.end(), mask_.begin());
+  found_fits_ = other.found_fits_;
+  // What fits is either in the mask or in found_fits_, and is still read by `observe`.
+  const bool is_in_mask = other.fits_.data() == other.mask_.data();
+  fits_ = std::span<const uint8_t>(is_in_mask ? mask_ : found_fits_).first(other.fits_.size());
+  shown_ = other.shown_;
+  pair_mask_ = other.pair_mask_;
+  open_ = other.open_;
+  running_ = other.running_;
+  committed_ = other.committed_;
+  gang_ = other.gang_;
+  on_spare_ = other.on_spare_;
+  nodes_left_ = other.nodes_left_;
+  placing_ = other.placing_;
+  room_ = other.room_;
+  sorted_ = other.sorted_;
+  current_ = other.current_;
+  decisions_left_ = other.decisions_left_;
+  ask_again_ = other.ask_again_;
+  holds_ = other.holds_;
+  again_ = other.again_;
+}
+
 // Sets what the seat remembers, in a run that has just begun.
 void Agent::recall(const SeatMemory& memory) {
   committed_ = memory.committed;
@@ -339,9 +378,7 @@ bool Agent::pass_time() {
 }
 
 // Where the log ends: now, if the episode was truncated or is still running.
-double Agent::log_horizon() const {
-  return is_terminated() ? port_.horizon() : port_.now();
-}
+double Agent::log_horizon() const { return is_terminated() ? port_.horizon() : port_.now(); }
 
 bool Agent::ask() {
   switch (rules_.seat) {

@@ -54,6 +54,8 @@ class Agent {
 
   // Begins an episode and advances to its first question.
   void begin(const Episode& episode);
+  // Continues as the other would, which has the same rules; `episode` is a copy of its own.
+  void copy_state_from(const Agent& other, const Episode& episode);
   // The same, in the state of a snapshot, whose jobs are the first of the episode. `pending` is
   // what comes next there.
   void begin_at(const Episode& episode, const Snapshot& from, const Pending& pending);

@@ -107,7 +107,12 @@ void Batch::begin(size_t i) {
   Env& env = *envs_[i];
   std::swap(env.current, env.next);
   has_next_[i] = 0;
-  env.agent.begin(*env.current);
+  if (env.current->start != nullptr) {
+    // The agent decides at once.
+    env.agent.begin_at(*env.current, env.current->start->snapshot, {true, kNever});
+  } else {
+    env.agent.begin(*env.current);
+  }
   env.observer.begin();
   states_[i] = State::kAsking;
 }
@@ -134,8 +139,15 @@ void Batch::write_last(size_t i) {
 }
 
 void Batch::write_scores(size_t i) {
-  const Env& env = *envs_[i];
-  const Scores scores = env.agent.scores();
+  Env& env = *envs_[i];
+  Scores scores = env.agent.scores();
+  if (const Start* start = env.current->start.get(); start != nullptr) {
+    const auto gpus = static_cast<double>(env.agent.run().layout().total_gpus);
+    const double seconds = scores.end - start->snapshot.now;
+    const double used = scores.utilization * scores.end * gpus - start->gpu_seconds;
+    scores.utilization = seconds > 0 ? used / (seconds * gpus) : 0;
+    scores.makespan -= start->snapshot.now;
+  }
   const double values[kNumScores] = {env.agent.sum_of_rewards(),
                                      static_cast<double>(env.agent.steps()),
                                      scores.jct,
@@ -160,6 +172,30 @@ void Batch::reset(size_t i) {
   buffers_.reward[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
+}
+
+void Batch::copy(std::span<const int64_t> envs, const Batch& other,
+                 std::span<const int64_t> from) {
+  for (size_t k = 0; k < envs.size(); ++k) {
+    copy_one(static_cast<size_t>(envs[k]), other, static_cast<size_t>(from[k]));
+  }
+  count_lacking();
+}
+
+void Batch::copy_one(size_t i, const Batch& other, size_t from) {
+  Env& env = *envs_[i];
+  const Env& model = *other.envs_[from];
+  *env.current = *model.current;
+  if (other.has_next_[from]) *env.next = *model.next;
+  has_next_[i] = other.has_next_[from];
+  env.agent.copy_state_from(model.agent, *env.current);
+  env.observer.copy_state_from(model.observer);
+  num_fresh_ -= states_[i] == State::kFresh;
+  states_[i] = other.states_[from];
+  std::copy_n(other.buffers_.observation + from * observation_size_, observation_size_,
+              buffers_.observation + i * observation_size_);
+  std::copy_n(other.buffers_.pair_mask + from * num_pairs_, num_pairs_,
+              buffers_.pair_mask + i * num_pairs_);
 }
 
 void Batch::step_one(size_t i, const int64_t* action, size_t stride) {

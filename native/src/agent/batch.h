@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -75,6 +76,9 @@ class Batch {
 
   // Drops the current episode of an environment and begins the next, which must be there.
   void reset(size_t env);
+  // Lets environments continue as those of a batch with the same rules would. All of these have
+  // begun, and none of them is one that is overwritten.
+  void copy(std::span<const int64_t> envs, const Batch& other, std::span<const int64_t> from);
   // The outcome of a step, so that callers need not look at every environment.
   struct Outcome {
     bool has_ended = false;    // an episode
@@ -108,6 +112,7 @@ class Batch {
   void prefetch(size_t i) const;
   void prefetch_more(size_t i) const;
   void begin(size_t i);
+  void copy_one(size_t i, const Batch& other, size_t from);
   void write_question(size_t i);
   void write_last(size_t i);
   void write_scores(size_t i);

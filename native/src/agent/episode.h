@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/inputs.h"
+#include "core/snapshot.h"
 
 namespace berthline {
 
@@ -19,6 +20,13 @@ class EpisodeColumn {
   void copy(const T* values, size_t size) {
     shared_.reset();
     own_.assign(values, values + size);
+  }
+  // The values of another column, then others.
+  void copy_after(const EpisodeColumn& first, const T* values, size_t size) {
+    shared_.reset();
+    own_.reserve(first.size() + size);
+    own_.assign(first.data(), first.data() + first.size());
+    own_.insert(own_.end(), values, values + size);
   }
   void copy_to_share(const T* values, size_t size) {
     shared_ = std::make_shared<const std::vector<T>>(values, values + size);
@@ -45,12 +53,25 @@ class EpisodeColumn {
   std::shared_ptr<const std::vector<T>> shared_;  // null = `own_` has the values
 };
 
-// See Jobs for the columns. Without estimates, the run times are the estimates.
-struct Episode {
+// See Jobs for the columns.
+struct EpisodeJobs {
   EpisodeColumn<double> submit, run, estimate, priority, deadline, reference_speed, random;
   EpisodeColumn<int32_t> gpus, gpu_milli, cpus, user, job_class, quota_set;
   EpisodeColumn<int64_t> memory_mib;
   EpisodeColumn<uint64_t> draw;  // empty = the ids
+};
+
+// A state in which episodes begin; many of them share it.
+struct Start {
+  EpisodeJobs jobs;  // of the snapshot, which are the first of an episode
+  Snapshot snapshot;
+  uint64_t next_draw = 0;  // of the first job that comes
+  double gpu_seconds = 0;  // used by these jobs before
+};
+
+// Without estimates, the run times are the estimates.
+struct Episode : EpisodeJobs {
+  std::shared_ptr<const Start> start;  // null = an empty cluster
   std::vector<Outage> outages;
   uint64_t placement_key = 0;
   uint64_t refusal_key = 0;

@@ -183,18 +183,31 @@ WordSet Observer::fixed_words() const {
   return words;
 }
 
-void Observer::begin() {
+void Observer::begin(const Snapshot* from) {
   read_ = 0;
   if (look_ahead_ == LookAhead::kPerGpu) {
     gpu_job_.assign(gpu_begin_.back(), Agent::kNoJob);
     gpu_users_.assign(gpu_begin_.back(), 0);
     first_share_.assign(run_.jobs().count, 0);
+    if (from != nullptr && from->memory.seat.gpu_holders.size() == gpu_job_.size()) {
+      recall_gpus(*from);
+    }
   }
   const auto count = static_cast<size_t>(run_.jobs().count);
   begin_records(run_, count, programs_->job_width, programs_->fixed_jobs, programs_->jobs,
                 waiting_records_);
   begin_records(run_, count, running_width_, programs_->fixed_running, programs_->running,
                 running_records_);
+}
+
+void Observer::copy_state_from(const Observer& other) {
+  rows_written_ = other.rows_written_;
+  waiting_records_.copy(other.waiting_records_);
+  running_records_.copy(other.running_records_);
+  gpu_job_ = other.gpu_job_;
+  gpu_users_ = other.gpu_users_;
+  first_share_ = other.first_share_;
+  read_ = other.read_;
 }
 
 void Observer::prefetch_more() const {
@@ -330,6 +343,31 @@ void Observer::follow_gpus() {
       }
     }
   }
+}
+
+// Jobs that are left out of a snapshot have held GPUs, so its rows do not tell which were free.
+void Observer::recall_gpus(const Snapshot& from) {
+  const Log& log = run_.log();
+  std::vector<uint8_t> runs(static_cast<size_t>(run_.jobs().count), 0);
+  for (; read_ < log.size() && log[read_].time < from.now; ++read_) {
+    const auto [time, job, detail, kind] = log[read_];
+    if (job < 0) continue;
+    runs[job] = kind == Log::kStart || kind == Log::kResume;
+    if (runs[job]) first_share_[job] = detail;
+  }
+  gpu_job_ = from.memory.seat.gpu_holders;
+  std::transform(gpu_job_.begin(), gpu_job_.end(), gpu_users_.begin(),
+                 [](int32_t holder) { return holder >= 0; });
+  for (size_t job = 0; job < runs.size(); ++job) {
+    if (!runs[job] || run_.jobs().gpus[job] == 0) continue;
+    const Share& share = log.shares[first_share_[job]];
+    if (share.slot >= 0) ++gpu_users_[shared_gpu(share)];
+  }
+}
+
+const std::vector<int32_t>& Observer::gpu_holders() {
+  if (look_ahead_ == LookAhead::kPerGpu) follow_gpus();
+  return gpu_job_;
 }
 
 // Seconds until a running job is expected to end, divided by look_ahead_seconds.

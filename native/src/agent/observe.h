@@ -64,8 +64,12 @@ class alignas(kCacheLine) Observer {
   void prefetch_more() const;
   // The memory of what it keeps about jobs.
   const void* records() const { return waiting_records_.memory.data(); }
-  // Computes what stays the same during an episode.
-  void begin();
+  // Computes what stays the same during an episode. `from`: where it began; null = with nothing.
+  void begin(const Snapshot* from = nullptr);
+  // Continues as the other would, which has the same rules; its last observation has been copied.
+  void copy_state_from(const Observer& other);
+  // Which job holds each GPU, if the look-ahead shows it: SeatMemory::gpu_holders.
+  const std::vector<int32_t>& gpu_holders();
   // `is_same`: `out` still holds what the last such call wrote.
   void write(float* out, bool is_same);
 
@@ -89,6 +93,12 @@ class alignas(kCacheLine) Observer {
       std::byte bytes[64];
     };
     std::vector<Line> memory;  // of the rows
+
+    void copy(const JobRecords& other) {
+      memory = other.memory;
+      rows = other.rows;
+      rows.values = reinterpret_cast<double*>(memory.data());
+    }
   };
   static void begin_records(RunReader& run, size_t count, size_t width, ColumnProgram& fixed,
                             ColumnProgram& others, JobRecords& records);
@@ -115,6 +125,7 @@ class alignas(kCacheLine) Observer {
   static constexpr int32_t kFirstSlot = -2;  // kFirstSlot - slot stands for a shared GPU
   int32_t shared_gpu(const Share& share) const;
   void follow_gpus();
+  void recall_gpus(const Snapshot& from);
   std::vector<int32_t> gpu_begin_, gpu_job_, gpu_users_;
   std::vector<int32_t> first_share_;  // in the log, of each job's last start
   size_t read_ = 0;

@@ -68,6 +68,25 @@ void Rewards::begin(double horizon) {
   }
 }
 
+void Rewards::copy_state_from(const Rewards& other) {
+  total_ = other.total_;
+  before_ = other.before_;
+  has_decided_ = other.has_decided_;
+  is_no_op_ = other.is_no_op_;
+  has_started_ = other.has_started_;
+  is_done_ = other.is_done_;
+  startable_work_ = other.startable_work_;
+  sums_ = other.sums_;
+  read_ = other.read_;
+  asleep_at_ = other.asleep_at_;
+  start_ = other.start_;
+  horizon_ = other.horizon_;
+  total_work_ = other.total_work_;
+  finished_work_ = other.finished_work_;
+  scores_ = other.scores_;
+  baseline_scores_ = other.baseline_scores_;
+}
+
 void Rewards::skip_log() {
   const Log& log = run_.log();
   for (; read_ < log.size(); ++read_) {

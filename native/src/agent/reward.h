@@ -43,6 +43,8 @@ class alignas(kCacheLine) Rewards : public WordSource {
   Rewards(const RewardRules& rules, RunReader& run, const Rewards* like);
 
   void begin(double horizon);
+  // Continues as the other would, which has the same rules; its run has been copied too.
+  void copy_state_from(const Rewards& other);
   // In a run that begins in the middle: what is in the log by now is not rewarded.
   void skip_log();
   // A decision was made; rewards until the next one belong to it.

@@ -105,6 +105,7 @@ Scores Scores::of(const Log& log, const Jobs& jobs, double total_gpus, double ho
     end = rows.back().time;
   }
   if (scores.unfinished > 0) scores.makespan = end;
+  scores.end = end;
 
   std::vector<double>& jcts = scratch.jcts;
   jcts.resize(static_cast<size_t>(scores.completed + scores.unfinished));

@@ -16,6 +16,7 @@ struct Scores {
   double utilization = 0;  // of GPUs, from 0 to the end
   double jain = 1;         // over users' mean bounded slowdowns
   double makespan = 0;
+  double end = 0;  // until when utilization counts
   int64_t completed = 0, rejected = 0, unfinished = 0;
 
   static Scores of(const Log& log, const Jobs& jobs, double total_gpus, double horizon);

@@ -1,6 +1,7 @@
 // A list whose memory is allocated once, so that changing its size is one store.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
@@ -10,6 +11,11 @@ template <typename T>
 class ShortList {
  public:
   void make_room(size_t most) { values_ = std::make_unique<T[]>(most); }
+  // The other list has room for as many.
+  void copy(const ShortList& other) {
+    size_ = other.size_;
+    std::copy_n(other.values_.get(), size_, values_.get());
+  }
   void clear() { size_ = 0; }
   // Values beyond the old size are whatever was there before.
   void resize(size_t size) { size_ = size; }

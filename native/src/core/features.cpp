@@ -43,8 +43,8 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
   uses.lists_running = preempts || rounds || inputs.lists_running;
-  uses.dynamic = inputs.was_interrupted || uses.lists_running || sleeps || uses.interferes || fails ||
-                 conditions.refusal_rate > 0 || uses.uses_gittins;
+  uses.dynamic = inputs.was_interrupted || uses.lists_running || sleeps || uses.interferes ||
+                 fails || conditions.refusal_rate > 0 || uses.uses_gittins;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -23,7 +24,7 @@ class LargeArray {
 
  public:
   LargeArray() = default;
-  explicit LargeArray(size_t count) {
+  explicit LargeArray(size_t count) : count_(count) {
     constexpr size_t kLargePage = size_t{2} << 20;
     size_t bytes = count * sizeof(T);
     if (bytes < kLargePage) {
@@ -37,9 +38,19 @@ class LargeArray {
     }
     if (data_ == nullptr) throw std::bad_alloc();
   }
-  LargeArray(LargeArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  LargeArray(LargeArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   LargeArray& operator=(LargeArray&& other) noexcept {
     std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  LargeArray(const LargeArray& other) : LargeArray(other.count_) {
+    if (count_ > 0) std::memcpy(data_, other.data_, count_ * sizeof(T));
+  }
+  LargeArray& operator=(const LargeArray& other) {
+    if (count_ != other.count_) return *this = LargeArray(other);
+    if (count_ > 0) std::memcpy(data_, other.data_, count_ * sizeof(T));
     return *this;
   }
   ~LargeArray() { std::free(data_); }
@@ -58,6 +69,7 @@ class LargeArray {
 
  private:
   T* data_ = nullptr;
+  size_t count_ = 0;
 };
 
 }  // namespace berthline

@@ -37,6 +37,61 @@ void Run::begin_again(const Jobs& jobs, const RunSetting& setting) {
   begin();
 }
 
+// Members that point into the run itself, or to its jobs, stay its own.
+void Run::copy_state_from(const Run& other, const Jobs& jobs) {
+  inputs.jobs = jobs;
+  inputs.horizon = other.inputs.horizon;
+  inputs.outages = other.inputs.outages;
+  inputs.placement_key = other.inputs.placement_key;
+  inputs.refusal_key = other.inputs.refusal_key;
+  // An agent may have switched these.
+  inputs.order = other.inputs.order;
+  inputs.gate = other.inputs.gate;
+  inputs.node_order = other.inputs.node_order;
+  inputs.discipline = other.inputs.discipline;
+  inputs.placement = other.inputs.placement;
+  copy_layout_from(other);
+  clock = other.clock;
+  features = other.features;
+  queue = other.queue;
+  running = other.running;
+  log = other.log;
+  placed = other.placed;
+  decisions = other.decisions;
+  admission = other.admission;
+  totals = other.totals;
+  predictions = other.predictions;
+  gittins = other.gittins;
+  next_mix = other.next_mix;
+  highest_priority = other.highest_priority;
+  submissions = other.submissions;
+  left_out = other.left_out;
+  room_for_ = other.room_for_;
+  estimate = inputs.predicted ? predictions.values() : jobs.estimate;
+}
+
+// What is known about nodes, and every state of them.
+void Run::copy_layout_from(const Run& other) {
+  auto node_values = std::move(layout.node_values);
+  auto next_gpus = std::move(layout.next_gpus);
+  layout = other.layout;
+  layout.cluster = &inputs.cluster;
+  layout.draw = inputs.jobs.draw;
+  layout.node_values = std::move(node_values);
+  layout.next_gpus = std::move(next_gpus);
+  nodes = other.nodes;
+  idle_ = other.idle_;
+  reservations = other.reservations;
+  preemption = other.preemption;
+  for (Nodes* state :
+       {&nodes, &idle_, &reservations.shadow, &reservations.spare, &preemption.trial}) {
+    state->belong_to(&layout);
+  }
+  for (Nodes& state : reservations.profile_states) state.belong_to(&layout);
+  preemption.larger = {};  // found again before it is used
+  nodes.remember_growth();
+}
+
 // Finds what a run with these formulas, rules and conditions must maintain.
 void Run::find_needs() {
   features = find_features(inputs, layout);

@@ -33,6 +33,9 @@ struct Run {
 
   // Begins another run with other jobs, reusing the memory of the last one.
   void begin_again(const Jobs& jobs, const RunSetting& setting);
+  // Continues as the other run would, which was made from equal inputs. `jobs` are equal to its
+  // jobs, in memory that belongs to the caller.
+  void copy_state_from(const Run& other, const Jobs& jobs);
 
   Inputs inputs;
   Layout layout;
@@ -71,6 +74,7 @@ struct Run {
 
  private:
   void find_needs();
+  void copy_layout_from(const Run& other);
   void begin();
   void begin_running();
   void begin_users();

@@ -24,6 +24,10 @@ class SeatPort : public RunReader {
 
   void begin_again(const Jobs& jobs, const RunSetting& setting) { run_.begin_again(jobs, setting); }
 
+  // Continues as the run of the other port would; see Run::copy_state_from.
+  void copy_state_from(const SeatPort& other, const Jobs& jobs) {
+    run_.copy_state_from(other.run_, jobs);
+  }
   // Puts a run that has just begun into the state of a snapshot, and plans what comes next.
   void restore(const Snapshot& from, const Pending& pending) {
     berthline::restore(run_, from);

@@ -26,6 +26,9 @@ struct SeatMemory {
   double ask_again = 0;                   //   and until when
   std::vector<int32_t> holds;             // gate, of each known job: how often it was held,
   std::vector<double> held_until, again;  //   until when, and when it is checked again
+  // Look-ahead per_gpu, of each GPU before the snapshot's instant: the job that holds it; -1 =
+  // none; -2 - slot = it is the shared GPU `slot` of its node.
+  std::vector<int32_t> gpu_holders;
 };
 
 // What remains of jobs that are left out of a snapshot. Lists that are empty: it follows from rows.

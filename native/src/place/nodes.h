@@ -136,6 +136,8 @@ class Nodes {
   int32_t unused_slot(int32_t node) const;
   // A node that is down has no free GPUs; no job is on it when it goes down or comes back.
   void set_node_up(int32_t node, bool up) { set_gpus(node, up ? layout_->cluster->gpus[node] : 0); }
+  // The state belongs to another layout of the same nodes.
+  void belong_to(Layout* layout) { layout_ = layout; }
   // Remembers from now on how much fragments grow (fgd.cpp), for the state of the run itself.
   void remember_growth();
 

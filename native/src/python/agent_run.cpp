@@ -29,13 +29,14 @@ class PyAgentRun {
     mask_.assign(pairs > 0 ? pairs + 1 : static_cast<size_t>(agent_->num_actions()), 0);
     if (snapshot.is_none()) {
       agent_->begin_run(inputs_.jobs, setting_of(inputs_), nullptr, {});
+      observer_->begin();
     } else {
       const auto given = nb::cast<nb::dict>(snapshot);
       const Snapshot from = read_snapshot(given);
       const Pending pending{nb::cast<bool>(given["decides"]), nb::cast<double>(given["timer"])};
       agent_->begin_run(inputs_.jobs, setting_of(inputs_), &from, pending);
+      observer_->begin(&from);
     }
-    observer_->begin();
     look();
   }
 
@@ -89,7 +90,9 @@ class PyAgentRun {
   // What the seat remembers, when something happens next, and when the scheduler decides next
   // without any other event.
   nb::dict memory() {
-    nb::dict found = seat_memory_columns(agent_->memory());
+    SeatMemory memory = agent_->memory();
+    memory.gpu_holders = observer_->gpu_holders();
+    nb::dict found = seat_memory_columns(memory);
     found["next"] = agent_->is_terminated() ? kNever : agent_->next_event();
     found["timer"] = agent_->timer();
     return found;
@@ -101,7 +104,7 @@ class PyAgentRun {
     question["jobs"] = std::vector<int32_t>(agent_->rows().begin(), agent_->rows().end());
     question["running"] = agent_->running();
     question["job_at_hand"] = agent_->job_at_hand();
-    question["reward"] = agent_->sum_of_rewards();
+    question["reward"] = agent_->reward();
     return question;
   }
 

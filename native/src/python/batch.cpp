@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
+#include <numeric>
 #include <span>
 #include <system_error>
 #include <tuple>
@@ -25,8 +26,8 @@ using Buffer = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 // usually also equals that of earlier episodes; then they share the memory.
 template <typename T>
 void copy_rows(const nb::dict& columns, const char* name, size_t first,
-               std::span<Episode* const> episodes, EpisodeColumn<T> Episode::* column,
-               Episode& shared) {
+               std::span<Episode* const> episodes, EpisodeColumn<T> EpisodeJobs::* column,
+               EpisodeJobs& shared) {
   using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
   const auto table = nb::cast<Rows>(columns[name], false);
   const size_t size = table.shape(1);
@@ -62,6 +63,63 @@ void copy_rows(const nb::dict& columns, const char* name, size_t first,
   raise("SimulationError", what, expected, hint);
 }
 
+// The same, after the columns of the jobs that are there when each episode begins.
+template <typename T>
+void copy_rows_after(const nb::dict& columns, const char* name, size_t first,
+                     std::span<Episode* const> episodes,
+                     EpisodeColumn<T> EpisodeJobs::* column) {
+  using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+  const auto table = nb::cast<Rows>(columns[name], false);
+  const bool is_same = table.shape(0) == 1;
+  if ((!is_same && first + episodes.size() > table.shape(0)) ||
+      (table.shape(1) > 1 && table.stride(1) != 1)) {
+    throw std::invalid_argument("each episode needs one contiguous row");
+  }
+  const T* row = table.data() + (is_same ? 0 : first * table.stride(0));
+  for (Episode* episode : episodes) {
+    (episode->*column).copy_after(episode->start->jobs.*column, row, table.shape(1));
+    if (!is_same) row += table.stride(0);
+  }
+}
+
+// A state in which episodes begin.
+class PyStart {
+ public:
+  PyStart(nb::dict snapshot, nb::dict columns) {
+    auto start = std::make_shared<Start>();
+    start->snapshot = read_snapshot(snapshot);
+    EpisodeJobs& jobs = start->jobs;
+    const auto copy = [&]<typename T>(const char* name, EpisodeColumn<T>& column) {
+      const auto values = nb::cast<Column<T>>(columns[name], false);
+      if (values.size() != static_cast<size_t>(start->snapshot.known)) {
+        throw std::invalid_argument("job columns differ in length");
+      }
+      column.copy(values.data(), values.size());
+    };
+    copy("submit", jobs.submit);
+    copy("run", jobs.run);
+    copy("estimate", jobs.estimate);
+    copy("priority", jobs.priority);
+    copy("deadline", jobs.deadline);
+    copy("reference_speed", jobs.reference_speed);
+    copy("gpus", jobs.gpus);
+    copy("gpu_milli", jobs.gpu_milli);
+    copy("cpus", jobs.cpus);
+    copy("user", jobs.user);
+    copy("job_class", jobs.job_class);
+    copy("quota_set", jobs.quota_set);
+    copy("memory_mib", jobs.memory_mib);
+    copy("draw", jobs.draw);
+    start->next_draw = nb::cast<uint64_t>(columns["next_draw"]);
+    start->gpu_seconds = nb::cast<double>(columns["gpu_seconds"]);
+    start_ = std::move(start);
+  }
+  const std::shared_ptr<const Start>& get() const { return start_; }
+
+ private:
+  std::shared_ptr<const Start> start_;
+};
+
 class PyBatch {
  public:
   PyBatch(nb::dict inputs, nb::dict seat, nb::dict observation, nb::dict rewards, size_t num_envs,
@@ -96,14 +154,17 @@ class PyBatch {
                          final_pair_mask.data(), final_scores.data()});
   }
 
-  // Gives environments the episodes in the rows of tables, from row `first` on.
+  // Gives environments the episodes in the rows of tables, from row `first` on. If they begin in
+  // the middle, the rows are about the jobs to come; `starts` has a (start, values of the word
+  // `random` of all its jobs, or None) for each.
   void supply(Column<int64_t> envs, nb::dict columns, size_t first, Table<uint64_t> keys,
-              nb::object outages) {
+              nb::object outages, nb::object starts) {
     Batch& batch = this->batch();
     std::vector<Episode*> episodes;
     for (size_t row = 0; row < envs.size(); ++row) {
       episodes.push_back(&batch.next_episode(checked(batch, envs.data()[row])));
     }
+    if (!starts.is_none()) return supply_after(episodes, envs, columns, first, keys, outages, starts);
     const auto copy = [&](const char* name, auto column) {
       copy_rows(columns, name, first, episodes, column, shared_);
     };
@@ -126,6 +187,54 @@ class PyBatch {
     copy("job_class", &Episode::job_class);
     copy("quota_set", &Episode::quota_set);
     copy("memory_mib", &Episode::memory_mib);
+    give(episodes, envs, keys, outages);
+  }
+
+ private:
+  void supply_after(std::span<Episode* const> episodes, const Column<int64_t>& envs,
+                    const nb::dict& columns, size_t first, const Table<uint64_t>& keys,
+                    const nb::object& outages, const nb::object& starts) {
+    const auto given = nb::cast<nb::list>(starts);
+    for (size_t row = 0; row < episodes.size(); ++row) {
+      episodes[row]->start = nb::cast<PyStart&>(given[row][0]).get();
+    }
+    const auto copy = [&](const char* name, auto column) {
+      copy_rows_after(columns, name, first, episodes, column);
+    };
+    copy("submit", &Episode::submit);
+    copy("run", &Episode::run);
+    copy(columns.contains("estimate") ? "estimate" : "run", &Episode::estimate);
+    copy("priority", &Episode::priority);
+    copy("deadline", &Episode::deadline);
+    copy("reference_speed", &Episode::reference_speed);
+    copy("gpus", &Episode::gpus);
+    copy("gpu_milli", &Episode::gpu_milli);
+    copy("cpus", &Episode::cpus);
+    copy("user", &Episode::user);
+    copy("job_class", &Episode::job_class);
+    copy("quota_set", &Episode::quota_set);
+    copy("memory_mib", &Episode::memory_mib);
+    for (size_t row = 0; row < episodes.size(); ++row) {
+      Episode& episode = *episodes[row];
+      std::vector<uint64_t> to_come(episode.submit.size() - episode.start->jobs.submit.size());
+      std::iota(to_come.begin(), to_come.end(), episode.start->next_draw);
+      episode.draw.copy_after(episode.start->jobs.draw, to_come.data(), to_come.size());
+      episode.random.clear();
+      const nb::object random = given[row][1];
+      if (random.is_none()) continue;
+      const auto values = nb::cast<Column<double>>(random, false);
+      if (values.size() != episode.submit.size()) {
+        throw std::invalid_argument("job columns differ in length");
+      }
+      episode.random.copy(values.data(), values.size());
+    }
+    give(episodes, envs, keys, outages);
+  }
+
+  // Sets what is not a column, and counts the episodes as supplied.
+  void give(std::span<Episode* const> episodes, const Column<int64_t>& envs,
+            const Table<uint64_t>& keys, const nb::object& outages) {
+    Batch& batch = this->batch();
     for (size_t row = 0; row < episodes.size(); ++row) {
       Episode& episode = *episodes[row];
       episode.placement_key = keys.data()[2 * row];
@@ -141,6 +250,7 @@ class PyBatch {
     }
   }
 
+ public:
   // All in one call, so that a refused call begins no episode.
   void reset(Column<int64_t> envs) {
     Batch& batch = this->batch();
@@ -150,6 +260,23 @@ class PyBatch {
       }
     }
     for (size_t i = 0; i < envs.size(); ++i) batch.reset(static_cast<size_t>(envs.data()[i]));
+  }
+
+  // Lets environments continue as those of another batch with the same rules would.
+  void copy(Column<int64_t> envs, PyBatch& other, Column<int64_t> from) {
+    Batch& batch = idle_batch();
+    const Batch& others = other.idle_batch();
+    if (&batch == &others || envs.size() != from.size() || batch.observation_size() != others.observation_size() ||
+        batch.num_actions() != others.num_actions()) {
+      throw std::invalid_argument("environments to copy must be of the same kind");
+    }
+    for (size_t i = 0; i < envs.size(); ++i) {
+      checked(batch, envs.data()[i]);
+      if (!others.has_begun(checked(others, from.data()[i]))) {
+        refuse("the environment has no episode yet", "reset() first");
+      }
+    }
+    batch.copy({envs.data(), envs.size()}, others, {from.data(), from.size()});
   }
 
   // Returns whether an episode ended, an action was illegal, and new episodes are needed.
@@ -287,7 +414,7 @@ class PyBatch {
 
   Use use_ = Use::kFree;
   nb::object kept_;  // the columns that inputs point to
-  Episode shared_;   // columns that episodes share
+  EpisodeJobs shared_;  // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
@@ -301,6 +428,8 @@ void bind_batch(nb::module_& m) {
   m.attr("occasions") = list_of(kOccasionNames);
   m.attr("scores") = list_of(Batch::kScoreNames);
   m.attr("observation_limit") = kObservationLimit;
+  nb::class_<PyStart>(m, "Start", "A state in which episodes begin.")
+      .def(nb::init<nb::dict, nb::dict>(), "snapshot"_a, "columns"_a);
   nb::class_<PyBatch>(m, "Batch", "Environments that are stepped at once.")
       .def(nb::init<nb::dict, nb::dict, nb::dict, nb::dict, size_t, size_t, bool>(), nb::kw_only(),
            "inputs"_a, "seat"_a, "observation"_a, "rewards"_a, "num_envs"_a, "num_threads"_a,
@@ -312,8 +441,9 @@ void bind_batch(nb::module_& m) {
            "final_mask"_a.noconvert(), "final_pair_mask"_a.noconvert(),
            "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
-           "outages"_a.none())
+           "outages"_a.none(), "starts"_a.none())
       .def("reset", &PyBatch::reset, "envs"_a)
+      .def("copy", &PyBatch::copy, "envs"_a, "other"_a, "from_"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
       .def("__enter__", &PyBatch::enter)

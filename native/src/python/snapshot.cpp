@@ -25,6 +25,7 @@ SeatMemory read_seat_memory(const Entries& entries) {
   seat.ask_again = entries.get<double>("ask_again");
   seat.holds = entries.copy<int32_t>("holds");
   seat.held_until = entries.copy<double>("held_until");
+  seat.gpu_holders = entries.copy<int32_t>("gpu_holders");
   seat.again = entries.copy<double>("checked_again");
   return seat;
 }
@@ -126,6 +127,7 @@ nb::dict seat_memory_columns(const SeatMemory& seat) {
   found["ask_again"] = seat.ask_again;
   found["holds"] = array_of(seat.holds, {seat.holds.size()});
   found["held_until"] = array_of(seat.held_until, {seat.held_until.size()});
+  found["gpu_holders"] = array_of(seat.gpu_holders, {seat.gpu_holders.size()});
   found["checked_again"] = array_of(seat.again, {seat.again.size()});
   return found;
 }

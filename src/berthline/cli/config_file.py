@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FLAG = "--config-file"
 _WITH_KEYS = ("--set", "--config", "--condition")
+_REPEATED = ("--param",)
 _NOT_TAKEN = ("json", "out", "force", "resume", "workers", "config_file", "check", "order", "gate")
 """How results are printed and kept is not part of a configuration; an order and a gate are already
 parts of the scheduler that a run writes."""
@@ -47,6 +48,8 @@ def with_config_file(
     table = _read(path)
     if verb == "train":
         table = _options_of_training(table, path)
+    elif verb == "train es":
+        table = _options_of_search(table, path)
     known = set(kind.__struct_fields__)
     required = [name for name in _POSITIONAL if name in known and _is_required(kind, name)]
     if not all(name in table for name in required):
@@ -61,7 +64,7 @@ def with_config_file(
     words: list[str] = []
     for name, value in _with_conditions(table).items():
         if name in known and name not in _NOT_TAKEN and name not in required:
-            words += _words(f"--{name.replace('_', '-')}", value, given)
+            words += _words(f"--{name.rstrip('_').replace('_', '-')}", value, given)
     # Positional arguments are read before the options that take several words.
     own = [rest[0]] if has_place else []
     return [*places, *own, *words, *rest[len(own) :], FLAG, path]
@@ -130,6 +133,8 @@ def _words(flag: str, value: Any, given: set[str]) -> list[str]:
         ]
     if flag in given or value is False or value in ("", []):
         return []
+    if flag in _REPEATED:
+        return [word for entry in value for word in (flag, _text(entry))]
     if value is True:
         return [flag]
     if isinstance(value, list):
@@ -173,3 +178,20 @@ def _options_of_training(table: Mapping[str, Any], path: str) -> dict[str, Any]:
         },
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _options_of_search(table: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the options of `berthline train es` from the settings that a search writes."""
+    if table.get("algorithm") != "es":
+        raise ConfigError("the file is not of berthline train es", where=path)
+    from berthline.learn.tuning.search_space import SPACES
+
+    found = dict(table)
+    named = SPACES.get(str(table.get("space")))
+    if named is None or named.text != table.get("text"):
+        found["scheduler"] = table.get("text")
+        found["param"] = [
+            f"{name}={low!r}:{high!r}{':log' if is_log else ''}:{start!r}"
+            for name, (low, high, start, is_log) in table.get("parameters", {}).items()
+        ]
+    return found

@@ -16,6 +16,7 @@ from berthline.cli.output import (
     seconds,
 )
 from berthline.errors import ConfigError
+from berthline.one_line import one_line
 
 if TYPE_CHECKING:
     from berthline.evaluate.metrics.groups import GroupMetrics
@@ -72,7 +73,7 @@ def show_groups(grouping: str, rows: Sequence[GroupMetrics]) -> None:
     shown = _largest(rows)
     for row in shown:
         table.add_row(
-            row.group,
+            one_line(row.group),
             number(row.jobs),
             seconds(row.jct.mean),
             seconds(row.wait.mean),
@@ -108,7 +109,7 @@ def show_compared_groups(
         for index, (name, row) in enumerate(rows.items()):
             mark = BEST if row.jct.mean == best and len(rows) > 1 else ""
             table.add_row(
-                group.group if index == 0 else "",
+                one_line(group.group) if index == 0 else "",
                 fold_scheduler(name, 24),
                 number(row.jobs),
                 mark + seconds(row.jct.mean),

@@ -111,7 +111,7 @@ OptionalClusterName = Annotated[
         metavar="CLUSTER",
         help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML file"
         " with [[nodes]] groups, or a publisher's node list.",
-        help_behavior_hint="(default: what the header of a trace states, or uniform:8x8:V100)",
+        help_behavior_hint="(default: what a trace states, or uniform:8x8:V100)",
     ),
 ]
 Knowledge = Annotated[
@@ -192,8 +192,10 @@ Horizon = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
     positive("--horizon", metavar="SECONDS"),
     arg(
-        help="Stop the run at this time; unfinished jobs count with the time spent so far.",
+        help="Stop the run at this time; unfinished jobs count with the time spent so far. Such a"
+        " run can be continued: --from-snapshot.",
         help_behavior_hint="(default: until every job has finished)",
+        aliases=["--until"],
     ),
 ]
 Seed = Annotated[

@@ -15,6 +15,8 @@ _OPTIONS = {
     "conditions": "condition",
     "folder": "out",
     "params": "param",
+    "begin": "from",
+    "end": "to",
 }
 """Parameters whose option has a different name."""
 
@@ -23,6 +25,7 @@ _SAME_NAME = (
     *("energy_rate", "force", "format", "init_from", "jitter", "jobs", "knowledge", "load"),
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
     *("points", "draws", "population", "top", "train_windows", "window_jobs"),
+    *("last", "week"),
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}

@@ -137,7 +137,6 @@ def _from_directory(path: str, scheduler: str) -> Result:
     run = open_run(path)
     logs, wanted = run.logs, Scheduler.parse(scheduler) if scheduler else None
     if run.kind == "sim":
-        (log,) = logs.values()
         found = Scheduler.parse(run.settings["scheduler"])
         if wanted is not None and str(wanted) != str(found):
             raise ConfigError(
@@ -145,8 +144,8 @@ def _from_directory(path: str, scheduler: str) -> Result:
                 where=path,
                 hint="omit it, or give the workload to simulate another run",
             )
-    else:
-        found, log = _of_comparison(path, logs, wanted)
+        return run.result
+    found, log = _of_comparison(path, logs, wanted)
     check_same_jobs(log, run)
     return Result(
         log=log,

@@ -6,6 +6,7 @@ observations and masks are those of the environments (native/src/agent/).
 
 from __future__ import annotations
 
+import dataclasses
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,12 +15,18 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.deploy.native_policy import NativePolicy
+from berthline.errors import PolicyError
 from berthline.model.schedule import Schedule
+from berthline.random_streams import stream_key, uniform_at
+from berthline.sim.inputs import draw_numbers, prepare
 from berthline.sim.native import run_arguments, snapshot_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berthline.env.plan import Plan
+    from berthline.model.snapshot import Snapshot
+    from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
 
 ALL = 2**62
@@ -31,6 +38,49 @@ class Policy(Protocol):
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
         """Return the allowed action with the highest score."""
+
+
+def inputs_of(
+    plan: Plan,
+    workload: Workload,
+    *,
+    seed: int,
+    horizon: float | None = None,
+    start: Snapshot | None = None,
+) -> Inputs:
+    """Return the inputs of a run with an agent, with the draws that any of its formulas uses.
+
+    Args:
+        plan: of the agent's environment.
+        workload: the jobs.
+        seed: of the run.
+        horizon: of the run; None = to the end.
+        start: the state in which the run begins.
+
+    Raises:
+        PolicyError: the agent knows estimates, and no job has one.
+    """
+    knowledge = plan.options.knowledge
+    inputs = prepare(
+        workload,
+        plan.cluster,
+        plan.scheduler,
+        knowledge=knowledge,
+        seed=seed,
+        horizon=horizon,
+        start=start,
+    )
+    if knowledge == "estimate" and len(workload) and np.isnan(inputs.estimate).all():
+        raise PolicyError(
+            "no job has an estimate",
+            where=f"workload {workload.name!r}",
+            hint='use knowledge="predicted", "exact" or "none"',
+        )
+    if not (plan.uses_random or plan.draws_at_random):
+        return inputs
+    draw = draw_numbers(workload, start)
+    random = uniform_at(stream_key(seed, "order"), draw)
+    return dataclasses.replace(inputs, draw=draw, random=random)
 
 
 class PolicyRun:

@@ -6,7 +6,6 @@ scheduler of its training environment decides everything else. TARGETS lists wha
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.deploy.onnx_policy import OnnxPolicy
-from berthline.deploy.policy_run import PolicyRun
+from berthline.deploy.policy_run import PolicyRun, inputs_of
 from berthline.deploy.torch_policy import TorchPolicy
 from berthline.deploy.trained_policy import Trained, read_policy
 from berthline.env.make_plan import make_plan
@@ -25,8 +24,7 @@ from berthline.model.schedule import PREEMPT
 from berthline.model.workload import Workload
 from berthline.policies.learned import ONNX, Learned
 from berthline.policies.scheduler import Scheduler
-from berthline.random_streams import stream_key, uniform_at
-from berthline.sim.inputs import draw_numbers, prepare
+from berthline.sim.snapshots.resume import without_run_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.snapshot import Snapshot
-    from berthline.sim.inputs import Inputs
 
 _OWN: dict[str, Any] = {
     "episode_jobs": None,
@@ -174,8 +171,8 @@ def run(
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
         SimulationError: jobs are preempted without end.
     """
-    environment = _environment(learned, cluster, knowledge)
-    inputs = _inputs(environment, workload, cluster, seed=seed, horizon=horizon, start=start)
+    environment = environment_of(learned, cluster, knowledge)
+    inputs = inputs_of(environment.plan, workload, seed=seed, horizon=horizon, start=start)
     policy = load_policy(learned, environment.layout)
     running = PolicyRun(inputs, environment.arguments)
     running.play(policy, progress=progress, decision_seconds=decision_seconds)
@@ -199,7 +196,7 @@ def decide(
 ) -> Decided:
     """Let a policy make the decision of a snapshot's instant, and nothing else.
 
-    No run time of an unfinished job is read.
+    No run time of an unfinished job is read, except under `exact` knowledge.
 
     Args:
         learned: the policy.
@@ -213,10 +210,9 @@ def decide(
         PolicyError: the knowledge differs from training.
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
     """
-    environment = _environment(learned, snapshot.cluster, knowledge)
-    inputs = _inputs(
-        environment, snapshot.workload, snapshot.cluster, seed=seed, horizon=None, start=snapshot
-    )
+    snapshot = without_run_times(snapshot, knowledge)
+    environment = environment_of(learned, snapshot.cluster, knowledge)
+    inputs = inputs_of(environment.plan, snapshot.workload, seed=seed, start=snapshot)
     policy = load_policy(learned, environment.layout)
     running = PolicyRun(inputs, environment.arguments, only_now=True, expects_jobs=expects_jobs)
     questions = running.play(policy)
@@ -250,12 +246,13 @@ def remember(
         The columns, of the jobs that were submitted before the instant, and `decides` and `timer`
         of a Snapshot. Empty = nothing is remembered.
     """
-    environment = _environment(learned, cluster, knowledge)
+    environment = environment_of(learned, cluster, knowledge)
     options = environment.plan.options
     waits = environment.plan.seat == "pick" and options.semantics == "wait"
-    if not waits and environment.plan.seat not in ("gate", "meta"):
+    remembers = waits or environment.plan.seat in ("gate", "meta")
+    if not remembers and options.lookahead != "per_gpu":
         return {}
-    inputs = _inputs(environment, workload, cluster, seed=seed, horizon=None, start=start)
+    inputs = inputs_of(environment.plan, workload, seed=seed, start=start)
     running = PolicyRun(inputs, environment.arguments, before=at)
     running.play(load_policy(learned, environment.layout))
     memory = running.memory()
@@ -263,7 +260,7 @@ def remember(
     return memory
 
 
-class _Environment(NamedTuple):
+class Environment(NamedTuple):
     """What a policy's environment says about its run on a cluster."""
 
     plan: Plan
@@ -272,7 +269,7 @@ class _Environment(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> _Environment:
+def environment_of(learned: Learned, cluster: Cluster, knowledge: str) -> Environment:
     """Return the environment of a policy; cached, because it takes longer than a decision.
 
     It does not depend on jobs: the one it is made with stands for any.
@@ -281,41 +278,7 @@ def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> _Environ
         submit=np.zeros(1), run=np.ones(1), gpus=np.ones(1, np.int32), estimate=np.ones(1)
     )
     plan = policy_plan(learned, anything, cluster, knowledge=knowledge)
-    return _Environment(plan, ObservationLayout.of(plan), plan.native_arguments())
-
-
-def _inputs(
-    environment: _Environment,
-    workload: Workload,
-    cluster: Cluster,
-    *,
-    seed: int,
-    horizon: float | None,
-    start: Snapshot | None,
-) -> Inputs:
-    """Return the inputs of a run, with the draws that any formula of the environment uses."""
-    plan = environment.plan
-    knowledge = plan.options.knowledge
-    inputs = prepare(
-        workload,
-        cluster,
-        plan.scheduler,
-        knowledge=knowledge,
-        seed=seed,
-        horizon=horizon,
-        start=start,
-    )
-    if knowledge == "estimate" and len(workload) and np.isnan(inputs.estimate).all():
-        raise PolicyError(
-            "no job has an estimate",
-            where=f"workload {workload.name!r}",
-            hint='use knowledge="predicted", "exact" or "none"',
-        )
-    if not (plan.uses_random or plan.draws_at_random):
-        return inputs
-    draw = draw_numbers(workload, start)
-    random = uniform_at(stream_key(seed, "order"), draw)
-    return dataclasses.replace(inputs, draw=draw, random=random)
+    return Environment(plan, ObservationLayout.of(plan), plan.native_arguments())
 
 
 def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowledge: str) -> Plan:

@@ -131,6 +131,7 @@ class GeneratedEpisodes:
         dials: Mapping[str, object] | None = None,
     ) -> None:
         low, high = load if isinstance(load, tuple) else (load, load)
+        self._arguments = workload, cluster, seed, dials
         generator = resolve_generator(workload)
         self._maker = generator.maker(
             resolve_cluster(cluster), jobs=jobs, load=low, seed=seed, dials=dials or {}
@@ -179,6 +180,13 @@ class GeneratedEpisodes:
             )
         self._load = (lowest, highest)
 
+    def with_jobs(self, jobs: int) -> GeneratedEpisodes:
+        """Return episodes of the same generator, with the same loads, of another length."""
+        workload, cluster, seed, dials = self._arguments
+        return GeneratedEpisodes(
+            workload, cluster, jobs=jobs, load=self._load, seed=seed, dials=dials
+        )
+
     def loads(self, keys: Keys) -> npt.NDArray[np.float64] | None:
         """Return the load of each of these episodes if drawn now; None = the default load."""
         load = self._load_of(numbers_of(keys))
@@ -201,7 +209,7 @@ class GeneratedEpisodes:
             return dict(defaults)
         drawn = self._maker.columns(numbers, self._load_of(numbers), unread)
         if "estimate" in drawn and self.has_estimates:
-            _state_something(drawn)
+            state_something(drawn)
         return {**defaults, **drawn}
 
     def _default_columns(self, count: int) -> JobColumns:
@@ -285,15 +293,23 @@ class TraceWindows:
         place = draws.uniform_of_episodes("window", 1)[:, 0] * self._choices
         return self._first + place.astype(np.int64)
 
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first job that windows may begin with, and how many there are to choose from."""
+        return self._first, self._choices
+
+    def from_rows(self, first: npt.NDArray[np.int64]) -> JobColumns:
+        """Return the windows that begin with these rows of the workload, on its clock."""
+        return {name: windows[first] for name, windows in self._windows.items()}
+
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:  # noqa: ARG002
         """Return the episodes of these (slot, episode) pairs, one row each."""
-        first = self.first_jobs(keys)
-        columns = {name: windows[first] for name, windows in self._windows.items()}
+        columns = self.from_rows(self.first_jobs(keys))
         begin = columns["submit"][:, :1].copy()
         columns["submit"] -= begin
         columns["deadline"] -= begin
         if self.has_estimates:
-            _state_something(columns)
+            state_something(columns)
         return columns
 
 
@@ -343,7 +359,7 @@ def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
     return keys[:, 0] * MOST_EPISODES + keys[:, 1]
 
 
-def _state_something(columns: JobColumns) -> None:
+def state_something(columns: JobColumns) -> None:
     """Fill in the estimates of episodes in which no job has one, so that they can be simulated."""
     estimate = columns["estimate"]
     if not np.isnan(estimate[:, 0]).any():  # nearly always, and a cheap check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,10 @@ from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from berthline.env.plan import Plan
+    from berthline.env.starts import Start
     from berthline.model.workload import Workload
 
 SCORES: tuple[str, ...] = tuple(_native.scores)
@@ -31,7 +34,25 @@ class HasNativeState:
             "environments cannot be copied or pickled",
             where=type(self).__name__,
             expected="new ones, made from the same arguments",
-            hint="pass a function that makes them, such as lambda: gym.make(...)",
+            hint="pass a function that makes them, such as lambda: gym.make(...); a copy in the "
+            "middle of an episode is env.unwrapped.fork()",
+        )
+
+    def _twin(self) -> Self:
+        """Return an object with the same attributes, to be given native state of its own."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+
+def check_fork(into: Any, of: Any) -> None:
+    """Refuse to overwrite anything but a fork of these environments, or what they are a fork of."""
+    if into is of or type(into) is not type(of) or into.plan.inputs is not of.plan.inputs:
+        raise ConfigError(
+            f"into is {into!r}",
+            where="fork",
+            expected="an earlier fork of these environments",
+            hint="without `into`, fork() makes a new one",
         )
 
 
@@ -61,11 +82,24 @@ class NativeEnvs(HasNativeState):
         num_envs: how many.
         num_threads: threads that step them; 1 = the caller's own.
         same_step: whether an environment whose episode is over begins the next at once.
+        like: environments of an equal plan, whose native arguments are used again.
     """
 
-    def __init__(self, plan: Plan, num_envs: int, num_threads: int, *, same_step: bool) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        num_envs: int,
+        num_threads: int,
+        *,
+        same_step: bool,
+        like: NativeEnvs | None = None,
+    ) -> None:
         self.plan = plan
-        self._arguments = plan.native_arguments()  # its columns must outlive the batch
+        self._same_step = same_step
+        # Its columns must outlive the batch.
+        self._arguments: dict[str, Any] = (
+            plan.native_arguments() if like is None else like._arguments
+        )
         self._batch = _native.Batch(
             **self._arguments, num_envs=num_envs, num_threads=num_threads, same_step=same_step
         )
@@ -139,6 +173,23 @@ class NativeEnvs(HasNativeState):
                 self._batch.begin_stuck()
                 self._supply.fill(self._note_begun())
 
+    def fork(self, envs: list[int], num_threads: int) -> NativeEnvs:
+        """Return copies of environments, in the middle of their episodes.
+
+        They continue as these would, with the same random numbers; neither affects the other.
+        """
+        plan = self.plan.with_own_source()
+        forked = NativeEnvs(plan, len(envs), num_threads, same_step=self._same_step, like=self)
+        forked.overwrite(range(len(envs)), self, envs)
+        return forked
+
+    def overwrite(self, envs: Iterable[int], other: NativeEnvs, from_: Iterable[int]) -> None:
+        """Let environments continue as others would, whose plan is equal."""
+        own, theirs = np.array([*envs], np.int64), np.array([*from_], np.int64)
+        other._note_begun()
+        self._batch.copy(own, other._batch, theirs)
+        self._supply.copy(own, other._supply, theirs)
+
     def close(self) -> None:
         """End the threads and release the native memory; the arrays stay as they are."""
         self._batch.close()
@@ -187,6 +238,11 @@ class NativeEnvs(HasNativeState):
         """Return the jobs of an environment's episode."""
         self.episode(env)
         return self._supply.workload(self.checked(env))
+
+    def start(self, env: int) -> Start | None:
+        """Return where an environment's episode began; None = an empty cluster."""
+        self.episode(env)
+        return self._supply.start(self.checked(env))
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""

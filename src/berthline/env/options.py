@@ -13,6 +13,7 @@ from berthline.env.registration import SEATS, env_id
 from berthline.env.rewards import RewardArgument
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
+from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
 from berthline.size_limits import MOST
 from berthline.traces.split import FRACTIONS, GAP_SECONDS
@@ -22,6 +23,7 @@ SEMANTICS = ("mask", "wait")
 OBSERVATIONS = ("dict", "flat")
 LOOKAHEADS = ("off", "per_gpu", "sorted", "cdf")
 MISSING_TYPES = ("reject", "any")
+STARTS = ("empty", "warm")
 WINDOW_POLICIES = ("head", "head+tail", "top")
 
 
@@ -36,6 +38,12 @@ class Options:
             header of the trace states.
         episode_jobs: jobs per episode; None = the whole trace, or the whole part that `split`
             names.
+        start: the state in which episodes begin: `empty`, an empty cluster; `warm`, a cluster that
+            `warm_rule` has kept busy so far; or a Snapshot, with the jobs of the workload that come
+            after it.
+        warm_rule: the scheduler whose run an episode with `start="warm"` begins in; None = the
+            environment's order, placement and gate, with the discipline `easy` (`skip` without run
+            times) if none is given.
         load: offered load of generated episodes, or (lowest, highest) of the range that each
             episode draws from; for a trace file, the load that its arrivals are rescaled to. None =
             the generator's own default, or the trace as it is.
@@ -94,6 +102,8 @@ class Options:
     workload: str | Workload = "synthetic"
     cluster: str | Cluster = "uniform:8x8:V100"
     episode_jobs: int | None = 256
+    start: str | Snapshot = "empty"
+    warm_rule: str | None = None
     load: float | tuple[float, float] | None = None
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     slice: tuple[int, int] | None = None
@@ -152,6 +162,8 @@ _TYPES: dict[str, option_types.OptionType] = {
     "workload": option_types.named_or(Workload),
     "cluster": option_types.named_or(Cluster),
     "episode_jobs": option_types.whole(1, MOST["episode_jobs"]).or_none(),
+    "start": option_types.named_or(Snapshot),
+    "warm_rule": option_types.TEXT.or_none(),
     "load": option_types.NUMBER_OR_RANGE.or_none(),
     "dials": option_types.TABLE,
     "slice": option_types.RANGE_OF_JOBS.or_none(),
@@ -239,11 +251,16 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
             )
     if plain.get("preset") is not None:
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
+    start = plain.get("start", "empty")
+    if "cluster" not in plain and isinstance(start, Snapshot):
+        plain["cluster"] = start.cluster
     if "cluster" not in plain and "workload" in plain:
         plain["cluster"] = default_cluster(plain["workload"])
     options = Options(**plain)
     _check_choice("semantics", options.semantics, SEMANTICS)
     _check_choice("observation", options.observation, OBSERVATIONS)
+    if isinstance(options.start, str):
+        _check_choice("start", options.start, STARTS)
     _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
     _check_choice("missing_types", options.missing_types, MISSING_TYPES)
     if options.lookahead is not None:

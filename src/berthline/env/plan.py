@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +17,16 @@ from berthline.env.episodes_source import (
 from berthline.env.job_kinds import JobKinds
 from berthline.env.options import Options
 from berthline.env.rewards import Reward
+from berthline.env.starts import Start, StartedEpisodes
 from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn
 from berthline.policies.formulas import Formula
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import Inputs, max_preemptions
 from berthline.sim.native import formula_pair, run_arguments, scheduler_parts
+
+if TYPE_CHECKING:
+    from berthline import _native
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,6 +60,12 @@ class Plan:
     kinds: JobKinds
     inputs: Inputs
     lookahead_size: int
+
+    def with_own_source(self) -> Plan:
+        """Return this plan with a source whose settings can change without those of this one."""
+        plan = copy.copy(self)  # what has been computed stays known
+        object.__setattr__(plan, "source", copy.copy(self.source))
+        return plan
 
     @property
     def num_actions(self) -> int:
@@ -99,6 +110,8 @@ class Plan:
         inputs = run_arguments(self.inputs)
         inputs["max_preemptions"] = max_preemptions(self.source.jobs)
         inputs["may_fail"] = self.can_fail
+        if isinstance(self.source, StartedEpisodes):
+            inputs["was_interrupted"] = self.source.starts.is_interrupted
         options = self.options
         if self.seat == "preempt":
             inputs["scheduler"]["min_run"] = float(options.min_run)
@@ -118,6 +131,16 @@ class Plan:
             "rewards": self._reward_arguments(),
         }
 
+    def native_start(self, start: Start) -> _native.Start:
+        """Return a state in which episodes begin as the native core reads it: once for all."""
+        if start not in self._native_starts:
+            self._native_starts[start] = start.native(self)
+        return self._native_starts[start]
+
+    @functools.cached_property
+    def _native_starts(self) -> dict[Start, _native.Start]:
+        return {}
+
     @property
     def protects_head(self) -> bool:
         """Whether Backfill masks out jobs that would delay the head."""
@@ -125,7 +148,7 @@ class Plan:
             return self.options.knowledge != "none"
         return self.options.protect_head
 
-    @property
+    @functools.cached_property
     def draws_at_random(self) -> bool:
         """Whether placements or refusals are drawn."""
         rules = [self.scheduler, *self.menu, *self.baseline]

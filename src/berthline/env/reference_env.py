@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
+    from berthline.env.starts import Start
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs
@@ -85,6 +86,14 @@ def episode_inputs(
     )
 
 
+def started_inputs(plan: Plan, workload: Workload, seed: int, start: Start) -> Inputs:
+    """Return the inputs of an episode that begins in the middle."""
+    import dataclasses
+
+    inputs = episode_inputs(plan, workload, seed, start.snapshot)
+    return dataclasses.replace(inputs, outages=start.failures)
+
+
 class ReferenceEpisode(AgentSimulation):
     """One episode of an environment.
 
@@ -105,9 +114,30 @@ class ReferenceEpisode(AgentSimulation):
         inputs: Inputs | None = None,
     ) -> None:
         inputs = episode_inputs(plan, workload, seed) if inputs is None else inputs
-        super().__init__(inputs, seat_rules(plan), agent)
+        super().__init__(inputs, seat_rules(plan), self._asked)
         self.plan = plan
+        self._player, self._seed = agent, seed
+        self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
+
+    def fork(self, agent: Callable[[Question], Answer]) -> ReferenceEpisode:
+        """Return the episode at its last question, which `agent` answers, and all later ones.
+
+        The answers so far are given again when it is played.
+        """
+        past = iter(self._answers)
+        return ReferenceEpisode(
+            self.plan,
+            self.inputs.workload,
+            self._seed,
+            lambda question: next(past, None) or agent(question),
+            self.inputs,
+        )
+
+    def _asked(self, question: Question) -> Answer:
+        answer = self._player(question)
+        self._answers.append(answer)
+        return answer
 
     # --- rewards ---------------------------------------------------------------------------------
 
@@ -211,7 +241,8 @@ class ReferenceEpisode(AgentSimulation):
         """
         gpus: list[list[set[int]]] = [[set() for _ in range(count)] for count in self.total.gpus]
         slots: dict[tuple[int, int], set[int]] = {}  # (node, slot) -> a shared GPU
-        for _, kind, job, detail in self.log:
+        first = self._recall_gpus(gpus, slots)
+        for _, kind, job, detail in self.log[first:]:
             if kind in (FINISH, PREEMPT):
                 for node in gpus:
                     for gpu in node:
@@ -234,6 +265,36 @@ class ReferenceEpisode(AgentSimulation):
             for gpu in node
         ]
 
+    def _recall_gpus(
+        self, gpus: list[list[set[int]]], slots: dict[tuple[int, int], set[int]]
+    ) -> int:
+        """Set which jobs held GPUs where the run began; return the first row of the log after it.
+
+        Jobs that are left out have held GPUs, so the rows do not tell which were free.
+        """
+        start = self.inputs.start
+        if start is None or not len(start.memory.gpu_holders):
+            return 0
+        holders = iter(start.memory.gpu_holders.tolist())
+        for node, of_node in enumerate(gpus):
+            for gpu in of_node:
+                holder = next(holders)
+                if holder >= 0:
+                    gpu.add(holder)
+                elif holder < -1:
+                    slots[node, -2 - holder] = gpu
+        rows = [row for row in self.log if row[0] < start.now]
+        held = {}
+        for _, kind, job, detail in rows:
+            if kind in (START, RESUME):
+                held[job] = self.allocated[detail]
+            else:
+                held.pop(job, None)
+        for job, (node, _, slot) in held.items():
+            if slot != WHOLE_GPUS and self.gpus[job]:
+                slots[node, slot].add(job)
+        return len(rows)
+
 
 def cut(value: float) -> float:
     """Return a value as in observations: clipped, and 0 for NaN."""
@@ -241,4 +302,4 @@ def cut(value: float) -> float:
     return 0.0 if math.isnan(value) else min(max(value, -limit), limit)
 
 
-__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules"]
+__all__ = ["TABLES", "ReferenceEpisode", "episode_inputs", "seat_rules", "started_inputs"]

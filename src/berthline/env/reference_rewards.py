@@ -30,7 +30,7 @@ SCORES = ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")
 
 
 class ReferenceRewards:
-    """The terms of the reward since the last decision.
+    """The reward since the last decision, `total`, and its terms, `sums`.
 
     Rewards before the first decision are added to it, so that the sum over an episode is complete.
 
@@ -44,6 +44,7 @@ class ReferenceRewards:
         self.episode, self.plan, self.seed = episode, plan, seed
         self.terms = [(term.occasion, term.parse()) for term in plan.reward.terms]
         self.sums = [0.0] * len(self.terms)
+        self.total = 0.0
         self.has_decided = False
         self.asleep_at: float | None = None  # the time at which nodes count as asleep; None = now
         self.values: dict[str, float] = {}  # words that have a value only at one moment
@@ -60,6 +61,7 @@ class ReferenceRewards:
         """A decision was made and carried out."""
         if self.has_decided:
             self.sums = [0.0] * len(self.terms)
+            self.total = 0.0
         self.has_decided = True
         self.values = {
             "is_no_op": float(is_no_op),
@@ -95,7 +97,7 @@ class ReferenceRewards:
                 first = self.value(formula, 0)
                 episode.pretended_now = until
                 last = self.value(formula, 0)
-                self.sums[i] += (until - since) * (first + last) / 2
+                self._count(i, (until - since) * (first + last) / 2)
         episode.pretended_now, self.asleep_at = kept, None
 
     def _asks(self, word: str) -> bool:
@@ -156,7 +158,16 @@ class ReferenceRewards:
     def _add(self, occasion: str, job: int) -> None:
         for i, (own, formula) in enumerate(self.terms):
             if own == occasion:
-                self.sums[i] += self.value(formula, job)
+                self._count(i, self.value(formula, job))
+
+    def _count(self, term: int, value: float) -> None:
+        """Add a value to its term, and to the reward.
+
+        The reward adds values as they come. Where they are finite, it is the sum of the terms; but
+        a term may overflow to infinity and meet another's -infinity where the reward does not.
+        """
+        self.sums[term] += value
+        self.total += value
 
     def _scores(self, log: Schedule) -> dict[str, float]:
         """Return means over the jobs that were submitted and not rejected."""

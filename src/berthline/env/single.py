@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.env.make_plan import make_plan
-from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs
+from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
 from berthline.env.option_types import SEED
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 Observation = dict[str, npt.NDArray[Any]] | npt.NDArray[np.float32]
@@ -47,19 +49,24 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     """
 
     def __init__(self, seat: str = "pick", **options: Any) -> None:
-        self.plan: Plan = make_plan(seat, resolve_options(seat, options))
-        self.observation_space = observation_space(self.plan)
-        self.action_space = action_space(self.plan)
-        self._envs = NativeEnvs(self.plan, 1, 1, same_step=False)
-        self._has_pairs = seat == "pickplace"
+        plan = make_plan(seat, resolve_options(seat, options))
+        self.observation_space = observation_space(plan)
+        self.action_space = action_space(plan)
+        self._use(NativeEnvs(plan, 1, 1, same_step=False))
+        self._is_seeded = False
+        self._is_over = True
+
+    def _use(self, envs: NativeEnvs) -> None:
+        """Play in these environments, which are one."""
+        self.plan: Plan = envs.plan
+        self._envs = envs
+        self._has_pairs = self.plan.seat == "pickplace"
         self._mask: npt.NDArray[np.bool_] = self._envs.mask[0]
         self._answer = self._envs.step_single
         self._copy_observation = self._observation_copies()
         told = {"action_mask": self._envs.mask, "reward_terms": self._envs.terms}
         self._copy_told = _native.RowCopies(told).row
         self._terms = [term.name for term in self.plan.reward.terms]
-        self._is_seeded = False
-        self._is_over = True
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -105,6 +112,38 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
             info["sched"] = dict(zip(SCORES, self._envs.scores[0].tolist(), strict=True))
         return self._copy_observation(0), reward, terminated, truncated, info
 
+    def fork(self, *, into: SchedulingEnv | None = None) -> SchedulingEnv:
+        """Return a copy of this environment, in the middle of the episode.
+
+        With equal actions both show the same, bit for bit, in this episode and in later ones.
+        Nothing that is done to one affects the other.
+
+        Args:
+            into: an earlier fork, which is overwritten and returned: cheaper than a new one.
+
+        Example:
+            >>> import berthline, gymnasium as gym
+            >>> env = gym.make("berthline/Pick-v0", episode_jobs=64).unwrapped
+            >>> observation, info = env.reset(seed=1)
+            >>> what_if = env.fork()
+            >>> _ = what_if.step(0)
+            >>> len(what_if.log().time) > len(env.log().time)
+            True
+        """
+        self._envs.check_open()
+        self._envs.episode(0)  # there must be one
+        if into is not None:
+            check_fork(into, self)
+            into._envs.overwrite([0], self._envs, [0])
+        else:
+            into = self._twin()
+            into._use(self._envs.fork([0], 1))
+            into.observation_space = copy.deepcopy(self.observation_space)
+            into.action_space = copy.deepcopy(self.action_space)
+        into._np_random = copy.deepcopy(self._np_random)
+        into._is_seeded, into._is_over = self._is_seeded, self._is_over
+        return into
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; for PickPlace, jobs and no-op, then nodes."""
         self._envs.check_open()
@@ -134,6 +173,11 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     def workload(self) -> Workload:
         """Return the jobs of this episode."""
         return self._envs.workload(0)
+
+    def start(self) -> Snapshot | None:
+        """Return the state in which this episode began; None = an empty cluster."""
+        start = self._envs.start(0)
+        return None if start is None else start.snapshot
 
     def _observation_copies(self) -> Callable[[int], Observation]:
         envs = self._envs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +12,18 @@ from gymnasium.vector.utils import batch_space
 
 from berthline import _native
 from berthline.env.make_plan import make_plan
-from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs
+from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
 from berthline.env.option_types import FLAG, SEED, whole
 from berthline.env.options import resolve_options
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from berthline.env.plan import Plan
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 _INT64 = np.dtype(np.int64)
@@ -74,16 +76,21 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         # Also an attribute, as in Gymnasium's vector environments: TorchRL reads it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
-        self.plan: Plan = make_plan(seat, resolve_options(seat, options))
-        self.num_envs = num_envs
-        self.single_observation_space = observation_space(self.plan)
-        self.single_action_space = action_space(self.plan)
+        plan = make_plan(seat, resolve_options(seat, options))
+        self.single_observation_space = observation_space(plan)
+        self.single_action_space = action_space(plan)
+        self._copy = copy
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._use(NativeEnvs(plan, num_envs, num_threads, same_step=self._same_step))
+        self._is_seeded = np.zeros(num_envs, np.bool_)
+
+    def _use(self, envs: NativeEnvs) -> None:
+        """Play in these environments."""
+        self.plan: Plan = envs.plan
+        self._envs = envs
+        self.num_envs = num_envs = envs.num_envs
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._copy = copy
-        self._is_seeded = np.zeros(num_envs, np.bool_)
-        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._envs = NativeEnvs(self.plan, num_envs, num_threads, same_step=self._same_step)
         self._everybody = np.ones(num_envs, np.bool_)
         self._views = self._make_views(self._envs.observation, self._envs.mask)
         self._actions_shape = self.action_space.shape
@@ -146,6 +153,61 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         observations = self._observations() if self._copy else self._views
         return observations, reward, terminated, truncated, infos
 
+    def fork(
+        self,
+        envs: int | Sequence[int] | None = None,
+        count: int = 1,
+        *,
+        num_threads: int = 1,
+        into: SchedulingVectorEnv | None = None,
+    ) -> SchedulingVectorEnv:
+        """Return a batch of copies of environments, in the middle of their episodes.
+
+        With equal actions an environment and its copies show the same, bit for bit, in this
+        episode and in later ones. Nothing that is done to one affects the other.
+
+        Args:
+            envs: which environments, by number; None = all of them.
+            count: copies of each, next to each other.
+            num_threads: threads that step the copies.
+            into: an earlier fork with as many environments, which is overwritten and returned:
+                cheaper than a new one.
+
+        Example:
+            >>> import berthline, gymnasium as gym
+            >>> envs = gym.make_vec("berthline/Pick-v0", num_envs=4, episode_jobs=64)
+            >>> observations, infos = envs.reset(seed=1)
+            >>> envs.fork(2, count=16).num_envs
+            16
+        """
+        own = self._envs
+        own.check_open()
+        count = _ENVS.take("count", count)
+        chosen = range(self.num_envs) if envs is None else envs
+        numbers = [own.checked(env) for env in np.atleast_1d(_array(chosen)).tolist()]
+        if not numbers:
+            raise ConfigError("no environments", where="fork", expected="at least one")
+        for env in dict.fromkeys(numbers):
+            own.episode(env)  # there must be one
+        from_ = [env for env in numbers for _ in range(count)]
+        if into is not None:
+            check_fork(into, self)
+            if into.num_envs != len(from_):
+                raise ConfigError(
+                    f"into has {into.num_envs} environments",
+                    where="fork",
+                    expected=f"{len(from_)}, as many as copies",
+                )
+            into._envs.overwrite(range(len(from_)), own, from_)
+        else:
+            into = self._twin()
+            into.single_observation_space = deepcopy(self.single_observation_space)
+            into.single_action_space = deepcopy(self.single_action_space)
+            into._use(own.fork(from_, THREADS.take("num_threads", num_threads)))
+        into._np_random = deepcopy(self._np_random)
+        into._is_seeded = self._is_seeded[from_]
+        return into
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
         self._envs.check_open()
@@ -175,6 +237,11 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's episode, as `simulate` takes them."""
         return self._envs.workload(env)
+
+    def start(self, env: int) -> Snapshot | None:
+        """Return the state in which an environment's episode began; None = an empty cluster."""
+        start = self._envs.start(env)
+        return None if start is None else start.snapshot
 
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""

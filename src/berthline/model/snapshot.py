@@ -79,6 +79,8 @@ class Memory:
         holds: how often a policy of the seat Gate held each job,
         held_until: until when each job is held,
         checked_again: and when it is checked again.
+        gpu_holders: for a policy with the look-ahead `per_gpu`, of each GPU just before this
+            instant: the job that holds it; -1 = none, -2 - slot = a shared GPU of its node.
     """
 
     jobs: int = 0
@@ -104,6 +106,9 @@ class Memory:
     holds: npt.NDArray[np.int32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int32))
     held_until: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
     checked_again: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))  # (num_jobs,)
+    gpu_holders: npt.NDArray[np.int32] = dataclasses.field(
+        default_factory=lambda: np.zeros(0, np.int32)
+    )
 
 
 OF_SEAT = (
@@ -115,6 +120,7 @@ OF_SEAT = (
     "holds",
     "held_until",
     "checked_again",
+    "gpu_holders",
 )
 """What the seat of a learned policy remembers."""
 

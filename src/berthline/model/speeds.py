@@ -102,6 +102,12 @@ class RunTimeScaling(msgspec.Struct, frozen=True, kw_only=True):
         return f"x {self.lowest:.3g}{several}: recorded on {recorded}, run on {on}{some}"
 
 
+def scaling_words(workload: Workload, cluster: Cluster) -> list[str]:
+    """Return a sentence about how a run on the cluster scales run times; none if it does not."""
+    scaling = run_time_scaling(workload, cluster)
+    return [] if scaling is None else [f"{workload.name}: run times {scaling.in_words()}"]
+
+
 def run_time_scaling(workload: Workload, cluster: Cluster) -> RunTimeScaling | None:
     """Return how a run of these jobs on this cluster scales their run times; None = not at all."""
     if not cluster.conditions.gpu_speeds:

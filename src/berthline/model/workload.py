@@ -127,6 +127,7 @@ class Workload:
         provenance: Mapping[str, Any] | None = None,
         history: History | None = None,
         rebase: bool = True,
+        of_snapshot: bool = False,
     ) -> Workload:
         """Check the columns, sort the jobs by submission (stable) and rebase time to the first.
 
@@ -154,6 +155,8 @@ class Workload:
             provenance: see the class.
             history: what was recorded about the jobs, on the same clock as `submit`.
             rebase: shift times so that the first job is submitted at 0.
+            of_snapshot: these are the jobs of a snapshot: there may be none, and NaN stands for a
+                run time that is not known yet.
 
         Raises:
             TraceError: a column has the wrong length, or a value outside its range.
@@ -175,6 +178,7 @@ class Workload:
                 "ran_on": ran_on,
             },
             name,
+            may_be_empty=of_snapshot,
         )
         reference = _reference_type(reference_type, name)
         check_ranges(
@@ -184,6 +188,7 @@ class Workload:
             num_pools=len(pool_names),
             num_type_sets=len(gpu_type_sets),
             num_ran_on=len(ran_on_types),
+            may_lack_run_times=of_snapshot,
         )
         order = _submission_order(columns["submit"])
         columns, history = _on_the_clock(columns, history, order, name, rebase=rebase)
@@ -260,7 +265,7 @@ def _on_the_clock(
     if order is not None:
         columns = {key: value[order] for key, value in columns.items()}
         history = history and history.take(order)
-    zero = float(columns["submit"][0])
+    zero = float(columns["submit"][0]) if len(columns["submit"]) else 0.0
     if rebase and zero != 0:
         columns["submit"] = columns["submit"] - zero
         columns["deadline"] = columns["deadline"] - zero
@@ -289,4 +294,4 @@ def _labels(
 
 
 def _numbered_users(user: IntColumn) -> tuple[str, ...]:
-    return tuple(f"user{number}" for number in range(int(user.max()) + 1))
+    return tuple(f"user{number}" for number in range(int(user.max(initial=0)) + 1))

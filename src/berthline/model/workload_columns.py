@@ -46,19 +46,20 @@ COLUMN_TYPES: dict[str, type[np.generic]] = {
 
 
 def as_columns(
-    given: Mapping[str, npt.ArrayLike], workload_name: str
+    given: Mapping[str, npt.ArrayLike], workload_name: str, *, may_be_empty: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
     """Return columns of the right types: one value per job, scalars repeated.
 
     Args:
         given: every column of `COLUMN_TYPES`; `submit` sets the number of jobs.
         workload_name: for errors.
+        may_be_empty: there may be no jobs.
 
     Raises:
         TraceError: there are no jobs, or a column has the wrong length or type.
     """
     submit = np.asarray(given["submit"])
-    if submit.ndim != 1 or submit.size == 0:
+    if submit.ndim != 1 or (submit.size == 0 and not may_be_empty):
         raise TraceError(
             "a workload needs at least one job",
             where=workload_name,
@@ -75,6 +76,7 @@ def check_ranges(
     num_pools: int,
     num_type_sets: int,
     num_ran_on: int = 0,
+    may_lack_run_times: bool = False,
 ) -> None:
     """Check that every value is in its range.
 
@@ -85,14 +87,18 @@ def check_ranges(
         num_pools: how many pools there are.
         num_type_sets: how many sets of GPU types there are.
         num_ran_on: how many GPU types run times were recorded on.
+        may_lack_run_times: a run time may be NaN: not known.
 
     Raises:
         TraceError: a value is outside its range.
     """
-    estimate = columns["estimate"]
+    estimate, run = columns["estimate"], columns["run"]
+    good_run = np.isfinite(run) & (run > 0)
+    if may_lack_run_times:
+        good_run |= np.isnan(run)
     rules = [
         ("submit", np.isfinite(columns["submit"]), "a finite number of seconds"),
-        ("run", np.isfinite(columns["run"]) & (columns["run"] > 0), "seconds, more than 0"),
+        ("run", good_run, "seconds, more than 0"),
         ("gpus", columns["gpus"] >= 0, "0 GPUs (CPUs or memory only) or more"),
         (
             "gpus",

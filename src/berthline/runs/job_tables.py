@@ -129,14 +129,20 @@ def table_writers(
         logs: the logs of that window by scheduler; None = of a single run, whose log
             `RunDirectory.write` takes as it is.
     """
-    from berthline.traces.formats.parquet import write_parquet
-
     writers: dict[str, FileWriter] = {JOBS: lambda path: write_jobs(jobs, path)}
     if logs is not None:
         writers[EVENTS] = lambda path: write_events(logs, path)
-    writers[CLUSTER] = lambda path: write_cluster_file(cluster, path)
-    writers[WORKLOAD] = lambda path: write_parquet(workload, path)
-    return writers
+    return writers | input_writers(workload, cluster)
+
+
+def input_writers(workload: Workload, cluster: Cluster) -> dict[str, FileWriter]:
+    """Return the files of a run's inputs and their writers."""
+    from berthline.traces.formats.parquet import write_parquet
+
+    return {
+        CLUSTER: lambda path: write_cluster_file(cluster, path),
+        WORKLOAD: lambda path: write_parquet(workload, path),
+    }
 
 
 def write_jobs(runs: Sequence[RunJobs], path: Path) -> None:

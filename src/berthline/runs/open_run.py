@@ -25,6 +25,7 @@ from berthline.runs.run_layout import (
     METRICS,
     RUN_KINDS,
     SEED_PREFIX,
+    START,
     SUMMARY,
     UNFINISHED,
     WORKLOAD,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
+    from berthline.sim.simulate import Result
 
 AS_WRITTEN = "a run directory as it was written"
 
@@ -157,6 +160,64 @@ class Run:
                 expected="logs[NAME] with one of " + ", ".join(logs),
             )
         return next(iter(logs.values()))
+
+    @cached_property
+    def start(self) -> Snapshot | None:
+        """The state in which the run began; None = with an empty cluster."""
+        from berthline.runs.start_file import read_start
+
+        path = self.path / START
+        if self.kind != "sim" or not path.is_file():
+            return None
+        return read_start(path, self.workload, self.cluster, self.log)
+
+    @cached_property
+    def result(self) -> Result:
+        """The run of one scheduler, as `simulate` returned it."""
+        from berthline.policies.scheduler import Scheduler
+        from berthline.sim.simulate import Result
+
+        log = self.log
+        check_same_jobs(log, self)
+        return Result(
+            log=log,
+            workload=self.workload,
+            cluster=self.cluster,
+            scheduler=Scheduler.parse(self.settings["scheduler"]),
+            knowledge=str(self.settings.get("knowledge", "estimate")),
+            seed=int(self.settings.get("seed", 0)),
+            wall_seconds=0.0,
+            start=self.start,
+        )
+
+    def snapshot(self, at: float | None = None) -> Snapshot:
+        """Return the state of the run at an instant.
+
+        Args:
+            at: seconds on the clock of the run; None = at its horizon.
+        """
+        horizon = self.log.horizon
+        if at is None and math.isinf(horizon):
+            raise ConfigError(
+                "the run went to its end, so there is no state to continue from",
+                where=str(self.path),
+                expected="`at`: an instant of the run, in seconds",
+            )
+        at = horizon if at is None else at
+        if self.start is not None and at == self.start.now:
+            return self.start
+        return self.result.snapshot(at)
+
+    def arrivals(self, snapshot: Snapshot) -> Workload | None:
+        """Return the jobs of the run that come after a snapshot of it; None = there are none."""
+        from berthline.sim.snapshots.take import take_jobs
+
+        start = self.start
+        left_out = snapshot.memory.jobs - (0 if start is None else start.memory.jobs)
+        known = left_out + snapshot.num_jobs
+        if known == len(self.workload):
+            return None
+        return take_jobs(self.workload, np.arange(known, len(self.workload)))
 
     @cached_property
     def curve(self) -> pl.DataFrame:

@@ -8,6 +8,7 @@
     jobs.parquet      one row for each run and job
     cluster.toml      the cluster; for a comparison, that of the first window
     workload.parquet  the jobs; for a comparison, those of the first window
+    start.json        of a run that begins in the middle: what its log does not say (start_file.py)
     tuning.json       demo: the summary of its search
     curve.csv         training and search: the validations
     checkpoints/      training: last-STEP to resume from, best-STEP by VAL
@@ -31,6 +32,7 @@ EVENTS, JOBS, CLUSTER, WORKLOAD = (
     "cluster.toml",
     "workload.parquet",
 )
+START = "start.json"
 TUNING = "tuning.json"
 CURVE, CHECKPOINTS, TENSORBOARD, STATE = "curve.csv", "checkpoints", "tensorboard", "state.json"
 CHECKPOINT_FACTS, CHECKPOINT_TENSORS = "checkpoint.json", "tensors.safetensors"
@@ -59,7 +61,7 @@ class RunKind(NamedTuple):
 
 
 RUN_KINDS = {
-    "sim": RunKind("sim", "one workload under one scheduler", (*_ALWAYS, *_TABLES)),
+    "sim": RunKind("sim", "one workload under one scheduler", (*_ALWAYS, *_TABLES, START)),
     "compare": RunKind("compare", "the same jobs under several schedulers", (*_ALWAYS, *_TABLES)),
     "demo": RunKind("demo", "the comparison of the demo", (*_ALWAYS, *_TABLES, TUNING)),
     "eval": RunKind("eval", "a scheduler on held-out windows", (*_ALWAYS, *_TABLES)),

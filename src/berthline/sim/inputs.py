@@ -21,6 +21,7 @@ from berthline.model.gpu_types import type_names
 from berthline.model.snapshot import KIND_COLUMNS, Memory, Snapshot
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
+from berthline.model.workload_rows import job_name
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX
 from berthline.policies.scheduler import Scheduler
 from berthline.random_streams import stream_key, text_numbers, uniform_at
@@ -192,6 +193,7 @@ def prepare(
             where=f"scheduler {str(scheduler)!r}",
             expected=f"T of more than {idle:g} s, start_delay + restart of the conditions",
         )
+    check_run_times(workload)
     memory = None if start is None else start.memory
     estimate = _known_run_times(workload, scheduler, knowledge, memory)
     left_out = np.zeros((0, len(KIND_COLUMNS)), np.int64) if memory is None else memory.kinds
@@ -230,6 +232,22 @@ def prepare(
 
         inputs = dataclasses.replace(inputs, plan=milp_plan(inputs))
     return inputs
+
+
+def check_run_times(workload: Workload) -> None:
+    """Raise if a run time is not known, which only a decision can do without.
+
+    Raises:
+        SimulationError: it is not.
+    """
+    unknown = np.flatnonzero(np.isnan(workload.run))
+    if len(unknown):
+        raise SimulationError(
+            f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
+            where=f"workload {workload.name!r}",
+            expected="run times of all jobs, to simulate what comes",
+            hint="`bl.decide` needs none, and `bl.forecast` draws them",
+        )
 
 
 def draw_numbers(workload: Workload, start: Snapshot | None = None) -> npt.NDArray[np.uint64]:
@@ -362,17 +380,21 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
 
 
 def failures_until(workload: Workload, memory: Memory | None) -> float:
+    """Return until when nodes may fail at random in a run that may begin in the middle."""
+    if memory is not None and not math.isnan(memory.failures_until):
+        return memory.failures_until
+    return last_failure(workload.submit, workload.run)
+
+
+def last_failure(submit: FloatColumn, run: FloatColumn) -> float:
     """Return until when nodes may fail: 2 x last submission + 10 x longest run time.
 
     It does not depend on the horizon, so that a run that stops there and is continued has the
     failures of a run that never stopped.
     """
-    if memory is not None and not math.isnan(memory.failures_until):
-        return memory.failures_until
-    if not len(workload):
+    if not len(submit):
         return 0.0
-    longest = float(np.fmax.reduce(workload.run, initial=0.0))
-    return 2.0 * float(workload.submit[-1]) + 10.0 * longest
+    return 2.0 * float(submit[-1]) + 10.0 * float(np.fmax.reduce(run, initial=0.0))
 
 
 def _classes(
@@ -387,8 +409,13 @@ def _classes(
             those of the jobs in the first array returned.
     """
     pool = np.concatenate([workload.pool, left_out[:, 4]])
+    if not cluster.pool_names:
+        # Nothing distinguishes the pools of a log here. With one class for all jobs, the search for
+        # jobs that may start is done once.
+        pool = np.full(len(pool), -1, np.int32)
     gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    if not workload.pool_names and not workload.gpu_type_sets:
+    is_for_all = (pool < 0).all() and not workload.gpu_type_sets
+    if is_for_all or not len(pool):
         return (
             np.zeros(len(pool), np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),

@@ -51,7 +51,7 @@ def run_arguments(inputs: Inputs) -> dict[str, Any]:
     return {
         "jobs": _jobs(inputs),
         "cluster": _cluster(inputs),
-        "conditions": dataclasses.asdict(inputs.cluster.conditions),
+        "conditions": vars(inputs.cluster.conditions),
         "scheduler": scheduler_arguments(inputs),
         "quotas": {
             "limit": inputs.quotas.limit,
@@ -120,6 +120,7 @@ def snapshot_arguments(start: Snapshot, earlier: Snapshot | None = None) -> dict
         "ask_again": memory.ask_again,
         "holds": memory.holds,
         "held_until": memory.held_until,
+        "gpu_holders": memory.gpu_holders,
         "checked_again": memory.checked_again,
     }
 

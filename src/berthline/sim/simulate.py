@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.evaluate.metrics.groups import GroupMetrics
     from berthline.evaluate.metrics.measure import Metrics
+    from berthline.evaluate.metrics.measurement_window import MeasurementWindow
     from berthline.text_or_path import TextOrPath
 
 SIMULATORS = ("native", "reference")
@@ -59,10 +60,28 @@ class Result:
         if measure is None:
             return self._metrics
         from berthline.evaluate.metrics.measure import measure as metrics_of
-        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
-        window = MeasurementWindow.checked(measure)
-        return metrics_of(self.log, self.workload, self.cluster, window=window)
+        return metrics_of(self.log, self.workload, self.cluster, window=self.window(measure))
+
+    def window(self, measure: tuple[float, float] | None = None) -> MeasurementWindow | None:
+        """Return what is measured; None = the whole run.
+
+        A run that began with a snapshot is measured from there: the jobs that were not over, and
+        later ones.
+
+        Args:
+            measure: as in `metrics`.
+        """
+        from berthline.evaluate.metrics.measurement_window import (
+            MeasurementWindow,
+            SinceSnapshot,
+        )
+
+        if measure is not None:
+            return MeasurementWindow.checked(measure)
+        if self.start is not None:
+            return SinceSnapshot(self.start.now)
+        return None
 
     def by(
         self, grouping: str, *, measure: tuple[float, float] | None = None
@@ -77,9 +96,8 @@ class Result:
             ConfigError: there is no such grouping, or the window contains no time.
         """
         from berthline.evaluate.metrics.groups import group_table
-        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
-        window = None if measure is None else MeasurementWindow.checked(measure)
+        window = self.window(measure)
         return group_table(self.log, self.workload, self.cluster, by=grouping, window=window)
 
     def decision_latency(self) -> DecisionLatency:
@@ -96,9 +114,8 @@ class Result:
             measure: as in `metrics`: only what is used in this window.
         """
         from berthline.evaluate.metrics.energy import energy_cost
-        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
-        window = None if measure is None else MeasurementWindow.checked(measure)
+        window = self.window(measure)
         return energy_cost(self.log, self.workload, self.cluster, rate, window=window)
 
     def summary(self, *, measure: tuple[float, float] | None = None) -> dict[str, Any]:
@@ -120,6 +137,7 @@ class Result:
             "conditions": json_conditions(self.cluster.conditions.changed()),
             "knowledge": self.knowledge,
             "seed": self.seed,
+            **({} if self.start is None else {"from_snapshot": self.start.now}),
             **({} if measure is None else {"measure": list(measure)}),
             "run_times": self.run_times,
             **{key: value for key, value in metrics.items() if key not in end},
@@ -150,7 +168,7 @@ class Result:
     def _metrics(self) -> Metrics:
         from berthline.evaluate.metrics.measure import measure
 
-        return measure(self.log, self.workload, self.cluster)
+        return measure(self.log, self.workload, self.cluster, window=self.window())
 
 
 def simulate(
@@ -172,7 +190,7 @@ def simulate(
         workload: the jobs: a Workload, or a WORKLOAD argument such as `"trace.swf"` or
             `"synthetic"` (see `resolve_workload`).
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
-            node list (see `resolve_cluster`); None = what the header of a trace states, else
+            node list (see `resolve_cluster`); None = what a trace states, else
             `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
             training run such as `"runs/ppo"`.
@@ -191,9 +209,6 @@ def simulate(
         BerthlineError: the inputs are not compatible.
     """
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
-    if simulator not in SIMULATORS:
-        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
-        raise ConfigError(what, expected=expected, hint=hint)
     # Formats and generators take long to import, and code that reads a run needs none of them.
     from berthline.traces.cluster_argument import resolve_cluster
     from berthline.traces.stated_cluster import default_cluster
@@ -206,9 +221,9 @@ def simulate(
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(scheduler)
     started = time.perf_counter()
+    check_simulator(scheduler, simulator)
     decision_seconds: list[float] | None = [] if time_decisions else None
     if scheduler.learned is not None:
-        check_simulator(scheduler, simulator)
         log = policy_runner().run(
             scheduler.learned,
             workload,
@@ -256,8 +271,11 @@ def check_simulator(scheduler: Scheduler, simulator: str) -> None:
     """Raise unless a simulator can run a scheduler.
 
     Raises:
-        ConfigError: only the native one runs learned policies.
+        ConfigError: there is no such simulator; only the native one runs learned policies.
     """
+    if simulator not in SIMULATORS:
+        what, expected, hint = unknown_name("simulator", simulator, SIMULATORS)
+        raise ConfigError(what, expected=expected, hint=hint)
     if scheduler.learned is not None and simulator != "native":
         raise ConfigError(
             "a learned policy runs in the native simulator",

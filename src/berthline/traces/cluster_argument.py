@@ -12,6 +12,7 @@ from berthline.text_or_path import text_of
 from berthline.traces.node_lists.read_cluster import read_cluster
 from berthline.traces.reading.files import is_directory
 from berthline.traces.reading.quoted import shorten
+from berthline.traces.recorded_cluster import lists_nodes, read_recorded_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,8 @@ def resolve_cluster(
     - a preset, such as `philly`;
     - a shape, `uniform:NODESxGPUS[:TYPE]`;
     - a TOML file with `[[nodes]]` groups;
+    - an accounting log with lists of nodes (Slurm, LSF): the cluster that it was recorded on, as
+      far as its jobs show it; run times are not scaled there;
     - a node list from a trace publisher or a resource manager: any other file, or a directory that
       contains one. A preset takes precedence over a directory of the same name.
 
@@ -61,6 +64,8 @@ def resolve_cluster(
             hint="all presets: berthline traces list clusters",
         ) from None
     if is_file and path.suffix != ".toml":
+        if lists_nodes(path):
+            return read_recorded_cluster(path, remark)
         return read_cluster(path, remark=remark)
     if text not in PRESETS:
         if is_directory(path):

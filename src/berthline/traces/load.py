@@ -122,6 +122,9 @@ def load_first_jobs(
         entry = FORMATS.get(format) if format else _recognise(path, FORMATS.values())
     size = max(_FIRST_BYTES, _BYTES_PER_JOB * jobs)
     failed = False
+    if entry is not None and entry.read_first is not None and not options:
+        # One more, so that the caller sees, and says, that there are more.
+        return entry.read_first(path, jobs + 1)
     while entry is not None and entry.by_line:
         with only_the_start(size) as start:
             try:

@@ -7,8 +7,8 @@ import pytest
 from tests.evaluate.whatif.sacct_text import sacct_text, whole_seconds
 
 import berthline as bl
-from berthline.cli.whatif.period import DAY, WEEK, LogClock, read_period
 from berthline.errors import ConfigError
+from berthline.evaluate.whatif.period import DAY, WEEK, LogClock, read_period
 
 CLUSTER = "uniform:4x8"
 
@@ -163,12 +163,12 @@ def test_period__weeks_dates_and_the_end():
 
 def test_period__dates_are_those_on_the_clusters_wall():
     clock = LogClock(1_709_510_400.0, "Asia/Shanghai")
-    assert clock.read("--from", "2024-03-04T08:00") == 0
+    assert clock.read("begin", "2024-03-04T08:00") == 0
     assert clock.show(0) == "2024-03-04 08:00"
     assert LogClock(None, None).show(36 * 3600) == "day 1.5"
     with pytest.raises(ConfigError, match="the log has no dates"):
-        LogClock(None, None).read("--from", "2024-03-04")
-    assert np.isfinite(LogClock(0.0, "somewhere/else").read("--from", "2024-03-04"))
+        LogClock(None, None).read("begin", "2024-03-04")
+    assert np.isfinite(LogClock(0.0, "somewhere/else").read("begin", "2024-03-04"))
 
 
 @pytest.mark.parametrize("suffix", [".swf", ".parquet"])

@@ -4,8 +4,8 @@ import msgspec
 
 import berthline as bl
 from berthline.evaluate.compare.comparison import PerMetric
-from berthline.evaluate.compare.job_outcomes import JobOutcomes
 from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.runs.job_outcomes import JobOutcomes
 
 
 def test_every_metric_is_a_field_of_a_comparison():

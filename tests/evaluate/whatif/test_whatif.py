@@ -14,12 +14,14 @@ import berthline as bl
 from berthline.errors import TraceError
 from berthline.evaluate.compare.judge import TRADE
 from berthline.evaluate.statistics.paired import Ratio, verdict
+from berthline.evaluate.whatif.candidate_clusters import settings_of
 from berthline.evaluate.whatif.candidate_models import MODELS, models_for, with_placement
 from berthline.evaluate.whatif.hidden_limits import _limits_of_users
 from berthline.evaluate.whatif.judged_days import DAY
+from berthline.evaluate.whatif.keep_answer import cluster_of
 from berthline.evaluate.whatif.log_excerpt import HEAD, eligible_since, make_excerpt
 from berthline.evaluate.whatif.outcome import DOUBT, said
-from berthline.evaluate.whatif.whatif import cluster_of, whatif
+from berthline.evaluate.whatif.whatif import whatif
 from berthline.evaluate.whatif.whatif_result import AgainstToday
 from berthline.evaluate.whatif.whatif_words import begins_words
 from berthline.model.history import History
@@ -182,6 +184,22 @@ def test_partitions_apart_are_simulated_apart(tmp_path):
     assert found.cluster.gpus == 2 * NODES * GPUS
     assert found.today == "fcfs"
     assert found.fidelity.error_factor == pytest.approx(1, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("processors", "names"), [(6, ["as inferred", "partitions apart"]), (5, ["as inferred"])]
+)
+def test_queues_that_held_more_than_there_is_share_the_nodes(tmp_path, processors, names):
+    """Each of the two queues held three processors at some time."""
+    head = f"; MaxProcs: {processors}\n; Queue: 1 day\n; Queue: 2 night\n"
+    rows = [
+        f"{job} {submit} 5 50 3 -1 -1 3 60 -1 1 1 1 -1 {queue} -1 -1 -1\n"
+        for job, submit, queue in ((1, 0, 1), (2, 100, 2))
+    ]
+    path = tmp_path / "log.swf"
+    path.write_text(head + "".join(rows))
+    found = settings_of(bl.load_trace(path), None, 0.0, 1000.0)
+    assert [each.name for each in found] == names
 
 
 def test_a_log_taken_while_jobs_run_and_wait(tmp_path):

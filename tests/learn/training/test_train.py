@@ -71,3 +71,20 @@ def test_errors__speak_of_parameters(wrong, what, tmp_path):
         bl.train(**given)
     assert "--" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_training_on_a_log_says_how_run_times_are_scaled(tmp_path):
+    """The note is made before training; the environments are those of `train`."""
+    from berthline.learn.training.defaults import fit_to_trace
+
+    days = [f"2024-03-{1 + i // 24:02}T{i % 24:02}" for i in range(600)]
+    rows = [
+        f"{i}|{day}:00:00|{day}:00:00|{day}:30:00|gres/gpu:a100=2|g1" for i, day in enumerate(days)
+    ]
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(["JobID|Submit|Start|End|AllocTRES|NodeList", *rows]) + "\n")
+    options = {"workload": str(log), "episode_jobs": 20}
+    _, told = fit_to_trace("pick", {**options, "cluster": "uniform:1x8:V100"}, {})
+    assert told[-1] == "log: run times x 1.76: recorded on A100-80, run on V100-32"
+    _, told = fit_to_trace("pick", options, {})
+    assert not any("run times" in one for one in told)

@@ -94,6 +94,17 @@ def test_phone(page, dark):
         assert "none" not in heads
 
 
+def test_a_long_interval_wraps_on_a_phone(reported):
+    """Ratios far from 1 have many digits, and the best of a column is bold."""
+    with chromium.Browser(width=PHONE, height=800) as view:
+        view.open(reported.page)
+        view.run(
+            "for (const each of document.querySelectorAll('.interval')) {"
+            " each.textContent = 'x 0.00053 [0.00014, 0.0028]'; each.style.fontWeight = 700 }"
+        )
+        assert view.run("document.documentElement.scrollWidth") <= PHONE
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_screen(page, dark):
     with chromium.Browser(dark=dark) as view:

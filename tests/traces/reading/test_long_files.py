@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 
+import numpy as np
 import pytest
 
 from berthline.errors import ConfigError, TraceError
 from berthline.traces import load as module
+from berthline.traces.formats.parquet import write_parquet
 from berthline.traces.load import load_first_jobs, load_trace
 from berthline.traces.reading import files
 from berthline.traces.workload_argument import resolve_workload
@@ -95,3 +97,18 @@ def test_a_wrong_line_near_the_start_is_an_error_at_once(long_file):
     with pytest.raises(TraceError, match="run time") as caught:
         load_first_jobs(path, 5)
     assert caught.value.where.endswith("line 4")
+
+
+def test_only_the_first_jobs_of_a_parquet_file_are_unpacked(tmp_path, monkeypatch):
+    whole = resolve_workload("synthetic", cluster="uniform:1x4", jobs=500)
+    path = tmp_path / "jobs.parquet"
+    write_parquet(whole, path)
+    monkeypatch.setattr(module, "LONG_FILE", 1)
+    assert len(load_first_jobs(path, 20)) == 21
+    cut = resolve_workload(path, cluster="uniform:1x4", jobs=20)
+    np.testing.assert_array_equal(cut.submit, whole.submit[:20] - whole.submit[0])
+    np.testing.assert_array_equal(cut.run, whole.run[:20])
+    assert cut.provenance["origin"]["rows"] == 500
+    assert len(resolve_workload(path, cluster="uniform:1x4", jobs=500)) == 500
+    with pytest.raises(ConfigError, match="more than the trace has"):
+        resolve_workload(path, cluster="uniform:1x4", jobs=501)

@@ -39,6 +39,7 @@ from berthline.cli.bench.speed import (
     measure_speeds,
     measure_yardsticks,
 )
+from berthline.cli.bench.starts import StartCost, measure_starts, show_starts
 from berthline.cli.bench.train import SEED as TRAIN_SEED
 from berthline.cli.bench.train import (
     TrainReport,
@@ -146,6 +147,7 @@ class EnvReport(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     speeds: list[EnvSpeed]
     threads: ThreadSpeed
+    starts: list[StartCost]
 
 
 class NetsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,8 +278,16 @@ def _episodes(options: Bench, machine: str, tell: Progress) -> _Found:
 def _env(options: Bench, machine: str, tell: Progress) -> _Found:
     speeds = measure_envs(quick=options.quick, report=tell)
     threads = measure_threads(quick=options.quick)
-    report = EnvReport(machine=machine, quick=options.quick, speeds=speeds, threads=threads)
-    return _Found(report, [*speeds, threads], ENV_SEED, lambda: show_envs(speeds, threads))
+    starts = measure_starts(quick=options.quick)
+    report = EnvReport(
+        machine=machine, quick=options.quick, speeds=speeds, threads=threads, starts=starts
+    )
+
+    def show() -> None:
+        show_envs(speeds, threads)
+        show_starts(starts)
+
+    return _Found(report, [*speeds, threads, *starts], ENV_SEED, show)
 
 
 def _compare(options: Bench, machine: str, tell: Progress) -> _Found:

@@ -84,7 +84,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             metavar="CLUSTER[,B]",
             help="uniform:NODESxGPUS[:TYPE], a preset (berthline traces list clusters), a TOML"
             " file with [[nodes]] groups, or a publisher's node list; several separated by commas.",
-            help_behavior_hint="(default: what the header of a trace states, or uniform:8x8:V100)",
+            help_behavior_hint="(default: what a trace states, or uniform:8x8:V100)",
         ),
     ] = None
     schedulers: Annotated[str, arg(metavar="A,B,C")] = SCHEDULERS

@@ -23,7 +23,6 @@ from berthline.runs.run_layout import TUNING
 if TYPE_CHECKING:
     from berthline.evaluate.compare.comparison import Comparison
     from berthline.evaluate.compare.grid import GridResults
-    from berthline.model.workload import Workload
 
 BASELINE = "fcfs"
 USUAL = "fcfs+easy"
@@ -159,17 +158,16 @@ def main(argv: list[str]) -> int:
 def tune_on(settings: Compare, *, quiet: bool) -> dict[str, Any]:
     """Tune a gate on jobs of the same kind, and return the result."""
     from berthline.model.cluster import Cluster
-    from berthline.traces.generators.synthetic import generate
 
-    dials = read_settings(settings.set)
-    cluster = Cluster.parse(CLUSTER)
-
-    def make(seed: int) -> Workload:
-        return generate(
-            WORKLOAD, cluster=cluster, jobs=demo_tune.WINDOW_JOBS, load=LOAD, seed=seed, **dials
-        )
-
-    return demo_tune.tune(make, cluster, settings.knowledge, settings.seed, quiet=quiet)
+    return demo_tune.tune(
+        WORKLOAD,
+        Cluster.parse(CLUSTER),
+        load=LOAD,
+        settings=read_settings(settings.set),
+        knowledge=settings.knowledge,
+        seed=settings.seed,
+        quiet=quiet,
+    )
 
 
 def report_of(directory: RunDirectory) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import textwrap
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from berthline.cli.output import note, number
@@ -12,6 +11,8 @@ from berthline.cli.train.es_show import lines
 from berthline.evaluate.metrics.starvation import wait_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
 
@@ -22,43 +23,51 @@ SPACE = "gate"
 
 
 def tune(
-    make: Callable[[int], Workload], cluster: Cluster, knowledge: str, seed: int, *, quiet: bool
+    workload: str,
+    cluster: Cluster,
+    *,
+    load: float,
+    settings: Mapping[str, object],
+    knowledge: str,
+    seed: int,
+    quiet: bool,
 ) -> dict[str, Any]:
     """Tune the numbers of a gate, and return what `berthline train es` would.
 
     Args:
-        make: generates jobs from a seed.
+        workload: a generator of jobs.
         cluster: the nodes.
+        load: offered load.
+        settings: dials of the generator.
         knowledge: what is known about run times.
         seed: decides everything random except how far the search gets.
         quiet: print nothing during the search.
     """
-    from berthline.learn.tuning.search import Search, SearchConfig
-    from berthline.learn.tuning.search_goal import Goal
-    from berthline.learn.tuning.search_rivals import HEURISTICS, LANES, usable_rivals
-    from berthline.learn.tuning.search_space import SPACES
-    from berthline.learn.tuning.search_windows import SearchWindows
-    from berthline.learn.tuning.search_workers import SearchWorkers
-    from berthline.worker_pool import usable_cores
+    from berthline.learn.tuning.tune import tune as tune_scheduler
 
     has_cma = importlib.util.find_spec("cmaes") is not None
     if not has_cma and not quiet:
         note("cmaes is not installed: using random search instead")
-    windows = SearchWindows.generated(make, cluster, seed=seed, train=TRAIN_WINDOWS, judged=JUDGED)
-    config = SearchConfig(
+    found = tune_scheduler(
+        space=SPACE,
+        jct_tolerance=0.01,
+        p99_tolerance=0.03,
         search="cma" if has_cma else "random",
-        goal=Goal(jct_tolerance=0.01, p99_tolerance=0.03),
-        seconds=SECONDS,
+        budget=SECONDS,
+        workload=workload,
+        cluster=cluster,
+        knowledge=knowledge,
+        window_jobs=WINDOW_JOBS,
+        train_windows=TRAIN_WINDOWS,
+        windows=JUDGED,
+        load=load,
         seed=seed,
+        settings=settings,
+        workers=None,
+        watch=None if quiet else lambda _: lines("tuning"),
     )
-    rivals = usable_rivals([*HEURISTICS, *LANES], knowledge, preemptive=False)
-    workers = SearchWorkers(windows.window, cluster, knowledge=knowledge, processes=usable_cores())
-    with workers:
-        search = Search(config, SPACES[SPACE], windows, workers, rivals=rivals)
-        tell = (lambda _: None) if quiet else lines("tuning")
-        summary = search.run(tell)
-    assert summary is not None  # only a search that is stopped has none
-    return summary
+    assert found.summary is not None  # only a search that is stopped has none
+    return found.summary
 
 
 def whole_run(

@@ -78,7 +78,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str | None,
         arg(
             metavar="CLUSTER",
-            help_behavior_hint="(default: that of the run, or what the header of a trace states, "
+            help_behavior_hint="(default: that of the run, or what a trace states, "
             "or uniform:8x8:V100)",
         ),
     ] = None

@@ -21,6 +21,7 @@ from berthline.cli.output import (
 )
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.model.workload_rows import job_name
+from berthline.one_line import one_line
 from berthline.sim.reasons.reason_codes import MEANINGS, Reason
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def show(result: Result, explanation: Explanation, changes: list[Change], *, top
 def _show_job(result: Result, explanation: Explanation) -> None:
     workload, job = result.workload, explanation.job
     table = job_table(result.log, workload)
-    print(f"job {job_name(workload, job)} under {result.scheduler}")
+    print(f"job {one_line(job_name(workload, job))} under {result.scheduler}")
     print(
         f"{workload.name} on {result.cluster.name}, knowledge {result.knowledge}\n"
         f"{header_of({}, result.run_times)}"
@@ -68,10 +69,14 @@ def _show_job(result: Result, explanation: Explanation) -> None:
     asked = f"{workload.gpu_amount[job]:g} GPUs" if workload.gpu_amount[job] != 1 else "1 GPU"
     for value, name in ((workload.cpus[job], "CPUs"), (workload.memory_mib[job], "MiB")):
         asked += f", {number(int(value))} {name}" if value else ""
-    asked += "" if workload.pool[job] < 0 else f", pool {workload.pool_names[workload.pool[job]]}"
+    asked += (
+        ""
+        if workload.pool[job] < 0
+        else f", pool {one_line(workload.pool_names[workload.pool[job]])}"
+    )
     types = int(workload.gpu_types[job])
     asked += "" if types < 0 else f", {workload.gpu_type_sets[types]}"
-    user = workload.user_names[workload.user[job]]
+    user = one_line(workload.user_names[workload.user[job]])
     waits = counted(len(explanation.waits), "time")
     print_facts(
         {
@@ -107,7 +112,7 @@ def _show_timeline(workload: Workload, explanation: Explanation, *, most: int) -
         wait = waits.get(interval.begin)
         after = ""
         if wait is not None and wait.after != "submitted":
-            by = "" if wait.by is None else f", job {job_name(workload, wait.by)}"
+            by = "" if wait.by is None else f", job {one_line(job_name(workload, wait.by))}"
             after = f"{wait.after}{by}; "
         table.add_row(
             clock(interval.begin),
@@ -147,7 +152,9 @@ def sentence(workload: Workload, job: int, interval: Interval) -> str:
         f"{UNITS[name]}{'s' if name != 'memory_mib' and amount != 1 else ''}"
         for name, amount in interval.short.items()
     )
-    named = "" if interval.blocker is None else f"job {job_name(workload, interval.blocker)}"
+    named = (
+        "" if interval.blocker is None else f"job {one_line(job_name(workload, interval.blocker))}"
+    )
     others = f" and {counted(interval.blockers - 1, 'other')}" if interval.blockers > 1 else ""
     if reason in (Reason.WAITING_FOR_GPUS, Reason.POOL_FULL, Reason.GPU_TYPE_FULL):
         gpus = "GPU" if need == 1 else "GPUs"
@@ -193,7 +200,9 @@ def _print_values(rows: list[Valued]) -> None:
     Each job has a column, the waiting job first, because the texts of terms are long.
     """
     by_terms = len(rows[0].terms) > 1
-    table = new_table("job", *(f"{row.name}{'' if n else ' (this)'}" for n, row in enumerate(rows)))
+    table = new_table(
+        "job", *(f"{one_line(row.name)}{'' if n else ' (this)'}" for n, row in enumerate(rows))
+    )
     for part in rows[0].terms if by_terms else rows[0].words:
         values = (row.terms if by_terms else row.words for row in rows)
         table.add_row(part, *(_plain(value[part]) for value in values))
@@ -216,7 +225,7 @@ def _show_overtakers(workload: Workload, explanation: Explanation) -> None:
         column.vertical = "top"
     for other in explanation.overtakers:
         table.add_row(
-            job_name(workload, other.job),
+            one_line(job_name(workload, other.job)),
             clock(other.time),
             number(other.gpu_seconds / 3600, 1),
             "later" if other.came_later else "earlier",

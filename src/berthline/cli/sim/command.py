@@ -10,13 +10,12 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.cli.compare.show import wrapped
-from berthline.cli.conditions import ConditionOption, header_of, with_conditions
+from berthline.cli.conditions import ConditionOption, header_of, read_conditions
 from berthline.cli.energy_rate import (
     EnergyPeriod,
     EnergyRateFile,
     check_energy_rate,
     cost_of,
-    read_energy_rate,
 )
 from berthline.cli.groups import By, read_groupings, show_groups
 from berthline.cli.options import (
@@ -61,16 +60,17 @@ from berthline.cli.sim.facts import (
     shorter_than_its_jobs,
     unlike_the_trace,
 )
+from berthline.cli.sim.from_snapshot import continued
 from berthline.cli.traces.file import Map, format_options
-from berthline.errors import PolicyError
+from berthline.errors import ConfigError, PolicyError
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.metrics.starvation import starvation_words, starves_words
-from berthline.runs.job_tables import table_writers
-from berthline.runs.run_directory import open_directory
 
 if TYPE_CHECKING:
-    from berthline.evaluate.metrics.groups import GroupMetrics
+    from collections.abc import Sequence
+
     from berthline.policies.scheduler import Scheduler
+    from berthline.runs.simulate_run import MeasuredRun
     from berthline.sim.simulate import Result
 
 
@@ -84,11 +84,23 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
       berthline sim synthetic --scheduler 'srpt+skip!srpt' --condition restart=30
       berthline sim synthetic --by user,size --energy-rate tariff.csv
       berthline sim synthetic --jobs 5000 --measure 86400:172800
+      berthline sim trace.swf --until 86400 --out runs/day
+      berthline sim runs/day --from-snapshot --scheduler sjf+easy
     """
 
     workload: WorkloadName
     cluster: OptionalClusterName = None
-    scheduler: Annotated[str, arg(metavar="SCHEDULER")] = "fcfs"
+    from_snapshot: Annotated[bool, arg(help_behavior_hint="")] = False
+    """WORKLOAD is a run directory: continue the run from its horizon, with the jobs that come after
+    it."""
+    at: Annotated[
+        float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its horizon)")
+    ] = None
+    """With --from-snapshot: continue from this instant of the run."""
+    scheduler: Annotated[
+        str | None,
+        arg(metavar="SCHEDULER", help_behavior_hint="(default: fcfs, or that of the snapshot)"),
+    ] = None
     """order[+discipline][@placement][?gate][!preemption]: see berthline policies."""
     order: Annotated[str | None, arg(metavar="FORMULA", help_behavior_hint="")] = None
     """An ordering that replaces the scheduler's: the smallest value is next."""
@@ -121,90 +133,83 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Sim, argv, verb="sim")
-    from berthline.evaluate.compare.job_outcomes import run_jobs
     from berthline.sim.inputs import KNOWLEDGE
-    from berthline.sim.simulate import SIMULATORS, simulate
-    from berthline.traces.cluster_argument import resolve_cluster
-    from berthline.traces.stated_cluster import default_cluster
-    from berthline.traces.workload_argument import resolve_workload
+    from berthline.sim.simulate import SIMULATORS
 
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     check_choice("--simulator", options.simulator, SIMULATORS)
     window = None if options.measure is None else MeasurementWindow.parse(options.measure)
     groupings = read_groupings(options.by)
     check_energy_rate(options.energy_rate, options.energy_period)
-    scheduler = read_scheduler(options)
-    named = options.cluster or default_cluster(options.workload, options.format, note)
-    options = msgspec.structs.replace(options, cluster=named)
-    cluster = with_conditions(resolve_cluster(named, note), options.condition)
-    settings = format_options(options.map, options.set)
-    directory = open_directory(options.out, verb="sim", force=options.force)
-    workload = resolve_workload(
-        options.workload,
-        cluster=cluster,
-        jobs=options.jobs,
-        load=options.load,
-        seed=options.seed,
-        format=options.format,
-        settings=settings,
-    )
-    rate = read_energy_rate(options.energy_rate, options.energy_period, workload)
-    with progress("simulating") as report:
-        result = simulate(
-            workload,
-            cluster,
-            scheduler,
-            knowledge=options.knowledge,
-            seed=options.seed,
-            horizon=options.horizon,
-            simulator=options.simulator,
-            time_decisions=options.time_decisions,
-            progress=lambda arrived: report(arrived, len(workload), counted(arrived, "job")),
-        )
-    summary = result.summary(measure=window)
-    groups: dict[str, list[GroupMetrics]] = {}
-    with progress("measuring") as report:
-        if rate is not None:
-            summary["energy_cost"] = result.energy_cost(rate, measure=window)
-        for done, grouping in enumerate(groupings, start=1):
-            groups[grouping] = result.by(grouping, measure=window)
-            # by_priority always exists, with fewer metrics.
-            summary.setdefault(f"by_{grouping}", {row.group: row for row in groups[grouping]})
-            report(done, len(groupings), f"by {grouping}")
-    if directory is not None:
-        directory.write(
-            command=shlex.join(["berthline", "sim", *argv]),
-            config={
-                **msgspec.structs.asdict(options),
-                "scheduler": str(scheduler),
-                "set": read_settings(options.set),
-                "by": groupings,
-                "condition": None,
-                "conditions": cluster.conditions.changed(),
-            },
-            seed=options.seed,
-            summary=summary,
-            metrics=[summary],
-            log=result.log,
-            workload=workload,
-            files=table_writers([run_jobs(result)], workload=workload, cluster=cluster),
-        )
+    if options.at is not None and not options.from_snapshot:
+        raise ConfigError("--at has no effect without --from-snapshot")
+    if options.from_snapshot:
+        run, options = continued(options, argv, groupings=groupings, window=window)
+    else:
+        run, options = _from_empty(options, argv, groupings=groupings, window=window)
+    result, summary = run.result, run.summary
     if options.json:
-        note_dropped_rows(workload)
+        note_dropped_rows(result.workload)
         print_json(summary)
     else:
-        show(result, cost=summary.get("energy_cost"), window=window)
-        for grouping, rows in groups.items():
+        show(result, cost=summary.get("energy_cost"), measure=window)
+        for grouping, rows in run.groups.items():
             print()
             show_groups(grouping, rows)
         print()
         print_facts(
             {
-                "results": str(directory.path) if directory else "",
+                "results": options.out or "",
                 "again": command_line("sim", options),
             }
         )
     return 0
+
+
+def _from_empty(
+    options: Sim,
+    argv: list[str],
+    *,
+    groupings: Sequence[str],
+    window: MeasurementWindow | None,
+) -> tuple[MeasuredRun, Sim]:
+    """Return a run that begins with an empty cluster, and its resolved options."""
+    from berthline.runs.run_output import RunOutput
+    from berthline.runs.simulate_run import simulate_run
+    from berthline.traces.stated_cluster import default_cluster
+
+    if options.scheduler is None:
+        options = msgspec.structs.replace(options, scheduler="fcfs")
+    scheduler = read_scheduler(options)
+    named = options.cluster or default_cluster(options.workload, options.format, note)
+    options = msgspec.structs.replace(options, cluster=named)
+    config = {**msgspec.structs.asdict(options), "set": read_settings(options.set)}
+    with progress("simulating") as report:
+        run = simulate_run(
+            options.workload,
+            named,
+            scheduler,
+            knowledge=options.knowledge,
+            jobs=options.jobs,
+            load=options.load,
+            seed=options.seed,
+            format=options.format,
+            settings=format_options(options.map, options.set),
+            horizon=options.horizon,
+            conditions=read_conditions(options.condition),
+            simulator=options.simulator,
+            time_decisions=options.time_decisions,
+            by=groupings,
+            measure=window,
+            energy_rate=options.energy_rate,
+            energy_period=options.energy_period,
+            out=options.out
+            and RunOutput(options.out, shlex.join(["berthline", "sim", *argv]), config),
+            force=options.force,
+            remark=note,
+            progress=report,
+        )
+    return run, options
 
 
 def read_scheduler(options: Sim) -> Scheduler:
@@ -218,7 +223,9 @@ def read_scheduler(options: Sim) -> Scheduler:
     from berthline.policies.scheduler import Scheduler
 
     try:
-        scheduler = Scheduler.parse(options.scheduler, order=options.order, gate=options.gate)
+        scheduler = Scheduler.parse(
+            options.scheduler or "", order=options.order, gate=options.gate
+        )
     except PolicyError:
         if options.order is None:
             raise
@@ -236,10 +243,11 @@ def read_scheduler(options: Sim) -> Scheduler:
 
 
 def show(
-    result: Result, *, cost: float | None = None, window: MeasurementWindow | None = None
+    result: Result, *, cost: float | None = None, measure: MeasurementWindow | None = None
 ) -> None:
     """Print a result as text, with the cost of its energy if known."""
-    metrics, cluster = result.metrics(measure=window), result.cluster
+    window = result.window(measure)
+    metrics, cluster = result.metrics(measure=measure), result.cluster
     print(f"{result.scheduler}")
     print(
         f"{result.workload.name} on {cluster.name} ({counted(cluster.total_gpus, 'GPU')}), "

@@ -11,6 +11,7 @@ from tyro.conf import UseAppendAction, arg
 from berthline.cli.compare.command import read_schedulers
 from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.options import (
+    ConfigFile,
     Format,
     Gap,
     Json,
@@ -69,6 +70,8 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to minimise: slowdown (with limits on JCT), jct, or a mix of both."""
     jct_tolerance: Annotated[float, msgspec.Meta(ge=0), arg(metavar="X")] = 0.02
     """Mean JCT may be up to 1 + X times the lowest mean JCT of the heuristics."""
+    p99_tolerance: Annotated[float, msgspec.Meta(ge=0), arg(metavar="X")] = 0.10
+    """The same for p99 JCT."""
     search: Annotated[str, arg(metavar="HOW")] = "cma"
     """cma (CMA-ES); random (the baseline); or both with the same budget."""
     budget: Annotated[
@@ -109,6 +112,7 @@ class TrainEs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     set: Settings = ()
     format: Format = None
     map: Map = None
+    config_file: ConfigFile = None
     workers: Workers = None
     json: Json = False
     out: Out = None
@@ -126,7 +130,16 @@ def main(argv: list[str]) -> int:
     check_choice("--goal", options.goal, GOALS)
     check_choice("--search", options.search, SEARCHES)
     same = (
-        *("space", "scheduler", "goal", "jct_tolerance", "search", "budget", "evaluations"),
+        *(
+            "space",
+            "scheduler",
+            "goal",
+            "jct_tolerance",
+            "p99_tolerance",
+            "search",
+            "budget",
+            "evaluations",
+        ),
         *("population", "workload", "cluster", "knowledge", "window_jobs", "train_windows"),
         *("windows", "load", "seed", "format", "workers", "resume"),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from tyro.conf import arg
 
 from berthline.cli.options import (
+    ConfigFile,
     Force,
     Format,
     Json,
@@ -23,15 +23,11 @@ from berthline.cli.options import (
 )
 from berthline.cli.output import note, note_dropped_rows, print_json, progress
 from berthline.cli.traces.file import FormatOptions, Map, TraceFile, format_options
-from berthline.cli.whatif.period import LogClock, read_period
 from berthline.errors import ConfigError
 from berthline.runs.run_directory import open_directory
-from berthline.runs.run_layout import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berthline.model.workload import Workload
+    pass
 
 _RUNNING = "running_jobs"
 
@@ -87,6 +83,7 @@ class Whatif(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     set: FormatOptions = ()
     format: Format = None
     map: Map = None
+    config_file: ConfigFile = None
     json: Json = False
     out: Out = None
     force: Force = False
@@ -96,70 +93,52 @@ def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parse_options(Whatif, argv, verb="whatif")
     from berthline.cli.whatif.output import show
-    from berthline.evaluate.whatif.log_excerpt import eligible_since
-    from berthline.evaluate.whatif.whatif import cluster_of, whatif
-    from berthline.model.write_cluster_file import cluster_text, write_cluster_file
+    from berthline.evaluate.whatif.keep_answer import whatif_summary
+    from berthline.evaluate.whatif.period import LogClock
+    from berthline.evaluate.whatif.read_log import read_log
+    from berthline.evaluate.whatif.whatif import whatif
+    from berthline.runs.run_output import RunOutput
     from berthline.sim.inputs import KNOWLEDGE
-    from berthline.traces.cluster_argument import resolve_cluster
 
     if options.knowledge is not None:
         check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     schedulers = read_schedulers(options)
-    cluster = None if options.cluster is None else resolve_cluster(options.cluster, note)
-    directory = open_directory(options.out, verb="whatif", force=options.force)
+    open_directory(options.out, verb="whatif", force=options.force)  # checked before reading
     workload = read_log(options.workload, options.format, format_options(options.map, options.set))
-    clock = LogClock.of(workload)
-    begin, end = read_period(
-        clock,
-        float(eligible_since(workload).max()),
-        begin=options.from_,
-        end=options.to,
-        week=options.week,
-        last=options.last,
-    )
+    config = {
+        **msgspec.structs.asdict(options),
+        "config_file": None,
+        "schedulers": schedulers,
+        "set": read_settings(options.set),
+    }
     with progress("replaying") as report:
         found = whatif(
             workload,
-            begin=begin,
-            end=end,
-            cluster=cluster,
+            begin=options.from_,
+            end=options.to,
+            week=options.week,
+            last=options.last,
+            cluster=options.cluster,
             today=options.today,
             schedulers=schedulers,
             knowledge=options.knowledge,
             seed=options.seed,
+            out=options.out
+            and RunOutput(options.out, shlex.join(["berthline", "whatif", *argv]), config),
+            force=options.force,
+            remark=note,
             progress=report,
-        )
-    inferred = cluster_of(workload, found)
-    used = inferred if inferred is not None else cluster
-    summary = {
-        "from": clock.show(begin),
-        "to": clock.show(end),
-        **msgspec.structs.asdict(found),
-        "cluster_toml": None if inferred is None else cluster_text(inferred),
-    }
-    if directory is not None:
-        directory.write(
-            command=shlex.join(["berthline", "whatif", *argv]),
-            config={
-                **msgspec.structs.asdict(options),
-                "schedulers": schedulers,
-                "set": read_settings(options.set),
-            },
-            seed=options.seed,
-            summary=summary,
-            metrics=found.outcomes,
-            workload=workload,
-            files={CLUSTER: lambda path: used and write_cluster_file(used, path)},
         )
     if options.json:
         note_dropped_rows(workload)
-        print_json(summary)
+        print_json(whatif_summary(workload, found))
         return 0
+    clock = LogClock.of(workload)
     show(
         found,
         workload,
-        period=(clock.show(begin), clock.show(end)),
-        results=str(directory.path) if directory else "",
+        period=(clock.show(found.begin), clock.show(found.end)),
+        results=options.out or "",
         again=command_line("whatif", options),
     )
     return 0
@@ -185,21 +164,3 @@ def read_schedulers(options: Whatif) -> list[str] | None:
         for remark in idle_formulas(Scheduler.parse(text)):
             note(remark)
     return schedulers
-
-
-def read_log(file: str, format_name: str | None, options: Mapping[str, str]) -> Workload:
-    """Return the jobs of a log, including jobs still running if the format can tell.
-
-    Running jobs held GPUs that others waited for.
-    """
-    from berthline.traces.formats.format_table import FORMATS, detect_format
-    from berthline.traces.load import load_trace
-    from berthline.traces.reading.files import is_directory, read_head
-
-    path = Path(file)
-    found = FORMATS.get(format_name or "")
-    if found is None and format_name is None and path.is_file() and not is_directory(path):
-        found = detect_format(read_head(path), path)
-    if found is not None and _RUNNING in found.options:
-        options = {_RUNNING: "keep", **options}
-    return load_trace(file, format_name, **options)

@@ -27,6 +27,7 @@ from berthline.evaluate.whatif.whatif_words import (
     in_short,
 )
 from berthline.evaluate.whatif.whatif_words import hours as _hours
+from berthline.one_line import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -280,7 +281,7 @@ def _total(group: GroupOutcome) -> float:
 def _named(users: Sequence[tuple[str, GroupOutcome]]) -> str:
     return (
         "\n".join(
-            f"{user[:16]} {_signed(group.wait_change)} ({counted(group.jobs, 'job')})"
+            f"{one_line(user)[:16]} {_signed(group.wait_change)} ({counted(group.jobs, 'job')})"
             for user, group in users
         )
         or "no one"

@@ -184,7 +184,7 @@ def compare(
             one workload whose windows are given.
         cluster: a Cluster, or a CLUSTER argument such as `"uniform:64x8:V100"`, a cluster file or a
             node list (see `resolve_cluster`); or a list of them. None = for each workload what the
-            header of its trace states, else `uniform:8x8:V100`.
+            trace states, else `uniform:8x8:V100`.
         schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`; learned ones also as
             paths.
         baseline: one of them, or another that is then run first; None = the first.
@@ -243,8 +243,9 @@ def compare(
         schedulers=schedulers, loads=loads, seed=seed, conditions=conditions, settings=settings,
         energy_period=energy_period, by=by, measure=measure,
     )  # fmt: skip
-    check_sizes(windows=windows, seeds=seeds, blocks=blocks, workers=workers)
-    check_numbers(windows=windows, seeds=seeds, seed=seed, blocks=blocks, workers=workers)
+    check_sizes(windows=windows, workers=workers)
+    check_sizes(optional=False, seeds=seeds)
+    check_sizes(optional=False, lowest=2, blocks=blocks)
     names, reference = with_baseline(schedulers, baseline)
     remark_on_formulas(names, remark)
     for grouping in by:
@@ -334,23 +335,6 @@ def compare(
         )
     is_sweep = _is_list(workload) or _is_list(cluster) or loads is not None
     return found if is_sweep else found.cells[0]
-
-
-def check_numbers(
-    *, windows: int | None, seeds: int, seed: int, blocks: int, workers: int | None
-) -> None:
-    """Raise unless the numbers of a comparison are whole and large enough.
-
-    Raises:
-        ConfigError: one is not.
-    """
-    from berthline.env.option_types import whole
-
-    whole(1).or_none().take("`windows`", windows)
-    whole(1).take("`seeds`", seeds)
-    whole(0).take("`seed`", seed)
-    whole(2).take("`blocks`", blocks)
-    whole(1).or_none().take("`workers`", workers)
 
 
 def _is_list(given: object) -> bool:

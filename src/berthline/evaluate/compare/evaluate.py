@@ -15,7 +15,6 @@ import msgspec
 
 from berthline.argument_types import check_arguments
 from berthline.evaluate.compare.compare import (
-    check_numbers,
     remark_on_formulas,
     with_baseline,
 )
@@ -174,8 +173,8 @@ def evaluate(
     check_arguments(
         against=against, seed=seed, conditions=conditions, settings=settings, measure=measure
     )
-    check_sizes(windows=windows, window_jobs=window_jobs, blocks=blocks, workers=workers)
-    check_numbers(windows=windows, seeds=1, seed=seed, blocks=blocks, workers=workers)
+    check_sizes(windows=windows, window_jobs=window_jobs, workers=workers)
+    check_sizes(optional=False, lowest=2, blocks=blocks)
     judged = read_run_argument(text_of("run", run))
     metric = metric or judged.metric
     check_metric(metric)

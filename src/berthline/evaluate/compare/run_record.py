@@ -13,12 +13,12 @@ import msgspec
 
 from berthline.errors import ConfigError
 from berthline.evaluate.bounds import Bound, jct_lower_bound
-from berthline.evaluate.compare.job_outcomes import job_outcomes
 from berthline.evaluate.metrics.groups import GroupMetrics
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.evaluate.metrics.measure import Metrics
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.model.schedule import Schedule
+from berthline.runs.job_outcomes import job_outcomes
 from berthline.runs.job_tables import JobOutcomes
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from berthline.evaluate.metrics.job_table import REJECTED, job_table
 from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.model.workload_rows import job_name, with_values
+from berthline.one_line import one_line
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
 from berthline.sim.reasons.reason_codes import Reason
@@ -176,7 +177,7 @@ def _without_others(result: Result, explanation: Explanation) -> Iterator[Varian
         # Rejected at its submission: the numbers of all other jobs stay the same.
         too_many = result.cluster.total_gpus + 1
         gone = with_values(workload, other, gpus=too_many, gpu_milli=WHOLE_GPU)
-        name = f"without job {job_name(workload, other)}"
+        name = f"without job {one_line(job_name(workload, other))}"
         yield Variant(name, "others", gone, result.cluster, result.scheduler)
 
 

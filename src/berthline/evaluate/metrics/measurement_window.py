@@ -73,9 +73,23 @@ class MeasurementWindow(NamedTuple):
         return inside
 
     def submitted(self, workload: Workload) -> npt.NDArray[np.bool_]:
-        """Return which jobs are submitted in the window."""
+        """Return which jobs count."""
         return self.has(workload.submit)
 
     def clock(self, time: FloatColumn) -> FloatColumn:
         """Return how much of the window has passed by each time; a clock for `stretches`."""
         return np.clip(time, self.begin, self.stop)
+
+
+class SinceSnapshot(MeasurementWindow):
+    """From the instant of a snapshot: its jobs count too, although they were submitted before."""
+
+    __slots__ = ()
+
+    def in_words(self) -> str:
+        """Return what the window counts."""
+        return f"jobs not over at {self.begin:,.10g} s and later ones; time averages from then"
+
+    def submitted(self, workload: Workload) -> npt.NDArray[np.bool_]:
+        """Return which jobs count."""
+        return np.ones(len(workload), np.bool_)

@@ -13,6 +13,7 @@ import numpy as np
 
 from berthline.counted import counted
 from berthline.evaluate.metrics.job_table import waits
+from berthline.one_line import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,7 +127,7 @@ def over_runs(runs: Sequence[Starvation | None], *, same_jobs: bool = False) -> 
 def starvation_words(found: Starvation) -> str:
     """Return the longest wait and the number of starved jobs, in words."""
     return (
-        f"longest wait {wait_words(found.wait)} (job {found.name}); "
+        f"longest wait {wait_words(found.wait)} (job {one_line(found.name)}); "
         f"{counted(found.starved, 'job')} waited more than 10 x run time and a day"
     )
 

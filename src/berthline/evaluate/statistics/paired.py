@@ -134,6 +134,18 @@ def log_ratios(
     return logs
 
 
+def includes_one(low: float, high: float) -> bool:
+    """Whether an interval of a ratio leaves its direction open.
+
+    An end that is 1 but for rounding decides nothing.
+    """
+    return low - _ROUNDING <= 1 <= high + _ROUNDING
+
+
+def _exact(end: float) -> float:
+    return 1.0 if abs(end - 1) <= _ROUNDING else end
+
+
 def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
     """Return the verdict of a ratio in words: better, worse or not distinguishable.
 
@@ -149,6 +161,8 @@ def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
         'better by 12 % [7, 16]'
         >>> verdict(Ratio(ratio=1.01, low=0.97, high=1.05, windows=30))
         'not distinguishable [-3, +5] %'
+        >>> verdict(Ratio(ratio=0.99, low=0.97, high=1 - 1e-16, windows=30))
+        'not distinguishable [-3, 0] %'
         >>> verdict(Ratio(ratio=0.002, low=0.001, high=0.004, windows=30))
         'better, 500 x lower [250, 1,000]'
     """
@@ -159,8 +173,8 @@ def verdict(ratio: Ratio, *, higher_is_better: bool = False) -> str:
         return f"1 window: no interval ({'equal' if equal else size_in_words(ratio.ratio)})"
     if max(abs(ratio.low - 1), abs(ratio.high - 1)) <= _ROUNDING:
         return "equal in every window"
-    if ratio.low <= 1 <= ratio.high:
-        text = f"not distinguishable {undecided_in_words(ratio.low, ratio.high)}"
+    if includes_one(ratio.low, ratio.high):
+        text = f"not distinguishable {undecided_in_words(_exact(ratio.low), _exact(ratio.high))}"
     else:
         word = "better" if (ratio.ratio > 1) == higher_is_better else "worse"
         text = decided_in_words(word, ratio.ratio, ratio.low, ratio.high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,10 @@ def settings_of(
         return [_given(workload, cluster, inferred, begin, end)]
     may_be = {WHOLE: inferred}
     if not inferred.nodes and len(workload.pool_names) > 1:
-        may_be[APART] = infer_cluster(workload, apart=True)
+        apart = infer_cluster(workload, apart=True)
+        # Partitions that together held more GPUs than the cluster has do not have their own.
+        if apart.cluster.total_gpus <= workload.provenance.get("max_procs", math.inf):
+            may_be[APART] = apart
     found = []
     for name, each in may_be.items():
         pools = each.cluster.pool_names

@@ -90,7 +90,7 @@ def idle_waits(
     free, still = np.zeros(at.shape, np.bool_), np.zeros(at.shape, np.bool_)
     for index, most in enumerate(capacity):
         mine, here = of_job == index, of_job[rows] == index
-        times, used = _use(start[mine], end[mine], gpus[mine])
+        times, used = use_over_time(start[mine], end[mine], gpus[mine])
         in_use = used[np.searchsorted(times, at[here], side="right")]
         free[here] = most - in_use >= gpus[rows[here], None]
         still[here] = _standstill(start[mine], at[here])
@@ -123,12 +123,12 @@ def _holds(
     held = np.zeros(at.shape, np.bool_)
     for number in np.unique(user[rows]).tolist():
         mine, here = user == number, user[rows] == number
-        times, used = _use(start[mine], end[mine], gpus[mine])
+        times, used = use_over_time(start[mine], end[mine], gpus[mine])
         held[here] = used[np.searchsorted(times, at[here], side="right")] > LEAST_HELD
     return held
 
 
-def _use(
+def use_over_time(
     start: FloatColumn, end: FloatColumn, gpus: FloatColumn
 ) -> tuple[FloatColumn, FloatColumn]:
     """Return the instants at which the GPUs in use change, and how many are in use between them."""

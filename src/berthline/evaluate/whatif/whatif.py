@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from berthline.evaluate.metrics.groups import SIZES, size_classes
 from berthline.evaluate.whatif.candidate_clusters import (
-    APART,
     Setting,
     settings_of,
 )
@@ -32,13 +31,14 @@ from berthline.evaluate.whatif.hidden_limits import (
     USER_LIMITS,
     limit_findings,
     most_held_by_a_user,
-    share_of,
-    with_quotas,
 )
 from berthline.evaluate.whatif.idle_waits import IdleWaits, idle_waits
 from berthline.evaluate.whatif.judged_days import TAIL, begin_of_excerpt, days_of
+from berthline.evaluate.whatif.keep_answer import keep_answer
 from berthline.evaluate.whatif.log_excerpt import LogExcerpt, eligible_since, recorded_starts
 from berthline.evaluate.whatif.outcome import Judged, outcome, user_error, with_verdicts
+from berthline.evaluate.whatif.period import LogClock, read_period
+from berthline.evaluate.whatif.read_log import read_log
 from berthline.evaluate.whatif.today_model import CLOSEST, USUAL, ExcerptRuns, Progress, fit_models
 from berthline.evaluate.whatif.whatif_result import (
     ClusterFacts,
@@ -48,12 +48,14 @@ from berthline.evaluate.whatif.whatif_result import (
     WhatIf,
 )
 from berthline.policies.scheduler import Scheduler
+from berthline.runs.run_directory import open_directory
+from berthline.runs.run_output import RunOutput, argument_name
+from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.formats.row_filter import NEVER_STARTED
-from berthline.traces.inspect.infer_cluster import Finding, infer_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from berthline.evaluate.whatif.judged_days import Days
     from berthline.evaluate.whatif.log_excerpt import ExcerptRun
@@ -61,40 +63,102 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
+    from berthline.traces.inspect.infer_cluster import Finding
 
 
 def whatif(
-    workload: Workload,
+    workload: Workload | TextOrPath,
     *,
-    begin: float,
-    end: float,
+    begin: float | str | None = None,
+    end: float | str | None = None,
+    week: int | None = None,
+    last: str | None = None,
     cluster: Cluster | TextOrPath | None = None,
     today: str | None = None,
     schedulers: Sequence[str] | None = None,
     knowledge: str | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002 - the same name as in load_trace
+    settings: Mapping[str, object] | None = None,
+    out: TextOrPath | RunOutput | None = None,
+    force: bool = False,
+    remark: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> WhatIf:
     """Return what schedulers would have done to the jobs of a log between two times.
 
     Args:
-        workload: the jobs of the log, with their history.
-        begin: start of the period, in seconds of the log's clock.
-        end: its end.
+        workload: the log: its file, or a Workload with its history.
+        begin: start of the period: seconds of the log's clock, a date such as `"2024-03-04"`, or a
+            time since the log began such as `"3d"`.
+        end: its end; None = 7 days after `begin`.
+        week: week N of the log instead; 1 is its first 7 days.
+        last: the last part of the log instead, such as `"36h"`; None = the last 7 days.
         cluster: the nodes at the time: a Cluster or a CLUSTER argument; None = infer them from the
             log.
         today: the scheduler in use; None = the candidate that models the waits best.
         schedulers: the alternatives; None = a list that fits what is known.
         knowledge: what schedulers know of run times; None = limits where the log has them.
         seed: for random decisions of schedulers, and for the intervals.
+        format: format of a log file; None = recognise it.
+        settings: options of its format.
+        out: write a run directory, as `berthline whatif` does.
+        force: replace an earlier run of `whatif` there.
+        remark: called with a sentence if a node list omits something or a value is a guess.
         progress: called before each run with (done, total, label).
 
     Raises:
-        ConfigError: a scheduler needs run times that are not known.
+        ConfigError: a scheduler needs run times that are not known, there is no such period, or
+            the directory must not be replaced.
         TraceError: the log has no recorded starts, or too few jobs in the period.
     """
+    asked = {
+        "workload": argument_name(workload),
+        "cluster": None if cluster is None else argument_name(cluster),
+        "today": today,
+        "schedulers": None if schedulers is None else list(schedulers),
+        "from": begin,
+        "to": end,
+        "week": week,
+        "last": last,
+        "knowledge": knowledge,
+        "seed": seed,
+        "set": {name: str(value) for name, value in (settings or {}).items()},
+        "format": format,
+    }
+    nodes = None if cluster is None else resolve_cluster(cluster, remark)
+    output = RunOutput.of(out, "berthline.whatif(...)")
+    directory = open_directory(
+        None if output is None else text_of("out", output.path), verb="whatif", force=force
+    )
+    log = read_log(workload, format, settings or {})
+    low, high = read_period(
+        LogClock.of(log),
+        float(eligible_since(log).max()),
+        begin=begin,
+        end=end,
+        week=week,
+        last=last,
+    )
+    found = _answer(log, low, high, nodes, today, schedulers, knowledge, seed, progress)
+    if directory is not None and output is not None:
+        keep_answer(directory, output, asked, found, log, nodes)
+    return found
+
+
+def _answer(
+    workload: Workload,
+    begin: float,
+    end: float,
+    nodes: Cluster | None,
+    today: str | None,
+    schedulers: Sequence[str] | None,
+    knowledge: str | None,
+    seed: int,
+    progress: Progress | None,
+) -> WhatIf:
+    """Return the answer about a period of a log that has been read."""
     known = knowledge or ("none" if np.isnan(workload.estimate).all() else "estimate")
-    nodes = None if cluster is None else resolve_cluster(cluster)
     settings = settings_of(workload, nodes, begin_of_excerpt(workload, begin), end + TAIL)
     num_nodes = settings[0].cluster.num_nodes
     left_out = too_slow(len(settings[0].excerpt.workload) * num_nodes)
@@ -193,18 +257,6 @@ def _all_gpus(setting: Setting) -> int:
     """Return the GPUs of the cluster, including those that were not available."""
     inferred = setting.inferred
     return setting.cluster.total_gpus if inferred is None else inferred.cluster.total_gpus
-
-
-def cluster_of(workload: Workload, found: WhatIf) -> Cluster | None:
-    """Return the cluster that was inferred for an answer, with what jobs could use of it.
-
-    None if it was given.
-    """
-    if not found.cluster.findings:
-        return None
-    inferred = infer_cluster(workload, apart=found.models[0].pools == APART)
-    cluster = share_of(inferred.cluster, found.cluster.available)
-    return with_quotas(cluster, found.cluster.user_limits)
 
 
 def _basis(

@@ -18,6 +18,7 @@ from berthline.env.make_plan import trace_of
 from berthline.env.options import Options, resolve_options
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+from berthline.model.speeds import scaling_words
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.split import PARTS, SHORT_FRACTIONS, split_by_time, usual_gap
 from berthline.traces.workload_argument import is_generator
@@ -108,7 +109,9 @@ def fit_to_trace(
     if isinstance(workload, str) and is_generator(workload):
         return options, []
     resolved = resolve_options(seat, options)
-    trace = trace_of(resolved, resolve_cluster(resolved.cluster))
+    cluster = resolve_cluster(resolved.cluster)
+    trace = trace_of(resolved, cluster)
+    sentences = scaling_words(trace, cluster)
     found: dict[str, Any] = {}
     remarks = []
     wanted = resolved.episode_jobs
@@ -137,9 +140,9 @@ def fit_to_trace(
         found["knowledge"] = "predicted"
         remarks.append("knowledge=predicted, because no job has an estimate")
     if not found:
-        return options, []
+        return options, sentences
     text = f"defaults for {trace.name}, {len(trace):,} jobs: {', '.join(remarks)}"
-    return {**options, **found}, [text]
+    return {**options, **found}, [text, *sentences]
 
 
 def _smallest(trace: Workload, fractions: Sequence[float], gap: float) -> int:

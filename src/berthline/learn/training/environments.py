@@ -19,6 +19,7 @@ from berthline.env.vector import SchedulingVectorEnv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 _MOST_SCATTERED = 2048
@@ -110,6 +111,10 @@ class Environments:
         found = dict(zip(SCORES, self._envs.scores[envs].T, strict=True))
         found["return"] = self._returns[envs]
         return found
+
+    def start(self, env: int) -> Snapshot | None:
+        """Return the state in which an environment's episode began; None = an empty cluster."""
+        return self._vector.start(env)
 
     def workload(self, env: int) -> Workload:
         """Return the jobs of an environment's current episode."""

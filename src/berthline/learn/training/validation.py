@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.learn.networks.networks import Network
+    from berthline.model.snapshot import Snapshot
 
 HEURISTICS = (
     "random+skip",
@@ -177,8 +178,12 @@ class Validation:
 
     def workloads(self) -> list[Workload]:
         """Return the jobs of every episode."""
+        return [workload for workload, _ in self._beginnings()]
+
+    def _beginnings(self) -> list[tuple[Workload, Snapshot | None]]:
+        """Return the jobs of every episode, and the state in which it begins."""
         envs = self._environments()
-        return [envs.workload(env) for env in range(self.episodes)]
+        return [(envs.workload(env), envs.start(env)) for env in range(self.episodes)]
 
     def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
         """Return the scores of schedulers on the same episodes, with the same knowledge.
@@ -197,24 +202,36 @@ class Validation:
         return [known[scheduler] for scheduler in schedulers]
 
     def _simulated(self, plan: Plan, schedulers: Sequence[str]) -> list[Scores]:
-        from berthline.sim.simulate import simulate
-
-        workloads = self.workloads() if schedulers else []
+        beginnings = self._beginnings() if schedulers else []
         found = []
         for scheduler in schedulers:
             metrics: dict[str, list[float]] = {metric: [] for metric in EPISODE_METRICS}
-            for workload in workloads:
+            rule = _placed(scheduler, plan.options.placement)
+            for workload, start in beginnings:
                 self._check()
-                run = simulate(
-                    workload,
-                    plan.cluster,
-                    _placed(scheduler, plan.options.placement),
-                    knowledge=plan.options.knowledge,
-                ).metrics()
-                for metric, name in EPISODE_METRICS.items():
-                    metrics[metric].append(METRICS[name].of(run))
+                run = _metrics_of(rule, workload, start, plan)
+                for metric, value in run.items():
+                    metrics[metric].append(value)
             found.append(Scores(name=scheduler, episode_return=[], metrics=metrics))
         return found
+
+
+def _metrics_of(
+    rule: str, workload: Workload, start: Snapshot | None, plan: Plan
+) -> dict[str, float]:
+    """Return the scores of a rule in an episode, by the names that environments give them."""
+    from berthline.sim.simulate import simulate
+    from berthline.sim.snapshots.resume import resume
+    from berthline.sim.snapshots.take import take_jobs
+
+    knowledge = plan.options.knowledge
+    if start is None:
+        result = simulate(workload, plan.cluster, rule, knowledge=knowledge)
+    else:
+        to_come = take_jobs(workload, np.arange(start.num_jobs, len(workload)))
+        result = resume(start, rule, arrivals=to_come, knowledge=knowledge)
+    run = result.metrics()
+    return {metric: METRICS[name].of(run) for metric, name in EPISODE_METRICS.items()}
 
 
 def _rivals(plan: Plan) -> list[str]:

@@ -72,6 +72,7 @@ def tune(
     params: Sequence[str] = (),
     goal: str = "slowdown",
     jct_tolerance: float = 0.02,
+    p99_tolerance: float = 0.10,
     search: str = "cma",
     budget: float | None = None,
     evaluations: int | None = None,
@@ -108,6 +109,7 @@ def tune(
         params: the range of each of these numbers: `"NAME=LOW:HIGH[:log][:START]"`.
         goal: what is minimized: slowdown (with limits to JCT), jct, or a mix of both.
         jct_tolerance: by which share mean JCT may exceed that of the heuristic with the lowest.
+        p99_tolerance: the same for p99 JCT.
         search: cma (CMA-ES), random, or both with the same budget.
         budget: how many seconds to search; None = 60, unless `evaluations` is given.
         evaluations: how many candidates to try; the result is then the same on any machine.
@@ -150,6 +152,7 @@ def tune(
     _check_choices(knowledge=knowledge, goal=goal, search=search)
     _check_numbers(
         jct_tolerance=jct_tolerance,
+        p99_tolerance=p99_tolerance,
         budget=budget,
         evaluations=evaluations,
         population=population,
@@ -189,6 +192,7 @@ def tune(
             "space": space,
             "goal": goal,
             "jct_tolerance": jct_tolerance,
+            "p99_tolerance": p99_tolerance,
             "search": search,
             "budget": budget,
             "evaluations": evaluations,
@@ -216,7 +220,7 @@ def tune(
         open_training(path, config, command=output.command, seed=seed, resume=resume)
     config_of = functools.partial(
         SearchConfig,
-        goal=Goal(name=goal, jct_tolerance=jct_tolerance),
+        goal=Goal(name=goal, jct_tolerance=jct_tolerance, p99_tolerance=p99_tolerance),
         seconds=BUDGET_SECONDS if budget is None and evaluations is None else budget,
         evaluations=evaluations,
         population=population or 0,
@@ -265,6 +269,7 @@ def _check_numbers(**given: float | None) -> None:
 
     kinds = {
         "jct_tolerance": number(0),
+        "p99_tolerance": number(0),
         "budget": number(0, above=True).or_none(),
         "evaluations": whole(1).or_none(),
         "population": whole(4).or_none(),
@@ -299,6 +304,7 @@ def _windows(
         BerthlineError: the workload cannot be used, or has too few jobs.
     """
     from berthline.learn.tuning.search_windows import SearchWindows
+    from berthline.model.speeds import scaling_words
     from berthline.traces.offered_load import scale_to_load
     from berthline.traces.split import gap_in_words, usual_gap
     from berthline.traces.workload_argument import is_generator, resolve_workload
@@ -323,6 +329,9 @@ def _windows(
             judged=judged,
         )
     trace = make(seed, None, None)
+    if remark is not None:
+        for sentence in scaling_words(trace, cluster):
+            remark(sentence)
     if load is not None:
         trace = scale_to_load(trace, cluster, load)
     if gap_seconds is None:

@@ -40,6 +40,7 @@ _BINS = ((HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"), (7 * DAY, "week"))
 _MARKED_TIMES = ((1, "1 s"), (60, "1 min"), (HOUR, "1 h"), (DAY, "1 d"), (30 * DAY, "30 d"))
 _LARGEST_NAMED = 512
 _SMALL_LOAD = 0.01
+_THOUSANDS = 1000
 
 
 def draw_trace_card(workload: Workload, card: TraceCard, path: str | Path) -> None:
@@ -110,6 +111,7 @@ def _draw_arrivals(axes: Any, clock: LocalClock) -> None:
     axes.stairs(counts, _times(edges, clock), fill=True, color=BLUE)
     axes.set_title(f"Jobs submitted per {name}")
     axes.set_ylim(0)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     begin, end = _times(edges[[0, -1]], clock)
     axes.set_xlim(begin, end)
     if clock.has_dates:
@@ -137,6 +139,8 @@ def _draw_demand(axes: Any, workload: Workload, card: TraceCard, clock: LocalClo
         _name_line(axes, card.cluster.gpus, f"{card.cluster.name}: {card.cluster.gpus:,} GPUs", RED)
     highest = max(means.max(), card.demand_p95, _shown_capacity(card, means.max()))
     axes.set_ylim(0, 1.15 * highest or 1.0)
+    if highest >= _THOUSANDS:
+        axes.yaxis.set_major_formatter("{x:,.0f}")
     if not clock.has_dates:
         axes.set_xlabel("days since the first submission")
 
@@ -171,7 +175,10 @@ def _draw_run_times(axes: Any, workload: Workload) -> None:
     work = np.cumsum(run * workload.gpu_amount[order])
     jobs = np.arange(1, len(run) + 1) / len(run)
     axes.plot(run, jobs, color=BLUE, linewidth=2, label="jobs")
-    axes.plot(run, work / (work[-1] or 1.0), color=ORANGE, linewidth=2, label="GPU-hours")
+    # The lines differ in more than colour.
+    axes.plot(
+        run, work / (work[-1] or 1.0), color=ORANGE, linewidth=2, linestyle="-.", label="GPU-hours"
+    )
     estimate = np.sort(workload.estimate[~np.isnan(workload.estimate)])
     if estimate.size:
         share = np.arange(1, estimate.size + 1) / estimate.size

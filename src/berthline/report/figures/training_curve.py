@@ -19,6 +19,7 @@ STEPS = ("step", "steps", "env_steps", "timesteps", "iteration", "epoch", "updat
 """Default columns of the x axis: the first of these that the first file has."""
 SEEDS = ("seed", "run", "replicate")
 """Columns that distinguish repetitions of one curve."""
+_THOUSANDS = 1000
 
 
 def data(
@@ -165,6 +166,9 @@ def _draw(frame: pl.DataFrame) -> Any:
         number = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else max(seeds)
         axes.set_title(f"mean of {number} seeds; band: min to max", loc="right", fontsize=8.5)
     axes.margins(x=0)
+    for axis, (_, highest) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if highest >= _THOUSANDS:
+            axis.set_major_formatter("{x:,.0f}")
     _label_ends(axes, ends)
     return figure
 

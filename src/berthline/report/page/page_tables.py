@@ -22,6 +22,7 @@ from berthline.evaluate.statistics.change_in_words import (
     times,
     unit_of_changes,
 )
+from berthline.evaluate.statistics.paired import includes_one
 from berthline.number_text import column_of_times
 from berthline.report.figures.oracle_gap import mean_bound
 from berthline.report.figures.radar import cell_name
@@ -175,7 +176,7 @@ def _values(
         if found is not None and found.ratio is not None:
             better = (found.ratio > 1) == METRICS[metric].higher_is_better
             sure = found.low is not None and found.high is not None
-            sure = sure and not found.low <= 1 <= found.high  # type: ignore[operator]
+            sure = sure and not includes_one(found.low, found.high)  # type: ignore[arg-type]
             kind = ("better" if better else "worse") if sure else ""
             words = change_in_words(found, change).replace("-", "−")
             text += f'<br><span class="interval {kind}">{words}</span>'

@@ -8,7 +8,7 @@ from berthline.evaluate.compare.judge import JCT_TOLERANCE, TRADE
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.evaluate.metrics.starvation import starves_words
 from berthline.evaluate.statistics.multiple_comparisons import LEVEL, corrected_verdicts, holm
-from berthline.evaluate.statistics.paired import FEW_WINDOWS
+from berthline.evaluate.statistics.paired import FEW_WINDOWS, includes_one
 from berthline.evaluate.statistics.power import power, power_in_words
 from berthline.evaluate.statistics.totals import intervals_words, with_total
 from berthline.number_text import duration
@@ -57,7 +57,7 @@ def equals_of(run: RunResults, scheduler: str, metric: str) -> list[str]:
         for other, ratio, p in zip(others, ratios, adjusted, strict=True)
         if ratio.low is not None
         and ratio.high is not None
-        and (ratio.low <= 1 <= ratio.high or (p is not None and p > LEVEL))
+        and (includes_one(ratio.low, ratio.high) or (p is not None and p > LEVEL))
     ]
 
 

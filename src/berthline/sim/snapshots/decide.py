@@ -152,6 +152,7 @@ def decide(
         BerthlineError: the snapshot contradicts itself, or the scheduler cannot decide on it, for
             instance because it needs run times that are not known.
     """
+    seed = snapshot.seed if seed is None else seed
     check_arguments(seed=seed, conditions=conditions)
     snapshot = checked(snapshot, conditions)
     scheduler = scheduler_for(snapshot, scheduler)

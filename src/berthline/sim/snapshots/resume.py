@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.argument_types import check_arguments
-from berthline.errors import ConfigError, SimulationError
+from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH
 from berthline.model.snapshot import forget_seat
 from berthline.model.workload_join import join
 from berthline.model.workload_rows import job_name
 from berthline.policies.scheduler import Scheduler
-from berthline.sim.inputs import Inputs, prepare
+from berthline.sim.inputs import Inputs, check_run_times, prepare
 from berthline.sim.policy_runner import policy_runner
 from berthline.sim.simulate import Result, check_simulator
 from berthline.sim.snapshots.check import check_snapshot
@@ -65,14 +65,7 @@ def resume(
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
     snapshot = checked(snapshot, conditions)
     workload = snapshot.workload if arrivals is None else _with_arrivals(snapshot, arrivals)
-    unknown = np.flatnonzero(np.isnan(workload.run))
-    if len(unknown):
-        raise SimulationError(
-            f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
-            where="snapshot",
-            expected="run times of all jobs, to simulate what comes",
-            hint="`bl.decide` needs none, and `bl.forecast` draws them",
-        )
+    check_run_times(workload)
     started = time.perf_counter()
     scheduler = scheduler_for(snapshot, scheduler)
     check_simulator(scheduler, simulator)

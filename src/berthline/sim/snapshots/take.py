@@ -48,6 +48,8 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
     """
     workload, log, start = result.workload, result.log, result.start
     _check_instant(result, at)
+    if start is not None and at == start.now:
+        return start
     known = int(np.searchsorted(workload.submit, at, side="right"))
     rows = rows_before_decision(log, at)
     number = _numbers(start, known)
@@ -73,8 +75,6 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
         earlier=start,
     )
     found = remember(inputs, start)
-    if start is not None and at == start.now:
-        found |= {"decides": start.decides, "timer": start.timer}
     seat = _seat(result, at) if seat is None else seat
     found |= {name: seat[name] for name in ("decides", "timer") if seat}
     over = (log.kind == FINISH) | (log.kind == REJECT)
@@ -142,6 +142,10 @@ def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any
         if len(column):
             more = int(kept[-1]) + 1 - len(column) if len(kept) else 0
             of_kept[name] = np.pad(column, (0, max(more, 0)))[kept]
+    holders = seat["gpu_holders"]
+    of_kept["gpu_holders"] = np.where(holders < 0, holders, np.searchsorted(kept, holders)).astype(
+        np.int32
+    )
     if seat["committed"] >= 0:
         of_kept["committed"] = int(np.searchsorted(kept, seat["committed"]))
     return of_kept

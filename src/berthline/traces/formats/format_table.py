@@ -49,8 +49,12 @@ class Format:
             empty list; None = `read` takes single files only.
         by_line: whether the first lines of a file are its first jobs, so that the rest need not be
             read for them.
+        read_first: `read` of only the first jobs, for formats that have them in order of submission
+            but not as lines of text: takes the path and a number; None = there is no such way.
         processors: from the same as `detect`, the processors (GPUs) of the cluster that the file
             states, or None; None = files of this format do not state them.
+        lists_nodes: from the same as `detect`, whether the file has the nodes that jobs ran on;
+            None = files of this format never do.
     """
 
     name: str
@@ -60,7 +64,9 @@ class Format:
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parts: Callable[[Path], list[Path]] | None = None
     by_line: bool = False
+    read_first: Callable[[Path, int], Workload] | None = None
     processors: Callable[[bytes, Path], int | None] | None = None
+    lists_nodes: Callable[[bytes, Path], bool] | None = None
 
 
 FORMATS: dict[str, Format] = {
@@ -118,6 +124,7 @@ FORMATS: dict[str, Format] = {
             sacct_text.read,
             sacct_text.OPTIONS,
             by_line=True,
+            lists_nodes=sacct_text.lists_nodes,
         ),
         Format(
             "slurm-json",
@@ -125,6 +132,7 @@ FORMATS: dict[str, Format] = {
             sacct_json.detect,
             sacct_json.read,
             sacct_json.OPTIONS,
+            lists_nodes=sacct_json.lists_nodes,
         ),
         Format(
             "slurm-database",
@@ -133,6 +141,7 @@ FORMATS: dict[str, Format] = {
             database_dump.read,
             database_dump.OPTIONS,
             by_line=True,
+            lists_nodes=database_dump.lists_nodes,
         ),
         Format(
             "lsf-acct",
@@ -141,6 +150,7 @@ FORMATS: dict[str, Format] = {
             lsb_acct.read,
             lsb_acct.OPTIONS,
             by_line=True,
+            lists_nodes=lsb_acct.lists_nodes,
         ),
         Format(
             "lsf-csv",
@@ -237,6 +247,7 @@ FORMATS: dict[str, Format] = {
             "Berthline's own format: an exact copy of a workload, with its provenance",
             parquet.detect,
             parquet.read,
+            read_first=parquet.read_first,
             processors=parquet.processors,
         ),
         Format(

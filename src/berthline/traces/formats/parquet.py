@@ -94,6 +94,7 @@ def write_parquet(workload: Workload, path: str | os.PathLike[str]) -> Path:
         "reference_type": workload.reference_type,
         **{name: list(getattr(workload, name)) for name in _NAME_LISTS},
         "history": history_names,
+        **({"of_snapshot": True} if not len(workload) or np.isnan(workload.run).any() else {}),
         "provenance": dict(workload.provenance),
     }
     try:
@@ -119,10 +120,20 @@ def detect(head: bytes, path: Path) -> Match:  # noqa: ARG001 - every format has
 
 
 def read(path: Path) -> Workload:
-    """Return the workload that `write_parquet` wrote.
+    """Return the workload that `write_parquet` wrote; see `read_first`."""
+    return read_first(path, None)
+
+
+def read_first(path: Path, jobs: int | None) -> Workload:
+    """Return the workload that `write_parquet` wrote, or its first jobs.
 
     Its provenance describes this file; facts about the file that its jobs were first read from are
     under `origin`.
+
+    Args:
+        path: the file. All of it is read to check that it is intact; only the rows of these jobs
+            are unpacked. They are in order of submission.
+        jobs: how many; None = all.
 
     Raises:
         TraceError: the file cannot be read, is damaged, or has another format or a later version.
@@ -142,7 +153,8 @@ def read(path: Path) -> Workload:
             if is_later
             else "import the trace again",
         )
-    frame = pl.read_parquet(content)
+    frame = pl.read_parquet(content, n_rows=jobs)
+    rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
     known = [name for name in _COLUMNS if schema >= _ADDED.get(name, 0)]
     columns: dict[str, Any] = {name: frame[name].to_numpy() for name in known}
     names = np.array(frame["name"].to_list(), dtype=np.str_) if "name" in frame.columns else None
@@ -154,9 +166,10 @@ def read(path: Path) -> Workload:
         history=_history(frame, about.get("history")),
         name=about["name"],
         provenance=provenance_of_copy(
-            about["provenance"], format_name="parquet", file_name=path.name, jobs=len(frame)
+            about["provenance"], format_name="parquet", file_name=path.name, jobs=rows
         ),
         rebase=False,  # keep times unchanged
+        of_snapshot=bool(about.get("of_snapshot")),
     )
 
 

@@ -241,7 +241,7 @@ def _node_findings(
             Finding(
                 what="GPU types",
                 found=", ".join(named),
-                evidence="gres/gpu:TYPE among the resources allocated",
+                evidence="the types that jobs were allocated (gres/gpu:TYPE) or asked for (gmodel)",
                 uncertainty="a job stays on the type it ran on, so that its run time is valid"
                 + (
                     f"; {', '.join(unknown)}: not known, so power figures are guesses"

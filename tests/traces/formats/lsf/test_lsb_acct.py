@@ -7,7 +7,7 @@ import pytest
 from tests.shared_traces import SHARED_TRACES
 
 from berthline.errors import TraceError
-from berthline.traces.formats.lsf.lsf_gpus import requested_gpus
+from berthline.traces.formats.lsf.lsf_gpus import requested_gpus, requested_model
 from berthline.traces.load import load_trace
 
 SAMPLE = SHARED_TRACES / "format_samples/lsf/lsb.acct"
@@ -226,3 +226,27 @@ def test_the_sample():
     assert workload.provenance["rows"] == 2
     assert workload.provenance["dropped"] == {"no GPUs": 1}
     assert workload.provenance["status"] == {"DONE": 1, "EXIT": 1}
+
+
+def test_a_model_asked_for_is_the_type_that_the_job_ran_on(write):
+    asked = record(job=1, extensions='2 1032 "0" 1058 "num=2:gmodel=TeslaV100_SXM2_32GB"')
+    same_host = record(job=2, submit=1709280001)
+    unknown = record(job=3, submit=1709280002, hosts=("h2",), requirement="num=1:gmodel=K80-12G")
+    workload = load_trace(write(asked, same_host, unknown))
+    assert workload.ran_on_types == ("V100-32", "K80-12G")
+    np.testing.assert_array_equal(workload.ran_on, [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("num=1:gmodel=TeslaV100_SXM2_16GB", "V100-16"),
+        ("num=1:gmodel=NVIDIAA100_SXM4_80GB:mode=shared", "A100-80"),
+        ("num=1:gmodel=A100_PCIE_40GB", "A100-40"),
+        ("num=1:gmodel=TeslaP100", "P100"),
+        ("num=1:gmodel=K80-12G", "K80-12G"),
+        ("num=1:mode=shared", None),
+    ],
+)
+def test_models_have_the_names_of_gpu_types(text, model):
+    assert requested_model(text) == model

@@ -27,7 +27,8 @@ from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, head_lines
-from berthline.traces.formats.lsf.lsf_gpus import MOST_GPUS, requested_gpus
+from berthline.traces.formats.lsf.lsf_gpus import MOST_GPUS, requested_gpus, requested_model
+from berthline.traces.formats.recorded_types import recorded_types
 from berthline.traces.formats.row_filter import (
     CPU_JOBS_OPTION,
     NEVER_STARTED,
@@ -61,6 +62,8 @@ _INDEX_AFTER_STATUS = 29  # host factor, name, command, 19 of usage, then the 7t
 _EVENT_AFTER_STATUS = 28  # a text; compatible systems omit it and have the index here
 _TAIL_AFTER_STATUS = 32
 
+_OPTION = re.compile(r"\b(?:num|gmodel)=")
+
 _LARGEST = 10**15
 _MOST_DIGITS = 16
 
@@ -76,6 +79,7 @@ class Job(NamedTuple):
     processors: int
     gpus: float
     gpu_terms: int
+    model: str | None
     user: str
     queue: str
     status: int
@@ -88,6 +92,12 @@ def detect(head: bytes, path: Path) -> Match:
     lines = head_lines(head)
     starts = [line for line in lines if _START.match(line)]
     return Match.CERTAIN if any(line.startswith('"JOB_FINISH" ') for line in starts) else Match.NO
+
+
+def lists_nodes(head: bytes, path: Path) -> bool:
+    """Return True: every record has the hosts that its job ran on."""
+    del head, path
+    return True
 
 
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
@@ -136,6 +146,8 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
     kept = [job for job, keep in zip(jobs, used.tolist(), strict=True) if keep]
     user, user_names = categorize(pl.Series([job.user or None for job in kept], dtype=pl.String))
     pool, pool_names = number_pools(pl.Series([job.queue or None for job in kept], dtype=pl.String))
+    history = _history(kept, start[used])
+    ran_on, ran_on_types = recorded_types(history)
     return Workload.from_columns(
         submit=submit[used],
         run=(finish - start)[used],
@@ -146,9 +158,11 @@ def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:
         user_names=user_names,
         pool=pool,
         pool_names=pool_names,
+        ran_on=ran_on,
+        ran_on_types=ran_on_types,
         reference_type=RECORDED,
         names=[job.name for job in kept],
-        history=_history(kept, start[used]),
+        history=history,
         name=bare_name(path),
         provenance={
             **row_facts(
@@ -169,10 +183,14 @@ def _history(jobs: list[Job], start: npt.NDArray[np.float64]) -> History:
 
     nodes, lists = number_pools(pl.Series([job.hosts or None for job in jobs], dtype=pl.String))
     status, names = number_pools(pl.Series([_status_name(job.status) for job in jobs]))
+    # A job that asks for a model ran on it.
+    kind, type_names = number_pools(pl.Series([job.model for job in jobs], dtype=pl.String))
     return History(
         start,
         nodes=nodes if lists else None,
         node_lists=lists,
+        gpu_type=kind if type_names else None,
+        gpu_type_names=type_names,
         status=status,
         status_names=names,
     )
@@ -213,7 +231,9 @@ def _job(text: str, path: Path, line: int) -> Job:
         status_at += count + 1
     processors = fields.number(_PROCESSORS, "numProcessors", highest=MOST_GPUS)
     gpus, gpu_terms = 0.0, 0
-    for requirement in _requirements(text, fields, status_at):
+    requirements = _requirements(text, fields, status_at)
+    models = (requested_model(each) for each in requirements) if "gmodel=" in text else ()
+    for requirement in requirements:
         request = requested_gpus(requirement)
         if request is not None:
             num_hosts = len({_SLOTS.sub("", host) for host in hosts})
@@ -238,6 +258,7 @@ def _job(text: str, path: Path, line: int) -> Job:
         processors=processors,
         gpus=gpus,
         gpu_terms=gpu_terms,
+        model=next((model for model in models if model is not None), None),
         user=user,
         queue=queue,
         status=fields.number(status_at, "jStatus"),
@@ -247,11 +268,11 @@ def _job(text: str, path: Path, line: int) -> Job:
 
 def _requirements(text: str, fields: _Fields, status_at: int) -> list[str]:
     """Return the texts of a record that may request GPUs, the most reliable first."""
-    if "ngpus" not in text and "num=" not in text:
+    if "ngpus" not in text and "num=" not in text and "gmodel=" not in text:
         return []  # most records at most sites; this is by far the fastest check
     tail = fields.values[status_at + _TAIL_AFTER_STATUS :]
     effective = [field for field in tail if "rusage[" in field]
-    options = [field for field in tail if "num=" in field and "[" not in field]
+    options = [field for field in tail if _OPTION.search(field) and "[" not in field]
     return [*effective, *options, fields.text(_REQUIREMENT, "resReq")]
 
 

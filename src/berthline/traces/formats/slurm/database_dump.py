@@ -21,6 +21,7 @@ from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
+from berthline.traces.formats.recorded_types import recorded_types
 from berthline.traces.formats.row_filter import (
     CANCELLED,
     CPU_JOBS_OPTION,
@@ -34,7 +35,6 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
-from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.reading.csv.csv_table import CsvTable
 from berthline.traces.reading.files import bare_name, read_head
 from berthline.traces.reading.request_columns import number_pools
@@ -79,6 +79,13 @@ def detect(head: bytes, path: Path) -> Match:
     """Return whether the header line is that of a dump of the job table."""
     del path  # only the content counts
     return Match.CERTAIN if _separator(head) else Match.NO
+
+
+def lists_nodes(head: bytes, path: Path) -> bool:
+    """Return whether the dump has a column of node lists."""
+    del path  # only the content counts
+    separator = _separator(head)
+    return separator is not None and "nodelist" in header_cells(head, separator)
 
 
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:

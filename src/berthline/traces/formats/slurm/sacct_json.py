@@ -20,6 +20,7 @@ from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match
+from berthline.traces.formats.recorded_types import recorded_types
 from berthline.traces.formats.row_filter import (
     CANCELLED,
     CPU_JOBS_OPTION,
@@ -33,7 +34,6 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
-from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.reading.files import bare_name
 from berthline.traces.reading.json_rows import JsonRows
 from berthline.traces.reading.request_columns import number_pools
@@ -157,6 +157,12 @@ def detect(head: bytes, path: Path) -> Match:
     del path  # only the content counts
     is_object = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
     return Match.CERTAIN if is_object and all(mark in head for mark in _MARKS) else Match.NO
+
+
+def lists_nodes(head: bytes, path: Path) -> bool:
+    """Return whether the jobs have node lists."""
+    del path  # only the content counts
+    return b'"nodes"' in head
 
 
 def read(path: Path, *, cpu_jobs: str = "drop") -> Workload:

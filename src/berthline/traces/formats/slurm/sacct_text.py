@@ -29,6 +29,7 @@ from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.workload import Workload
 from berthline.traces.formats.detection import Match, header_cells
+from berthline.traces.formats.recorded_types import recorded_types
 from berthline.traces.formats.row_filter import (
     CANCELLED,
     CPU_JOBS_OPTION,
@@ -43,7 +44,6 @@ from berthline.traces.formats.row_filter import (
     without_gpus,
 )
 from berthline.traces.formats.slurm import slurm_fields
-from berthline.traces.formats.slurm.recorded_types import recorded_types
 from berthline.traces.formats.slurm.sacct_lines import SacctLines
 from berthline.traces.reading.csv.csv_table import CsvTable
 from berthline.traces.reading.dates import ZONE_OPTION, check_zone
@@ -90,6 +90,12 @@ def detect(head: bytes, path: Path) -> Match:
     names = {name.lower() for name in header_cells(head, "|")}
     has_id = bool({"jobid", "jobidraw"} & names)
     return Match.CERTAIN if has_id and "submit" in names else Match.NO
+
+
+def lists_nodes(head: bytes, path: Path) -> bool:
+    """Return whether the text has a column of node lists."""
+    del path  # only the content counts
+    return "nodelist" in {name.lower() for name in header_cells(head, "|")}
 
 
 def read(

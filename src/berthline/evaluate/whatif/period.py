@@ -1,4 +1,4 @@
-"""`--from`, `--to`, `--week`, `--last`: which part of a log, on the clock of its cluster."""
+"""Which part of a log `whatif` is about: `begin` and `end`, `week`, or `last`, on its clock."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LogClock:
         unix, zone = provenance.get("origin_unix_time"), provenance.get("time_zone")
         return cls(None if unix is None else float(unix), zone or ("UTC" if unix else None))
 
-    def read(self, flag: str, text: str) -> float:
+    def read(self, name: str, text: str) -> float:
         """Return the time in the log, in seconds, of a date or of a time since the log began.
 
         Raises:
@@ -55,10 +55,10 @@ class LogClock:
         try:
             date = dt.datetime.fromisoformat(text)
         except ValueError:
-            raise ConfigError(f"{flag} is {text!r}", expected=_DATES) from None
+            raise ConfigError(f"`{name}` is {text!r}", expected=_DATES) from None
         if self.origin is None:
             raise ConfigError(
-                f"{flag} is a date, but the log has no dates",
+                f"`{name}` is a date, but the log has no dates",
                 expected="a time since the log began, such as 3d or 36h",
             )
         if date.tzinfo is None:
@@ -87,46 +87,46 @@ def read_period(
     clock: LogClock,
     length: float,
     *,
-    begin: str | None,
-    end: str | None,
+    begin: float | str | None,
+    end: float | str | None,
     week: int | None,
     last: str | None,
 ) -> tuple[float, float]:
-    """Return the period that the options name, in seconds of the log; the last 7 days by default.
+    """Return the period, in seconds of the log; the last 7 days by default.
 
     Args:
         clock: of the log.
         length: time of its last submission.
-        begin: `--from`.
-        end: `--to`.
-        week: `--week`.
-        last: `--last`.
+        begin: its start, in seconds or as text; see `LogClock.read`.
+        end: its end.
+        week: the number of a week; 1 is the first 7 days.
+        last: the length of the last part of the log, such as `7d`.
 
     Raises:
-        ConfigError: the options conflict, are invalid, or name a period without jobs.
+        ConfigError: the parameters conflict, are invalid, or name a period without jobs.
     """
     by_dates = begin is not None or end is not None
     if by_dates + (week is not None) + (last is not None) > 1:
         raise ConfigError(
-            "the period is given twice", expected="--from and --to, or --week, or --last"
+            "the period is given twice", expected="`begin` and `end`, or `week`, or `last`"
         )
     after_all = length + 1.0
     if by_dates:
-        low = 0.0 if begin is None else clock.read("--from", begin)
-        high = clock.read("--to", end) if end else low + WEEK
+        low = 0.0 if begin is None else _time(clock, "begin", begin)
+        high = low + WEEK if end is None else _time(clock, "end", end)
     elif week is not None:
         if not 1 <= week <= length / WEEK + 1:
-            raise ConfigError(f"--week is {week}", expected=f"1 to {math.ceil(after_all / WEEK)}")
+            raise ConfigError(f"`week` is {week}", expected=f"1 to {math.ceil(after_all / WEEK)}")
         low, high = (week - 1) * WEEK, week * WEEK
     else:
         span = _SPAN.fullmatch(last or "7d")
         if span is None:
-            raise ConfigError(f"--last is {last!r}", expected="a time such as 7d, 36h or 2w")
+            raise ConfigError(f"`last` is {last!r}", expected="a time such as 7d, 36h or 2w")
         low, high = after_all - float(span[1]) * _UNITS[span[2]], after_all
     if not low < high:
         raise ConfigError(
             "the period ends before it begins",
-            expected="--to later than --from",
+            expected="`end` later than `begin`",
             where=f"{clock.show(low)} to {clock.show(high)}",
         )
     low, high = max(low, 0.0), min(high, after_all)
@@ -136,3 +136,7 @@ def read_period(
             expected=f"a time between {clock.show(0.0)} and {clock.show(length)}",
         )
     return low, high
+
+
+def _time(clock: LogClock, name: str, given: float | str) -> float:
+    return clock.read(name, given) if isinstance(given, str) else float(given)

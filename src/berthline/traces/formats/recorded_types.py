@@ -1,4 +1,4 @@
-"""The GPU type that each job of a Slurm log ran on: as TRES names it, else as its nodes show."""
+"""The GPU type that each job of a log ran on: as its record names it, else as its nodes show."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MOST_LISTS = 200_000
 def recorded_types(history: History) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Return the GPU type of each job, as an index into the names of types; -1 = not known.
 
-    A job whose TRES does not name the type has that of its nodes, if other jobs were allocated one
-    type only on each of them, and the same on all.
+    A job whose record does not name the type has that of its nodes, if other jobs had one type only
+    on each of them, and the same on all.
     """
     jobs = len(history)
     if history.gpu_type is None or not history.gpu_type_names:

@@ -1,0 +1,28 @@
+"""Rivals of policies begin where the episodes of the environments begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from berthline.learn.training.environments import Environments
+from berthline.learn.training.validation import Validation
+
+
+def test_rivals_of_warm_episodes__have_the_scores_of_the_rule_in_its_seat() -> None:
+    options: dict[str, Any] = {
+        "start": "warm",
+        "cluster": "uniform:4x4:V100",
+        "load": 0.9,
+        "episode_jobs": 24,
+    }
+    validation = Validation("gate", options, part="val", episodes=8)
+
+    def start_all(envs: Environments) -> Any:
+        return np.ones(8, np.int64)
+
+    own = validation.run("gate", start_all)
+    [rival] = validation.heuristics(["fcfs+easy@best-fit"])
+    for metric, values in own.metrics.items():
+        np.testing.assert_allclose(rival.metrics[metric], values, rtol=1e-9, err_msg=metric)
