@@ -82,6 +82,12 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0
         capsys.readouterr()
+    if re.search(r"--from-snapshot", command.text):  # so must a run that stopped
+        directory = command.text.split()[2]
+        stopped = ["sim", "synthetic", "--jobs", "50", "--until", "3600", "--out", directory]
+        if not Path(directory).exists():
+            assert main(stopped) == 0
+            capsys.readouterr()
     if re.search(r"^berthline report .*runs/ppo", command.text):  # the page of a short training
         pytest.importorskip("torch", reason="the extra train is not installed")
         short = "--steps 64 --envs 4 --episodes 2 --out runs/ppo"

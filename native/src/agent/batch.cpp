@@ -174,8 +174,7 @@ void Batch::reset(size_t i) {
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
 }
 
-void Batch::copy(std::span<const int64_t> envs, const Batch& other,
-                 std::span<const int64_t> from) {
+void Batch::copy(std::span<const int64_t> envs, const Batch& other, std::span<const int64_t> from) {
   for (size_t k = 0; k < envs.size(); ++k) {
     copy_one(static_cast<size_t>(envs[k]), other, static_cast<size_t>(from[k]));
   }

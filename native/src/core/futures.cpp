@@ -55,7 +55,8 @@ void Futures::begin(const Future& future) {
   restore(run_, from_);
 }
 
-Futures::Ending Futures::run(const Future& future, const std::vector<int32_t>& watched, double* starts) {
+Futures::Ending Futures::run(const Future& future, const std::vector<int32_t>& watched,
+                             double* starts) {
   constexpr int64_t kDecisionsBetweenLooks = 64;
   begin(future);
   const auto count = static_cast<size_t>(run_.inputs.jobs.count);

@@ -17,10 +17,10 @@ struct Future {
   const int32_t* rows;   // the later jobs, by submission, as rows of the template
   const double* submit;  // of the later jobs
   size_t num_later;
-  const double* run;       // of the known jobs, then of the later jobs
-  const uint64_t* draw;    // the same; null = none
-  const double* random;    // the same; null = none
-  bool estimate_is_run;    // the scheduler knows run times
+  const double* run;     // of the known jobs, then of the later jobs
+  const uint64_t* draw;  // the same; null = none
+  const double* random;  // the same; null = none
+  bool estimate_is_run;  // the scheduler knows run times
   double horizon;
   uint64_t placement_key, refusal_key;
 };

@@ -66,8 +66,7 @@ void copy_rows(const nb::dict& columns, const char* name, size_t first,
 // The same, after the columns of the jobs that are there when each episode begins.
 template <typename T>
 void copy_rows_after(const nb::dict& columns, const char* name, size_t first,
-                     std::span<Episode* const> episodes,
-                     EpisodeColumn<T> EpisodeJobs::* column) {
+                     std::span<Episode* const> episodes, EpisodeColumn<T> EpisodeJobs::* column) {
   using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
   const auto table = nb::cast<Rows>(columns[name], false);
   const bool is_same = table.shape(0) == 1;
@@ -164,7 +163,8 @@ class PyBatch {
     for (size_t row = 0; row < envs.size(); ++row) {
       episodes.push_back(&batch.next_episode(checked(batch, envs.data()[row])));
     }
-    if (!starts.is_none()) return supply_after(episodes, envs, columns, first, keys, outages, starts);
+    if (!starts.is_none())
+      return supply_after(episodes, envs, columns, first, keys, outages, starts);
     const auto copy = [&](const char* name, auto column) {
       copy_rows(columns, name, first, episodes, column, shared_);
     };
@@ -266,7 +266,8 @@ class PyBatch {
   void copy(Column<int64_t> envs, PyBatch& other, Column<int64_t> from) {
     Batch& batch = idle_batch();
     const Batch& others = other.idle_batch();
-    if (&batch == &others || envs.size() != from.size() || batch.observation_size() != others.observation_size() ||
+    if (&batch == &others || envs.size() != from.size() ||
+        batch.observation_size() != others.observation_size() ||
         batch.num_actions() != others.num_actions()) {
       throw std::invalid_argument("environments to copy must be of the same kind");
     }
@@ -413,7 +414,7 @@ class PyBatch {
   }
 
   Use use_ = Use::kFree;
-  nb::object kept_;  // the columns that inputs point to
+  nb::object kept_;     // the columns that inputs point to
   EpisodeJobs shared_;  // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;

@@ -17,11 +17,11 @@ class PythonFutures {
                  {nb::cast<bool>(snapshot["decides"]), nb::cast<double>(snapshot["timer"])}),
         known_(nb::cast<size_t>(snapshot["known"])) {}
 
-  std::string run(const Column<int32_t>& rows, const Column<double>& submit, const Column<double>& run,
-           const Column<uint64_t>& draw, const Column<double>& random, bool estimate_is_run,
-           double horizon, uint64_t placement_key, uint64_t refusal_key,
-           const Column<int32_t>& watched,
-           nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> starts) {
+  std::string run(const Column<int32_t>& rows, const Column<double>& submit,
+                  const Column<double>& run, const Column<uint64_t>& draw,
+                  const Column<double>& random, bool estimate_is_run, double horizon,
+                  uint64_t placement_key, uint64_t refusal_key, const Column<int32_t>& watched,
+                  nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> starts) {
     const size_t later = rows.size(), jobs = known_ + later;
     if (submit.size() != later || run.size() != jobs || starts.size() != watched.size() ||
         (draw.size() != 0 && draw.size() < jobs) || (random.size() != 0 && random.size() < jobs)) {
@@ -58,8 +58,7 @@ void bind_futures(nb::module_& m) {
       .def(nb::init<nb::dict, nb::dict>(), "inputs"_a, "snapshot"_a)
       .def("run", &PythonFutures::run, "rows"_a, "submit"_a, "run"_a, "draw"_a, "random"_a,
            "estimate_is_run"_a, "horizon"_a, "placement_key"_a, "refusal_key"_a, "watched"_a,
-           "starts"_a,
-           "Write the starts of watched jobs; return how the run ended.")
+           "starts"_a, "Write the starts of watched jobs; return how the run ended.")
       .def("stop", &PythonFutures::stop, "End the current run, from any thread.");
 }
 

@@ -53,7 +53,7 @@ def as_columns(
     Args:
         given: every column of `COLUMN_TYPES`; `submit` sets the number of jobs.
         workload_name: for errors.
-        may_be_empty: there may be no jobs.
+        may_be_empty: a workload without jobs is allowed.
 
     Raises:
         TraceError: there are no jobs, or a column has the wrong length or type.
