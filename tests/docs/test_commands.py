@@ -85,7 +85,7 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"--from-snapshot", command.text):  # so must a run that stopped
         directory = command.text.split()[2]
         stopped = ["sim", "synthetic", "--jobs", "50", "--until", "3600", "--out", directory]
-        if not Path(directory).exists():
+        if not (playground / directory).exists():
             assert main(stopped) == 0
             capsys.readouterr()
     if re.search(r"^berthline report .*runs/ppo", command.text):  # the page of a short training
