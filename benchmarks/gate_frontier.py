@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from benchmarks.result_files import Row
 
     import berthline as bl
-    from berthline.traces.split import Split
+    from berthline.traces.split import TraceParts
 
 PAGE = "gate-frontier"
 SETTING = Setting("Venus", "exact", long=True)
@@ -102,7 +102,7 @@ def measure(folder: Path) -> Iterator[Row]:
     yield from classes(split.train)
 
 
-def gates(split: Split) -> Iterator[Row]:
+def gates(split: TraceParts) -> Iterator[Row]:
     """Yield a row for each gate: ratios to no gate, geometric means over the loads."""
     place = Place(SETTING.cluster, SETTING.knowledge)
     parts = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import berthline as bl
-from berthline.learn.tuning.search_goal import Outcome
+from berthline.learn.tuning.search_goal import WindowOutcome
 from berthline.learn.tuning.search_rivals import usable_rivals
 from berthline.learn.tuning.search_workers import outcome_of
 
@@ -33,7 +33,7 @@ LANES = tuple(
     for threshold in (900, 3600, 14400, 43200)
     for share in (0.025, 0.05, 0.1, 0.15, 0.2, 0.3)
 )
-METRICS = Outcome._fields
+METRICS = WindowOutcome._fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Place:
     cluster: bl.Cluster
     knowledge: str
 
-    def run(self, scheduler: str, windows: Iterable[bl.Workload]) -> list[Outcome]:
+    def run(self, scheduler: str, windows: Iterable[bl.Workload]) -> list[WindowOutcome]:
         """Return a scheduler's outcome on each window.
 
         Raises:
@@ -62,16 +62,18 @@ class Place:
         return usable_rivals(HEURISTICS, self.knowledge, preemptive=False)
 
 
-def column(outcomes: Sequence[Outcome], metric: str) -> list[float]:
+def column(outcomes: Sequence[WindowOutcome], metric: str) -> list[float]:
     """Return one metric of each window."""
     return [getattr(one, metric) for one in outcomes]
 
 
-def best_by(found: dict[str, list[Outcome]], metric: str) -> str:
+def best_by(found: dict[str, list[WindowOutcome]], metric: str) -> str:
     """Return the scheduler with the lowest geometric mean of a metric; of equals the first."""
     return min(found, key=lambda name: float(np.log(column(found[name], metric)).mean()))
 
 
-def best_lane(found: dict[str, list[Outcome]], goal: Goal, reference: Sequence[Outcome]) -> str:
+def best_lane(
+    found: dict[str, list[WindowOutcome]], goal: Goal, reference: Sequence[WindowOutcome]
+) -> str:
     """Return the lane with the lowest loss: slowdown under the policy's limits."""
     return min(found, key=lambda name: goal.loss(found[name], reference))

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from berthline.learn.tuning.search_goal import Goal, Outcome
+    from berthline.learn.tuning.search_goal import Goal, WindowOutcome
     from berthline.learn.tuning.search_space import SearchSpace
 
 RESAMPLES = 200
@@ -24,8 +24,8 @@ _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 
 def chosen(
     preferred: Sequence[str],
-    found: Mapping[str, Sequence[Outcome]],
-    reference: Sequence[Outcome],
+    found: Mapping[str, Sequence[WindowOutcome]],
+    reference: Sequence[WindowOutcome],
     goal: Goal,
 ) -> str:
     """Return the first scheduler within one standard error of the lowest loss.

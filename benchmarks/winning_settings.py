@@ -15,7 +15,7 @@ from benchmarks.run_time_predictor import RunTimePredictor
 import berthline as bl
 from berthline.errors import TraceError
 from berthline.traces.offered_load import scale_to_load
-from berthline.traces.split import Split, split_by_time
+from berthline.traces.split import TraceParts, split_by_time
 
 Column = npt.NDArray[np.float64]
 """A number for each job."""
@@ -121,7 +121,7 @@ class Setting:
 
 
 @functools.lru_cache(maxsize=2)
-def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> Split:
+def split_of(name: str, known: str, folder: Path, *, is_long: bool) -> TraceParts:
     """Return the parts of a log, scaled to its load, with the estimates of a setting."""
     log = LOGS[name]
     file = folder / log.file

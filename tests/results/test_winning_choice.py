@@ -7,13 +7,13 @@ import pytest
 from benchmarks.winning_choice import averaged, chosen, numbers_of
 from benchmarks.winning_spaces import BLIND, RUSH, SURE
 
-from berthline.learn.tuning.search_goal import Goal, Outcome
+from berthline.learn.tuning.search_goal import Goal, WindowOutcome
 
-REFERENCE = [Outcome(100.0, 500.0, 4.0, 1000.0)] * 20
+REFERENCE = [WindowOutcome(100.0, 500.0, 4.0, 1000.0)] * 20
 
 
 def outcomes(slowdowns):
-    return [Outcome(100.0, 500.0, float(slowdown), 1000.0) for slowdown in slowdowns]
+    return [WindowOutcome(100.0, 500.0, float(slowdown), 1000.0) for slowdown in slowdowns]
 
 
 def test_the_preferred_is_taken_unless_another_is_better_beyond_chance():
@@ -30,7 +30,7 @@ def test_the_preferred_is_taken_unless_another_is_better_beyond_chance():
 
 
 def test_whoever_breaks_a_limit_is_not_taken():
-    idle = [Outcome(120.0, 500.0, 2.0, 1000.0)] * 20
+    idle = [WindowOutcome(120.0, 500.0, 2.0, 1000.0)] * 20
     found = {"idle": idle, "fair": outcomes([3.9] * 20)}
     assert chosen(["idle", "fair"], found, REFERENCE, Goal()) == "fair"
 

@@ -39,7 +39,7 @@ class Doctor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     json: Json = False
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was checked.
 
     Attributes:
@@ -75,23 +75,23 @@ def main(argv: list[str]) -> int:
     return 1 if broken else 0
 
 
-def examine_platform() -> list[Finding]:
+def examine_platform() -> list[Checked]:
     """Check Python, the machine and the package itself."""
     supported = sys.version_info >= (3, 11)
     features = cpu_features()
     return [
-        Finding(name="berthline", state=OK, detail=package_version()),
-        Finding(
+        Checked(name="berthline", state=OK, detail=package_version()),
+        Checked(
             name="Python",
             state=OK if supported else BROKEN,
             detail=f"{platform.python_version()} on {platform.platform()}",
             fix="" if supported else "install Python 3.11 or newer",
         ),
-        Finding(name="CPU", state=OK, detail=f"{cpu_count()}; {' '.join(features) or 'unknown'}"),
+        Checked(name="CPU", state=OK, detail=f"{cpu_count()}; {' '.join(features) or 'unknown'}"),
     ]
 
 
-def examine_packages() -> list[Finding]:
+def examine_packages() -> list[Checked]:
     """Check the packages that Berthline requires."""
     return [_package(name) for name in requirements().get("", CORE_PACKAGES)]
 
@@ -115,13 +115,13 @@ def requirements() -> dict[str, list[str]]:
     return found
 
 
-def _package(name: str) -> Finding:
+def _package(name: str) -> Checked:
     """Import a package: an installed package may still fail to load."""
     try:
         importlib.import_module(name)
-        return Finding(name=name, state=OK, detail=metadata.version(name))
+        return Checked(name=name, state=OK, detail=metadata.version(name))
     except Exception as error:
-        return Finding(
+        return Checked(
             name=name,
             state=BROKEN,
             detail=f"{type(error).__name__}: {error}",
@@ -129,13 +129,13 @@ def _package(name: str) -> Finding:
         )
 
 
-def examine_core() -> list[Finding]:
+def examine_core() -> list[Checked]:
     """Check the native core, and make the same small runs with both simulators."""
     try:
         native = importlib.import_module("berthline._native")
     except ImportError as error:
         return [
-            Finding(
+            Checked(
                 name="native core",
                 state=BROKEN,
                 detail=f"not built: {error}",
@@ -144,7 +144,7 @@ def examine_core() -> list[Finding]:
         ]
     built_for, package = native.version(), package_version()
     stale = built_for != package and package != NOT_INSTALLED
-    core = Finding(
+    core = Checked(
         name="native core",
         state=BROKEN if stale else OK,
         detail=f"{built_for}, compiler {getattr(native, 'compiler', 'unknown')}"
@@ -154,7 +154,7 @@ def examine_core() -> list[Finding]:
     return [core, *_check_runs("self-check")]
 
 
-def _check_runs(name: str) -> list[Finding]:
+def _check_runs(name: str) -> list[Checked]:
     from berthline.model.cluster import Cluster
     from berthline.sim.simulate import simulate
     from berthline.traces.generators.synthetic import generate
@@ -167,19 +167,19 @@ def _check_runs(name: str) -> list[Finding]:
             completed = native.metrics().jobs.completed
             if completed != len(workload):
                 detail = f"{scheduler}: {completed} of {len(workload)} jobs completed"
-                return [Finding(name=name, state=BROKEN, detail=detail)]
+                return [Checked(name=name, state=BROKEN, detail=detail)]
             expected = simulate(workload, cluster, scheduler, simulator="reference")
             if native.log.sha256() != expected.log.sha256():
                 detail = f"{scheduler}: native and reference simulator disagree"
-                return [Finding(name=name, state=BROKEN, detail=detail)]
+                return [Checked(name=name, state=BROKEN, detail=detail)]
     except Exception as error:
         detail = str(error) if isinstance(error, BerthlineError) else repr(error)
-        return [Finding(name=name, state=BROKEN, detail=f"the run failed: {detail}")]
+        return [Checked(name=name, state=BROKEN, detail=f"the run failed: {detail}")]
     runs = f"{len(SELF_CHECK)} runs of {len(workload)} jobs"
-    return [Finding(name=name, state=OK, detail=f"{runs}: both simulators agree")]
+    return [Checked(name=name, state=OK, detail=f"{runs}: both simulators agree")]
 
 
-def examine_extras() -> list[Finding]:
+def examine_extras() -> list[Checked]:
     """Check the optional parts."""
     findings = []
     for extra, packages in sorted(requirements().items()):
@@ -192,7 +192,7 @@ def examine_extras() -> list[Finding]:
             except metadata.PackageNotFoundError:
                 absent.append(package)
         findings.append(
-            Finding(
+            Checked(
                 name=f"extra {extra}",
                 state=MISSING if absent else OK,
                 detail=f"without {', '.join(absent)}" if absent else ", ".join(present),
@@ -202,12 +202,12 @@ def examine_extras() -> list[Finding]:
     return [*findings, *_torch_threads()]
 
 
-def _torch_threads() -> list[Finding]:
+def _torch_threads() -> list[Checked]:
     if not importlib.util.find_spec("torch"):
         return []
     try:
         torch = importlib.import_module("torch")
         detail = f"{torch.get_num_threads()}; Berthline uses 1 by default"
     except Exception as error:
-        return [Finding(name="torch", state=BROKEN, detail=repr(error), fix="reinstall torch")]
-    return [Finding(name="torch threads", state=OK, detail=detail)]
+        return [Checked(name="torch", state=BROKEN, detail=repr(error), fix="reinstall torch")]
+    return [Checked(name="torch threads", state=OK, detail=detail)]

@@ -23,9 +23,9 @@ import numpy as np
 from berthline.errors import MissingExtraError
 from berthline.model.schedule import NOT_IN_TIME, NOT_ON_OWN_NODES, TOO_MANY_WAYS
 from berthline.policies.milp_loads import (
-    Demand,
     FreeNodes,
     Gangs,
+    JobDemand,
     Loads,
     TooManyLoadsError,
     demands_of,
@@ -194,7 +194,7 @@ class Program:
 
 
 def add_starts(
-    program: Program, columns: Ints, amounts: Ints, demand: Demand, weights: Floats
+    program: Program, columns: Ints, amounts: Ints, demand: JobDemand, weights: Floats
 ) -> None:
     """Let jobs of a demand start; each that does not costs its weight."""
     first_starts = np.array(demand.jobs) == 0  # the head of the queue: it fits, so it starts
@@ -208,7 +208,7 @@ def add_starts(
 
 
 def add_imbalance(
-    program: Program, columns: Ints, loads: Loads, demands: Sequence[Demand], weight: float
+    program: Program, columns: Ints, loads: Loads, demands: Sequence[JobDemand], weight: float
 ) -> None:
     """Charge for (most free GPUs on a node - fewest free GPUs on a node).
 
@@ -229,7 +229,9 @@ def add_imbalance(
             program.row(0, math.inf, enough, (every, -len(before)))
 
 
-def add_next(program: Program, columns: Ints, loads: Loads, demand: Demand, weight: float) -> None:
+def add_next(
+    program: Program, columns: Ints, loads: Loads, demand: JobDemand, weight: float
+) -> None:
     """Reward room for later jobs: the largest nodes together must hold one of them.
 
     The sum of the n largest numbers is the sum over levels of min(n, numbers that reach the level).
@@ -247,7 +249,7 @@ def add_next(program: Program, columns: Ints, loads: Loads, demand: Demand, weig
     program.row(0, math.inf, (reaching, 1), (fits, -demand.gpus))
 
 
-def read(counts: Ints, loads: Loads, demands: Sequence[Demand], count: int) -> Allocations:
+def read(counts: Ints, loads: Loads, demands: Sequence[JobDemand], count: int) -> Allocations:
     """Return the plan in which `counts` nodes get each load; the fullest go to the lowest ids."""
     load_of = np.zeros(len(loads.class_of), np.int64)
     fullest_first = np.argsort(loads.gpus, kind="stable")

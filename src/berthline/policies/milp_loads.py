@@ -50,9 +50,9 @@ class Gangs:
         self.cpus: Ints = np.broadcast_to(np.asarray(cpus, np.int64), self.gpus.shape)
         self.memory_mib: Ints = np.broadcast_to(np.asarray(memory_mib, np.int64), self.gpus.shape)
 
-    def demand(self, job: int) -> Demand:
+    def demand(self, job: int) -> JobDemand:
         """Return the request of this job."""
-        return Demand(
+        return JobDemand(
             gpus=int(self.gpus[job]),
             cpus=int(self.cpus[job]),
             memory_mib=int(self.memory_mib[job]),
@@ -88,7 +88,7 @@ class FreeNodes:
 
 
 @dataclasses.dataclass
-class Demand:
+class JobDemand:
     """The request of one job, or of several jobs with equal requests."""
 
     gpus: int
@@ -128,7 +128,7 @@ class Demand:
         return -(-amount * share // self.gpus)
 
 
-def demands_of(jobs: Gangs, count: int, max_free: int) -> list[Demand]:
+def demands_of(jobs: Gangs, count: int, max_free: int) -> list[JobDemand]:
     """Return the demands of the first jobs that could start now, equal ones merged.
 
     Args:
@@ -136,7 +136,7 @@ def demands_of(jobs: Gangs, count: int, max_free: int) -> list[Demand]:
         count: how many of them.
         max_free: most free GPUs on a node; 0 = merge gangs even if their shares vary.
     """
-    demands: dict[object, Demand] = {}
+    demands: dict[object, JobDemand] = {}
     for job in range(count):
         demand = jobs.demand(job)
         if not demand.most.any():
@@ -167,7 +167,7 @@ class Loads:
     """
 
     def __init__(
-        self, nodes: FreeNodes, demands: Sequence[Demand], later: Sequence[Demand]
+        self, nodes: FreeNodes, demands: Sequence[JobDemand], later: Sequence[JobDemand]
     ) -> None:
         everything = (*demands, *later)
         kinds = [nodes.gpus, nodes.total]
@@ -191,7 +191,7 @@ class Loads:
             self.add(d, demand)
         self.total: Floats = total[self.node_class]
 
-    def add(self, d: int, demand: Demand) -> None:
+    def add(self, d: int, demand: JobDemand) -> None:
         """Add the loads that contain part of a demand to those without it."""
         least, most = demand.least[self.first_node], demand.most[self.first_node]
         rows, amounts = [np.arange(len(self.node_class))], [0]
@@ -228,7 +228,7 @@ class Loads:
         self.cpus = self.cpus[row] - cpus_taken
         self.memory_mib = self.memory_mib[row] - memory_taken
 
-    def uses_at_most(self, demands: Sequence[Demand]) -> Ints:
+    def uses_at_most(self, demands: Sequence[JobDemand]) -> Ints:
         """Return, for each load, how many nodes can get it, by its class and its demands."""
         most = self.class_size[self.node_class]
         for d, demand in enumerate(demands):
@@ -237,7 +237,7 @@ class Loads:
             most = np.where(amounts, np.minimum(most, shares // np.maximum(amounts, 1)), most)
         return most
 
-    def room(self, demand: Demand) -> Floats:
+    def room(self, demand: JobDemand) -> Floats:
         """Return, for each load, the largest share of the demand that still fits beside it."""
         room: Floats = np.minimum(demand.most[self.first_node][self.node_class], self.gpus)
         for free, needed in ((self.cpus, demand.cpus), (self.memory_mib, demand.memory_mib)):

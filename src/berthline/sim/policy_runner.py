@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from berthline.policies.learned import Learned
 
 
-class Decision(Protocol):
+class PolicyDecision(Protocol):
     """One decision of a policy; see `deploy.run_policy.Decided`."""
 
     @property
@@ -56,7 +56,7 @@ class PolicyRunner(Protocol):
         knowledge: str,
         seed: int,
         expects_jobs: bool = True,
-    ) -> Decision:
+    ) -> PolicyDecision:
         """Let a policy make the decision of a snapshot's instant, and nothing else."""
 
     def remember(

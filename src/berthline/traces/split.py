@@ -32,7 +32,7 @@ _SHORT_GAP = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
-class Split:
+class TraceParts:
     """The three parts of a workload, each rebased to its first job.
 
     Attributes:
@@ -59,7 +59,7 @@ def split_by_time(
     *,
     gap_seconds: float = 0.0,
     gap_jobs: int = 0,
-) -> Split:
+) -> TraceParts:
     """Return train, validation and test parts, in order of submission.
 
     `provenance["split"]` of each part states which jobs it has, and the Unix time of time 0 is
@@ -101,7 +101,7 @@ def split_by_time(
         for name, start, end in zip(PARTS, starts, ends, strict=True)
     )
     gap = (starts[1] - first_cut, starts[2] - second_cut)
-    return Split(train, validation, test, gap)
+    return TraceParts(train, validation, test, gap)
 
 
 def usual_gap(workload: Workload, fractions: Sequence[float] = FRACTIONS) -> float:

@@ -19,7 +19,7 @@ from berthline.errors import MissingExtraError
 from berthline.learn.algorithms.configs import PPOConfig
 from berthline.learn.training.defaults import default_steps
 from berthline.learn.training.train import train_config
-from berthline.learn.training.validation import Validation
+from berthline.learn.training.validation import EpisodeSet
 from berthline.number_text import duration_in_two_units
 from berthline.traces.formats.parquet import write_parquet
 
@@ -197,7 +197,7 @@ def test_of_a_trace_only_the_training_part_is_learned_from(tmp_path, capsys):
     jobs = bl.generate(cluster=bl.Cluster.parse("uniform:2x8:V100"), jobs=40)
     done = bl.simulate(jobs, bl.Cluster.parse("uniform:2x8:V100"), str(tmp_path / "run"))
     assert done.metrics().jobs.completed == 40
-    judged = Validation("pick", config.options | {"split_gap": 0}, part="report", episodes=4)
+    judged = EpisodeSet("pick", config.options | {"split_gap": 0}, part="report", episodes=4)
     first = int(judged._environments()._envs.plan.source.first_jobs(np.array([[5, 0]]))[0])
     assert first >= 0.65 * 400
 

@@ -6,7 +6,7 @@ import pytest
 
 from berthline.cli.main import main
 from berthline.learn.training.train import train_config
-from berthline.learn.training.validation import Validation
+from berthline.learn.training.validation import EpisodeSet
 
 TINY = (
     "--set", "episode_jobs=16", "window=8", "running_window=4",
@@ -71,7 +71,7 @@ def test_rival_table_and_curve_follow_the_metric(tmp_path, capsys):
     assert own["fcfs"] != summary["report"]["mean_jct_of_episodes"]["fcfs"]
     assert "mean_jct" in against["fcfs"], "JCT is beside every slowdown"
     assert summary["report"]["return"]["policy"] < 0
-    val = Validation(
+    val = EpisodeSet(
         "pick",
         json.loads((tmp_path / "run/checkpoints/last-000000000064/checkpoint.json").read_text())[
             "config"
@@ -93,18 +93,18 @@ def test_an_unknown_metric_is_refused(tmp_path, capsys):
 
 def test_meta_is_compared_with_its_own_schedulers():
     options = {"episode_jobs": 16, "load": 2.0, "schedulers": ("fcfs+easy", "sjf+skip@worst-fit")}
-    found = Validation("meta", options, part="val", episodes=2).heuristics()
+    found = EpisodeSet("meta", options, part="val", episodes=2).heuristics()
     assert [scores.name for scores in found] == ["fcfs+easy@first-fit", "sjf+skip@worst-fit"]
 
 
 def test_place_is_compared_with_placements_behind_the_same_queue():
     options = {"episode_jobs": 16, "load": 2.0, "order": "sjf", "placement": "best-fit"}
-    names = [s.name for s in Validation("place", options, part="val", episodes=2).heuristics()]
+    names = [s.name for s in EpisodeSet("place", options, part="val", episodes=2).heuristics()]
     assert names[0] == "sjf+easy@best-fit"
     assert {"sjf+easy@first-fit", "sjf+easy@worst-fit"} < set(names)
     assert {name.partition("@")[0] for name in names} == {"sjf+easy"}
     rules = {**options, "placements": ("worst-fit", "dot-product")}
-    chosen = Validation("place", rules, part="val", episodes=2).heuristics()
+    chosen = EpisodeSet("place", rules, part="val", episodes=2).heuristics()
     assert [s.name for s in chosen] == ["sjf+easy@worst-fit", "sjf+easy@dot-product"]
 
 

@@ -13,7 +13,7 @@ from berthline.learn.algorithms.configs import BCConfig
 from berthline.learn.networks.networks import NetworkConfig
 from berthline.learn.training.environments import Environments
 from berthline.learn.training.trainer import TrainConfig, Trainer
-from berthline.learn.training.validation import Validation
+from berthline.learn.training.validation import EpisodeSet
 
 OPTIONS = {
     "episode_jobs": 32,
@@ -36,7 +36,7 @@ def test_cloning_sjf_agrees_with_it_and_schedules_as_well():
     logs = [algorithm.iterate(i / 14) for i in range(14)]
     assert logs[0]["charts/agreement"] < 0.9
     assert np.mean([log["charts/agreement"] for log in logs[-4:]]) >= 0.95
-    val = Validation("pick", OPTIONS, part="val", episodes=24)
+    val = EpisodeSet("pick", OPTIONS, part="val", episodes=24)
     clone = val.policy("bc", algorithm.policy)
     sjf = val.run("sjf", lambda envs: envs.expert_actions("sjf"))
     ratio = paired_ratio(clone.metrics["mean_jct"], sjf.metrics["mean_jct"])

@@ -14,7 +14,7 @@ from berthline.learn.algorithms.configs import PPOConfig  # noqa: E402
 from berthline.learn.algorithms.ppo import PPO  # noqa: E402
 from berthline.learn.networks.networks import NetworkConfig  # noqa: E402
 from berthline.learn.training.environments import Environments  # noqa: E402
-from berthline.learn.training.validation import Validation  # noqa: E402
+from berthline.learn.training.validation import EpisodeSet  # noqa: E402
 
 # The action is the next scheduler: jobs start under each, so no policy learns to wait forever.
 OPTIONS = {
@@ -96,7 +96,7 @@ def test_ppo__learns_what_the_library_learns():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        fresh = Validation("meta", OPTIONS, part="report", episodes=64)
+        fresh = EpisodeSet("meta", OPTIONS, part="report", episodes=64)
         random = fresh.random().mean("mean_jct")
         found = {
             learner.__name__: np.array(

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from berthline.learn.training.validation import HEURISTICS, Validation
+from berthline.learn.training.validation import HEURISTICS, EpisodeSet
 
 OPTIONS = {"episode_jobs": 48, "load": 2.0, "order": "sjf"}
 
 
 def test_the_gate_left_open_is_its_base_scheduler_and_is_among_the_rivals():
-    val = Validation("gate", OPTIONS, part="val", episodes=6)
+    val = EpisodeSet("gate", OPTIONS, part="val", episodes=6)
     rivals = {scores.name: scores for scores in val.heuristics()}
     assert {*HEURISTICS, "sjf+easy@best-fit"} < set(rivals)
     assert any("express-lane" in name for name in rivals)
@@ -18,13 +18,13 @@ def test_the_gate_left_open_is_its_base_scheduler_and_is_among_the_rivals():
         assert opened.metrics[metric] == pytest.approx(values, rel=1e-5), metric
     # A scheduler without a placement gets that of the environment.
     assert rivals["sjf+easy"].metrics == rivals["sjf+easy@best-fit"].metrics
-    elsewhere = Validation("gate", {**OPTIONS, "placement": "worst-fit"}, part="val", episodes=6)
+    elsewhere = EpisodeSet("gate", {**OPTIONS, "placement": "worst-fit"}, part="val", episodes=6)
     assert elsewhere.heuristics(["sjf+easy"])[0].metrics != rivals["sjf+easy"].metrics
 
 
 def test_what_was_found_is_kept_for_the_same_episodes_only():
-    val, again = (Validation("pick", OPTIONS, part="val", episodes=4) for _ in range(2))
+    val, again = (EpisodeSet("pick", OPTIONS, part="val", episodes=4) for _ in range(2))
     [first] = val.heuristics(["fcfs"])
     assert again.heuristics(["fcfs"])[0] is first
-    report = Validation("pick", OPTIONS, part="report", episodes=4)
+    report = EpisodeSet("pick", OPTIONS, part="report", episodes=4)
     assert report.heuristics(["fcfs"])[0].metrics != first.metrics

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berthline.learn.training.validation import Validation
+from berthline.learn.training.validation import EpisodeSet
 
 if TYPE_CHECKING:
     from berthline.learn.training.environments import Environments
@@ -19,7 +19,7 @@ def test_rivals_of_warm_episodes__have_the_scores_of_the_rule_in_its_seat() -> N
         "load": 0.9,
         "episode_jobs": 24,
     }
-    validation = Validation("gate", options, part="val", episodes=8)
+    validation = EpisodeSet("gate", options, part="val", episodes=8)
 
     def start_all(envs: Environments) -> Any:
         return np.ones(8, np.int64)

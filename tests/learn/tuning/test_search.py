@@ -7,7 +7,7 @@ import pytest
 
 from berthline.errors import ConfigError, PolicyError
 from berthline.learn.tuning.search import Search, SearchConfig
-from berthline.learn.tuning.search_goal import FAILED, Goal, Outcome
+from berthline.learn.tuning.search_goal import FAILED, Goal, WindowOutcome
 from berthline.learn.tuning.search_rivals import HEURISTICS, LANES, choose_rivals, usable_rivals
 from berthline.learn.tuning.search_space import SPACES, read_space
 from berthline.learn.tuning.search_windows import SearchWindows
@@ -146,7 +146,7 @@ def test_outcomes_are_those_of_the_metrics():
         workload = _make(5)
         found = outcome_of(workload, CLUSTER, scheduler, "exact")
         metrics = simulate(workload, CLUSTER, scheduler, knowledge="exact").metrics()
-        assert isinstance(found, Outcome)
+        assert isinstance(found, WindowOutcome)
         assert found.mean_jct == pytest.approx(metrics.jct.mean)
         assert found.p99_jct == pytest.approx(metrics.jct.p99)
         assert found.mean_bounded_slowdown == pytest.approx(metrics.bounded_slowdown.mean)
@@ -180,16 +180,16 @@ def test_goals():
 
     Slowdown is halved: ln 1/2. JCT is 1 % over its limit of 2 %: 20 (ln 1.03 - ln 1.02) on top.
     """
-    reference = [Outcome(100.0, 1000.0, 4.0, 5000.0)] * 3
-    ours = [Outcome(103.0, 1000.0, 2.0, 5000.0)] * 3
+    reference = [WindowOutcome(100.0, 1000.0, 4.0, 5000.0)] * 3
+    ours = [WindowOutcome(103.0, 1000.0, 2.0, 5000.0)] * 3
     over = 20 * (np.log(1.03) - np.log(1.02))
     assert Goal().loss(ours, reference) == pytest.approx(np.log(0.5) + over)
     assert Goal(jct_tolerance=0.05).loss(ours, reference) == pytest.approx(np.log(0.5))
     assert Goal(name="jct").loss(ours, reference) == pytest.approx(np.log(1.03))
     assert Goal(name="mix").loss(ours, reference) == pytest.approx(np.log(1.03 * 0.5) / 2)
-    late = [Outcome(100.0, 1200.0, 4.0, 5000.0)] * 3
+    late = [WindowOutcome(100.0, 1200.0, 4.0, 5000.0)] * 3
     assert Goal().loss(late, reference) == pytest.approx(20 * np.log(1.2 / 1.1))
-    idle = [Outcome(100.0, 1000.0, 4.0, 6000.0)] * 3
+    idle = [WindowOutcome(100.0, 1000.0, 4.0, 6000.0)] * 3
     assert Goal().loss(idle, reference) == 0
     strict = Goal(makespan_tolerance=0.1)
     assert strict.loss(idle, reference) == pytest.approx(20 * np.log(1.2 / 1.1))

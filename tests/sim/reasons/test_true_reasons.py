@@ -15,7 +15,7 @@ from berthline.sim.inputs import prepare
 from berthline.sim.reasons.find_reason import before_decision, find_reason
 from berthline.sim.reasons.reason_codes import Finding, Reason
 from berthline.sim.reasons.shortage import allowed_nodes
-from berthline.sim.reasons.waiting_order import Order
+from berthline.sim.reasons.waiting_order import WaitingOrder
 from berthline.sim.reference_decide import choose_in_state
 from berthline.sim.reference_place import place
 from berthline.sim.snapshots.replay import Replay
@@ -55,7 +55,7 @@ def chosen(sim: Replay, *jobs: int) -> int | None:
 def check_blocker(sim: Replay, job: int, finding: Finding) -> None:
     """The job does not start with the named job before it, and does with those before that one."""
     assert finding.blocker is not None
-    ahead = Order(sim).candidates(until=job)
+    ahead = WaitingOrder(sim).candidates(until=job)
     before = ahead[: ahead.index(finding.blocker)]
     assert chosen(sim, *before, finding.blocker, job) != job
     if finding.reason != Reason.EARLIER_RESERVATIONS:
@@ -111,7 +111,7 @@ def check_run(run: Run, seen: Counter[Reason]) -> None:
     if result is None or len(run.workload) > 60:
         return
     sim = replay_of(result, since=0.0)
-    order = Order(sim)
+    order = WaitingOrder(sim)
     in_rounds = result.scheduler.discipline == "rounds"
     for time in np.unique(result.log.time).tolist():
         sim.advance_until_decision(time)

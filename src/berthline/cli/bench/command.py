@@ -176,7 +176,7 @@ class PackingReport(msgspec.Struct, frozen=True, kw_only=True):
     packing: Packing
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class SimReport(msgspec.Struct, frozen=True, kw_only=True):
     """Results of the simulator benchmark."""
 
     machine: str
@@ -255,7 +255,7 @@ def _sim(options: Bench, machine: str, tell: Progress) -> _Found:
     max_rss = None if options.quick else max_rss_mb(MEMORY_JOBS, MEMORY_GPUS)
     speeds = list(measure_speeds(quick=options.quick, report=tell))
     yardsticks = measure_yardsticks()
-    report = Report(
+    report = SimReport(
         machine=machine,
         quick=options.quick,
         speeds=speeds,
@@ -381,7 +381,7 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
 }
 
 
-def show(report: Report) -> None:
+def show(report: SimReport) -> None:
     """Print the report as text."""
     print("\nmillion jobs per CPU-second, only the call of simulate:\n")
     names = list(CONFIGURATIONS)

@@ -25,7 +25,7 @@ from berthline.traces.split import FRACTIONS
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
-    from berthline.traces.split import Split as Parts
+    from berthline.traces.split import TraceParts
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SUMMARY = "summary.json"
@@ -99,7 +99,7 @@ def main(argv: list[str]) -> int:
 
 
 def summarise(
-    parts: Parts, workload: Workload, options: Split, gap_seconds: float
+    parts: TraceParts, workload: Workload, options: Split, gap_seconds: float
 ) -> dict[str, Any]:
     """Return the object that `--json` prints and `summary.json` holds."""
     from berthline.traces.inspect.arrival_pattern import local_clock
@@ -172,7 +172,7 @@ def _check_folder(folder: Path, names: tuple[str, ...], *, force: bool) -> None:
         )
 
 
-def _write(parts: Parts, summary: dict[str, Any], folder: Path) -> None:
+def _write(parts: TraceParts, summary: dict[str, Any], folder: Path) -> None:
     """Write the parts into a new folder, which gets its name when all are written."""
     from berthline.traces.formats.parquet import write_parquet
     from berthline.traces.split import PARTS

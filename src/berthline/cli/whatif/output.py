@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from berthline.evaluate.whatif.fidelity import Fidelity
-    from berthline.evaluate.whatif.whatif_result import GroupOutcome, Outcome, WhatIf
+    from berthline.evaluate.whatif.whatif_result import GroupOutcome, SchedulerOutcome, WhatIf
     from berthline.model.workload import Workload
 
 MOST_SIZES = 7
@@ -178,7 +178,7 @@ def _waits(each: Fidelity) -> tuple[str, ...]:
     )
 
 
-def _values(outcomes: Sequence[Outcome]) -> Table:
+def _values(outcomes: Sequence[SchedulerOutcome]) -> Table:
     table = new_table(
         "scheduler",
         "JCT\nmean",
@@ -189,7 +189,9 @@ def _values(outcomes: Sequence[Outcome]) -> Table:
         "GPU\nuse, %",
         "makespan",
     )
-    columns: tuple[tuple[Callable[[Outcome], float], Callable[[float], str], bool], ...] = (
+    columns: tuple[
+        tuple[Callable[[SchedulerOutcome], float], Callable[[float], str], bool], ...
+    ] = (
         (lambda o: o.jct.mean, _hours, False),
         (lambda o: o.jct.p99, _hours, False),
         (lambda o: o.bounded_slowdown.mean, lambda x: number(x, 1), False),
@@ -209,7 +211,7 @@ def _values(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def _longest_waits(outcomes: Sequence[Outcome]) -> Table:
+def _longest_waits(outcomes: Sequence[SchedulerOutcome]) -> Table:
     table = new_table("scheduler", "longest\nwait", "starved\njobs", "left\nbehind")
     for each in outcomes:
         found = each.starvation
@@ -261,7 +263,7 @@ def _show_sizes(found: WhatIf) -> None:
         print(f"the {len(sizes)} sizes with the most jobs, of {len(first)}; --json has all")
 
 
-def _users(outcomes: Sequence[Outcome]) -> Table:
+def _users(outcomes: Sequence[SchedulerOutcome]) -> Table:
     table = new_table("scheduler")
     for head in ("longer", "less"):
         table.add_column(head, overflow="fold", ratio=1)

@@ -66,7 +66,7 @@ class Comparisons:
         return cells[0] if self.overall is None else {"cells": cells, "overall": self.overall}
 
 
-class Options(TypedDict, total=False):
+class CompareOptions(TypedDict, total=False):
     """The optional parameters of `compare` except `loads`; `compare` documents them."""
 
     baseline: TextOrPath | None
@@ -103,7 +103,7 @@ def compare(  # type: ignore[overload-overlap]
     schedulers: Sequence[TextOrPath],
     *,
     loads: None = None,
-    **options: Unpack[Options],
+    **options: Unpack[CompareOptions],
 ) -> Comparison: ...
 
 
@@ -114,7 +114,7 @@ def compare(
     schedulers: Sequence[TextOrPath],
     *,
     loads: Sequence[float] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[CompareOptions],
 ) -> Comparisons: ...
 
 
@@ -125,7 +125,7 @@ def compare(
     schedulers: Sequence[TextOrPath],
     *,
     loads: Sequence[float] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[CompareOptions],
 ) -> Comparisons: ...
 
 
@@ -136,7 +136,7 @@ def compare(
     schedulers: Sequence[TextOrPath],
     *,
     loads: Sequence[float],
-    **options: Unpack[Options],
+    **options: Unpack[CompareOptions],
 ) -> Comparisons: ...
 
 

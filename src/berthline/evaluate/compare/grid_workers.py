@@ -51,7 +51,7 @@ class Batch:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Answer:
+class RunAnswer:
     """The result of one run: its record and job outcomes as bytes, or the error that ended it."""
 
     index: RunIndex
@@ -199,10 +199,10 @@ def main() -> None:
     serve(_answers_of)
 
 
-def _answers_of(setup: Setup) -> Callable[[Batch], Iterator[Answer]]:
+def _answers_of(setup: Setup) -> Callable[[Batch], Iterator[RunAnswer]]:
     workload: Workload | None = None
 
-    def answers(batch: Batch) -> Iterator[Answer]:
+    def answers(batch: Batch) -> Iterator[RunAnswer]:
         nonlocal workload
         workload = batch.workload or workload
         assert workload is not None
@@ -220,7 +220,7 @@ def _answer(
     *,
     keeps_log: bool,
     bounds: bool,
-) -> Answer:
+) -> RunAnswer:
     try:
         run = run_record.make_run(
             workload,
@@ -233,8 +233,8 @@ def _answer(
             bounds=bounds,
         )
     except Exception as error:
-        return Answer(index, error=ErrorText.of(error))
-    return Answer(
+        return RunAnswer(index, error=ErrorText.of(error))
+    return RunAnswer(
         index,
         msgspec.msgpack.encode(run.record),
         None if run.jobs is None else run.jobs.to_bytes(),

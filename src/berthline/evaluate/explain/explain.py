@@ -29,7 +29,7 @@ from berthline.sim.inputs import prepare
 from berthline.sim.multiples import next_multiple
 from berthline.sim.reasons.find_reason import before_decision, find_reason
 from berthline.sim.reasons.reason_codes import Reason
-from berthline.sim.reasons.waiting_order import Order, Valued
+from berthline.sim.reasons.waiting_order import Valued, WaitingOrder
 from berthline.sim.reference_backfilling import reserve
 from berthline.sim.snapshots.replay import Replay
 from berthline.size_limits import check_sizes
@@ -249,7 +249,7 @@ def _watch(
     tell: Callable[[int], None],
 ) -> _Seen:
     """Replay the log, and record at each instant what kept the job waiting."""
-    order = Order(sim)
+    order = WaitingOrder(sim)
     seen = _Seen()
     for number, time in enumerate(instants):
         tell(number)
@@ -305,7 +305,7 @@ def _thinned(points: list[float], most: int) -> list[float]:
     return [points[index] for index in indices]
 
 
-def _moment(sim: Replay, order: Order, job: int, look: Look, top: int) -> Moment:
+def _moment(sim: Replay, order: WaitingOrder, job: int, look: Look, top: int) -> Moment:
     mine = order.key(job)
     ahead = order.of(other for other in sim.queue if order.key(other) < mine)
     knows = sim.inputs.knowledge != "none" and job in sim.queue

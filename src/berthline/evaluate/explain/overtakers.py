@@ -14,7 +14,7 @@ from berthline.sim.reasons.waiting_order import Valued
 if TYPE_CHECKING:
     from berthline.evaluate.explain.job_waits import Wait
     from berthline.sim.inputs import Inputs
-    from berthline.sim.reasons.waiting_order import Order
+    from berthline.sim.reasons.waiting_order import WaitingOrder
     from berthline.sim.simulate import Result
 
 
@@ -77,7 +77,7 @@ def started_meanwhile(result: Result, inputs: Inputs, job: int, waits: list[Wait
     return sorted(starts, key=lambda start: (-start.gpu_seconds, start.time, start.job))
 
 
-def overtaker(order: Order, job: int, start: Started) -> Overtaker:
+def overtaker(order: WaitingOrder, job: int, start: Started) -> Overtaker:
     """Return why a job that is about to start comes before one that keeps waiting."""
     return Overtaker(
         job=start.job,

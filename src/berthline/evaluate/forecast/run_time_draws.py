@@ -38,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Groups:
+class RunTimeGroups:
     """Values of finished jobs, sorted within groups.
 
     Attributes:
@@ -159,7 +159,7 @@ def run_times(past: Past, jobs: Jobs, done: FloatColumn) -> RunTimes:
 
 def _groups(
     workload: Workload, finished: Jobs, seen: Floats, jobs: Jobs, *, by_estimate: bool
-) -> list[Groups]:
+) -> list[RunTimeGroups]:
     """Return the finished jobs in groups, the smallest first; see LEVELS."""
     rows = np.concatenate([finished, jobs])
     # Jobs that stand for none at all (-1) are in the group of all only.
@@ -179,16 +179,16 @@ def _numbered(columns: list[Floats]) -> Ints:
     return numbers
 
 
-def _sorted(key: Ints, seen: Floats, finished: int) -> Groups:
+def _sorted(key: Ints, seen: Floats, finished: int) -> RunTimeGroups:
     order = np.lexsort([seen, key[:finished]])
     groups, first = np.unique(key[:finished][order], return_index=True)
     place = np.searchsorted(groups, key[finished:])
     is_there = place < len(groups)
     is_there[is_there] = groups[place[is_there]] == key[finished:][is_there]
-    return Groups(seen[order], np.append(first, finished), np.where(is_there, place, -1))
+    return RunTimeGroups(seen[order], np.append(first, finished), np.where(is_there, place, -1))
 
 
-def _first_above(groups: Groups, least: Floats) -> Ints:
+def _first_above(groups: RunTimeGroups, least: Floats) -> Ints:
     """Return where the values of each job's group begin that are larger than its progress."""
     # Search in all groups at once: a group's values are moved beyond those of the one before.
     found = groups.of_job

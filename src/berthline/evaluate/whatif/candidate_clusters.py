@@ -29,7 +29,7 @@ GIVEN, WHOLE, APART = "as given", "as inferred", "partitions apart"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Setting:
+class ClusterExcerpt:
     """A cluster with the excerpt to simulate on it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Setting:
 
 def settings_of(
     workload: Workload, cluster: Cluster | None, begin: float, end: float
-) -> list[Setting]:
+) -> list[ClusterExcerpt]:
     """Return the possible clusters: the given one, or those that are consistent with the log."""
     inferred = infer_cluster(workload)
     if cluster is not None:
@@ -73,7 +73,7 @@ def settings_of(
         pools = each.cluster.pool_names
         excerpt = make_excerpt(workload, each.pool, pools, each.nodes, begin=begin, end=end)
         parts = parts_of(excerpt, clusters_of_pools(each.cluster))
-        found.append(Setting(name, each, each.cluster, excerpt, parts, each.pool))
+        found.append(ClusterExcerpt(name, each, each.cluster, excerpt, parts, each.pool))
     return found
 
 
@@ -89,7 +89,7 @@ def _whole(cluster: Cluster) -> tuple[Cluster, Nodes]:
 
 def _given(
     workload: Workload, cluster: Cluster, inferred: InferredCluster, begin: float, end: float
-) -> Setting:
+) -> ClusterExcerpt:
     """Return the given cluster, with those pools of the jobs that the cluster has.
 
     Jobs are bound to their partitions, or else to the inferred pools (a user may edit and pass the
@@ -112,6 +112,6 @@ def _given(
     nodes = inferred.nodes if same_nodes else []
     excerpt = make_excerpt(workload, pool, names, nodes, begin=begin, end=end)
     place = np.array([cluster.pool_names.index(name) for name in names] + [-1], np.int32)
-    return Setting(
+    return ClusterExcerpt(
         GIVEN, None, same_speed, excerpt, parts_of(excerpt, [_whole(same_speed)]), place[pool]
     )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from berthline.evaluate.whatif.candidate_clusters import Setting, clusters_of_pools
+from berthline.evaluate.whatif.candidate_clusters import ClusterExcerpt, clusters_of_pools
 from berthline.evaluate.whatif.log_excerpt import parts_of
 from berthline.model.limits import Quota
-from berthline.traces.inspect.infer_cluster import Finding
+from berthline.traces.inspect.infer_cluster import Conclusion
 from berthline.traces.inspect.infer_nodes import peak_use
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ FEWEST_BEFORE = 50
 """Jobs before the period from which that most is taken; with fewer, it is taken from all jobs."""
 
 
-def with_fewer_gpus(setting: Setting) -> list[Setting]:
+def with_fewer_gpus(setting: ClusterExcerpt) -> list[ClusterExcerpt]:
     """Return the setting with each of the AVAILABLE shares of its GPUs.
 
     Empty if the cluster was given, or if the log has lists of nodes: it then shows which nodes ran
@@ -46,7 +46,7 @@ def with_fewer_gpus(setting: Setting) -> list[Setting]:
     return [_with_share(setting, share) for share in AVAILABLE]
 
 
-def _with_share(setting: Setting, share: float) -> Setting:
+def _with_share(setting: ClusterExcerpt, share: float) -> ClusterExcerpt:
     cluster = share_of(setting.cluster, share)
     jobs = setting.excerpt.workload
     # Without lists of nodes, a pool is one node.
@@ -65,7 +65,7 @@ def share_of(cluster: Cluster, share: float) -> Cluster:
     return dataclasses.replace(cluster, gpus=gpus)
 
 
-def with_user_limits(setting: Setting, most_held: float) -> list[Setting]:
+def with_user_limits(setting: ClusterExcerpt, most_held: float) -> list[ClusterExcerpt]:
     """Return the setting with limits on the GPUs that a user holds at once.
 
     Empty if the cluster was given. A user with a job wider than the limit has that width as limit:
@@ -128,12 +128,12 @@ def most_held_by_a_user(workload: Workload, start: FloatColumn, begin: float) ->
     )
 
 
-def limit_findings(setting: Setting) -> list[Finding]:
-    """Return what was concluded from the waits; see Finding."""
+def limit_findings(setting: ClusterExcerpt) -> list[Conclusion]:
+    """Return what was concluded from the waits; see Conclusion."""
     found = []
     if setting.available < 1:
         found.append(
-            Finding(
+            Conclusion(
                 what="available",
                 found=f"{setting.cluster.total_gpus:,} of them",
                 evidence=f"of all and {len(AVAILABLE)} smaller shares, the one whose waits come "
@@ -144,7 +144,7 @@ def limit_findings(setting: Setting) -> list[Finding]:
         )
     if setting.user_limit is not None:
         found.append(
-            Finding(
+            Conclusion(
                 what="users",
                 found=f"at most {setting.user_limit:,.0f} GPUs at once for each, or the user's "
                 "widest job",

@@ -18,7 +18,7 @@ from berthline.evaluate.metrics.starvation import of_waits
 from berthline.evaluate.statistics.multiple_comparisons import corrected_verdicts
 from berthline.evaluate.statistics.paired import Ratio, paired_ratio
 from berthline.evaluate.whatif.log_excerpt import LogExcerpt
-from berthline.evaluate.whatif.whatif_result import AgainstToday, GroupOutcome, Outcome
+from berthline.evaluate.whatif.whatif_result import AgainstToday, GroupOutcome, SchedulerOutcome
 from berthline.model.workload_rows import job_name
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Judged:
     seed: int
 
 
-def outcome(scheduler: str, run: ExcerptRun, today: ExcerptRun, judged: Judged) -> Outcome:
+def outcome(scheduler: str, run: ExcerptRun, today: ExcerptRun, judged: Judged) -> SchedulerOutcome:
     """Return the outcome of a run; `today` is the run of today's scheduler, or `run` itself."""
     rows, workload = judged.rows, judged.excerpt.workload
     wait, jct = run.wait[rows], run.jct[rows]
@@ -76,7 +76,7 @@ def outcome(scheduler: str, run: ExcerptRun, today: ExcerptRun, judged: Judged) 
     longest = int(rows[wait.argmax()])
     sizes = size_classes(workload.gpus[rows], workload.gpu_milli[rows])
     by_user = _groups(workload.user[rows], workload.user_names, wait, jct, change, {})
-    return Outcome(
+    return SchedulerOutcome(
         scheduler=scheduler,
         wait=distribution(wait.copy()),
         jct=distribution(jct.copy()),
@@ -138,7 +138,7 @@ def _noticed(group: GroupOutcome) -> int:
     return 1 if group.wait_change > 0 else -1
 
 
-def with_verdicts(outcomes: list[Outcome]) -> list[Outcome]:
+def with_verdicts(outcomes: list[SchedulerOutcome]) -> list[SchedulerOutcome]:
     """Return the outcomes with verdicts, which are corrected for the number of comparisons."""
     against = [each.against_today for each in outcomes]
     words = corrected_verdicts([None if each is None else each.jct for each in against])

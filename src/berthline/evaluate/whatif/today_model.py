@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from berthline.errors import TraceError
 from berthline.evaluate.metrics.groups import size_classes
-from berthline.evaluate.whatif.candidate_clusters import Setting
+from berthline.evaluate.whatif.candidate_clusters import ClusterExcerpt
 from berthline.evaluate.whatif.candidate_models import PLACEMENTS, SLOW, with_placement
 from berthline.evaluate.whatif.fidelity import fidelity, group_error_factor, mean_error_factor
 from berthline.evaluate.whatif.hidden_limits import with_fewer_gpus, with_user_limits
@@ -60,7 +60,7 @@ class ExcerptRuns:
     progress: Progress | None
     _done: dict[tuple[object, ...], ExcerptRun] = dataclasses.field(default_factory=dict)
 
-    def of(self, setting: Setting, scheduler: str) -> ExcerptRun:
+    def of(self, setting: ClusterExcerpt, scheduler: str) -> ExcerptRun:
         """Return the run of a scheduler on a setting."""
         key = setting.name, setting.available, setting.user_limit, scheduler
         if key not in self._done:
@@ -82,13 +82,13 @@ class FittedModel:
     """A candidate for today's scheduler: how close it is, its cluster, and its run."""
 
     fit: ModelFit
-    setting: Setting
+    setting: ClusterExcerpt
     run: ExcerptRun
 
 
 def fit_models(
     candidates: Mapping[str, str],
-    settings: Sequence[Setting],
+    settings: Sequence[ClusterExcerpt],
     days: Days,
     runs: ExcerptRuns,
     *,
@@ -163,7 +163,7 @@ def _distance(each: FittedModel) -> float:
 
 
 def _fit(
-    setting: Setting, scheduler: str, meaning: str, days: Days, runs: ExcerptRuns
+    setting: ClusterExcerpt, scheduler: str, meaning: str, days: Days, runs: ExcerptRuns
 ) -> FittedModel:
     run = runs.of(setting, scheduler)
     _check_enough(setting, days, run)
@@ -184,7 +184,7 @@ def _fit(
     return FittedModel(fit, setting, run)
 
 
-def _check_enough(setting: Setting, days: Days, run: ExcerptRun) -> None:
+def _check_enough(setting: ClusterExcerpt, days: Days, run: ExcerptRun) -> None:
     """Raise unless there are enough jobs to choose a model on, and to evaluate it on."""
     for mask in (days.chosen, days.judged):
         jobs, fit = int(mask.sum()), int((mask & ~run.rejected).sum())

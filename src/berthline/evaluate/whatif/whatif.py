@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from berthline.evaluate.metrics.groups import SIZES, size_classes
 from berthline.evaluate.whatif.candidate_clusters import (
-    Setting,
+    ClusterExcerpt,
     settings_of,
 )
 from berthline.evaluate.whatif.candidate_models import (
@@ -42,9 +42,9 @@ from berthline.evaluate.whatif.read_log import read_log
 from berthline.evaluate.whatif.today_model import CLOSEST, USUAL, ExcerptRuns, Progress, fit_models
 from berthline.evaluate.whatif.whatif_result import (
     ClusterFacts,
-    Outcome,
+    FidelitySplit,
     Replayed,
-    Split,
+    SchedulerOutcome,
     WhatIf,
 )
 from berthline.policies.scheduler import Scheduler
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
-    from berthline.traces.inspect.infer_cluster import Finding
+    from berthline.traces.inspect.infer_cluster import Conclusion
 
 
 def whatif(
@@ -193,7 +193,7 @@ def _answer(
         knowledge=known,
         cluster=_cluster_facts(model.setting),
         replay=_replayed(workload, model, days, begin),
-        split=Split(
+        split=FidelitySplit(
             how=days.how, chosen_jobs=int(days.chosen.sum()), judged_jobs=int(judged.sum())
         ),
         models=[each.fit for each in models],
@@ -219,7 +219,7 @@ def _answer(
 
 def _outcomes(
     model: FittedModel, alternatives: Sequence[str], basis: Judged, runs: ExcerptRuns
-) -> list[Outcome]:
+) -> list[SchedulerOutcome]:
     """Return the outcome of the model, then those of the alternatives.
 
     Order and discipline are compared: all place jobs as today's scheduler does.
@@ -234,7 +234,7 @@ def _outcomes(
     ]
 
 
-def _cluster_facts(setting: Setting) -> ClusterFacts:
+def _cluster_facts(setting: ClusterExcerpt) -> ClusterFacts:
     return ClusterFacts(
         name=setting.cluster.name,
         nodes=setting.cluster.num_nodes,
@@ -246,21 +246,21 @@ def _cluster_facts(setting: Setting) -> ClusterFacts:
     )
 
 
-def _findings(setting: Setting) -> list[Finding]:
+def _findings(setting: ClusterExcerpt) -> list[Conclusion]:
     """Return the findings about an inferred cluster; empty = it was given."""
     if setting.inferred is None:
         return []
     return [*setting.inferred.findings, *limit_findings(setting)]
 
 
-def _all_gpus(setting: Setting) -> int:
+def _all_gpus(setting: ClusterExcerpt) -> int:
     """Return the GPUs of the cluster, including those that were not available."""
     inferred = setting.inferred
     return setting.cluster.total_gpus if inferred is None else inferred.cluster.total_gpus
 
 
 def _basis(
-    setting: Setting, days: Days, modelled: ExcerptRun, begin: float, end: float, seed: int
+    setting: ClusterExcerpt, days: Days, modelled: ExcerptRun, begin: float, end: float, seed: int
 ) -> Judged:
     excerpt = setting.excerpt
     measured, judged = (mask & ~modelled.rejected for mask in (days.measured, days.judged))
@@ -295,7 +295,7 @@ def _by_size(excerpt: LogExcerpt, mask: npt.NDArray[np.bool_]) -> dict[str, npt.
 
 
 def _idle_waits(
-    workload: Workload, setting: Setting, judged: npt.NDArray[np.int64]
+    workload: Workload, setting: ClusterExcerpt, judged: npt.NDArray[np.int64]
 ) -> IdleWaits | None:
     """Return the share of recorded waits with enough free GPUs, of some jobs of the excerpt."""
     cluster, start = setting.cluster, recorded_starts(workload)

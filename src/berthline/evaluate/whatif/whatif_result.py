@@ -9,7 +9,7 @@ from berthline.evaluate.metrics.starvation import Starvation
 from berthline.evaluate.statistics.paired import Ratio
 from berthline.evaluate.whatif.fidelity import Fidelity
 from berthline.evaluate.whatif.idle_waits import IdleWaits
-from berthline.traces.inspect.infer_cluster import Finding
+from berthline.traces.inspect.infer_cluster import Conclusion
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     available: float
     user_limits: dict[str, float]
     pools: list[str]
-    findings: list[Finding]
+    findings: list[Conclusion]
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     never_started: int
 
 
-class Split(msgspec.Struct, frozen=True, kw_only=True):
+class FidelitySplit(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs on which the model of today's scheduler was chosen, and tested."""
 
     how: str
@@ -147,7 +147,7 @@ class AgainstToday(msgspec.Struct, frozen=True, kw_only=True):
     users_shorter: int
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler would have done to the jobs of the period.
 
     Attributes:
@@ -207,7 +207,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     knowledge: str
     cluster: ClusterFacts
     replay: Replayed
-    split: Split
+    split: FidelitySplit
     models: list[ModelFit]
     today: str
     today_given: bool
@@ -216,6 +216,6 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     error_seconds: float
     user_error_seconds: float | None
     idle_waits: IdleWaits | None
-    outcomes: list[Outcome]
+    outcomes: list[SchedulerOutcome]
     left_out: list[str]
     seed: int

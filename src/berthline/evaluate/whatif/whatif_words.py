@@ -12,7 +12,7 @@ from berthline.evaluate.whatif.outcome import DOUBT, DOUBTFUL
 
 if TYPE_CHECKING:
     from berthline.evaluate.whatif.idle_waits import IdleWaits
-    from berthline.evaluate.whatif.whatif_result import Outcome, Replayed, WhatIf
+    from berthline.evaluate.whatif.whatif_result import Replayed, SchedulerOutcome, WhatIf
 
 NOT_CORRECTED = "but not after correction"
 """Part of a verdict that holds only for a single comparison."""
@@ -110,7 +110,7 @@ def graded(word: str) -> str:
     return word if word == CANNOT else f"is {word}"
 
 
-def best_alternative(found: WhatIf) -> Outcome | None:
+def best_alternative(found: WhatIf) -> SchedulerOutcome | None:
     """Return the alternative with the best JCT, if it is better than today's beyond chance."""
     better = [
         (each.against_today.jct.ratio, each)

@@ -16,7 +16,7 @@ from berthline.evaluate.optimum import jct_optimum
 from berthline.learn.algorithms.algorithm_table import config_of, make_algorithm
 from berthline.learn.networks.networks import NetworkConfig
 from berthline.learn.training.environments import Environments
-from berthline.learn.training.validation import Validation
+from berthline.learn.training.validation import EpisodeSet
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 
@@ -79,7 +79,7 @@ def overfit(
     made = make_algorithm(
         algorithm, envs, network or NetworkConfig(), config_of(algorithm, settings or {}), seed=seed
     )
-    val = Validation("pick", options, part="val", episodes=1)
+    val = EpisodeSet("pick", options, part="val", episodes=1)
     optimum = jct_optimum(jobs, cluster).total
     torch.set_num_threads(1)
     began, total = time.monotonic(), float("inf")

@@ -26,7 +26,7 @@ from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
 from berthline.learn.training.episode_metrics import EPISODE_METRICS, NAME_IN_EPISODES
 from berthline.learn.training.episode_seeds import MOST_SEED, training_seed
-from berthline.learn.training.validation import Scores, StopRequestedError, Validation
+from berthline.learn.training.validation import EpisodeSet, Scores, StopRequestedError
 from berthline.policies.learned import checkpoint_of
 from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
@@ -177,7 +177,7 @@ class Trainer:
         self.algorithm: Algorithm = make_algorithm(
             config.algorithm, envs, config.network, settings, seed=config.seed
         )
-        self._val = Validation(
+        self._val = EpisodeSet(
             config.seat,
             config.options,
             part="val",
@@ -351,7 +351,7 @@ class Trainer:
         if path is None:
             raise ConfigError("the best checkpoint is missing", where=str(self.path))
         best = Network.load(self.layout, config.network, checkpoint.load(path).part("policy"))
-        report = Validation(
+        report = EpisodeSet(
             config.seat,
             config.options,
             part="report",

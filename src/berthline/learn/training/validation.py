@@ -88,7 +88,7 @@ class StopRequestedError(Exception):
     """An evaluation ended because it was asked to; nothing has changed by it."""
 
 
-class Validation:
+class EpisodeSet:
     """One of the two sets of episodes.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 
 from berthline.evaluate.statistics.change_in_words import is_factor, size_in_words
 from berthline.evaluate.statistics.paired import paired_ratio, verdict
-from berthline.learn.tuning.search_goal import Outcome
+from berthline.learn.tuning.search_goal import WindowOutcome
 from berthline.number_text import signed_percent
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def report_of(
     named = {role: name for role, name in roles.items() if name is not None}
     names = list(dict.fromkeys([best, *named.values()]))
     found = workers.run([(key, name) for name in names for key in keys])
-    outcomes: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[WindowOutcome]] = {}
     for number, name in enumerate(names):
         for one in found[number * len(keys) : (number + 1) * len(keys)]:
             if isinstance(one, Exception):
@@ -54,7 +54,7 @@ def report_of(
     reference = outcomes[rivals.reference]
     return {
         "windows": len(keys),
-        "policy": {m: float(np.mean(_column(outcomes[best], m))) for m in Outcome._fields},
+        "policy": {m: float(np.mean(_column(outcomes[best], m))) for m in WindowOutcome._fields},
         "loss": goal.loss(outcomes[best], reference),
         "rival_loss": goal.loss(outcomes[rivals.rival], reference),
         "lane_loss": None if rivals.lane is None else goal.loss(outcomes[rivals.lane], reference),
@@ -87,9 +87,9 @@ def _size(ratio: float) -> str:
     return size_in_words(ratio) if is_factor(ratio) else f"{signed_percent(ratio - 1, 1)} %"
 
 
-def _against(outcomes: dict[str, list[Outcome]], best: str, name: str) -> dict[str, Any]:
+def _against(outcomes: dict[str, list[WindowOutcome]], best: str, name: str) -> dict[str, Any]:
     judged: dict[str, Any] = {"scheduler": name}
-    for metric in Outcome._fields:
+    for metric in WindowOutcome._fields:
         theirs = _column(outcomes[name], metric)
         ratio = paired_ratio(_column(outcomes[best], metric), theirs)
         judged[metric] = {
@@ -100,5 +100,5 @@ def _against(outcomes: dict[str, list[Outcome]], best: str, name: str) -> dict[s
     return judged
 
 
-def _column(outcomes: list[Outcome], metric: str) -> list[float]:
+def _column(outcomes: list[WindowOutcome], metric: str) -> list[float]:
     return [getattr(one, metric) for one in outcomes]

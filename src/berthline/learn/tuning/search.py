@@ -19,7 +19,7 @@ import numpy as np
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.learn.tuning.held_out_report import report_of
-from berthline.learn.tuning.search_goal import FAILED, Goal, Outcome
+from berthline.learn.tuning.search_goal import FAILED, Goal, WindowOutcome
 from berthline.learn.tuning.search_rivals import Rivals, choose_rivals
 from berthline.learn.tuning.strategies import STRATEGIES
 from berthline.runs.growing_files import GrowingFiles
@@ -134,7 +134,7 @@ class Search:
         self._on_val: dict[str, float] = {}
         self._best: npt.NDArray[np.float64] = space.start
         self._seconds = 0.0
-        self._reference: dict[Key, Outcome] = {}
+        self._reference: dict[Key, WindowOutcome] = {}
         if resume:
             self._resume()
         self._files = (

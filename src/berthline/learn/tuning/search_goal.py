@@ -25,7 +25,7 @@ FAILED = 100.0
 """Loss of a candidate that could not be run, above all other losses."""
 
 
-class Outcome(NamedTuple):
+class WindowOutcome(NamedTuple):
     """Results of a scheduler on one window."""
 
     mean_jct: float
@@ -51,7 +51,9 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     makespan_tolerance: float = 1.0
     penalty: float = 20.0
 
-    def loss(self, ours: Sequence[Outcome | Exception], reference: Sequence[Outcome]) -> float:
+    def loss(
+        self, ours: Sequence[WindowOutcome | Exception], reference: Sequence[WindowOutcome]
+    ) -> float:
         """Return the loss of a scheduler, relative to the reference on the same windows."""
         if any(isinstance(one, Exception) for one in ours):
             return FAILED

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from berthline.evaluate.compare.protocol import RIVALS
-from berthline.learn.tuning.search_goal import Outcome
+from berthline.learn.tuning.search_goal import WindowOutcome
 from berthline.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Rivals(msgspec.Struct, frozen=True, kw_only=True):
     rival: str
     lane: str | None
     losses: dict[str, float]
-    outcomes: dict[str, list[Outcome]]
+    outcomes: dict[str, list[WindowOutcome]]
 
 
 def usable_rivals(names: Sequence[str], knowledge: str, *, preemptive: bool) -> list[str]:
@@ -88,7 +88,7 @@ def choose_rivals(
         BerthlineError: a rival cannot be run.
     """
     found = workers.run([(key, name) for name in names for key in keys])
-    outcomes: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[WindowOutcome]] = {}
     for number, name in enumerate(names):
         for one in found[number * len(keys) : (number + 1) * len(keys)]:
             if isinstance(one, Exception):

@@ -16,7 +16,7 @@ import numpy as np
 from berthline.errors import BerthlineError, SimulationError
 from berthline.evaluate.metrics.job_table import completion_times, job_table, makespan
 from berthline.evaluate.metrics.slowdown import bounded_slowdowns
-from berthline.learn.tuning.search_goal import Outcome
+from berthline.learn.tuning.search_goal import WindowOutcome
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
 from berthline.size_limits import check_sizes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def outcome_of(
     workload: Workload, cluster: Cluster, scheduler: str, knowledge: str
-) -> Outcome | BerthlineError:
+) -> WindowOutcome | BerthlineError:
     """Run a scheduler on a window, and return its results or the error."""
     try:
         log = simulate(workload, cluster, _parsed(scheduler), knowledge=knowledge).log
@@ -48,7 +48,7 @@ def outcome_of(
     if not jct.size:
         return SimulationError("all jobs of a window were rejected", where=workload.name)
     slowdown = bounded_slowdowns(table, workload)
-    return Outcome(
+    return WindowOutcome(
         mean_jct=float(jct.mean()),
         p99_jct=float(np.quantile(jct, 0.99)),
         mean_bounded_slowdown=float(slowdown.mean()),
@@ -87,7 +87,7 @@ class SearchWorkers:
         self._sent: collections.defaultdict[Worker, set[Window]] = collections.defaultdict(set)
         self.simulations = 0
 
-    def run(self, runs: Sequence[Run]) -> list[Outcome | BerthlineError]:
+    def run(self, runs: Sequence[Run]) -> list[WindowOutcome | BerthlineError]:
         """Make runs, and return their results in the same order.
 
         Raises:
@@ -146,11 +146,11 @@ def main() -> None:
 
 def _answers_of(
     setup: tuple[Cluster, str],
-) -> Callable[[_Message], Iterator[tuple[int, Outcome | ErrorText]]]:
+) -> Callable[[_Message], Iterator[tuple[int, WindowOutcome | ErrorText]]]:
     cluster, knowledge = setup
     windows: dict[Window, Workload] = {}
 
-    def answers(message: _Message) -> Iterator[tuple[int, Outcome | ErrorText]]:
+    def answers(message: _Message) -> Iterator[tuple[int, WindowOutcome | ErrorText]]:
         number, key, workload, scheduler = message
         if workload is not None:
             windows[key] = workload

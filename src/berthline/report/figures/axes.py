@@ -13,7 +13,7 @@ from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT, PAPER, in_t
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from berthline.report.figures.lineup import Lineup, Look
+    from berthline.report.figures.lineup import DrawnAs, Lineup
 
 DURATIONS = (
     (1.0, "1 s"),
@@ -274,7 +274,7 @@ def columns_for(lineup: Lineup) -> int:
     return 2 if longest > 30 else 3 if longest > 20 else 4
 
 
-def plain_line(axes: Any, x: Any, y: Any, look: Look, **more: Any) -> None:
+def plain_line(axes: Any, x: Any, y: Any, look: DrawnAs, **more: Any) -> None:
     """Draw a scheduler's line in its look."""
     axes.plot(
         x,
@@ -288,7 +288,7 @@ def plain_line(axes: Any, x: Any, y: Any, look: Look, **more: Any) -> None:
 
 
 def twin_line(
-    name: str, x: Iterable[float], y: Iterable[float], look: Look, **more: Any
+    name: str, x: Iterable[float], y: Iterable[float], look: DrawnAs, **more: Any
 ) -> dict[str, Any]:
     """Return a scheduler's line for plotly."""
     dash = (

@@ -31,7 +31,7 @@ MARKERS = "sD^vPX"
 LONGEST_NAME = 40
 
 
-class Look(NamedTuple):
+class DrawnAs(NamedTuple):
     """How a scheduler is drawn; colour is never the only mark."""
 
     colour: str
@@ -47,7 +47,7 @@ class Lineup(NamedTuple):
     schedulers: tuple[str, ...]
     """As given."""
     baseline: str
-    looks: dict[str, Look]
+    looks: dict[str, DrawnAs]
     names: dict[str, str]
     """Name of each in figures: its text, shortened if it is long."""
     leaders: tuple[str, ...]
@@ -74,12 +74,12 @@ def line_up(schedulers: Sequence[str], baseline: str, leaders: Sequence[str]) ->
         leaders: all others; those that must stand out come first.
     """
     others = [name for name in dict.fromkeys(leaders) if name != baseline]
-    looks = {baseline: Look(BLACK, "-", "o", 2.2, stands_out=True)}
+    looks = {baseline: DrawnAs(BLACK, "-", "o", 2.2, stands_out=True)}
     for place, name in enumerate(others):
         looks[name] = (
-            Look(COLOURS[place], LINES[place], MARKERS[place], 1.8, stands_out=True)
+            DrawnAs(COLOURS[place], LINES[place], MARKERS[place], 1.8, stands_out=True)
             if place < len(COLOURS)
-            else Look(PALE, "-", "o", 0.8, stands_out=False)
+            else DrawnAs(PALE, "-", "o", 0.8, stands_out=False)
         )
     return Lineup(tuple(schedulers), baseline, looks, short_names(schedulers), tuple(others))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.errors import ConfigError, unknown_name
 from berthline.report.figures.axes import in_style, new_figure, plain_line, twin_layout, twin_line
-from berthline.report.figures.lineup import Look, line_up, short_names
+from berthline.report.figures.lineup import DrawnAs, line_up, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def _curve_names(files: list[Path]) -> list[str]:
     ]
 
 
-def _looks(frame: pl.DataFrame) -> dict[str, Look]:
+def _looks(frame: pl.DataFrame) -> dict[str, DrawnAs]:
     curves = list(dict.fromkeys(frame["curve"].to_list()))
     final = {name: float(_of(frame, name)["mean"][-1]) for name in curves}
     ranked = sorted(curves, key=lambda name: -final[name])

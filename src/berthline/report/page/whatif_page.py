@@ -11,7 +11,7 @@ from berthline.counted import counted
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.starvation import wait_words
 from berthline.evaluate.whatif.fidelity import Fidelity, grade
-from berthline.evaluate.whatif.whatif_result import GroupOutcome, Outcome, WhatIf
+from berthline.evaluate.whatif.whatif_result import GroupOutcome, SchedulerOutcome, WhatIf
 from berthline.evaluate.whatif.whatif_words import (
     TOO_SHORT,
     begins_words,
@@ -131,7 +131,7 @@ def _outcomes(found: WhatIf) -> str:
     return table(caption, heads, rows)
 
 
-def _scheduler(each: Outcome) -> Entry:
+def _scheduler(each: SchedulerOutcome) -> Entry:
     return Entry(f"<code>{html.escape(each.scheduler)}</code>", each.scheduler)
 
 

@@ -87,7 +87,7 @@ REPORTS: dict[str, ReportKind] = {
 """The report of every kind of run that has one."""
 
 
-class Report(NamedTuple):
+class WrittenReport(NamedTuple):
     """What was written.
 
     Attributes:
@@ -118,7 +118,7 @@ def report_kind(run: Run) -> ReportKind:
     return REPORTS[run.kind]
 
 
-def write_report(directory: str | Path, *, progress: Progress | None = None) -> Report:
+def write_report(directory: str | Path, *, progress: Progress | None = None) -> WrittenReport:
     """Write `figures/` and `report.html` into a run directory.
 
     Without matplotlib there are no figures; without plotly, no interactive ones. The page has
@@ -158,7 +158,7 @@ def write_report(directory: str | Path, *, progress: Progress | None = None) -> 
     if run.kind in COMPARED:
         write_losses(source)
     write_atomically(path, page.encode())
-    return Report(path, sentences, figures, lacking)
+    return WrittenReport(path, sentences, figures, lacking)
 
 
 def write_losses(run: RunResults) -> None:

@@ -13,7 +13,7 @@ from berthline.model.schedule import PREEMPT
 from berthline.sim.multiples import next_multiple
 from berthline.sim.reasons.reason_codes import Finding, Reason
 from berthline.sim.reasons.shortage import find_shortage, free_gpus, over_quota
-from berthline.sim.reasons.waiting_order import Order
+from berthline.sim.reasons.waiting_order import WaitingOrder
 from berthline.sim.reference_backfilling import may_pass, reserve
 from berthline.sim.reference_decide import choose, choose_in_state, gate_is_open
 from berthline.sim.reference_place import change, closed_types, place
@@ -35,7 +35,7 @@ def reasons_of_decision(inputs: Inputs, log: Schedule, now: float) -> dict[int, 
     """
     sim = Replay(inputs, log)
     sim.advance_until_decision(now)
-    order = Order(sim)
+    order = WaitingOrder(sim)
     waiting = sorted([*sim.queue, *sim.away])
     first = {job: before_decision(sim, job, order) for job in waiting}
     sim.follow_decision()
@@ -51,7 +51,7 @@ def reasons_of_decision(inputs: Inputs, log: Schedule, now: float) -> dict[int, 
     return reasons
 
 
-def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:
+def find_reason(sim: Replay, job: int, order: WaitingOrder) -> Finding | None:
     """Return why a waiting job does not start, in the state after a decision.
 
     Args:
@@ -86,7 +86,7 @@ def find_reason(sim: Replay, job: int, order: Order) -> Finding | None:
     return None
 
 
-def before_decision(sim: Replay, job: int, order: Order) -> Finding | None:
+def before_decision(sim: Replay, job: int, order: WaitingOrder) -> Finding | None:
     """Return what is decided before the starts of an instant: which jobs get GPUs in a round.
 
     Returns:
@@ -148,7 +148,7 @@ def _waits_for_tick(sim: Replay, job: int) -> bool:
     return not sim.may_decide() and bool(place(sim, job, sim.free)) and choose(sim) is not None
 
 
-def _behind_reservation(sim: Replay, job: int, order: Order) -> Finding | None:
+def _behind_reservation(sim: Replay, job: int, order: WaitingOrder) -> Finding | None:
     head = order.head()
     if head is None or head == job:
         return None
@@ -167,7 +167,7 @@ def _behind_reservation(sim: Replay, job: int, order: Order) -> Finding | None:
     )
 
 
-def _behind_reservations(sim: Replay, job: int, order: Order) -> Finding | None:
+def _behind_reservations(sim: Replay, job: int, order: WaitingOrder) -> Finding | None:
     """Name the job whose reservation blocks this one, which could start with those before it."""
     ahead = order.candidates(until=job)
 

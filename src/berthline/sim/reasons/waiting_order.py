@@ -39,7 +39,7 @@ class Valued(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[str, float]
 
 
-class Order:
+class WaitingOrder:
     """The order of the jobs of a replayed run."""
 
     def __init__(self, sim: Replay) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class ColumnSource:
     """Where a column of a workload comes from.
 
     Attributes:
@@ -151,7 +151,7 @@ def numbered_columns(items: Mapping[str, str]) -> list[str] | None:
 
 def find_sources(
     items: Mapping[str, str], columns: Sequence[str], *, where: str
-) -> dict[str, Source]:
+) -> dict[str, ColumnSource]:
     """Return the source of each column of a workload; columns without a source are missing.
 
     Args:
@@ -181,16 +181,16 @@ def find_sources(
     return sources
 
 
-def is_complete(sources: Mapping[str, Source]) -> bool:
+def is_complete(sources: Mapping[str, ColumnSource]) -> bool:
     """Return whether all that a job needs has a source: submission, GPUs, and a run time."""
     return {"submit", "gpus"} <= sources.keys() and (
         "run" in sources or {"start", "end"} <= sources.keys()
     )
 
 
-def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
+def _parse_source(text: str, columns: Sequence[str], *, where: str) -> ColumnSource:
     if text in columns:  # even if the name looks like a name with a factor or a format
-        return Source(text)
+        return ColumnSource(text)
     match = _SOURCE.fullmatch(text)
     assert match is not None
     column = match["column"].strip()
@@ -213,17 +213,19 @@ def _parse_source(text: str, columns: Sequence[str], *, where: str) -> Source:
             where=where,
             expected="strftime notation, such as %Y-%m-%d %H:%M:%S",
         )
-    return Source(column, 1 / factor if match["operator"] == "/" else factor, match["pattern"])
+    return ColumnSource(
+        column, 1 / factor if match["operator"] == "/" else factor, match["pattern"]
+    )
 
 
-def _recognise(columns: Sequence[str]) -> dict[str, Source]:
+def _recognise(columns: Sequence[str]) -> dict[str, ColumnSource]:
     """Return the sources of a workload's columns, recognised by the names of a file's columns."""
     words = {_words(column): column for column in reversed(columns)}  # the first of equal names
-    sources: dict[str, Source] = {}
+    sources: dict[str, ColumnSource] = {}
     for key, names in _NAMES.items():
         found = next((words[name] for name in names if name in words), None)
         if found is not None:
-            sources[key] = Source(found)
+            sources[key] = ColumnSource(found)
             continue
         stems, units = _NAMES_WITH_UNIT.get(key, ((), {}))
         by_stem = {
@@ -233,7 +235,7 @@ def _recognise(columns: Sequence[str]) -> dict[str, Source]:
         }
         stem = next((stem for stem in stems if stem in by_stem), None)
         if stem is not None:
-            sources[key] = Source(*by_stem[stem])
+            sources[key] = ColumnSource(*by_stem[stem])
     return sources
 
 

@@ -23,7 +23,7 @@ from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.model.workload_columns import MAX_MEMORY_MIB
 from berthline.traces.formats.column_mapping import (
     FORM,
-    Source,
+    ColumnSource,
     find_sources,
     is_complete,
     numbered_columns,
@@ -112,7 +112,7 @@ def read(path: Path, *, mapping: str | Mapping[str, str] = "", cpu_jobs: str = "
     return Workload.from_columns(**columns)
 
 
-def _read(table: CsvTable, sources: Mapping[str, Source]) -> None:
+def _read(table: CsvTable, sources: Mapping[str, ColumnSource]) -> None:
     """Read the wanted columns, each with its own type."""
     columns = {key: source.column for key, source in sources.items()}
     times = {}
@@ -129,7 +129,7 @@ def _read(table: CsvTable, sources: Mapping[str, Source]) -> None:
 class _Reader:
     """Makes the columns of a workload from a table, each from its source."""
 
-    def __init__(self, table: CsvTable, sources: Mapping[str, Source]) -> None:
+    def __init__(self, table: CsvTable, sources: Mapping[str, ColumnSource]) -> None:
         self._table, self._sources = table, sources
         self._has_zone = False
 
@@ -249,7 +249,7 @@ class _Reader:
         pattern = self._table.time_patterns.get(source.column)
         if pattern is None:
             return self._numbers(key, lowest=-_LONGEST, highest=_LONGEST)
-        self._sources = {**self._sources, key: Source(source.column, 1.0, pattern)}
+        self._sources = {**self._sources, key: ColumnSource(source.column, 1.0, pattern)}
         self._has_zone |= "z" in pattern
         return self._table.times(source.column, optional=True)
 
@@ -270,7 +270,7 @@ def _date_pattern(text: str) -> str | None:
     return f"%Y{part}%m{part}%d{match['gap']}%H:%M:%S%.f{zone}"
 
 
-def _incomplete(sources: Mapping[str, Source], table: CsvTable) -> TraceError:
+def _incomplete(sources: Mapping[str, ColumnSource], table: CsvTable) -> TraceError:
     missing = [key for key in ("submit", "gpus") if key not in sources]
     if "run" not in sources and not {"start", "end"} <= sources.keys():
         missing.append("run")

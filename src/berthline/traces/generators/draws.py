@@ -37,7 +37,7 @@ Numbers = npt.NDArray[np.int64]
 """The numbers of episodes: (episodes,)"""
 
 
-class Source(Protocol):
+class RandomSource(Protocol):
     """The source of a generator's random numbers.
 
     Attributes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Source, Table
+    from berthline.traces.generators.draws import RandomSource, Table
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 HUMAN_LIMITS = np.array(
@@ -27,27 +27,27 @@ HUMAN_LIMITS = np.array(
 make up most requests, and these are among the most frequent."""
 
 
-def _exact(source: Source, run: Table, dials: Settings) -> Table:  # noqa: ARG001 - one signature
+def _exact(source: RandomSource, run: Table, dials: Settings) -> Table:  # noqa: ARG001 - one signature
     return run
 
 
-def _factor(source: Source, run: Table, dials: Settings) -> Table:  # noqa: ARG001
+def _factor(source: RandomSource, run: Table, dials: Settings) -> Table:  # noqa: ARG001
     return np.asarray(np.ceil(run * float(dials["estimate_factor"])))
 
 
-def _over(source: Source, run: Table, dials: Settings) -> Table:
+def _over(source: RandomSource, run: Table, dials: Settings) -> Table:
     error = float(dials["estimate_error"])
     if error == 0:
         return run
     return np.asarray(np.ceil(run * exp(error * np.abs(source.normal("estimate")))))
 
 
-def _lognormal(source: Source, run: Table, dials: Settings) -> Table:
+def _lognormal(source: RandomSource, run: Table, dials: Settings) -> Table:
     error = float(dials["estimate_error"])
     return np.asarray(np.maximum(1.0, np.rint(run * exp(error * source.normal("estimate")))))
 
 
-def _human(source: Source, run: Table, dials: Settings) -> Table:
+def _human(source: RandomSource, run: Table, dials: Settings) -> Table:
     wanted = _over(source, run, dials)
     number = np.searchsorted(HUMAN_LIMITS, wanted)
     longest = len(HUMAN_LIMITS) - 1
@@ -55,7 +55,7 @@ def _human(source: Source, run: Table, dials: Settings) -> Table:
     return np.where(number > longest, np.ceil(wanted / _DAY) * _DAY, limit)
 
 
-ESTIMATES: dict[str, Callable[[Source, Table, Settings], Table]] = {
+ESTIMATES: dict[str, Callable[[RandomSource, Table, Settings], Table]] = {
     "exact": _exact,
     "factor": _factor,
     "over": _over,
@@ -89,7 +89,7 @@ ESTIMATE_DIALS = (
 )
 
 
-def draw_estimates(source: Source, run: Table, dials: Settings) -> Table:
+def draw_estimates(source: RandomSource, run: Table, dials: Settings) -> Table:
     """Return estimates in whole seconds, 1 or more, according to the dials.
 
     Args:

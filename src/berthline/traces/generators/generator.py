@@ -20,7 +20,7 @@ from berthline.errors import ConfigError
 from berthline.model.cluster import Cluster
 from berthline.model.workload import Workload
 from berthline.traces.generators.dials import JOBS, LOAD, SEED, Dial, Settings, set_dials
-from berthline.traces.generators.draws import Draws, Gap, Lattice, Source, Table
+from berthline.traces.generators.draws import Draws, Gap, Lattice, RandomSource, Table
 from berthline.traces.generators.episodes import Columns, EpisodeMaker, Episodes
 from berthline.traces.generators.estimates import draw_estimates
 from berthline.traces.generators.job_columns import (
@@ -31,7 +31,7 @@ from berthline.traces.generators.job_columns import (
     user_names,
 )
 
-Sizes = Callable[[Source, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
+Sizes = Callable[[RandomSource, int, Settings], tuple[Table, Table | npt.NDArray[np.int32]]]
 """Draws (run times, GPUs) from random numbers, the GPUs of the cluster and the dials."""
 
 
@@ -60,10 +60,10 @@ class Generator:
     dials: tuple[Dial, ...]
     load: float | None = 0.9
     own_gap: Callable[[Settings, int], float] | None = None
-    priorities: Callable[[Source, Table, Settings], Table] = (
+    priorities: Callable[[RandomSource, Table, Settings], Table] = (
         lambda source, run, dials: draw_priorities(source, dials)  # noqa: ARG005
     )
-    memory: Callable[[Source, Settings], npt.NDArray[np.int64]] | None = None
+    memory: Callable[[RandomSource, Settings], npt.NDArray[np.int64]] | None = None
     exact: Callable[[Cluster, int, float, int, Settings], Workload] | None = None
 
     def make(

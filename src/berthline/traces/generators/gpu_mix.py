@@ -16,7 +16,7 @@ from berthline.traces.generators.draws import choose
 
 if TYPE_CHECKING:
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Source
+    from berthline.traces.generators.draws import RandomSource
 
 MIXES: dict[str, dict[int, float]] = {
     "common": {1: 0.6, 2: 0.15, 4: 0.1, 8: 0.15},
@@ -82,7 +82,7 @@ GPU_DIALS = (
 )
 
 
-def draw_gpus(source: Source, dials: Settings) -> npt.NDArray[np.int32]:
+def draw_gpus(source: RandomSource, dials: Settings) -> npt.NDArray[np.int32]:
     """Return GPUs per job, according to the dials."""
     sizes = _sizes(str(dials["gpu_mix"]))
     return choose_with(source, "gpus", sizes, float(dials["gpu_correlation"]))
@@ -103,7 +103,7 @@ class Choices(NamedTuple):
 
 
 def choose_with(
-    source: Source, column: str, choices: Choices, correlation: float
+    source: RandomSource, column: str, choices: Choices, correlation: float
 ) -> npt.NDArray[np.int32]:
     """Return for each job the value of one of the choices, correlated with its run time.
 

@@ -15,7 +15,7 @@ from berthline.traces.generators.gpu_mix import Choices, choose_with, limits_of
 
 if TYPE_CHECKING:
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Source, Table
+    from berthline.traces.generators.draws import RandomSource, Table
 
 USER_DIALS = (
     Dial(
@@ -75,7 +75,7 @@ def user_names(num_users: int) -> tuple[str, ...]:
     return tuple(f"user{number}" for number in range(num_users))
 
 
-def draw_users(source: Source, dials: Settings) -> npt.NDArray[np.int32]:
+def draw_users(source: RandomSource, dials: Settings) -> npt.NDArray[np.int32]:
     """Return the number of each job's user."""
     limits, numbers = _user_limits(int(dials["users"]), float(dials["user_skew"]))
     return choose(source.uniform("user"), limits, numbers)
@@ -87,7 +87,7 @@ def _user_limits(users: int, skew: float) -> tuple[npt.NDArray[np.float64], npt.
     return limits, np.arange(users, dtype=np.int32)
 
 
-def draw_priorities(source: Source, dials: Settings) -> Table:
+def draw_priorities(source: RandomSource, dials: Settings) -> Table:
     """Return whole priorities from 0, all equally likely, correlated with run times by the dial."""
     count = int(dials["priorities"])
     correlation = float(dials.get("priority_correlation", 0.0))
@@ -118,7 +118,7 @@ def check_deadlines(dials: Settings, *, where: str) -> None:
         )
 
 
-def draw_deadlines(source: Source, submit: Table, run: Table, dials: Settings) -> Table:
+def draw_deadlines(source: RandomSource, submit: Table, run: Table, dials: Settings) -> Table:
     """Return deadlines: submission + x * run time, with x uniform between the dials' limits."""
     low, high = float(dials["deadline_low"]), float(dials["deadline_high"])
     deadline = source.uniform("deadline")

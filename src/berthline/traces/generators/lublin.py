@@ -28,7 +28,7 @@ from berthline.traces.generators.quantile_table import QuantileTable
 
 if TYPE_CHECKING:
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Draws, Gap, Source, Table
+    from berthline.traces.generators.draws import Draws, Gap, RandomSource, Table
     from berthline.traces.generators.quantile_table import Quantile
 
 _SMALLEST_LOG, _MIDDLE_BELOW_LARGEST, _LOWER_STAGE = 0.8, 2.5, 0.86
@@ -78,7 +78,7 @@ _RUN = QuantileTable(
 _GAP = QuantileTable([_exp_gamma(_GAP_SHAPE, _GAP_SCALE, _LONGEST_GAP_LOG)])
 
 
-def lublin_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
+def lublin_sizes(source: RandomSource, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
     """Return run times and GPUs."""
     gpus = _gpus(source, total_gpus, dials)
     share = gpus * _SHORT_PER_GPU
@@ -96,7 +96,7 @@ def lublin_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Tabl
     return np.maximum(run, 1.0, out=run), gpus
 
 
-def _gpus(source: Source, total_gpus: int, dials: Settings) -> Table:
+def _gpus(source: RandomSource, total_gpus: int, dials: Settings) -> Table:
     largest = math.log2(total_gpus)
     smallest = min(_SMALLEST_LOG, largest)
     middle = max(smallest, largest - _MIDDLE_BELOW_LARGEST)

@@ -19,7 +19,7 @@ from berthline.traces.generators.run_times import draw_run_times
 
 if TYPE_CHECKING:
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Draws, Gap, Source, Table
+    from berthline.traces.generators.draws import Draws, Gap, RandomSource, Table
 
 # --- the look-ahead system (MohammedYaseen97/gpu-optimizer): generator `heavy-tailed` -------------
 
@@ -57,7 +57,7 @@ def lookahead_longest(dials: Settings) -> float:
     return float(dials["longest"]) or float(dials["run_high"])
 
 
-def lookahead_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
+def lookahead_sizes(source: RandomSource, total_gpus: int, dials: Settings) -> tuple[Table, Table]:
     """Return run times, and GPUs that grow with them, up to min(8, GPUs of the cluster)."""
     run = draw_run_times(source, dials)
     widest, weight = min(_WIDEST, total_gpus), float(dials["gpu_correlation"])
@@ -69,7 +69,7 @@ def lookahead_sizes(source: Source, total_gpus: int, dials: Settings) -> tuple[T
     return run, np.rint(1.0 + (1 - weight) * by_chance + weight * by_run)
 
 
-def lookahead_priorities(source: Source, run: Table, dials: Settings) -> Table:
+def lookahead_priorities(source: RandomSource, run: Table, dials: Settings) -> Table:
     """Return priorities 1 to 10, higher for short jobs."""
     weight = float(dials["priority_correlation"])
     # 1 + floor((1 - part) ** power * (highest - 1)): one less beyond each of these run times.
@@ -101,7 +101,7 @@ DRL_DIALS = (
 )
 
 
-def drl_priorities(source: Source, run: Table, dials: Settings) -> Table:  # noqa: ARG001
+def drl_priorities(source: RandomSource, run: Table, dials: Settings) -> Table:  # noqa: ARG001
     """Return 0.5, 1, 2.5 or 5, all equally likely."""
     return _DRL_PRIORITIES[(source.uniform("priority") * len(_DRL_PRIORITIES)).astype(np.intp)]
 
@@ -198,7 +198,7 @@ def lsf_gap(dials: Settings, jobs: int) -> float:  # noqa: ARG001
     return 2.0 / (1 + int(dials["jobs_per_second"]))
 
 
-def lsf_memory(source: Source, dials: Settings) -> npt.NDArray[np.int64]:
+def lsf_memory(source: RandomSource, dials: Settings) -> npt.NDArray[np.int64]:
     """Return memory from the original's list, within the dials' limits, all equally likely.
 
     The original has no GPUs: its cores are GPUs here.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Source, Table
+    from berthline.traces.generators.draws import RandomSource, Table
 
 SHORT_SHARE = 0.85
 SHORTEST, SHORT_ENDS = 0.01, 0.08
@@ -23,12 +23,12 @@ SHORTEST, SHORT_ENDS = 0.01, 0.08
 of the longest; the rest is log-uniform from there to the longest."""
 
 
-def _lognormal(source: Source, dials: Settings) -> Table:
+def _lognormal(source: RandomSource, dials: Settings) -> Table:
     median, sigma = float(dials["run_median"]), float(dials["run_sigma"])
     return source.lognormal("run", median=median, sigma=sigma)
 
 
-def _heavy_tailed(source: Source, dials: Settings) -> Table:
+def _heavy_tailed(source: RandomSource, dials: Settings) -> Table:
     u = source.uniform("run")
     part = u * ((SHORT_ENDS - SHORTEST) / SHORT_SHARE)
     part += SHORTEST
@@ -39,16 +39,16 @@ def _heavy_tailed(source: Source, dials: Settings) -> Table:
     return part
 
 
-def _uniform(source: Source, dials: Settings) -> Table:
+def _uniform(source: RandomSource, dials: Settings) -> Table:
     low, high = float(dials["run_low"]), float(dials["run_high"])
     return np.floor(low + (high - low + 1) * source.uniform("run"))
 
 
-def _normal(source: Source, dials: Settings) -> Table:
+def _normal(source: RandomSource, dials: Settings) -> Table:
     return np.asarray(float(dials["run_mean"]) + float(dials["run_std"]) * source.normal("run"))
 
 
-RUN_TIMES: dict[str, Callable[[Source, Settings], Table]] = {
+RUN_TIMES: dict[str, Callable[[RandomSource, Settings], Table]] = {
     "lognormal": _lognormal,
     "heavy-tailed": _heavy_tailed,
     "uniform": _uniform,
@@ -107,7 +107,7 @@ RUN_DIALS = (
 )
 
 
-def draw_run_times(source: Source, dials: Settings) -> Table:
+def draw_run_times(source: RandomSource, dials: Settings) -> Table:
     """Return run times in whole seconds, 1 or more, according to the dials.
 
     Raises:

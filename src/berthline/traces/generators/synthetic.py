@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
     from berthline.traces.generators.dials import Settings
-    from berthline.traces.generators.draws import Source, Table
+    from berthline.traces.generators.draws import RandomSource, Table
     from berthline.traces.generators.episodes import Episodes
     from berthline.traces.generators.fitted.fitted_generator import FittedGenerator
 
@@ -143,11 +143,11 @@ _MIX_DIALS = (
 _COMMON_MIX = set_dials((*RUN_DIALS, *GPU_DIALS), {}, where="the common workload")
 
 
-def _mixed_sizes(source: Source, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
+def _mixed_sizes(source: RandomSource, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
     return draw_run_times(source, dials), draw_gpus(source, dials)
 
 
-def _common_sizes(source: Source, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
+def _common_sizes(source: RandomSource, total_gpus: int, dials: Settings) -> _Sizes:  # noqa: ARG001
     return _mixed_sizes(source, total_gpus, _COMMON_MIX)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "inferred"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """A conclusion from the log.
 
     Attributes:
@@ -69,7 +69,7 @@ class InferredCluster:
 
     cluster: Cluster
     pool: npt.NDArray[np.int32]  # (num_jobs,)
-    findings: list[Finding]
+    findings: list[Conclusion]
     nodes: list[npt.NDArray[np.int64]]
 
 
@@ -114,7 +114,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
     total = sum(group.gpus for group in groups)
     by_header = stated is not None and not apart
     findings = [
-        Finding(
+        Conclusion(
             what="GPUs",
             found=f"{total:,}",
             evidence=f"the header of the file; at most {peak:,.0f} were in use at once"
@@ -124,7 +124,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
             if by_header
             else "a lower bound: the GPUs may never have been all in use at once",
         ),
-        Finding(
+        Conclusion(
             what="nodes",
             found="one" if not apart else f"one for each of {len(groups)} partitions",
             evidence="the log has no lists of nodes",
@@ -134,7 +134,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
     wrong = impossible_use(workload)
     if wrong is not None:
         findings.append(
-            Finding(
+            Conclusion(
                 what="records",
                 found="impossible ones",
                 evidence=wrong.in_words(),
@@ -143,7 +143,7 @@ def _from_use(workload: Workload, history: History, *, apart: bool) -> InferredC
         )
     if len(workload.pool_names) > 1:
         findings.append(
-            Finding(
+            Conclusion(
                 what="pools",
                 found="apart" if apart else "one for all",
                 evidence=f"{len(workload.pool_names)} partitions; the choice that fits waits best",
@@ -211,13 +211,13 @@ def _node_findings(
     gpus: npt.NDArray[np.int64],
     kinds: list[tuple[str, ...]],
     pool_names: list[str],
-) -> list[Finding]:
+) -> list[Conclusion]:
     start = history.start[rows]
     peak = peak_use(start, start + workload.run[rows], workload.gpu_amount[rows])
     sizes = Counter(gpus.tolist())
     raised = int((gpus > np.ceil(seen)).sum())
     findings = [
-        Finding(
+        Conclusion(
             what="nodes",
             found=f"{len(gpus):,}: "
             + ", ".join(
@@ -227,7 +227,7 @@ def _node_findings(
             + (f", {raised} raised to the usual number of their kind" if raised else ""),
             uncertainty="nodes that ran no job are missing; outages are not modelled",
         ),
-        Finding(
+        Conclusion(
             what="GPUs",
             found=f"{int(gpus.sum()):,}",
             evidence=f"the nodes together; at most {peak:,.0f} were in use at once",
@@ -238,7 +238,7 @@ def _node_findings(
     if named:
         unknown = [name for name in named if canonical_name(name) not in GPU_TYPES]
         findings.append(
-            Finding(
+            Conclusion(
                 what="GPU types",
                 found=", ".join(named),
                 evidence="the types that jobs were allocated (gres/gpu:TYPE) or asked for (gmodel)",
@@ -251,7 +251,7 @@ def _node_findings(
         )
     if len(workload.pool_names) > 1 or pool_names:
         findings.append(
-            Finding(
+            Conclusion(
                 what="pools",
                 found=", ".join(pool_names) if pool_names else "one for all partitions",
                 evidence=f"{len(workload.pool_names)} partitions; those whose jobs ran on the same "
@@ -265,7 +265,7 @@ def _node_findings(
 def _cluster(
     groups: list[NodeGroup],
     pool: npt.NDArray[np.int32],
-    findings: list[Finding],
+    findings: list[Conclusion],
     nodes: list[npt.NDArray[np.int64]],
 ) -> InferredCluster:
     cluster = Cluster.from_groups(groups, name=NAME).with_conditions({"gpu_speeds": 0})

@@ -52,7 +52,7 @@ def read_bytes(path: Path) -> bytes:
     return _read(path, -1)
 
 
-class Start:
+class ReadLimit:
     """How much of each file is read; see `only_the_start`.
 
     Attributes:
@@ -64,16 +64,16 @@ class Start:
         self.size, self.is_cut = size, False
 
 
-_START: contextvars.ContextVar[Start | None] = contextvars.ContextVar("start", default=None)
+_START: contextvars.ContextVar[ReadLimit | None] = contextvars.ContextVar("start", default=None)
 
 
 @contextlib.contextmanager
-def only_the_start(size: int) -> Iterator[Start]:
+def only_the_start(size: int) -> Iterator[ReadLimit]:
     """Let `read_text` and `text_pieces` return only the first lines of files, of `size` bytes.
 
     The caller must check `is_cut`, and that the rest of the file does not matter.
     """
-    start = Start(size)
+    start = ReadLimit(size)
     token = _START.set(start)
     try:
         yield start
@@ -199,7 +199,7 @@ def list_files(directory: Path) -> list[Path]:
         return []
 
 
-def _read_start(path: Path, start: Start) -> bytes:
+def _read_start(path: Path, start: ReadLimit) -> bytes:
     """Return the first lines of the unpacked file."""
     content = _read(path, start.size + 1)
     if len(content) <= start.size:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, NoReturn
 
 from berthline.traces.reading.csv.csv_columns import CellType, Column, converted
-from berthline.traces.reading.csv.csv_look import Form, Look, has_odd_line
+from berthline.traces.reading.csv.csv_look import Form, PieceLook, has_odd_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,10 +47,10 @@ class CarefulReader:
         """Return the rows of a piece, and whether a line has the wrong number of cells."""
         import polars as pl
 
-        look = Look(piece, self._form)
+        look = PieceLook(piece, self._form)
         if look.separators > (self._width - 1) * look.lines and not look.quoted:
             piece = self._without_long_blanks(piece)
-            look = Look(piece, self._form)
+            look = PieceLook(piece, self._form)
         # One extra column detects lines that are too long; in text with quotes, the last column
         # detects lines that are too short, because it is empty there.
         names = dict.fromkeys((*wanted, _SURPLUS))
@@ -90,7 +90,7 @@ class CarefulReader:
         return re.sub(rb"(?m)^%b{%d,}$" % (separators, self._width), b"", piece)
 
     def _parse(
-        self, piece: bytes, names: Iterable[str], native: set[str], look: Look
+        self, piece: bytes, names: Iterable[str], native: set[str], look: PieceLook
     ) -> pl.DataFrame:
         import polars as pl
 
@@ -114,7 +114,9 @@ class CarefulReader:
         )
         return frame.select(list(places))
 
-    def _without_blank_rows(self, frame: pl.DataFrame, piece: bytes, look: Look) -> pl.DataFrame:
+    def _without_blank_rows(
+        self, frame: pl.DataFrame, piece: bytes, look: PieceLook
+    ) -> pl.DataFrame:
         """Return the rows with a non-empty cell: a blank line is read as empty cells."""
         import polars as pl
 

@@ -22,7 +22,7 @@ class Form(NamedTuple):
     longer_lines: bool = False
 
 
-class Look:
+class PieceLook:
     """Properties of a piece, from a scan of its bytes.
 
     Attributes:
