@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.model.cluster import Cluster
-from berthline.model.schedule import NODE_DOWN, NODE_UP, PREEMPT, REFUSE, RESUME, Schedule
+from berthline.model.schedule import KINDS, NODE_DOWN, NODE_UP, PREEMPT, REFUSE, RESUME, Schedule
 from berthline.model.workload import Workload
 
 Floats = npt.NDArray[np.float64]
@@ -131,6 +131,9 @@ def forget_seat(memory: Memory) -> Memory:
     return dataclasses.replace(memory, **{name: getattr(nothing, name) for name in OF_SEAT})
 
 
+_INTERRUPTS = np.isin(np.arange(len(KINDS)), (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Snapshot:
     """The state of a run at an instant.
@@ -170,5 +173,4 @@ class Snapshot:
     @property
     def was_interrupted(self) -> bool:
         """Whether jobs have stopped and nodes have failed, or jobs ran at speeds no row tells."""
-        kinds = np.isin(self.log.kind, (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))
-        return bool(len(self.memory.progress) or kinds.any())
+        return bool(len(self.memory.progress)) or bool(_INTERRUPTS[self.log.kind].any())

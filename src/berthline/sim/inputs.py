@@ -277,6 +277,8 @@ def stated_so_far(estimate: FloatColumn) -> FloatColumn:
 
 def stated_estimates(workload: Workload, memory: Memory | None) -> FloatColumn:
     """Return what stands for each job's estimate; all NaN = no job has ever stated one."""
+    if not np.isnan(workload.estimate).any():
+        return workload.estimate
     if memory is not None and not math.isnan(memory.largest_estimate):
         to_come = workload.estimate[len(memory.stated) :]
         stated = stated_so_far(np.concatenate([[memory.largest_estimate], to_come]))
