@@ -11,7 +11,7 @@ import pytest
 from tests.agreement.random_instants import KINDS, arrivals, random_instant
 
 import berthline as bl
-from berthline.errors import BerthlineError, ConfigError, SimulationError
+from berthline.errors import BerthlineError, ConfigError
 from berthline.model.schedule import FINISH
 from berthline.model.snapshot import Memory
 from berthline.runs.run_layout import EVENTS, META, START
@@ -91,7 +91,7 @@ def test_directory__run_times_may_be_unknown_and_the_queue_empty(tmp_path: Path)
     read = bl.open_run(tmp_path / "live").snapshot()
     assert np.isnan(read.workload.run).any()
     assert bl.decide(read).actions == bl.decide(snapshot).actions
-    with pytest.raises(SimulationError, match="is not known"):
+    with pytest.raises(ConfigError, match="is not known"):
         bl.resume(read)
     with pytest.raises(ConfigError, match="knowledge exact"):
         bl.decide(read, knowledge="exact")

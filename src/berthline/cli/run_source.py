@@ -137,6 +137,8 @@ def _from_directory(path: str, scheduler: str) -> Result:
     run = open_run(path)
     logs, wanted = run.logs, Scheduler.parse(scheduler) if scheduler else None
     if run.kind == "sim":
+        if not run.settings.get("scheduler"):
+            return run.result if wanted is None else run.result_under(wanted)
         found = Scheduler.parse(run.settings["scheduler"])
         if wanted is not None and str(wanted) != str(found):
             raise ConfigError(

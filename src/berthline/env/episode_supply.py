@@ -210,10 +210,9 @@ class Supply:
         self._next[envs] = episodes + 1
 
     def _failures(self, seed: int, columns: JobColumns, row: int) -> list[tuple[float, int, bool]]:
-        submit, run = (
-            columns[name][row if len(columns[name]) > 1 else 0] for name in ("submit", "run")
-        )
-        until = last_failure(submit, run)
+        names = ("submit", "run", "gpus", "gpu_milli")
+        one = {name: columns[name][row if len(columns[name]) > 1 else 0] for name in names}
+        until = max(last_failure(one["submit"], one["run"]), self._plan.horizon(**one) or 0.0)
         found = outages(self._plan.cluster, seed=seed, until=until)
         return list(zip(found.time.tolist(), found.node.tolist(), found.up.tolist(), strict=True))
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from berthline.model.schedule import Schedule
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
+    from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
 
 AS_WRITTEN = "a run directory as it was written"
@@ -167,7 +168,15 @@ class Run:
         from berthline.runs.start_file import read_start
 
         path = self.path / START
-        if self.kind != "sim" or not path.is_file():
+        if self.kind != "sim":
+            return None
+        if not path.is_file():
+            if self.settings.get("from_snapshot"):
+                raise ConfigError(
+                    f"there is no {START}, and the run began in the middle",
+                    where=str(self.path),
+                    expected=AS_WRITTEN,
+                )
             return None
         return read_start(path, self.workload, self.cluster, self.log)
 
@@ -175,19 +184,51 @@ class Run:
     def result(self) -> Result:
         """The run of one scheduler, as `simulate` returned it."""
         from berthline.policies.scheduler import Scheduler
+
+        text = self.settings.get("scheduler")
+        if not text:
+            raise ConfigError(
+                "the snapshot names no scheduler",
+                where=str(self.path),
+                expected="a directory of berthline sim, or a scheduler beside it",
+            )
+        return self.result_under(Scheduler.parse(text))
+
+    def result_under(self, scheduler: Scheduler) -> Result:
+        """Return the run with the scheduler named, for a snapshot that names none."""
         from berthline.sim.simulate import Result
 
         log = self.log
         check_same_jobs(log, self)
+        self._check_log(log)
         return Result(
             log=log,
             workload=self.workload,
             cluster=self.cluster,
-            scheduler=Scheduler.parse(self.settings["scheduler"]),
+            scheduler=scheduler,
             knowledge=str(self.settings.get("knowledge", "estimate")),
             seed=int(self.settings.get("seed", 0)),
             wall_seconds=0.0,
             start=self.start,
+        )
+
+    def _check_log(self, log: Schedule) -> None:
+        """Raise if the log is damaged or of another run, or does not fit the cluster."""
+        from berthline.model.snapshot import Snapshot
+        from berthline.sim.snapshots.check import check_snapshot
+        from berthline.sim.snapshots.take import take_jobs
+
+        if log.sha256() != self.results.get("log_sha256"):
+            raise ConfigError(
+                f"{EVENTS} is of another run than {SUMMARY}",
+                where=str(self.path),
+                expected=AS_WRITTEN,
+            )
+        now = log.horizon if math.isfinite(log.horizon) else float(log.time.max(initial=0.0))
+        known = np.arange(int(np.searchsorted(self.workload.submit, now, side="right")))
+        jobs = take_jobs(self.workload, known)
+        check_snapshot(
+            Snapshot(workload=jobs, cluster=self.cluster, log=log, now=now, number=known)
         )
 
     def snapshot(self, at: float | None = None) -> Snapshot:

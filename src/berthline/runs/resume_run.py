@@ -128,6 +128,7 @@ def resume_run(
             "seed": result.seed,
             "horizon": horizon,
             "simulator": simulator,
+            "from_snapshot": True,
         }
         keep_run(run, directory, output, asked, by)
     return run
@@ -168,6 +169,7 @@ def write_snapshot(snapshot: Snapshot, out: TextOrPath | RunOutput, *, force: bo
         command=output.command,
         config={
             **facts,
+            "from_snapshot": True,
             "horizon": snapshot.now,
             "conditions": snapshot.cluster.conditions.changed(),
         },

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from berthline.errors import ConfigError, PolicyError, SimulationError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.gpu_types import type_names
+from berthline.model.schedule import NODE_DOWN, NODE_UP
 from berthline.model.snapshot import KIND_COLUMNS, Memory, Snapshot
 from berthline.model.speeds import speeds
 from berthline.model.workload import FloatColumn, IntColumn, Workload
@@ -218,7 +219,7 @@ def prepare(
         node_speed=node_speed,
         reference_speed=reference_speed,
         quotas=quota_counters(workload, cluster),
-        outages=outages(cluster, seed=seed, until=failures_until(workload, memory)),
+        outages=_outages(workload, cluster, seed, horizon, start),
         draw=draw,
         random=uniform_at(stream_key(seed, "order"), draw if "random" in words else draw[:0]),
         placement_key=stream_key(seed, "placement"),
@@ -238,11 +239,11 @@ def check_run_times(workload: Workload) -> None:
     """Raise if a run time is not known, which only a decision can do without.
 
     Raises:
-        SimulationError: it is not.
+        ConfigError: it is not.
     """
     unknown = np.flatnonzero(np.isnan(workload.run))
     if len(unknown):
-        raise SimulationError(
+        raise ConfigError(
             f"the run time of job {job_name(workload, int(unknown[0]))} is not known",
             where=f"workload {workload.name!r}",
             expected="run times of all jobs, to simulate what comes",
@@ -381,6 +382,31 @@ def endless_preemption(inputs: Inputs) -> SimulationError:
     )
 
 
+def _outages(
+    workload: Workload, cluster: Cluster, seed: int, horizon: float | None, start: Snapshot | None
+) -> Outages:
+    """Return when nodes go down and come back; after a start, only what its state allows.
+
+    Nodes fail until the horizon at least. A run that had none has fewer failures than the one that
+    continues it with a horizon: then a node may be up although an outage of the other run lasts.
+    """
+    memory = None if start is None else start.memory
+    found = outages(cluster, seed=seed, until=max(failures_until(workload, memory), horizon or 0.0))
+    if start is None or not len(found.time):
+        return found
+    is_down = np.zeros(cluster.num_nodes, np.bool_)
+    rows = np.flatnonzero((start.log.kind == NODE_DOWN) | (start.log.kind == NODE_UP))
+    is_down[start.log.detail[rows]] = start.log.kind[rows] == NODE_DOWN
+    later = np.flatnonzero(found.time > start.now)
+    node, first = np.unique(found.node[later], return_index=True)
+    wrong = later[first[found.up[later[first]] != is_down[node]]]
+    return Outages(
+        time=np.delete(found.time, wrong),
+        node=np.delete(found.node, wrong),
+        up=np.delete(found.up, wrong),
+    )
+
+
 def failures_until(workload: Workload, memory: Memory | None) -> float:
     """Return until when nodes may fail at random in a run that may begin in the middle."""
     if memory is not None and not math.isnan(memory.failures_until):
@@ -389,9 +415,9 @@ def failures_until(workload: Workload, memory: Memory | None) -> float:
 
 
 def last_failure(submit: FloatColumn, run: FloatColumn) -> float:
-    """Return until when nodes may fail: 2 x last submission + 10 x longest run time.
+    """Return until when nodes may fail without a horizon: 2 x last submission + 10 x longest run.
 
-    It does not depend on the horizon, so that a run that stops there and is continued has the
+    An earlier horizon does not shorten it, so that a run that stops there and is continued has the
     failures of a run that never stopped.
     """
     if not len(submit):

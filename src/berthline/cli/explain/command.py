@@ -39,15 +39,14 @@ ASKED_KEYS = (
 class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Explain why a job waited: reasons, jobs ahead, and what would have helped.
 
-    With --submit: when one more job would start. With --calibrate: how often such forecasts were
-    right. Both take RUN without JOB.
+    With --submit or --calibrate, and RUN without JOB: forecasts.
 
     Examples:
       berthline explain longest synthetic --scheduler fcfs+easy --load 1
       berthline explain 421 synthetic --scheduler sjf --load 1 --at 62200 --top 3
       berthline explain 4 trace.swf --scheduler fcfs --quick --json
-      berthline explain --submit "gpus=4,estimate=2h" synthetic --scheduler sjf --load 1 --at 62200
-      berthline explain --calibrate synthetic --scheduler fcfs+easy --load 1 --points 20
+      berthline explain --submit "gpus=4,estimate=2h" synthetic --load 1 --at 62200
+      berthline explain --calibrate synthetic --load 1 --points 20
     """
 
     job: Annotated[Positional[str], arg(metavar="[JOB]")]

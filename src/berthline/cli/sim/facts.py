@@ -69,6 +69,8 @@ def shorter_than_its_jobs(result: Result) -> str:
     are meant to be one batch.
     """
     workload = result.workload
+    if not len(workload):
+        return ""
     span = float(workload.submit[-1] - workload.submit[0])
     longest = float(workload.run.max())
     if not 0 < span < longest:

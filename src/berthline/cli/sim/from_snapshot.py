@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,6 +55,12 @@ def continued(
                 else "a run that begins empty",
                 hint="omit it",
             )
+    if not Path(options.workload).is_dir():
+        raise ConfigError(
+            "--from-snapshot continues a run directory, and this is none",
+            where=options.workload,
+            expected="a directory of berthline sim, with --until and --out",
+        )
     run = open_run(options.workload)
     if run.kind != "sim":
         raise ConfigError(

@@ -24,7 +24,7 @@ from berthline.evaluate.explain.overtakers import (
 )
 from berthline.evaluate.explain.wait_timeline import Interval, Look, seconds_by_reason, timeline_of
 from berthline.evaluate.forecast.job_forecast import JobForecast
-from berthline.model.schedule import REJECT, REJECT_REASONS
+from berthline.model.schedule import REJECT, REJECT_REASONS, SUBMIT
 from berthline.sim.inputs import prepare
 from berthline.sim.multiples import next_multiple
 from berthline.sim.reasons.find_reason import before_decision, find_reason
@@ -141,6 +141,7 @@ def explain(
         knowledge=result.knowledge,
         seed=result.seed,
         horizon=None if np.isinf(log.horizon) else log.horizon,
+        start=result.start,
     )
     sim = Replay(inputs, log, since=waits[0].begin if waits else 0.0)
     points = _points(sim, log.time, waits)
@@ -205,7 +206,21 @@ def _waits_at(result: Result, job: int, at: float | None) -> list[Wait]:
         raise ConfigError(
             f"there is no job {job}", where=workload.name, expected=f"0 to {len(workload) - 1}"
         )
+    if not ((result.log.kind == SUBMIT) & (result.log.job == job)).any():
+        raise ConfigError(
+            f"job {job} is submitted at {workload.submit[job]:,.10g} s, after the end of the run",
+            where=workload.name,
+            expected=f"a job submitted by {result.log.horizon:,.10g} s",
+        )
     waits = waits_of(result, job)
+    if result.start is not None:
+        # What was decided before is not known: the jobs that were over are left out.
+        begin = result.start.now
+        waits = [
+            msgspec.structs.replace(wait, begin=max(wait.begin, begin))
+            for wait in waits
+            if wait.end > begin
+        ]
     if at is not None and not any(w.begin <= at < w.end for w in waits):
         times = "; ".join(f"{wait.begin:g} to {wait.end:g}" for wait in waits)
         raise ConfigError(

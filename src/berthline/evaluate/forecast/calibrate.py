@@ -116,6 +116,11 @@ def calibrate(
         ConfigError: no job waited after the first fifth of the run.
     """
     check_arguments(seed=seed)
+    if result.start is not None:
+        raise ConfigError(
+            "the run began in the middle, so its past is not complete",
+            expected="a run that began with an empty cluster",
+        )
     check_sizes(points=points, draws=draws, workers=workers)
     start = job_table(result.log, result.workload).start
     start = np.where(np.isnan(start), np.inf, start)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FEWEST_JOBS = 20
 """With fewer finished jobs, ratios are drawn uniformly from 0 to 1."""
 
+FEWEST_LONGER = 5
+"""With fewer finished jobs that ran longer than a job has run so far, their values are not used."""
+
 PRIOR = 4.0
 """The weight of a larger group, in jobs."""
 
@@ -92,9 +95,10 @@ class RunTimes:
         column = np.arange(count)
         size = self.size[group, column]
         index = self.begin[group, column] + (chance * size).astype(np.int64)
-        # Longer than all that were seen: up to twice the progress.
+        # Longer than almost all that were seen: up to twice the progress. A handful of
+        # jobs that were longer still says too little.
         value = np.where(
-            size > 0,
+            self.size.max(axis=0) >= FEWEST_LONGER,
             self.values[np.minimum(index, len(self.values) - 1)],
             self.least * (1 + chance),
         )

@@ -152,9 +152,9 @@ def decide(
         BerthlineError: the snapshot contradicts itself, or the scheduler cannot decide on it, for
             instance because it needs run times that are not known.
     """
+    snapshot = checked(snapshot, conditions)
     seed = snapshot.seed if seed is None else seed
     check_arguments(seed=seed, conditions=conditions)
-    snapshot = checked(snapshot, conditions)
     scheduler = scheduler_for(snapshot, scheduler)
     check_simulator(scheduler, simulator)
     inputs = resumed_inputs(

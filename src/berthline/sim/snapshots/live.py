@@ -73,14 +73,33 @@ def snapshot_of(
         >>> [(action.kind, action.job, action.gpus) for action in bl.decide(state, "sjf").actions]
         [('start', 1, {1: 4})]
     """
+    if not jobs.in_order:
+        raise ConfigError(
+            "the jobs were not given in the order of their submission",
+            where="jobs",
+            expected="that order, in which `running` counts rows",
+            hint="sort the records by submission first",
+        )
     running = running or {}
-    ids = np.fromiter(running, np.int64, len(running))
-    starts = np.fromiter((one[0] for one in running.values()), np.float64, len(ids))
-    held = [one[1] for one in running.values()]
-    sizes = np.fromiter(map(len, held), np.int64, len(ids))
-    slots = np.array([one[2] if len(one) > 2 else WHOLE_GPUS for one in running.values()], np.int32)
+    try:
+        ids = np.fromiter(running, np.int64, len(running))
+        starts = np.fromiter((one[0] for one in running.values()), np.float64, len(ids))
+        held = [one[1] for one in running.values()]
+        sizes = np.fromiter(map(len, held), np.int64, len(ids))
+        slots = np.array(
+            [one[2] if len(one) > 2 else WHOLE_GPUS for one in running.values()], np.int32
+        )
+        nodes = np.array(sorted(set(down)), np.int32)
+        now = float(now)
+        _check_whole(number for gpus in held for pair in gpus.items() for number in pair)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the state cannot be read: {error}",
+            where="snapshot_of",
+            expected="running={row: (start, {node: GPUs})}, down=[node], now in seconds",
+            hint="jobs by their rows and nodes by their ids in the cluster, not by name",
+        ) from None
     _check_running(jobs, ids, sizes, slots)
-    nodes = np.array(sorted(set(down)), np.int32)
     known = np.arange(len(jobs), dtype=np.int32)
     time = np.concatenate([jobs.submit, starts, np.full(len(nodes), float(now))])
     kinds = np.array([SUBMIT, START, NODE_DOWN], np.uint8)
@@ -117,6 +136,12 @@ def snapshot_of(
     )
     check_snapshot(snapshot)
     return snapshot
+
+
+def _check_whole(numbers: Iterable[object]) -> None:
+    for number in numbers:
+        if not isinstance(number, int | np.integer):
+            raise TypeError(f"{number!r} is not a whole number")
 
 
 def _check_running(

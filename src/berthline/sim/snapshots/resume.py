@@ -12,7 +12,8 @@ import numpy as np
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH
-from berthline.model.snapshot import forget_seat
+from berthline.model.snapshot import Snapshot, forget_seat
+from berthline.model.workload import Workload
 from berthline.model.workload_join import join
 from berthline.model.workload_rows import job_name
 from berthline.policies.scheduler import Scheduler
@@ -24,8 +25,6 @@ from berthline.sim.snapshots.check import check_snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from berthline.model.snapshot import Snapshot
-    from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
 
 
@@ -61,9 +60,14 @@ def resume(
     Raises:
         BerthlineError: the inputs are not compatible, or run times are not known.
     """
+    snapshot = checked(snapshot, conditions)
     seed = snapshot.seed if seed is None else seed
     check_arguments(seed=seed, horizon=horizon, conditions=conditions)
-    snapshot = checked(snapshot, conditions)
+    if horizon is not None and horizon < snapshot.now:
+        raise ConfigError(
+            f"the horizon is {horizon:,.10g} s, before the snapshot",
+            expected=f"{snapshot.now:,.10g} s, the instant of the snapshot, or more",
+        )
     workload = snapshot.workload if arrivals is None else _with_arrivals(snapshot, arrivals)
     check_run_times(workload)
     started = time.perf_counter()
@@ -116,8 +120,13 @@ def checked(snapshot: Snapshot, conditions: Mapping[str, float] | None) -> Snaps
     """Return a snapshot with other conditions, which does not contradict itself.
 
     Raises:
-        ConfigError: it does, or the conditions are wrong.
+        ConfigError: it does, it is none, or the conditions are wrong.
     """
+    if not isinstance(snapshot, Snapshot):
+        raise ConfigError(
+            f"the snapshot is of type {type(snapshot).__name__}",
+            expected="a Snapshot, such as result.snapshot(at) or open_run(DIR).snapshot()",
+        )
     if conditions:
         cluster = snapshot.cluster.with_conditions(conditions)
         snapshot = dataclasses.replace(snapshot, cluster=cluster)
@@ -222,6 +231,11 @@ def start_for(snapshot: Snapshot, scheduler: Scheduler) -> Snapshot:
 
 
 def _with_arrivals(snapshot: Snapshot, arrivals: Workload) -> Workload:
+    if not isinstance(arrivals, Workload):
+        raise ConfigError(
+            f"the arrivals are of type {type(arrivals).__name__}",
+            expected="a Workload on the clock of the snapshot",
+        )
     if len(arrivals) and arrivals.submit[0] <= snapshot.now:
         raise ConfigError(
             f"a job arrives at {arrivals.submit[0]:g} s",
