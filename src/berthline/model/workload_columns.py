@@ -159,13 +159,13 @@ def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> np
             where=workload_name,
             expected=f"({size},): one value per job, as in 'submit'",
         )
-    if not (np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)):
+    if array.dtype.kind not in "biufc":
         raise TraceError(
             f"column {key!r} holds {array.dtype} values", where=workload_name, expected="numbers"
         )
     with np.errstate(invalid="ignore"):  # values that do not fit change: checked below
         column = array.astype(dtype)
-    if np.issubdtype(dtype, np.integer) and array.dtype != dtype:
+    if array.dtype != dtype and column.dtype.kind == "i":
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type
         bad = np.flatnonzero((column != array) | (array < limits.min) | (array > limits.max))
         if bad.size:

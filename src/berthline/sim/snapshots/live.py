@@ -91,7 +91,8 @@ def snapshot_of(
         )
         nodes = np.array(sorted(set(down)), np.int32)
         now = float(now)
-        _check_whole(number for gpus in held for pair in gpus.items() for number in pair)
+        alloc_node = _whole([node for gpus in held for node in gpus])
+        alloc_gpus = _whole([number for gpus in held for number in gpus.values()])
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise ConfigError(
             f"the state cannot be read: {error}",
@@ -111,9 +112,10 @@ def snapshot_of(
     kind, detail = kind[order], detail[order]
     # Allocations are in the order of the starts.
     rank = order[kind == START] - len(known)
+    first = (np.cumsum(sizes) - sizes)[rank]
     sizes = sizes[rank]
     detail[kind == START] = np.cumsum(sizes) - sizes
-    in_order = [held[place] for place in rank.tolist()]
+    shares = np.repeat(first - detail[kind == START], sizes) + np.arange(len(alloc_node))
     snapshot = Snapshot(
         workload=jobs,
         cluster=cluster,
@@ -122,8 +124,8 @@ def snapshot_of(
             kind=kind,
             job=job[order],
             detail=detail,
-            alloc_node=np.fromiter((node for gpus in in_order for node in gpus), np.int32),
-            alloc_gpus=np.fromiter((n for gpus in in_order for n in gpus.values()), np.int32),
+            alloc_node=alloc_node[shares],
+            alloc_gpus=alloc_gpus[shares],
             alloc_slot=np.repeat(slots[rank], sizes),
             horizon=float(now),
             decisions=0,
@@ -138,10 +140,12 @@ def snapshot_of(
     return snapshot
 
 
-def _check_whole(numbers: Iterable[object]) -> None:
-    for number in numbers:
-        if not isinstance(number, int | np.integer):
-            raise TypeError(f"{number!r} is not a whole number")
+def _whole(numbers: list[int]) -> npt.NDArray[np.int32]:
+    """Return whole numbers as an array."""
+    found = np.array(numbers, None if numbers else np.int32)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or (abs(found) >= 2**31).any():
+        raise TypeError("nodes and numbers of GPUs are not all whole numbers")
+    return found.astype(np.int32)
 
 
 def _check_running(
