@@ -29,6 +29,7 @@ from tests.agreement.random_runs import (
     random_workload,
 )
 
+from berthline.env.options import ONLY_OF
 from berthline.env.rewards import REWARDS, SCOPES
 from berthline.policies.formulas import ALL_WORDS, Formula
 
@@ -184,8 +185,10 @@ def random_menu(rng: np.random.Generator, knowledge: str) -> list[str]:
 
 def random_seat_options(rng: np.random.Generator, seat: str, knowledge: str) -> dict[str, Any]:
     """Return the options that only one seat has."""
-    if seat == "pick" and rng.random() < 0.4:
-        return {"semantics": "wait"}
+    if seat == "pick":
+        semantics = str(rng.choice(["mask", "wait", "rank"], p=[0.3, 0.3, 0.4]))
+        rerank = rng.choice(np.array([None, False, True], object)) if semantics == "rank" else None
+        return {"semantics": semantics, "rerank": rerank}
     if seat == "place" and rng.random() < 0.4:
         rules = [*PLACEMENTS, "defrag", "balance", "first-available"]
         return {"placements": [str(rng.choice(rules)) for _ in range(int(rng.integers(1, 5)))]}
@@ -259,6 +262,12 @@ def random_agent_run(number: int) -> AgentRun:
             ]
         if rng.random() < 0.3:
             options["running_order"] = random_formula(rng, WORDS, depth=int(rng.integers(0, 3)))
+    if options.get("semantics") == "rank" and knowledge != "none" and rng.random() < 0.3:
+        options["discipline"] = "conservative"
+    # Of its own, so that other options do not depend on whether the seat has it.
+    own = np.random.default_rng([number, 0xB7])
+    if seat in ONLY_OF["no_op"] and options.get("semantics") != "rank":
+        options["no_op"] = str(own.choice(["never", "when_blocked", "always"], p=[0.2, 0.3, 0.5]))
     # Jobs that are preempted before they save anything would run forever.
     endless = seat == "preempt" or cluster.conditions.mtbf < np.inf
     if endless or options["reward"] == "lookahead" or rng.random() < 0.2:

@@ -139,6 +139,7 @@ void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapsho
   was_legal_ = true;
   is_deciding_ = false;
   at_hand_ = kNoJob;
+  port_.ranked().clear();
   running_.clear();
   left_ = 0;
   is_plain_ = find_plain();
@@ -292,7 +293,8 @@ bool Agent::is_possible(int64_t action) const {
     case Seat::kPick:
     case Seat::kPickPlace:
     case Seat::kBackfill:
-      return action < static_cast<int64_t>(rows_.size());
+      if (action >= static_cast<int64_t>(rows_.size())) return false;
+      return rules_.semantics != Semantics::kRank || may_rank(rows_[action]);
     case Seat::kPlace:
       if (!rules_.menu.empty()) return true;
       if (left_ > 0) return room_[action] >= least_room();
@@ -331,8 +333,9 @@ double Agent::startable_work() const {
       break;
   }
   double sum = 0;
+  const bool ranks = rules_.semantics == Semantics::kRank;  // also jobs that cannot start
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (mask_[i]) sum += work(rows_[i]);
+    if (mask_[i] && (!ranks || fits_[i])) sum += work(rows_[i]);
   }
   return sum;
 }
@@ -384,7 +387,8 @@ bool Agent::ask() {
   switch (rules_.seat) {
     case Seat::kPick:
     case Seat::kPickPlace:
-      return rules_.waits ? ask_pick_waiting() : ask_pick();
+      if (rules_.semantics == Semantics::kRank) return ask_rank();
+      return rules_.semantics == Semantics::kWait ? ask_pick_waiting() : ask_pick();
     case Seat::kPlace:
       return ask_place();
     case Seat::kMeta:

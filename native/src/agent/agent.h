@@ -5,6 +5,7 @@
 // sim/reference_agent.py defines what each seat asks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,6 +21,12 @@ namespace berthline {
 enum class Seat { kPick, kPlace, kPickPlace, kMeta, kBackfill, kGate, kPreempt };
 inline constexpr const char* kSeatNames[] = {"pick",     "place", "pickplace", "meta",
                                              "backfill", "gate",  "preempt"};
+// What the agent's choice in the seat Pick means: see sim/reference_seats.py.
+enum class Semantics { kMask, kWait, kRank };
+inline constexpr const char* kSemanticsNames[] = {"mask", "wait", "rank"};
+// Where the no-op is allowed, in the seats that have one.
+enum class NoOp { kNever, kWhenBlocked, kAlways };
+inline constexpr const char* kNoOpNames[] = {"never", "when_blocked", "always"};
 // Which waiting jobs are shown if the window cannot hold all of them.
 enum class Window { kHead, kHeadTail, kTop };
 inline constexpr const char* kWindowNames[] = {"head", "head+tail", "top"};
@@ -30,7 +37,9 @@ struct SeatRules {
   int32_t window = 64;
   int32_t running_window = 0;        // running jobs shown
   int64_t max_steps = 0;             // 0 = no limit
-  bool waits = false;                // pick: time runs until the chosen job starts
+  Semantics semantics = Semantics::kMask;  // pick
+  bool reranks = false;              // pick, ranks: the order is asked for again after each start
+  NoOp no_op = NoOp::kAlways;
   bool protects_head = true;         // backfill: no job may delay the head
   int32_t every_events = 1;          // meta: decisions between two choices
   double every_seconds = 0;          // meta: minimum seconds between two choices
@@ -82,7 +91,7 @@ class Agent {
 
   // Prefetches for the next step: first the agent, then what it points to.
   void prefetch() const {
-    berthline::prefetch(this, &rules_.waits);
+    berthline::prefetch(this, &rules_.semantics);
     port_.prefetch();
     rewards_.prefetch();
   }
@@ -143,17 +152,27 @@ class Agent {
   // Seats (seats.cpp): `ask` looks for a question, `answer` carries out the answer.
   bool ask_pick();
   bool ask_pick_waiting();
+  bool ask_rank();
   bool ask_place();
   bool ask_meta();
   bool ask_backfill();
   bool ask_gate();
   bool ask_preempt();
+  bool allows_no_op(bool is_blocked) const;
   void answer_pick(int64_t action, int64_t node);
   void answer_place(int64_t action);
   void answer_meta(int64_t action);
   void answer_preempt(int64_t action);
   void answer_gate(int64_t action);
   void plan_recheck();
+
+  // Pick with ranks (rank_seat.cpp).
+  bool find_rank_question();
+  bool allow_ranks();
+  bool only_startable_next() const;
+  int32_t first_unshown(bool fitting = false);
+  void rank(int32_t job);
+  bool start_ranked();
 
   // Pick and Place in plain runs (plain_seats.cpp).
   bool find_plain() const;
@@ -178,7 +197,11 @@ class Agent {
   // Shared by seats.
   void find_open();
   bool is_open(int32_t job) const { return !port_.is_filtered() || open_[job]; }
+  bool may_rank(int32_t job) const {
+    return is_open(job) && std::ranges::find(port_.ranked(), job) == port_.ranked().end();
+  }
   bool allow_startable();
+  bool none_fits();
   void allow_pairs();
   bool place_and_start(int32_t job, size_t row = 0);
   void start(int32_t job, size_t row = 0);

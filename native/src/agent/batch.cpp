@@ -169,7 +169,7 @@ void Batch::reset(size_t i) {
   num_fresh_ -= states_[i] == State::kFresh;
   begin(i);
   write_question(i);
-  buffers_.reward[i] = 0;
+  buffers_.reward[i] = buffers_.seconds[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   std::fill_n(buffers_.terms + i * num_terms(), num_terms(), 0.0);
 }
@@ -199,7 +199,7 @@ void Batch::copy_one(size_t i, const Batch& other, size_t from) {
 
 void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
   Env& env = *envs_[i];
-  buffers_.reward[i] = 0;
+  buffers_.reward[i] = buffers_.seconds[i] = 0;
   buffers_.terminated[i] = buffers_.truncated[i] = buffers_.illegal[i] = 0;
   if (states_[i] == State::kOver) {
     // The step after an episode's last step begins the next episode; its action is ignored.
@@ -209,7 +209,9 @@ void Batch::step_one(size_t i, const int64_t* action, size_t stride) {
     write_question(i);
     return;
   }
+  const double asked = env.agent.run().now();
   env.agent.act(action[0], stride > 1 ? action[1] : 0);
+  buffers_.seconds[i] = env.agent.run().now() - asked;
   const double* const terms = env.agent.reward_terms().data();
   if (num_terms_ == 1) {
     buffers_.terms[i] = terms[0];  // avoids a call

@@ -20,6 +20,7 @@ struct Buffers {
   uint8_t* pair_mask = nullptr;        // (num_envs, window, num_nodes), for the seat kPickPlace
   double* reward = nullptr;            // (num_envs,)
   double* terms = nullptr;             // (num_envs, num_terms)
+  double* seconds = nullptr;           // (num_envs,), simulated time that the step took
   uint8_t* terminated = nullptr;       // (num_envs,)
   uint8_t* truncated = nullptr;        // (num_envs,)
   uint8_t* ended = nullptr;            // (num_envs,), terminated or truncated

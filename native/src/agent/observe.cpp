@@ -87,7 +87,7 @@ void Observer::make_programs(const ObservationRules& rules) {
   ObservationPrograms& made = *programs_;
   made.job_width = rules.jobs.size();
   const Seat seat = agent_.rules().seat;
-  const bool mask_knows = seat == Seat::kPick && !agent_.rules().waits;
+  const bool mask_knows = seat == Seat::kPick && agent_.rules().semantics != Semantics::kWait;
   for (size_t c = 0; c < made.job_width; ++c) {
     const std::vector<Instruction>& code = rules.jobs[c].code();
     if (mask_knows && !made.can_start && code.size() == 1 && rules.jobs[c].uses(Word::kCanStart)) {

@@ -36,7 +36,7 @@ bool Agent::find_plain() const {
          layout.max_node_gpus < Sizes::kMany && !port_.is_filtered() &&
          rules_.window_policy == Window::kHead && rules_.running_order.empty() &&
          !rewards_.asks(Word::kStartableWork) &&
-         ((rules_.seat == Seat::kPick && !rules_.waits) ||
+         ((rules_.seat == Seat::kPick && rules_.semantics == Semantics::kMask) ||
           (rules_.seat == Seat::kPlace && rules_.menu.empty()));
 }
 
@@ -59,8 +59,8 @@ bool Agent::ask_plainly() {
   if (port_.num_waiting() == 0 || port_.nodes().free_gpus() == 0) return false;
   if (rules_.seat == Seat::kPlace) return (left_ == 0 && show_nodes_for_head()) || ask_place();
   if (!show_startable()) return false;
-  const bool time_can_pass = port_.time_can_pass();
-  if (time_can_pass != may_wait_) mask_[no_op_] = may_wait_ = time_can_pass;
+  const bool may_wait = allows_no_op(false);
+  if (may_wait != may_wait_) mask_[no_op_] = may_wait_ = may_wait;
   return true;
 }
 

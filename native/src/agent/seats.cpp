@@ -46,6 +46,17 @@ bool Agent::allow_startable() {
   return std::find(mask_.begin(), end, 1) != end;
 }
 
+// Whether the no-op is allowed. `is_blocked`: nothing that the agent could choose can start now.
+bool Agent::allows_no_op(bool is_blocked) const {
+  const bool is_for_this = rules_.no_op == NoOp::kAlways ||
+                           (rules_.no_op == NoOp::kWhenBlocked && is_blocked);
+  return is_for_this && port_.time_can_pass();
+}
+
+bool Agent::none_fits() {
+  return std::none_of(rows_.begin(), rows_.end(), [&](int32_t job) { return port_.fits(job); });
+}
+
 // Starts a job where it was placed. `row` is its likely position in the queue.
 void Agent::start(int32_t job, size_t row) { port_.start(job, row); }
 
@@ -65,7 +76,7 @@ bool Agent::ask_pick() {
   show(kNoJob);
   if (!allow_startable()) return false;
   if (rules_.seat == Seat::kPickPlace) allow_pairs();
-  mask_[no_op_] = port_.time_can_pass();
+  mask_[no_op_] = allows_no_op(false);
   show_running();
   return true;
 }
@@ -103,7 +114,7 @@ bool Agent::ask_pick_waiting() {
     show(kNoJob);
     std::fill(mask_.begin(), mask_.end(), 0);
     std::fill_n(mask_.begin(), rows_.size(), 1);
-    mask_[no_op_] = port_.time_can_pass();
+    mask_[no_op_] = allows_no_op(rules_.no_op == NoOp::kWhenBlocked && none_fits());
     show_running();
     return true;
   }
@@ -133,7 +144,8 @@ void Agent::answer_pick(int64_t action, int64_t node) {
     return;
   }
   const int32_t job = rows_[action];
-  if (rules_.waits) {
+  if (rules_.semantics == Semantics::kRank) return rank(job);
+  if (rules_.semantics == Semantics::kWait) {
     if (!place_and_start(job)) committed_ = job;
     return;
   }
@@ -331,7 +343,7 @@ bool Agent::ask_backfill() {
       any |= mask_[i] != 0;
     }
     if (!any) return false;
-    mask_[no_op_] = port_.time_can_pass();
+    mask_[no_op_] = allows_no_op(false);
     show_running();
     return true;
   }
@@ -413,7 +425,7 @@ bool Agent::ask_preempt() {
       continue;
     }
     show(at_hand_);
-    mask_[no_op_] = 1;
+    mask_[no_op_] = rules_.no_op != NoOp::kNever;  // nothing can start
     return true;
   }
 }

@@ -28,6 +28,15 @@ bool places_alike(const Run& run) {
   return others.none();
 }
 
+// Finds what is free now and stays free beside the reservation.
+void find_spare(Run& run) {
+  Reservations& reservations = run.reservations;
+  if (reservations.head.spare_known) return;
+  reservations.spare = run.nodes;
+  reservations.spare.shrink_to(reservations.shadow);
+  reservations.head.spare_known = true;
+}
+
 }  // namespace
 
 void reserve(Run& run, int32_t head) {
@@ -69,13 +78,16 @@ bool try_to_pass_head(Run& run, int32_t job) {
     if (!try_place(run, run.nodes, job)) return false;
     if (run.clock.now + expected_on(run, job, run.placed) <= reservations.head.time) return true;
   }
-  if (!reservations.head.spare_known) {
-    reservations.spare = run.nodes;
-    reservations.spare.shrink_to(reservations.shadow);
-    reservations.head.spare_known = true;
-  }
+  find_spare(run);
   reservations.placed_on_spare = true;
   return try_place(run, reservations.spare, job);
+}
+
+bool may_pass_head(Run& run, int32_t job) {
+  if (!run.features.unit_rate) return try_to_pass_head(run, job);  // where it is decides when it ends
+  if (run.clock.now + run.estimate[job] <= run.reservations.head.time) return true;
+  find_spare(run);
+  return fits(run, run.reservations.spare, job);
 }
 
 int choose_easy(Run& run) {
@@ -96,16 +108,19 @@ int choose_easy(Run& run) {
   return kNothing;
 }
 
-int choose_conservative(Run& run) {
+namespace {
+
+// Returns the first of `count` jobs that can start now if every job before it has a reservation;
+// its allocation is in `placed`, and `state` is what it comes from.
+template <typename JobAt>
+int choose_with_reservations(Run& run, size_t count, JobAt job_at, const Nodes** state) {
   // Before any reservation, free GPUs only increase: a first job that fits now keeps fitting.
-  if (run.layout.monotone && !run.layout.parts && try_place(run, run.nodes, candidate(run, 0))) {
-    follow_plan(run, 0, run.nodes);
+  if (run.layout.monotone && !run.layout.parts && try_place(run, run.nodes, job_at(0))) {
+    *state = &run.nodes;
     return 0;
   }
   // Only a job that fits now can start now; reservations after the last such job have no effect.
-  size_t count = num_candidates(run);
-  while (run.layout.monotone && count > 0 && !fits(run, run.nodes, candidate(run, count - 1)))
-    --count;
+  while (run.layout.monotone && count > 0 && !fits(run, run.nodes, job_at(count - 1))) --count;
   if (count == 0) return kNothing;
 
   // Step i of the profile is what is free from its time until the time of the next step.
@@ -131,7 +146,7 @@ int choose_conservative(Run& run) {
     profile.push_back({time, state});
   }
   for (size_t c = 0; c < count; ++c) {
-    const int32_t job = candidate(run, c);
+    const int32_t job = job_at(c);
     const double lasts = expected_at_most(run, job);
     size_t first = 0;
     double end = 0;
@@ -159,7 +174,7 @@ int choose_conservative(Run& run) {
       }
       if (try_place(run, *free, job)) {
         if (first == 0) {
-          follow_plan(run, static_cast<int>(c), *free);
+          *state = free;
           return static_cast<int>(c);
         }
         break;
@@ -180,6 +195,21 @@ int choose_conservative(Run& run) {
     }
   }
   return kNothing;
+}
+
+}  // namespace
+
+int choose_conservative(Run& run) {
+  const Nodes* state = nullptr;
+  const int choice = choose_with_reservations(
+      run, num_candidates(run), [&](size_t i) { return candidate(run, i); }, &state);
+  if (choice != kNothing) follow_plan(run, choice, *state);
+  return choice;
+}
+
+int choose_conservative(Run& run, std::span<const int32_t> jobs) {
+  const Nodes* state = nullptr;
+  return choose_with_reservations(run, jobs.size(), [&](size_t i) { return jobs[i]; }, &state);
 }
 
 }  // namespace berthline

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/releases.h"
@@ -61,10 +62,14 @@ bool reservation_stands(const Run& run, int32_t head);
 void protect_head(Run& run, int32_t head);
 // Places a job that cannot delay the reserved head.
 bool try_to_pass_head(Run& run, int32_t job);
+// Whether that would find a place, for a job that fits.
+bool may_pass_head(Run& run, int32_t job);
 // Both return the candidate that starts next, or kNothing (decide.h). EASY: the head, or the first
 // job that does not delay the reserved head. Conservative: the first job that can start now if
 // every job before it has a reservation.
 int choose_easy(Run& run);
 int choose_conservative(Run& run);
+// The same of these jobs alone, in this order; returns an index.
+int choose_conservative(Run& run, std::span<const int32_t> jobs);
 
 }  // namespace berthline

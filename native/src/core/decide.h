@@ -19,6 +19,7 @@ struct Decisions {
   // The decision at which the agent last held each job; empty = it holds none.
   std::vector<int64_t> held_at;
   std::vector<double> held_until;  // unless the pool is idle; empty = holds have no time
+  std::vector<int32_t> ranked;     // jobs that an agent has put first and that could not start
 };
 
 void decide(Run& run);

@@ -77,6 +77,7 @@ class SeatPort : public RunReader {
   std::span<const size_t> open_positions() const { return run_.decisions.open; }
   size_t num_candidates() const { return berthline::num_candidates(run_); }
   int32_t candidate(size_t i) const { return berthline::candidate(run_, i); }
+  size_t position_of(size_t i) const { return berthline::position_of(run_, i); }
   int choose() { return berthline::choose(run_); }
   // Whether no GPU of a job's pool is in use.
   bool is_pool_idle(int32_t job) const { return is_idle(run_, class_of(run_, job)); }
@@ -96,6 +97,14 @@ class SeatPort : public RunReader {
   // Reserves nodes for a head that cannot start now; then only jobs that do not delay it pass.
   void protect_head(int32_t head) { berthline::protect_head(run_, head); }
   bool pass_head(int32_t job) { return try_to_pass_head(run_, job); }
+  bool may_pass_head(int32_t job) { return berthline::may_pass_head(run_, job); }
+  // The first of these jobs that starts now under the conservative discipline, as an index.
+  int choose_conservative(std::span<const int32_t> jobs) {
+    return berthline::choose_conservative(run_, jobs);
+  }
+  // Jobs that the agent has put first at this decision point and that could not start, in order.
+  std::vector<int32_t>& ranked() { return run_.decisions.ranked; }
+  const std::vector<int32_t>& ranked() const { return run_.decisions.ranked; }
 
   // Actions. A job starts where placed() says; `row` is its likely position in the queue.
   void start(int32_t job, size_t row) {

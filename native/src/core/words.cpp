@@ -186,6 +186,12 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
             own.closed = 0;
             return own.nodes_min > 0 ? run.nodes.ways(own, word == Word::kWaysTier1 ? 1 : 2) : 0;
           });
+    case Word::kRanked:
+      return each([&](int32_t j) {
+        const std::vector<int32_t>& ranked = run.decisions.ranked;
+        const auto place = std::find(ranked.begin(), ranked.end(), j);
+        return place == ranked.end() ? 0 : place - ranked.begin() + 1;
+      });
     case Word::kNow:
       return same(run.clock.now);
     case Word::kQueueLen:

@@ -140,15 +140,15 @@ class PyBatch {
   // now, and no other code writes to them.
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
-                   Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
+                   Buffer<double, 1> seconds, Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
                    Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
                    Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
                    Buffer<uint8_t, 2> final_pair_mask, Buffer<double, 2> final_scores) {
     buffers_ =
-        nb::make_tuple(observation, mask, pair_mask, reward, terms, terminated, truncated, ended,
+        nb::make_tuple(observation, mask, pair_mask, reward, terms, seconds, terminated, truncated, ended,
                        illegal, final_observation, final_mask, final_pair_mask, final_scores);
     batch().set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
-                         terms.data(), terminated.data(), truncated.data(), ended.data(),
+                         terms.data(), seconds.data(), terminated.data(), truncated.data(), ended.data(),
                          illegal.data(), final_observation.data(), final_mask.data(),
                          final_pair_mask.data(), final_scores.data()});
   }
@@ -299,8 +299,8 @@ class PyBatch {
   }
 
   // One environment: without an array of actions, and without releasing the lock, which would not
-  // pay off. Returns the reward and whether the episode terminated, was truncated, and the action
-  // was illegal.
+  // pay off. Returns the reward, whether the episode terminated, was truncated, and the action was
+  // illegal, and the seconds that passed.
   nb::tuple step_single(int64_t action, int64_t node) {
     const int64_t actions[2] = {action, node};
     Batch& batch = asking_batch();
@@ -308,7 +308,7 @@ class PyBatch {
     batch.step(actions, 2);
     const Buffers& buffers = batch.buffers();
     return nb::make_tuple(buffers.reward[0], buffers.terminated[0] != 0, buffers.truncated[0] != 0,
-                          buffers.illegal[0] != 0);
+                          buffers.illegal[0] != 0, buffers.seconds[0]);
   }
 
   void begin_stuck() { batch().begin_stuck(); }
@@ -425,6 +425,8 @@ class PyBatch {
 void bind_batch(nb::module_& m) {
   m.attr("seats") = list_of(kSeatNames);
   m.attr("window_policies") = list_of(kWindowNames);
+  m.attr("semantics") = list_of(kSemanticsNames);
+  m.attr("no_ops") = list_of(kNoOpNames);
   m.attr("look_aheads") = list_of(kLookAheadNames);
   m.attr("occasions") = list_of(kOccasionNames);
   m.attr("scores") = list_of(Batch::kScoreNames);
@@ -437,7 +439,7 @@ void bind_batch(nb::module_& m) {
            "same_step"_a)
       .def("set_buffers", &PyBatch::set_buffers, nb::kw_only(), "observation"_a.noconvert(),
            "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
-           "terms"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
+           "terms"_a.noconvert(), "seconds"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
            "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
            "final_mask"_a.noconvert(), "final_pair_mask"_a.noconvert(),
            "final_scores"_a.noconvert())

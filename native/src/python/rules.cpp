@@ -35,7 +35,10 @@ SeatRules read_seat(const Entries& entries) {
   rules.tops = read_formulas(entries.get<nb::list>("tops"));
   rules.running_window = entries.get<int32_t>("running_window");
   rules.running_order = read_formula(entries, "running_order");
-  rules.waits = entries.get<bool>("waits");
+  rules.semantics =
+      named<Semantics>(kSemanticsNames, entries.get<std::string>("semantics"), "semantics");
+  rules.reranks = entries.get<bool>("reranks");
+  rules.no_op = named<NoOp>(kNoOpNames, entries.get<std::string>("no_op"), "no_op");
   rules.protects_head = entries.get<bool>("protects_head");
   for (nb::handle parts : entries.get<nb::list>("menu")) {
     rules.menu.push_back(read_parts(Entries(nb::cast<nb::dict>(parts))));

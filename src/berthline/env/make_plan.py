@@ -272,16 +272,21 @@ def _base_scheduler(seat: str, options: Options) -> Scheduler:
     discipline = options.discipline
     if discipline is None:
         discipline = "skip" if options.knowledge == "none" else "easy"
-        if seat in ("pick", "pickplace"):
+        if seat in ("pick", "pickplace") and options.semantics != "rank":
             discipline = "strict"
     text = f"{options.order}+{discipline}@{options.placement}"
     scheduler = Scheduler.parse(text + (f"?{options.gate}" if options.gate else ""))
     where = f"environment {seat!r}"
     if scheduler.discipline == "rounds" or (
-        scheduler.discipline == "conservative" and seat in ("place", "pick", "pickplace")
+        scheduler.discipline == "conservative"
+        and seat in ("place", "pick", "pickplace")
+        and options.semantics != "rank"
     ):
         raise ConfigError(
-            f"discipline {scheduler.discipline!r}", where=where, expected="strict, skip or easy"
+            f"discipline {scheduler.discipline!r}",
+            where=where,
+            expected="strict, skip or easy"
+            + (" (or conservative with semantics='rank')" if seat == "pick" else ""),
         )
     if scheduler.preemption is not None:
         raise ConfigError(

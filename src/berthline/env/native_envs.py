@@ -68,6 +68,7 @@ class NativeEnvs(HasNativeState):
         pair_mask: (num_envs, window, num_nodes), for PickPlace; else empty.
         reward: (num_envs,).
         terms: (num_envs, num_terms), the terms of the reward.
+        seconds: (num_envs,), simulated time that the step took.
         terminated: (num_envs,).
         truncated: (num_envs,).
         ended: (num_envs,), terminated or truncated.
@@ -113,6 +114,7 @@ class NativeEnvs(HasNativeState):
         self.pair_mask = np.zeros((num_envs, plan.options.window, nodes), np.bool_)
         self.reward = np.zeros(num_envs)
         self.terms = np.zeros((num_envs, self._batch.num_terms))
+        self.seconds = np.zeros(num_envs)
         self.terminated = np.zeros(num_envs, np.bool_)
         self.truncated = np.zeros(num_envs, np.bool_)
         self.ended = np.zeros(num_envs, np.bool_)
@@ -128,6 +130,7 @@ class NativeEnvs(HasNativeState):
             pair_mask=self.pair_mask.view(np.uint8).reshape(num_envs, -1),
             reward=self.reward,
             terms=self.terms,
+            seconds=self.seconds,
             terminated=self.terminated.view(np.uint8),
             truncated=self.truncated.view(np.uint8),
             ended=self.ended.view(np.uint8),

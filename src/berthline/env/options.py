@@ -19,7 +19,8 @@ from berthline.size_limits import MOST
 from berthline.traces.split import FRACTIONS, GAP_SECONDS
 from berthline.traces.stated_cluster import default_cluster
 
-SEMANTICS = ("mask", "wait")
+SEMANTICS = ("mask", "wait", "rank")
+NO_OPS = ("never", "when_blocked", "always")
 OBSERVATIONS = ("dict", "flat")
 LOOKAHEADS = ("off", "per_gpu", "sorted", "cdf")
 MISSING_TYPES = ("reject", "any")
@@ -77,8 +78,15 @@ class Options:
         reward: a name, or terms: see "Reward" in docs/mdp.md.
         reward_weights: weights of its terms.
         baseline: scheduler that rewards compare with.
-        semantics: Pick only: `mask` (jobs that can start now) or `wait` (any job; time runs until
-            it starts, and others may pass it as the discipline allows).
+        semantics: Pick only: `mask` (jobs that can start now), `wait` (any job; time runs until it
+            starts, and others may pass it as the discipline allows) or `rank` (the order that the
+            discipline works with).
+        rerank: Pick only, with `semantics="rank"`: whether the order is asked for again from its
+            first job after each start at one instant; None = if the base order or gate reads words
+            that a start may change.
+        no_op: Pick, PickPlace, Backfill and Preempt only: where the no-op is allowed: `never`,
+            `when_blocked` (where nothing can start) or `always`. With `semantics="rank"` there is
+            none.
         schedulers: Meta only: what the agent chooses from.
         every_events: Meta only: decision points between two choices.
         every_seconds: Meta only: seconds between two choices, at least.
@@ -131,6 +139,8 @@ class Options:
     reward_weights: Mapping[str, float] | None = None
     baseline: str = "fcfs+easy"
     semantics: str = "mask"
+    rerank: bool | None = None
+    no_op: str = "always"
     schedulers: tuple[str, ...] = (
         "fcfs+easy",
         "sjf+easy",
@@ -189,6 +199,8 @@ _TYPES: dict[str, option_types.OptionType] = {
     "reward_weights": option_types.numbers_by_name('{"jct": 2}').or_none(),
     "baseline": option_types.TEXT,
     "semantics": option_types.TEXT,
+    "rerank": option_types.FLAG.or_none(),
+    "no_op": option_types.TEXT,
     "schedulers": option_types.texts('["fcfs+easy", "sjf+easy"]'),
     "every_events": option_types.whole(1, _MOST),
     "every_seconds": _SECONDS,
@@ -207,19 +219,21 @@ _TYPES: dict[str, option_types.OptionType] = {
 """What each option takes; `features` and `reward` are checked where they are resolved."""
 
 ONLY_OF = {
-    "semantics": "pick",
-    "schedulers": "meta",
-    "every_events": "meta",
-    "every_seconds": "meta",
-    "placements": "place",
-    "protect_head": "backfill",
-    "max_holds": "gate",
-    "hold_seconds": "gate",
-    "recheck": "gate",
-    "min_run": "preempt",
-    "max_restarts": "preempt",
+    "semantics": ("pick",),
+    "rerank": ("pick",),
+    "no_op": ("pick", "pickplace", "backfill", "preempt"),
+    "schedulers": ("meta",),
+    "every_events": ("meta",),
+    "every_seconds": ("meta",),
+    "placements": ("place",),
+    "protect_head": ("backfill",),
+    "max_holds": ("gate",),
+    "hold_seconds": ("gate",),
+    "recheck": ("gate",),
+    "min_run": ("preempt",),
+    "max_restarts": ("preempt",),
 }
-"""Options of one seat; they have no effect in others."""
+"""Options of some seats; they have no effect in others."""
 
 
 def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
@@ -241,13 +255,17 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
         for name, value in given.items()
     }
     for name, value in plain.items():
-        own = ONLY_OF.get(name, seat)
+        own = ONLY_OF.get(name, (seat,))
         # The default changes nothing, so that a complete list of options is accepted.
-        if own != seat and value != fields[name].default:
+        if seat not in own and value != fields[name].default:
+            names = [_name_of(one) for one in own]
+            expected = f"the environment {names[0]}"
+            if len(names) > 1:
+                expected = f"the environments {', '.join(names[:-1])} and {names[-1]}"
             raise ConfigError(
                 f"{name} is {given[name]!r}",
                 where=where,
-                expected=f"this option only in the environment {_name_of(own)}",
+                expected=f"this option only in {expected}",
             )
     if plain.get("preset") is not None:
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
@@ -258,6 +276,8 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
         plain["cluster"] = default_cluster(plain["workload"])
     options = Options(**plain)
     _check_choice("semantics", options.semantics, SEMANTICS)
+    _check_choice("no_op", options.no_op, NO_OPS)
+    _check_rank(options)
     _check_choice("observation", options.observation, OBSERVATIONS)
     if isinstance(options.start, str):
         _check_choice("start", options.start, STARTS)
@@ -266,6 +286,23 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
     if options.lookahead is not None:
         _check_choice("lookahead", options.lookahead, LOOKAHEADS)
     return options
+
+
+def _check_rank(options: Options) -> None:
+    """Refuse options that have no effect with, or without, ranks."""
+    ranks = options.semantics == "rank"
+    if options.rerank is not None and not ranks:
+        raise ConfigError(
+            f"rerank is {options.rerank}",
+            where=f'semantics="{options.semantics}"',
+            expected='rerank only with semantics="rank"',
+        )
+    if ranks and options.no_op != Options.no_op:
+        raise ConfigError(
+            f"no_op is {options.no_op!r}",
+            where='semantics="rank"',
+            expected="no such option: without a no-op, a job is held back by one put before it",
+        )
 
 
 def _preset_options(seat: str, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -148,6 +148,14 @@ class Plan:
             return self.options.knowledge != "none"
         return self.options.protect_head
 
+    @property
+    def reranks(self) -> bool:
+        """Whether Pick with ranks asks for the whole order again after each start."""
+        if self.options.rerank is not None:
+            return self.options.rerank
+        rules = (self.scheduler.order, self.scheduler.gate)
+        return any(rule is not None and rule.changes == "state" for rule in rules)
+
     @functools.cached_property
     def draws_at_random(self) -> bool:
         """Whether placements or refusals are drawn."""
@@ -242,7 +250,9 @@ class Plan:
                     strict=True,
                 )
             ),
-            "waits": options.semantics == "wait",
+            "semantics": options.semantics,
+            "reranks": self.reranks,
+            "no_op": options.no_op,
             "protects_head": self.protects_head,
             "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
             "experts": [scheduler_parts(expert) for expert in self.experts],

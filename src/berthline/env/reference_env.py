@@ -47,6 +47,8 @@ def seat_rules(plan: Plan) -> SeatRules:
         running_window=options.running_window,
         running_order=plan.running_order,
         semantics=options.semantics,
+        reranks=plan.reranks,
+        no_op=options.no_op,
         menu=plan.menu,
         every_events=options.every_events,
         every_seconds=options.every_seconds,

@@ -95,7 +95,7 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         try:
             choice, node = action if self._has_pairs else (action, 0)
             # The native core refuses what does not fit into 64 bits.
-            reward, terminated, truncated, illegal = self._answer(_integer(choice), _integer(node))
+            answer = self._answer(_integer(choice), _integer(node))
         except (TypeError, ValueError):
             raise ConfigError(
                 f"action is {action!r}",
@@ -104,7 +104,9 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
                 if self._has_pairs
                 else "an integer",
             ) from None
+        reward, terminated, truncated, illegal, seconds = answer
         info: dict[str, Any] = self._copy_told(0)
+        info["seconds"] = seconds
         if illegal:
             info["illegal"] = True
         if terminated or truncated:

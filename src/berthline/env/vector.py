@@ -139,12 +139,14 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         ):
             actions = self._as_int64(actions)
         has_ended, has_illegal = envs.step(actions)
-        reward, terms, terminated, truncated = self._results(0)
+        reward, terms, seconds, terminated, truncated = self._results(0)
         infos: dict[str, Any] = {
             "action_mask": envs.mask.copy() if self._copy else envs.mask,
             "_action_mask": self._everybody,
             "reward_terms": terms,
             "_reward_terms": self._everybody,
+            "seconds": seconds,
+            "_seconds": self._everybody,
         }
         if has_illegal:
             infos["illegal"] = infos["_illegal"] = envs.illegal.copy()
@@ -299,7 +301,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         def whole(tables: dict[str, npt.NDArray[Any]]) -> _native.RowCopies:
             return _native.RowCopies({name: table[None] for name, table in tables.items()})
 
-        results = ("reward", "terms", "terminated", "truncated")
+        results = ("reward", "terms", "seconds", "terminated", "truncated")
         self._results = whole({name: getattr(envs, name) for name in results}).values
         scores = dict(zip(SCORES, envs.scores.T, strict=True))
         self._scores: Callable[[int], dict[str, npt.NDArray[np.float64]]]

@@ -112,6 +112,14 @@ VOCABULARY: dict[str, Word] = {
             "ways to place it on one more node without more nodes partly in use",
             "state",
         ),
+        Word(
+            "ranked",
+            "job",
+            "",
+            "its place among the jobs that an agent has put first and that could not start, from "
+            "1; 0 = none. Only in Pick with `semantics='rank'`",
+            "state",
+        ),
         Word("now", "cluster", "s", "the clock", "time"),
         Word("queue_len", "cluster", "jobs", "jobs waiting", "state"),
         Word("queued_gpus", "cluster", "GPUs", "GPUs requested by all waiting jobs", "state"),

@@ -44,6 +44,8 @@ class SeatRules:
     running_window: int = 0
     running_order: Formula | None = None
     semantics: str = "mask"
+    reranks: bool = False
+    no_op: str = "always"
     menu: tuple[Scheduler, ...] = ()
     every_events: int = 1
     every_seconds: float = 0.0
@@ -220,6 +222,17 @@ class AgentSimulation(Simulation):
         """Whether anything will happen if nothing is decided."""
         is_to_arrive = self.arrived < len(self.submit)
         return is_to_arrive or bool(self.running or self.away or self.outages_left)
+
+    def allows_no_op(self, *, is_blocked: bool) -> bool:
+        """Whether the no-op is allowed.
+
+        Args:
+            is_blocked: nothing that the agent could choose can start now.
+        """
+        is_for_this = self.rules.no_op == "always" or (
+            self.rules.no_op == "when_blocked" and is_blocked
+        )
+        return is_for_this and self.is_to_come
 
     # --- asking ----------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Pick(Seat):
                 return
             can_start = tuple(job for job, allowed in zip(rows, may, strict=True) if allowed)
             padding = [False] * (sim.rules.window - len(rows))
-            mask = [*may, *padding, sim.is_to_come]
+            mask = [*may, *padding, sim.allows_no_op(is_blocked=False)]
             pairs: Pairs = ()
             if sim.rules.seat == "pickplace":
                 pairs = self.pairs(rows, may)
@@ -166,7 +166,9 @@ class PickAndWait(Seat):
                 return
             rows = sim.waiting_shown(None)
             padding = [False] * (sim.rules.window - len(rows))
-            answer = sim.ask([True] * len(rows) + padding + [sim.is_to_come], can_start=tuple(rows))
+            is_blocked = not any(place(sim, job, sim.free) for job in rows)
+            mask = [True] * len(rows) + padding + [sim.allows_no_op(is_blocked=is_blocked)]
+            answer = sim.ask(mask, can_start=tuple(rows))
             with self.carried_out(answer, tuple(rows)):
                 if answer.action != sim.no_op:
                     self.chosen = rows[answer.action]
@@ -310,7 +312,8 @@ class Backfill(Seat):
             if not found:
                 return
             padding = [False] * (sim.rules.window - len(rows))
-            mask = [*(job in found for job in rows), *padding, sim.is_to_come]
+            no_op = sim.allows_no_op(is_blocked=False)
+            mask = [*(job in found for job in rows), *padding, no_op]
             can_start = tuple(job for job in rows if job in found)
             answer = sim.ask(mask, first=head, can_start=can_start)
             with self.carried_out(answer, can_start):
@@ -392,7 +395,8 @@ class Preempt(Seat):
             if not any(may):
                 return self.start_by_rule()
             padding = [False] * (sim.rules.running_window - len(running))
-            answer = sim.ask([*may, *padding, True], first=job)
+            no_op = sim.rules.no_op != "never"  # nothing can start
+            answer = sim.ask([*may, *padding, no_op], first=job)
             has_started = False
             with self.carried_out(answer, ()):
                 if answer.action != sim.no_op:
@@ -428,7 +432,9 @@ def rooms(sim: AgentSimulation, job: int, free: Free) -> tuple[dict[int, int], i
 
 
 def _pick(sim: AgentSimulation) -> Seat:
-    return PickAndWait(sim) if sim.rules.semantics == "wait" else Pick(sim)
+    from berthline.sim.reference_rank import Rank
+
+    return {"mask": Pick, "wait": PickAndWait, "rank": Rank}[sim.rules.semantics](sim)
 
 
 SEATS = {

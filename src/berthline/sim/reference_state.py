@@ -146,6 +146,7 @@ class State:
         self.queue: list[int] = []  # waiting jobs, by id
         self.held: set[int] = set()  # waiting jobs that are out of this decision
         self.held_until: dict[int, float] = {}  # waiting jobs that are out of decisions until then
+        self.ranked: list[int] = []  # jobs that an agent has put first and that could not start
         self.away: set[int] = set()  # unfinished jobs that neither wait nor run: they will return
         self.running: dict[int, Running] = {}
         self.nodes_min: dict[tuple[int, int], int] = {}  # (job, class) -> fewest nodes

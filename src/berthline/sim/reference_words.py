@@ -179,6 +179,7 @@ WORDS: dict[str, Callable[[Simulation, int], float]] = {
     "can_start": _can_start,
     "ways_tier1": lambda sim, job: _ways(sim, job, 1),
     "ways_tier2": lambda sim, job: _ways(sim, job, 2),
+    "ranked": lambda sim, job: sim.ranked.index(job) + 1 if job in sim.ranked else 0,
     "now": lambda sim, _: sim.now,
     "queue_len": lambda sim, _: len(sim.queue),
     "queued_gpus": lambda sim, _: sum(sim.milli(job) for job in sim.queue) / 1000,
