@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from berthline.compat.discount_by_seconds import DiscountBySeconds, DiscountBySecondsVector
 from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace
 from berthline.env.experts import expert_actions
 from berthline.env.presets import meta_regimes
@@ -9,6 +10,8 @@ from berthline.env.record import record
 from berthline.traces.generators.synthetic import episodes
 
 __all__ = [
+    "DiscountBySeconds",
+    "DiscountBySecondsVector",
     "GeneratedEpisodes",
     "TraceWindows",
     "WholeTrace",

@@ -38,6 +38,7 @@ class SideBySide:
         self.is_over = False
         self.reward, self.terms, self.info = 0.0, np.zeros(0), info
         self.total = 0.0
+        self.asked_at: float | None = None
 
     def make_reference(self, seed: int) -> ReferenceEpisode:
         """Return the same episode in the reference simulator."""
@@ -115,6 +116,9 @@ class SideBySide:
         """Compare what is asked and what is seen."""
         native = self.env.question()
         assert native["now"] == question.now
+        if self.asked_at is not None:
+            assert self.info["seconds"] == question.now - self.asked_at
+        self.asked_at = question.now
         assert native["jobs"] == question.jobs
         assert native["running"] == question.running
         at_hand = -1 if question.job_at_hand is None else question.job_at_hand

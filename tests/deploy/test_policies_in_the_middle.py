@@ -21,6 +21,7 @@ CLUSTER = "uniform:4x8:V100"
 SEATS = {
     "pick": {"window": 16},
     "pick-wait": {"window": 16, "semantics": "wait", "discipline": "easy"},
+    "pick-rank": {"window": 16, "semantics": "rank", "discipline": "easy"},
     "place": {},
     "pickplace": {"window": 8},
     "meta": {"schedulers": ["sjf+easy", "lcfs+skip", "fcfs+strict"], "every_events": 3},
@@ -31,7 +32,7 @@ SEATS = {
     "per-gpu": {"window": 16, "lookahead": "per_gpu", "lookahead_seconds": 10_000.0},
 }
 """Options of each seat; names with a dash or without a seat of their own are variants."""
-VARIANTS = {"pick-wait": "pick", "meta-seconds": "meta", "per-gpu": "pick"}
+VARIANTS = {"pick-wait": "pick", "pick-rank": "pick", "meta-seconds": "meta", "per-gpu": "pick"}
 
 
 def _jobs(seed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from tests.env.agents import options_of
@@ -73,7 +75,7 @@ def test_step__what_is_returned_stays_as_it_was() -> None:
     seen = []
     for _ in range(5):
         kept = [observation, info]
-        seen.append((kept, [{k: v.copy() for k, v in one.items()} for one in kept]))
+        seen.append((kept, deepcopy(kept)))
         observation, *_, info = single.step(int(np.argmax(info["action_mask"])))
     for kept, copied in seen:
         for one, other in zip(kept, copied, strict=True):

@@ -111,6 +111,7 @@ def test_words__of_a_waiting_job(seen: dict[Moment, dict[str, float]]) -> None:
         "can_start": 0,
         "ways_tier1": 0,
         "ways_tier2": 0,
+        "ranked": 0,
         "now": 20,
         "queue_len": 1,
         "queued_gpus": 4,

@@ -35,10 +35,10 @@ struct SeatRules {
   Seat seat = Seat::kPick;
   Window window_policy = Window::kHead;
   int32_t window = 64;
-  int32_t running_window = 0;        // running jobs shown
-  int64_t max_steps = 0;             // 0 = no limit
+  int32_t running_window = 0;              // running jobs shown
+  int64_t max_steps = 0;                   // 0 = no limit
   Semantics semantics = Semantics::kMask;  // pick
-  bool reranks = false;              // pick, ranks: the order is asked for again after each start
+  bool reranks = false;  // pick, ranks: the order is asked for again after each start
   NoOp no_op = NoOp::kAlways;
   bool protects_head = true;         // backfill: no job may delay the head
   int32_t every_events = 1;          // meta: decisions between two choices

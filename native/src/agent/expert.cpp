@@ -50,7 +50,8 @@ int64_t Agent::first_allowed(Formula& order) {
 // The job that the scheduler would start now, of all waiting jobs. If the window or the mask
 // excludes it: the first allowed job in the scheduler's order.
 Agent::Advice Agent::advise_pick(SchedulerParts& parts) {
-  if (rules_.semantics != Semantics::kMask || end_ != End::kNot) return {first_allowed(parts.order), 0};
+  if (rules_.semantics != Semantics::kMask || end_ != End::kNot)
+    return {first_allowed(parts.order), 0};
   const bool places = rules_.seat == Seat::kPickPlace;
   const auto exchange = [&] {
     port_.swap_order(parts);

@@ -48,8 +48,8 @@ bool Agent::allow_startable() {
 
 // Whether the no-op is allowed. `is_blocked`: nothing that the agent could choose can start now.
 bool Agent::allows_no_op(bool is_blocked) const {
-  const bool is_for_this = rules_.no_op == NoOp::kAlways ||
-                           (rules_.no_op == NoOp::kWhenBlocked && is_blocked);
+  const bool is_for_this =
+      rules_.no_op == NoOp::kAlways || (rules_.no_op == NoOp::kWhenBlocked && is_blocked);
   return is_for_this && port_.time_can_pass();
 }
 
@@ -141,6 +141,7 @@ bool Agent::let_pass(int32_t head) {
 void Agent::answer_pick(int64_t action, int64_t node) {
   if (action == no_op_) {
     has_concluded_ = true;
+    port_.ranked().clear();
     return;
   }
   const int32_t job = rows_[action];

@@ -84,7 +84,8 @@ bool try_to_pass_head(Run& run, int32_t job) {
 }
 
 bool may_pass_head(Run& run, int32_t job) {
-  if (!run.features.unit_rate) return try_to_pass_head(run, job);  // where it is decides when it ends
+  if (!run.features.unit_rate)
+    return try_to_pass_head(run, job);  // where it is decides when it ends
   if (run.clock.now + run.estimate[job] <= run.reservations.head.time) return true;
   find_spare(run);
   return fits(run, run.reservations.spare, job);

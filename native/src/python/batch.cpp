@@ -140,16 +140,17 @@ class PyBatch {
   // now, and no other code writes to them.
   void set_buffers(Buffer<float, 2> observation, Buffer<uint8_t, 2> mask,
                    Buffer<uint8_t, 2> pair_mask, Buffer<double, 1> reward, Buffer<double, 2> terms,
-                   Buffer<double, 1> seconds, Buffer<uint8_t, 1> terminated, Buffer<uint8_t, 1> truncated,
-                   Buffer<uint8_t, 1> ended, Buffer<uint8_t, 1> illegal,
-                   Buffer<float, 2> final_observation, Buffer<uint8_t, 2> final_mask,
-                   Buffer<uint8_t, 2> final_pair_mask, Buffer<double, 2> final_scores) {
-    buffers_ =
-        nb::make_tuple(observation, mask, pair_mask, reward, terms, seconds, terminated, truncated, ended,
-                       illegal, final_observation, final_mask, final_pair_mask, final_scores);
+                   Buffer<double, 1> seconds, Buffer<uint8_t, 1> terminated,
+                   Buffer<uint8_t, 1> truncated, Buffer<uint8_t, 1> ended,
+                   Buffer<uint8_t, 1> illegal, Buffer<float, 2> final_observation,
+                   Buffer<uint8_t, 2> final_mask, Buffer<uint8_t, 2> final_pair_mask,
+                   Buffer<double, 2> final_scores) {
+    buffers_ = nb::make_tuple(observation, mask, pair_mask, reward, terms, seconds, terminated,
+                              truncated, ended, illegal, final_observation, final_mask,
+                              final_pair_mask, final_scores);
     batch().set_buffers({observation.data(), mask.data(), pair_mask.data(), reward.data(),
-                         terms.data(), seconds.data(), terminated.data(), truncated.data(), ended.data(),
-                         illegal.data(), final_observation.data(), final_mask.data(),
+                         terms.data(), seconds.data(), terminated.data(), truncated.data(),
+                         ended.data(), illegal.data(), final_observation.data(), final_mask.data(),
                          final_pair_mask.data(), final_scores.data()});
   }
 
@@ -439,10 +440,10 @@ void bind_batch(nb::module_& m) {
            "same_step"_a)
       .def("set_buffers", &PyBatch::set_buffers, nb::kw_only(), "observation"_a.noconvert(),
            "mask"_a.noconvert(), "pair_mask"_a.noconvert(), "reward"_a.noconvert(),
-           "terms"_a.noconvert(), "seconds"_a.noconvert(), "terminated"_a.noconvert(), "truncated"_a.noconvert(),
-           "ended"_a.noconvert(), "illegal"_a.noconvert(), "final_observation"_a.noconvert(),
-           "final_mask"_a.noconvert(), "final_pair_mask"_a.noconvert(),
-           "final_scores"_a.noconvert())
+           "terms"_a.noconvert(), "seconds"_a.noconvert(), "terminated"_a.noconvert(),
+           "truncated"_a.noconvert(), "ended"_a.noconvert(), "illegal"_a.noconvert(),
+           "final_observation"_a.noconvert(), "final_mask"_a.noconvert(),
+           "final_pair_mask"_a.noconvert(), "final_scores"_a.noconvert())
       .def("supply", &PyBatch::supply, "envs"_a, "columns"_a, "first"_a, "keys"_a,
            "outages"_a.none(), "starts"_a.none())
       .def("reset", &PyBatch::reset, "envs"_a)

@@ -2,7 +2,8 @@
 
 What an expert answers, by environment:
 
-    Pick       the job it would start now, of all waiting jobs; the no-op if none
+    Pick       the job it would start now, of all waiting jobs; the no-op if none. With
+               `semantics="rank"` or `"wait"`, the first allowed job in its order
     PickPlace  the same, and the first node of its placement
     Place      the node, or the rule, that it would choose for the job at hand
     Backfill   the first allowed job in its order

@@ -81,7 +81,7 @@ class Options:
         semantics: Pick only: `mask` (jobs that can start now), `wait` (any job; time runs until it
             starts, and others may pass it as the discipline allows) or `rank` (the order that the
             discipline works with).
-        rerank: Pick only, with `semantics="rank"`: whether the order is asked for again from its
+        rerank: Pick only: with `semantics="rank"`, whether the order is asked for again from its
             first job after each start at one instant; None = if the base order or gate reads words
             that a start may change.
         no_op: Pick, PickPlace, Backfill and Preempt only: where the no-op is allowed: `never`,

@@ -31,7 +31,7 @@ class Question:
 
 _WINDOW = "row i of `jobs` is the i-th waiting job of the window"
 _AT_HAND = "row 0 of `jobs` is the job at hand, the others wait"
-_NO_OP = "no-op unless nothing else would ever happen"
+_NO_OP = "no-op as `no_op` allows, unless nothing else would ever happen"
 
 QUESTIONS: dict[str, Question] = {
     question.seat: question
@@ -40,7 +40,7 @@ QUESTIONS: dict[str, Question] = {
             "pick",
             "which waiting job starts next",
             "as long as a job of the window can start; with `semantics='wait'`, whenever jobs wait "
-            "and none is chosen",
+            "and none is chosen; with `semantics='rank'`, as [below](#ranks)",
             "0 to window - 1: a row; window: no-op, nothing more starts at this instant",
             f"rows whose job can start now (`wait`: all rows with a job); {_NO_OP}",
             _WINDOW,
@@ -93,7 +93,8 @@ QUESTIONS: dict[str, Question] = {
             "which running job yields to the first job that cannot start",
             "when nothing more can start, again after each victim until the job at hand starts",
             "0 to running_window - 1: a row of `running`; running_window: no-op, no job",
-            "running jobs that may be preempted (`min_run`, `max_restarts`); no-op",
+            "running jobs that may be preempted (`min_run`, `max_restarts`); no-op unless `no_op` "
+            "is `never`",
             f"{_AT_HAND}; row i of `running` is the i-th running job by `running_order`",
         ),
     )

@@ -7,8 +7,8 @@ that order does.
 
 from __future__ import annotations
 
-from berthline.sim.reference_decide import candidates, choose_in_state
 from berthline.sim.reference_backfilling import may_pass, reserve
+from berthline.sim.reference_decide import candidates, choose_in_state
 from berthline.sim.reference_place import place
 from berthline.sim.reference_seats import Seat
 from berthline.sim.reference_tiers import PLACEMENTS_IN_TIERS
