@@ -384,9 +384,7 @@ def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
     of random numbers are to be the same.
     """
     slots, episodes = keys.T
-    numbers: npt.NDArray[np.int64] = (
-        slots * MOST_EPISODES + episodes
-    )  # of no use where it does not fit
+    numbers: npt.NDArray[np.int64] = slots * MOST_EPISODES + episodes
     is_large = slots >= NEXT_ENVIRONMENT
     if is_large.any():
         large = keys[is_large].astype(np.uint64)
