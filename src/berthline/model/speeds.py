@@ -6,6 +6,7 @@ the ratio of both speeds, if both types are known; if the type is not known, it 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -176,7 +177,12 @@ def _kinds(workload: Workload) -> tuple[list[tuple[int, int]], npt.NDArray[np.in
 
 
 def _known_speeds(cluster: Cluster) -> dict[str, float]:
-    return {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
+    return _listed_speeds() | {kind.name: kind.speed for kind in cluster.types}
+
+
+@functools.cache
+def _listed_speeds() -> dict[str, float]:
+    return {kind.name: kind.speed for kind in GPU_TYPES.values()}
 
 
 def _recorded_on(workload: Workload, known: dict[str, float], types: int, ran_on: int) -> str:
