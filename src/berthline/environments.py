@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace
+from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace, batch_seeds
 from berthline.env.experts import expert_actions
 from berthline.env.presets import meta_regimes
 from berthline.env.record import record
@@ -12,6 +12,7 @@ __all__ = [
     "GeneratedEpisodes",
     "TraceWindows",
     "WholeTrace",
+    "batch_seeds",
     "episodes",
     "expert_actions",
     "meta_regimes",
