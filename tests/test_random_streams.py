@@ -6,6 +6,7 @@ import numpy as np
 from tests.sim.scenarios import jobs, nodes, order, run
 
 from berthline.random_streams import (
+    bits_at,
     stream_key,
     text_numbers,
     uniform,
@@ -63,6 +64,13 @@ def test_text_numbers__depend_on_the_text_alone() -> None:
     beside = text_numbers(np.array(["job-7", "a much longer name", "", "job-8"]))
     assert alone[0] == beside[0]
     assert len({*beside.tolist()}) == 4
+
+
+def test_bits_at__are_the_bits_of_uniform() -> None:
+    first, second = np.array([[0, 5, 2**50], [0, 2**63, 1]], np.uint64)
+    expected = [uniform(99, *pair) for pair in zip(first.tolist(), second.tolist(), strict=True)]
+    bits = bits_at(99, first, second)
+    assert ((bits >> np.uint64(11)) * 2.0**-53).tolist() == expected
 
 
 def test_uniform_at__is_uniform_for_each_number() -> None:

@@ -121,7 +121,9 @@ def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return importlib.import_module(f"berthline.{name}")
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        # Kept: programs that decide in a loop would look it up each time.
+        found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+        return found
     raise AttributeError(f"module 'berthline' has no attribute {name!r}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from berthline.compat.discount_by_seconds import DiscountBySeconds, DiscountBySecondsVector
-from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace
+from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace, batch_seeds
 from berthline.env.experts import expert_actions
 from berthline.env.presets import meta_regimes
 from berthline.env.record import record
@@ -15,6 +15,7 @@ __all__ = [
     "GeneratedEpisodes",
     "TraceWindows",
     "WholeTrace",
+    "batch_seeds",
     "episodes",
     "expert_actions",
     "meta_regimes",

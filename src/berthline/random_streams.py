@@ -40,6 +40,15 @@ def uniform_at(key: int, first: npt.NDArray[np.uint64]) -> npt.NDArray[np.float6
     return (_mix_array(bits + step) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+def bits_at(
+    key: int, first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """Return 64 random bits for each pair of counters: `uniform` is the top 53 of them."""
+    one, step = np.uint64(1), np.uint64(_STEP)
+    bits = _mix_array(np.uint64(key) + step * (first + one))
+    return _mix_array(bits + step * (second + one))
+
+
 def uniform_columns(key: int, first: int, size: int) -> npt.NDArray[np.float64]:
     """Return `[uniform(key, first, i) for i in range(size)]`."""
     start = np.uint64(_mix((key + _STEP * (first + 1)) & _MASK))

@@ -119,9 +119,13 @@ def rows_after(log: Schedule, count: int, numbers: npt.NDArray[np.int64]) -> Row
 
 
 def decided_rows(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
-    """Return which rows of a log are the decision of an instant."""
-    is_now: npt.NDArray[np.bool_] = (log.time == at) & ~rows_before_decision(log, at)
-    return is_now
+    """Return which rows of a log are the first decision of an instant."""
+    later = (log.time == at) & ~rows_before_decision(log, at)
+    # A job may end at the instant at which it starts; then another decision follows.
+    ends = np.flatnonzero(later & (log.kind == FINISH))
+    last = int(ends[0]) if len(ends) else len(log)
+    decided: npt.NDArray[np.bool_] = later & (np.arange(len(log)) < last)
+    return decided
 
 
 def with_run_times(snapshot: Snapshot, run: float) -> Snapshot:

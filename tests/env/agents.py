@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 
@@ -94,7 +95,7 @@ def play_vector(
     envs = SchedulingVectorEnv(
         num_envs, seat, num_threads=num_threads, **options_of(seat, observation="flat", **more)
     )
-    rngs = [np.random.default_rng(seed + i) for i in range(num_envs)]
+    rngs = [np.random.default_rng(own) for own in batch_seeds(seed, num_envs)]
     found = [Trajectory() for _ in rngs]
     observations, infos = envs.reset(seed=seed)
     for _ in range(steps):

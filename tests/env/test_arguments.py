@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.env.agents import SMALL
 
-from berthline.env.episodes_source import MOST_SLOTS, slot_of
+from berthline.env.episodes_source import MOST_SLOTS, batch_seeds, slot_of
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError
 
 NUM = 3
-LARGE = [2**30 + 5, MOST_SLOTS - 1, MOST_SLOTS, 2**31 + 5, 2**32 - 1, 2**32 + 5, 2**70]
+LARGE = [2**30 + 5, 2**31 - 1, 2**31 + 5, 2**32 + 5, MOST_SLOTS - 1, MOST_SLOTS, 2**70]
 
 
 def single(seat: str = "pick") -> SchedulingEnv:
@@ -58,7 +58,7 @@ def test_seeds__wrong_ones_are_refused(seed: Any) -> None:
 
 
 def test_seeds__small_ones_are_their_own_slot() -> None:
-    for seed in (0, 5, 2**30 - 1, MOST_SLOTS - 1):
+    for seed in (0, 5, 2**31, MOST_SLOTS - 1):
         assert slot_of(seed) == seed
 
 
@@ -75,10 +75,37 @@ def test_seeds__large_ones_have_episodes_of_their_own() -> None:
 def test_seeds__large_ones_are_the_same_alone_and_in_a_batch(seed: int) -> None:
     env, envs = single(), batch()
     envs.reset(seed=seed)
-    _, info = env.reset(seed=seed + 1)
-    assert envs.episode_key(1) == tuple(info["episode_key"])
-    env.reset(seed=int(info["episode_key"][0]))
-    np.testing.assert_array_equal(env.workload().run, envs.workload(1).run)
+    for i, own in enumerate(batch_seeds(seed, NUM)):
+        _, info = env.reset(seed=own)
+        assert envs.episode_key(i) == tuple(info["episode_key"])
+        env.reset(seed=int(info["episode_key"][0]))
+        np.testing.assert_array_equal(env.workload().run, envs.workload(i).run)
+
+
+def test_seeds__batches_of_different_seeds_share_no_episode() -> None:
+    """Neither seeds, nor jobs: neighbouring seeds, and seeds that are as far apart as possible."""
+    keys: list[tuple[int, int]] = []
+    runs = set()
+    for seed in (0, 1, 2, 3, 2**31 - 1):
+        envs = SchedulingVectorEnv(64, **SMALL)
+        envs.reset(seed=seed)
+        keys += [envs.episode_key(i) for i in range(64)]
+        runs |= {tuple(envs.workload(i).run.tolist()) for i in range(64)}
+    assert len(set(keys)) == len(runs) == 5 * 64
+
+
+def test_seeds__of_a_batch_do_not_depend_on_its_size() -> None:
+    most = batch_seeds(5, 2**20)
+    assert most[0] == 5
+    assert most[:64] == batch_seeds(5, 64)
+    assert max(most) < MOST_SLOTS
+    assert not {*most} & {*batch_seeds(6, 2**20)}
+
+
+def test_seeds__a_given_list_stays_as_given() -> None:
+    envs = batch()
+    envs.reset(seed=[4, 5, 2**40])
+    assert [envs.episode_key(i) for i in range(NUM)] == [(4, 0), (5, 0), (2**40, 0)]
 
 
 WRONG_ACTIONS: list[tuple[str, Any]] = [

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from tests.env.agents import SEATS, options_of, random_action
 
 import berthline  # noqa: F401  # registers the environments
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError
@@ -42,7 +43,7 @@ def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
     rngs = [np.random.default_rng(i) for i in range(3)]
     observations, infos = envs.reset(seed=30)
     for i, single in enumerate(singles):
-        first, _ = single.reset(seed=30 + i)
+        first, _ = single.reset(seed=batch_seeds(30, 3)[i])
         assert equal(of_env(observations, i), first)
     ended = 0
     for _ in range(150):
@@ -84,7 +85,7 @@ def test_next_step__shows_the_last_then_ignores_an_action(seat: str) -> None:
     rngs = [np.random.default_rng(i) for i in range(2)]
     _, infos = envs.reset(seed=4)
     for i, single in enumerate(singles):
-        single.reset(seed=4 + i)
+        single.reset(seed=batch_seeds(4, 3)[i])
     is_over = [False, False]
     resets = 0
     for _ in range(120):

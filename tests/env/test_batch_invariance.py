@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.env.agents import SEATS, Trajectory, options_of, play_single, play_vector
 from tests.shared_traces import REPOSITORY
 
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.vector import SchedulingVectorEnv
 
 STEPS = 120
@@ -26,7 +27,7 @@ HARD = {
 
 @pytest.mark.parametrize("seat", SEATS)
 def test_batches_of_any_size_show_what_single_environments_show(seat: str) -> None:
-    alone = [play_single(seat, 7 + i, STEPS) for i in range(3)]
+    alone = [play_single(seat, seed, STEPS) for seed in batch_seeds(7, 3)]
     for num_envs in (1, 7, 64):
         together = play_vector(seat, 7, STEPS, num_envs)
         assert all(map(Trajectory.equals, together, alone[:num_envs]))
@@ -44,7 +45,7 @@ def test_threads_change_nothing(seat: str) -> None:
 
 
 def test_batches_with_everything_random_show_what_single_environments_show() -> None:
-    alone = [play_single("pick", 11 + i, STEPS, **HARD) for i in range(4)]
+    alone = [play_single("pick", seed, STEPS, **HARD) for seed in batch_seeds(11, 4)]
     together = play_vector("pick", 11, STEPS, 20, **HARD)
     assert all(map(Trajectory.equals, together, alone))
 
@@ -56,7 +57,8 @@ def test_any_batch_shows_what_a_single_environment_shows(
 ) -> None:
     place = seed % num_envs
     together = play_vector(seat, seed, 60, num_envs, num_threads)
-    assert together[place].equals(play_single(seat, seed + place, 60))
+    own = batch_seeds(seed, num_envs)[place]
+    assert together[place].equals(play_single(seat, own, 60))
 
 
 def digest() -> str:
@@ -90,7 +92,7 @@ def test_autoreset_modes_differ_by_the_step_that_resets_only(seat: str) -> None:
     )
     for i in range(num_envs):
         expected = same[i]
-        actions = play_actions(seat, 21 + i, expected)
+        actions = play_actions(seat, batch_seeds(21, num_envs)[i], expected)
         observations, infos = envs.reset(seed=21)
         step, was_over = 0, False
         while step < len(actions):

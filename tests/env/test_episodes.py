@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.env.agents import SEATS, first_allowed, options_of, random_action
 
 import berthline as bl
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, PolicyError, SimulationError
@@ -83,7 +84,9 @@ def test_vector_reset__some_environments_only() -> None:
     chosen = np.array([True, False, True, False])
     after, _ = envs.reset(options={"reset_mask": chosen})
     np.testing.assert_array_equal(after[~chosen], before[~chosen])
-    assert [envs.episode_key(i) for i in range(4)] == [(1, 1), (2, 0), (3, 1), (4, 0)]
+    assert [envs.episode_key(i) for i in range(4)] == [
+        *zip(batch_seeds(1, 4), (1, 0, 1, 0), strict=True)
+    ]
     with pytest.raises(ConfigError):
         envs.reset(options={"reset_mask": np.zeros(4, np.bool_)})
 

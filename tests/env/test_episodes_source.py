@@ -275,10 +275,10 @@ def test_the_whole_trace_again_and_again(trace):
 
 def test_every_key_has_a_number_of_its_own():
     edges = [0, 1, 2, 2**31, MOST_EPISODES - 1]
-    slots = [0, 1, 2, 2**20, MOST_SLOTS - 1]
+    slots = [0, 1, 2, 2**20, 2**31 - 1, 2**31, 2**31 + 1, 2**32, MOST_SLOTS - 1]
     numbers = numbers_of(keys_of(*((slot, episode) for slot in slots for episode in edges)))
     assert len(set(numbers.tolist())) == len(slots) * len(edges)
-    assert numbers.min() >= 0
+    assert [(numbers >= 0).sum(), numbers[0]] == [5 * len(edges), 0]
 
 
 @pytest.mark.parametrize(

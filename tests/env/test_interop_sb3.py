@@ -12,6 +12,7 @@ import pytest
 from tests.env.test_interop import IDS, SMALL, random_actions
 
 import berthline as bl
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.experts import expert_actions
 from berthline.errors import ConfigError, SimulationError
 
@@ -51,7 +52,7 @@ def test_the_batch_is_a_vec_env(name, observation):
     envs = sb3.make(name, num_envs=3, **options)
     plain = gym.make_vec(name, num_envs=3, **options)
     assert is_masking_supported(envs)
-    assert envs.seed(11) == [11, 12, 13]
+    assert envs.seed(11) == batch_seeds(11, 3)
     observations = envs.reset()
     expected, _ = plain.reset(seed=11)
     rng = np.random.default_rng(3)
@@ -94,7 +95,7 @@ def test_what_environments_have_in_common_and_what_not():
     envs = sb3.make("berthline/Pick-v0", num_envs=2, **SMALL)
     envs.seed(7)
     envs.reset()
-    assert envs.env_method("episode_key") == [(7, 0), (8, 0)]
+    assert envs.env_method("episode_key") == [(seed, 0) for seed in batch_seeds(7, 2)]
     assert envs.env_is_wrapped(Monitor) == [True, True]
     assert envs.env_is_wrapped(MaskablePPO, indices=0) == [False]
     assert not envs.has_attr("no_such_thing")

@@ -11,6 +11,7 @@ from tests.env.agents import SEATS, Trajectory, options_of, random_action
 
 import berthline as bl
 from berthline.env.episode_supply import episode_seed
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import BerthlineError, ConfigError
@@ -173,7 +174,7 @@ def test_warm_batches__show_what_single_environments_show(seat: str) -> None:
     env = SchedulingEnv(seat, **options)
     for i in (0, 3):
         alone, rng = Trajectory(), np.random.default_rng(i)
-        observation, info = env.reset(seed=9 + i)
+        observation, info = env.reset(seed=batch_seeds(9, i + 1)[i])
         for _ in range(40):
             alone.observations.append(np.asarray(observation))
             alone.masks.append(info["action_mask"])

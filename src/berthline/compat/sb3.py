@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
+from berthline.env.episodes_source import batch_seeds
+from berthline.env.option_types import SEED
 from berthline.env.registration import SEATS, env_id
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, MissingExtraError, unknown_name
@@ -97,10 +99,10 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
         return observations
 
     def seed(self, seed: int | None = None) -> list[int]:
-        """Set the seeds of the next reset: environment i gets seed + i."""
+        """Set the seeds of the next reset: those of `batch_seeds`. Return them."""
         if seed is None:
-            seed = int(self.envs.np_random.integers(2**29))
-        self._seeds = [seed + env for env in range(self.num_envs)]
+            seed = int(self.envs.np_random.integers(2**30))
+        self._seeds = batch_seeds(SEED.take("seed", seed), self.num_envs)
         return self._seeds
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:

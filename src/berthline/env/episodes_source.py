@@ -17,7 +17,7 @@ import numpy.typing as npt
 from berthline.errors import ConfigError
 from berthline.model.gpu_types import REFERENCE_TYPE
 from berthline.model.workload import WHOLE_GPU, Workload
-from berthline.random_streams import stream_key
+from berthline.random_streams import bits_at, stream_key
 from berthline.sim.inputs import FIRST_PREDICTION
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.generators.dials import JOBS, LOAD, SEED
@@ -41,8 +41,11 @@ share memory, and so may columns. The dictionary belongs to the caller."""
 
 NOTHING: frozenset[str] = frozenset()
 
-MOST_SLOTS, MOST_EPISODES = 2**31, 2**32
-"""Every pair below these limits has a unique number that fits into int64."""
+MOST_SLOTS, MOST_EPISODES = 2**52, 2**32
+"""Limits of a pair. Slots are exact as float64: some readers of JSON keep no more."""
+
+NEXT_ENVIRONMENT = 2**31
+"""How much larger the seed of each environment of a batch is than that of the one before."""
 
 _DEFAULTS: dict[str, tuple[float, type[np.generic]]] = {
     "submit": (0.0, np.float64),
@@ -97,8 +100,8 @@ class EpisodeSource(Protocol):
 class GeneratedEpisodes:
     """Episodes of a generator, all different.
 
-    Episode k of slot i is episode `i * 2**32 + k` of `traces.generators.synthetic.episodes`; slot 0
-    has its first ones.
+    Episode k of slot i is episode `numbers_of((i, k))` of `traces.generators.synthetic.episodes`;
+    slot 0 has its first ones.
 
     Args:
         workload: a generator's name, or a file that `berthline traces fit` wrote.
@@ -346,17 +349,51 @@ class WholeTrace:
         return dict(self._views)
 
 
+def batch_seeds(seed: int, num_envs: int) -> list[int]:
+    """Return the seeds of the environments of a batch that is reset with one seed.
+
+    The first is the seed itself. Batches with different seeds below 2**31 have no seed in common,
+    whatever their sizes. A larger seed is first mapped to a number below 2**31, except for the
+    first environment.
+
+    Args:
+        seed: of the batch.
+        num_envs: how many environments, at most 2**20.
+
+    Example:
+        >>> batch_seeds(7, 3)
+        [7, 2147483655, 4294967303]
+    """
+    base = seed if seed < NEXT_ENVIRONMENT else stream_key(seed, "batch") % NEXT_ENVIRONMENT
+    return [seed, *(base + env * NEXT_ENVIRONMENT for env in range(1, num_envs))]
+
+
 def slot_of(seed: int) -> int:
     """Return the slot of a seed: the seed itself, if below MOST_SLOTS.
 
-    Larger seeds are spread over all slots, so that two of them rarely share one.
+    Larger seeds are spread over all slots, so that two of them practically never share one.
     """
     return seed if seed < MOST_SLOTS else stream_key(seed, "slot") % MOST_SLOTS
 
 
 def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
-    """Return the unique number of each (slot, episode) pair."""
-    return keys[:, 0] * MOST_EPISODES + keys[:, 1]
+    """Return the number of each (slot, episode) pair.
+
+    The numbers of slots below 2**31 count from 0. Those of other slots are below 0 and mixed: the
+    pairs do not fit into 64 bits, but two of them are as unlikely to have one number as two streams
+    of random numbers are to be the same.
+    """
+    slots, episodes = keys.T
+    numbers: npt.NDArray[np.int64] = slots * MOST_EPISODES + episodes
+    is_large = slots >= NEXT_ENVIRONMENT
+    if is_large.any():
+        large = keys[is_large].astype(np.uint64)
+        mixed = bits_at(_LARGE_SLOTS, large[:, 0], large[:, 1])
+        numbers[is_large] = (mixed | np.uint64(1 << 63)).view(np.int64)
+    return numbers
+
+
+_LARGE_SLOTS = stream_key(0, "episodes of large slots")
 
 
 def state_something(columns: JobColumns) -> None:
@@ -373,7 +410,7 @@ def _checked(keys: Keys) -> Keys:
             f"episode keys are {keys.dtype} of shape {keys.shape}",
             expected="(n, 2) of int64: slot and episode",
         )
-    if len(keys) and keys.view(np.uint64).max() < MOST_SLOTS:  # nearly always, and a cheap check
+    if len(keys) and keys.view(np.uint64).max() < NEXT_ENVIRONMENT:  # often, and a cheap check
         return keys
     if len(keys) and (keys.min() < 0 or (keys.max(axis=0) >= (MOST_SLOTS, MOST_EPISODES)).any()):
         raise ConfigError(

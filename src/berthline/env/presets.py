@@ -291,7 +291,8 @@ PRESETS: dict[str, Preset] = {
                 "`cdf`, all of the same shape.",
                 "A seed gives other jobs than in the original. You can keep its protocol: "
                 "training seeds from 1,000,000 on, 60 validation seeds from 2,000,000 on to "
-                "select a policy, and 60 seeds from 12,000,000 on for the single report.",
+                "select a policy, and 60 seeds from 12,000,000 on for the single report. A batch "
+                "takes them as a list.",
             ),
             _lookahead_scales,
         ),

@@ -42,7 +42,7 @@ def record(
 ) -> Dataset:
     """Record the decisions of a policy.
 
-    The episodes are those of the seeds from `seed` on, spread evenly, whatever the policy.
+    The episodes are those of a batch with this seed, spread evenly, whatever the policy.
 
     Args:
         id: Gymnasium's id of the environment.
@@ -50,8 +50,8 @@ def record(
             observations and masks of a batch.
         out: folder to be written; it must not exist.
         episodes: how many.
-        seed: of the first environment.
-        num_envs: environments, and seeds; fewer if there are fewer episodes.
+        seed: of the batch.
+        num_envs: environments; fewer if there are fewer episodes.
         num_threads: threads that step them.
         options: see `berthline.env.options.Options`.
 
@@ -98,6 +98,7 @@ def _play(
     open_: list[dict[str, list[Any]]] = [_empty() for _ in quotas]
     done: list[list[dict[str, Any]]] = [[] for _ in quotas]
     observations, _ = envs.reset(seed=seed)
+    seeds = [envs.episode_key(env)[0] for env in range(envs.num_envs)]
     while any(len(own) < quota for own, quota in zip(done, quotas, strict=True)):
         masks = envs.action_masks()
         given = expert_actions(envs, policy) if isinstance(policy, str) else None
@@ -125,7 +126,7 @@ def _play(
                 own.append(
                     {
                         **{name: np.array(rows) for name, rows in open_[env].items() if rows},
-                        "seeds": np.array([seed + env]),
+                        "seeds": np.array([seeds[env]]),
                         "numbers": np.array([len(own)]),
                         "lengths": np.array([len(open_[env]["actions"])]),
                         "scores": np.array([[sched[name][env] for name in SCORES]]),

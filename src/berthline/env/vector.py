@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from berthline import _native
+from berthline.env.episodes_source import batch_seeds
 from berthline.env.make_plan import make_plan
 from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
 from berthline.env.option_types import FLAG, SEED, whole
@@ -34,7 +35,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     """Environments of one kind, stepped together.
 
     Environment i depends only on its seed and its actions, not on the number of environments or
-    threads. `reset(seed=s)` gives environment i the seed s + i.
+    threads. `reset(seed=s)` gives environment i the seed `batch_seeds(s, num_envs)[i]`.
 
     With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
     step; its last observation is in `infos["final_obs"]` and its results in `infos["final_info"]`,
@@ -253,18 +254,19 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         if isinstance(seed, np.ndarray):
             seed = seed.tolist()
         if seed is not None and not isinstance(seed, list | tuple):
-            self._np_random_seed = first = SEED.take("seed", seed)
-            return [first + env for env in range(self.num_envs)]
+            self._np_random_seed = SEED.take("seed", seed)
+            return [*batch_seeds(self._np_random_seed, self.num_envs)]
         if seed is not None and len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds", expected=f"{self.num_envs}, one each")
         seeds: list[int | None] = [*seed] if seed is not None else [None] * self.num_envs
         # Environments without a seed keep their own, or draw one.
-        first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**29))
+        first = 0 if self._is_seeded.all() else int(self.np_random.integers(2**30))
+        drawn = batch_seeds(first, self.num_envs)
         for env, own in enumerate(seeds):
             if own is not None:
                 seeds[env] = SEED.take("seed", own)
             elif not self._is_seeded[env]:
-                seeds[env] = first + env
+                seeds[env] = drawn[env]
         return seeds
 
     def _as_int64(self, actions: Any) -> npt.NDArray[np.int64]:

@@ -124,11 +124,12 @@ OF_SEAT = (
 )
 """What the seat of a learned policy remembers."""
 
+_NEW_SEAT = {name: getattr(Memory(), name) for name in OF_SEAT}
+
 
 def forget_seat(memory: Memory) -> Memory:
     """Return a memory without what a learned policy's seat remembers."""
-    nothing = Memory()
-    return dataclasses.replace(memory, **{name: getattr(nothing, name) for name in OF_SEAT})
+    return dataclasses.replace(memory, **_NEW_SEAT)
 
 
 _INTERRUPTS = np.isin(np.arange(len(KINDS)), (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))

@@ -6,6 +6,7 @@ the ratio of both speeds, if both types are known; if the type is not known, it 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,10 +40,11 @@ def speeds(workload: Workload, cluster: Cluster) -> tuple[FloatColumn, FloatColu
     kinds, of_job = _kinds(workload)
     known = _known_speeds(cluster)
     named = [known.get(_recorded_on(workload, known, *kind), AS_RECORDED) for kind in kinds]
-    reference = np.array(named)[of_job]
     if (speed == speed[0]).all():
-        reference = np.where(reference == AS_RECORDED, speed[0], reference)
-    return speed, reference
+        named = [float(speed[0]) if found == AS_RECORDED else found for found in named]
+    if len(named) == 1:  # looking each job up would cost a hundredth of a fast run
+        return speed, np.full(len(workload), named[0])
+    return speed, np.array(named)[of_job]
 
 
 def relative_speed(speed: npt.ArrayLike, reference: npt.ArrayLike) -> FloatColumn:
@@ -166,6 +168,8 @@ def common_type(workload: Workload) -> str:
 
 def _kinds(workload: Workload) -> tuple[list[tuple[int, int]], npt.NDArray[np.intp]]:
     """Return the distinct pairs of `gpu_types` and `ran_on`, and the index of each job's pair."""
+    if not workload.gpu_type_sets and not workload.ran_on_types:
+        return [(-1, -1)], np.zeros(len(workload), np.intp)
     width = len(workload.ran_on_types) + 1
     codes = (workload.gpu_types.astype(np.int64) + 1) * width + workload.ran_on + 1
     if len(codes) and (codes == codes[0]).all():  # sorting would cost a tenth of a fast run
@@ -176,7 +180,12 @@ def _kinds(workload: Workload) -> tuple[list[tuple[int, int]], npt.NDArray[np.in
 
 
 def _known_speeds(cluster: Cluster) -> dict[str, float]:
-    return {kind.name: kind.speed for kind in (*GPU_TYPES.values(), *cluster.types)}
+    return _listed_speeds() | {kind.name: kind.speed for kind in cluster.types}
+
+
+@functools.cache
+def _listed_speeds() -> dict[str, float]:
+    return {kind.name: kind.speed for kind in GPU_TYPES.values()}
 
 
 def _recorded_on(workload: Workload, known: dict[str, float], types: int, ran_on: int) -> str:

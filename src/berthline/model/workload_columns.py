@@ -139,8 +139,8 @@ def check_ranges(
         ),
     ]
     for key, good, expected in rules:
-        bad = np.flatnonzero(~good)
-        if bad.size:
+        if not good.all():
+            bad = np.flatnonzero(~good)
             more = f" and {bad.size - 1} more rows" if bad.size > 1 else ""
             raise TraceError(
                 f"column {key!r} holds {columns[key][bad[0]]}",
@@ -152,6 +152,11 @@ def check_ranges(
 def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> npt.NDArray[Any]:
     """Return `value` as a fresh, writable column of `size` rows and the right type."""
     dtype = COLUMN_TYPES[key]
+    # Most columns are one number for all jobs.
+    if isinstance(value, float) and dtype == np.float64:
+        return np.full(size, value)
+    if isinstance(value, int) and -(2**31) <= value < 2**31:
+        return np.full(size, value, dtype)
     array = np.asarray(value)
     if array.ndim > 0 and array.shape != (size,):
         raise TraceError(
@@ -163,15 +168,18 @@ def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> np
         raise TraceError(
             f"column {key!r} holds {array.dtype} values", where=workload_name, expected="numbers"
         )
+    if array.dtype == dtype:
+        return np.full(size, array) if array.ndim == 0 else array.copy()
     with np.errstate(invalid="ignore"):  # values that do not fit change: checked below
         column = array.astype(dtype)
-    if array.dtype != dtype and column.dtype.kind == "i":
+    if column.dtype.kind == "i":
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type
-        bad = np.flatnonzero((column != array) | (array < limits.min) | (array > limits.max))
-        if bad.size:
+        fits = (column == array) & (array >= limits.min) & (array <= limits.max)
+        if not fits.all():
+            row = int(np.argmin(fits))
             raise TraceError(
-                f"column {key!r} holds {np.atleast_1d(array)[bad[0]]}",
-                where=f"{workload_name}, row {bad[0]}",
+                f"column {key!r} holds {np.atleast_1d(array)[row]}",
+                where=f"{workload_name}, row {row}",
                 expected=f"whole numbers from {limits.min} to {limits.max}",
             )
     return np.full(size, column) if array.ndim == 0 else column

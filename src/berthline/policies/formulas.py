@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from typing import TYPE_CHECKING
@@ -198,17 +199,7 @@ class Formula:
             >>> Formula.parse("-(wait/estimate)**3 * gpus").changes
             'time'
         """
-        parser = _Parser(text, parameters or {}, scopes)
-        root = parser.formula()
-        parser.expect_end()
-        formula = cls(text, root, frozenset(parser.words))
-        if max(depth for _, _, depth in formula.bytecode()) > MAX_DEPTH:
-            raise PolicyError(
-                "the formula is nested too deeply",
-                where=repr(text),
-                expected=f"at most {MAX_DEPTH} values held at once",
-            )
-        return formula
+        return _parsed(text, tuple((parameters or {}).items()), scopes)
 
     @property
     def changes(self) -> Changes:
@@ -246,6 +237,23 @@ class Formula:
 
         emit(self.root, 0)
         return code
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(
+    text: str, parameters: tuple[tuple[str, float], ...], scopes: frozenset[str]
+) -> Formula:
+    parser = _Parser(text, dict(parameters), scopes)
+    root = parser.formula()
+    parser.expect_end()
+    formula = Formula(text, root, frozenset(parser.words))
+    if max(depth for _, _, depth in formula.bytecode()) > MAX_DEPTH:
+        raise PolicyError(
+            "the formula is nested too deeply",
+            where=repr(text),
+            expected=f"at most {MAX_DEPTH} values held at once",
+        )
+    return formula
 
 
 class _Parser:

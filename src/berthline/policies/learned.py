@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from berthline.errors import PolicyError, unknown_name
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 from berthline.sealed_json import damaged, sha256_of, unseal
+
+if TYPE_CHECKING:
+    from berthline.text_or_path import TextOrPath
 
 ONNX = ".onnx"
 DIGITS = 12
@@ -67,10 +71,10 @@ class Learned:
         """
         text, discipline, placement = _without_rules(text.strip())
         written, _, wanted = text.partition("#")
-        path = Path(written)
-        if not is_policy(path):
-            _check_not_of_seeds(path)
+        if not is_policy(written):
+            _check_not_of_seeds(written)
             return None
+        path = Path(written)
         files = policy_files(path)
         digest = hashlib.sha256()
         try:
@@ -102,10 +106,10 @@ class Learned:
 def _without_rules(text: str) -> tuple[str, str, str]:
     """Return the path of a policy, and the discipline and the placement written after it."""
     path, mark, rest = text.partition("#")
-    if not mark and is_policy(Path(text)):
+    if not mark and is_policy(text):
         return text, "", ""  # the characters of rules are allowed in names of directories
     match = _RULES.fullmatch(rest if mark else text)
-    if match is None or not is_policy(Path(path if mark else match["first"])):
+    if match is None or not is_policy(path if mark else match["first"]):
         return text, "", ""
     first = f"{path}#{match['first']}" if mark else match["first"]
     return first, match["discipline"] or "", match["placement"] or ""
@@ -132,8 +136,12 @@ def _check_rules(seat: str, discipline: str, placement: str, *, where: str) -> N
         )
 
 
-def is_policy(path: Path) -> bool:
+def is_policy(path: TextOrPath) -> bool:
     """Whether a path is that of a training run, a checkpoint or an exported policy."""
+    # Every decision on a live system asks this of its rule, so most texts get a quick answer.
+    if not os.path.lexists(path):
+        return False
+    path = Path(path)
     try:
         if path.suffix == ONNX:
             return path.is_file()
@@ -142,9 +150,11 @@ def is_policy(path: Path) -> bool:
         return False
 
 
-def _check_not_of_seeds(path: Path) -> None:
+def _check_not_of_seeds(path: str) -> None:
+    if not os.path.lexists(path):
+        return
     try:
-        runs = sorted(path.glob(f"{SEED_PREFIX}*/{CHECKPOINTS}")) if path.is_dir() else []
+        runs = sorted(Path(path).glob(f"{SEED_PREFIX}*/{CHECKPOINTS}"))
     except OSError:
         return
     if runs:
@@ -152,7 +162,7 @@ def _check_not_of_seeds(path: Path) -> None:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise PolicyError(
             "a training run of several seeds has a policy for each",
-            where=str(path),
+            where=path,
             expected=f"one of them: {', '.join(names[:_SHOWN])}{more}",
         )
 

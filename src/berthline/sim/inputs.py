@@ -221,7 +221,7 @@ def prepare(
         quotas=quota_counters(workload, cluster),
         outages=_outages(workload, cluster, seed, horizon, start),
         draw=draw,
-        random=uniform_at(stream_key(seed, "order"), draw if "random" in words else draw[:0]),
+        random=uniform_at(stream_key(seed, "order"), draw) if "random" in words else np.zeros(0),
         placement_key=stream_key(seed, "placement"),
         refusal_key=stream_key(seed, "refusal"),
         horizon=np.inf if horizon is None else float(horizon),

@@ -58,6 +58,8 @@ def outages(cluster: Cluster, *, seed: int, until: float) -> Outages:
     for outage in cluster.outages:
         add(outage.nodes, [outage.down], [outage.up])
     mtbf = np.where(cluster.mtbf > 0, cluster.mtbf, conditions.mtbf)
+    if not (cluster.outages or np.isfinite(mtbf).any() or np.isfinite(conditions.rack_mtbf)):
+        return _no_outages()
     mttr = np.where(cluster.mttr > 0, cluster.mttr, conditions.mttr)
     num_racks = len(cluster.rack_names)
     expected = (until / mtbf[np.isfinite(mtbf)]).sum()
@@ -83,10 +85,14 @@ def outages(cluster: Cluster, *, seed: int, until: float) -> Outages:
                     until,
                 ),
             )
-    if not nodes:
-        none = np.zeros(0)
-        return Outages(none, none.astype(np.int32), none.astype(np.uint8))
+    if not nodes:  # racks may fail, but there are none
+        return _no_outages()
     return _merged(np.concatenate(nodes), np.concatenate(down), np.concatenate(up))
+
+
+def _no_outages() -> Outages:
+    none = np.zeros(0)
+    return Outages(none, none.astype(np.int32), none.astype(np.uint8))
 
 
 def _failures(

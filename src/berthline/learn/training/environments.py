@@ -68,7 +68,9 @@ class Environments:
         self._returns: npt.NDArray[np.float64] = np.zeros(num)
         self._reward: npt.NDArray[np.float64] = np.zeros(num)
         self.seconds = self._envs.terms[:, -1]
-        self._vector.reset(seed=seed if isinstance(seed, int) else [*seed])
+        # Not those of `batch_seeds`: `episode_seeds.py` keeps a range for each training.
+        seeds = range(seed, seed + num) if isinstance(seed, int) else seed
+        self._vector.reset(seed=[*seeds])
         self._look()
 
     def step(

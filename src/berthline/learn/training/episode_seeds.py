@@ -9,12 +9,13 @@ cut into ranges:
     from 1,000,000,000 on     training runs with larger seeds, each at a random place
 
 Two runs with larger seeds may share some episodes, which harms nothing; a training episode is never
-one of VAL or REPORT.
+one of VAL or REPORT. Nor is any episode of a batch that is reset with one seed, except those of its
+first environment: the others have seeds from 2**31 on.
 """
 
 from __future__ import annotations
 
-from berthline.env.episodes_source import MOST_SLOTS
+from berthline.env.episodes_source import NEXT_ENVIRONMENT
 from berthline.random_streams import stream_key
 
 TRAIN_SEEDS, VAL_SEED, REPORT_SEED, LARGE_SEED = 1_000_000, 900_000_000, 950_000_000, 1_000_000_000
@@ -33,7 +34,7 @@ def training_seed(seed: int) -> int:
     """
     if seed < VAL_SEED // TRAIN_SEEDS:
         return seed * TRAIN_SEEDS
-    places = MOST_SLOTS - TRAIN_SEEDS - LARGE_SEED
+    places = NEXT_ENVIRONMENT - TRAIN_SEEDS - LARGE_SEED
     return LARGE_SEED + stream_key(seed, "training") % places
 
 

@@ -125,15 +125,17 @@ def _check_numbers(snapshot: Snapshot) -> None:
     log, jobs, nodes = snapshot.log, snapshot.num_jobs, snapshot.cluster.num_nodes
     _check_range(log.kind, 0, len(KINDS), "event of kind", "log row")
     about_node = (log.kind == NODE_DOWN) | (log.kind == NODE_UP)
-    job = np.where(about_node, 0, log.job)
-    if about_node.all():
-        job = job[:0]
+    job, node = log.job, log.detail[:0]
+    if about_node.any():
+        job = job[:0] if about_node.all() else np.where(about_node, 0, job)
+        node = np.where(about_node, log.detail, 0)
     _check_range(job, 0, jobs, "job", "log row")
-    node = np.where(about_node, log.detail, 0)
-    _check_range(node if about_node.any() else node[:0], 0, nodes, "node", "log row")
+    _check_range(node, 0, nodes, "node", "log row")
     _check_range(log.alloc_node, 0, nodes, "node", "allocation")
     first = log.detail[log.is_start]
-    if len(first) and (first[0] != 0 or not (np.diff(first, append=len(log.alloc_node)) > 0).all()):
+    if len(first) and (
+        first[0] != 0 or first[-1] >= len(log.alloc_node) or not (first[1:] > first[:-1]).all()
+    ):
         raise _contradiction(
             "starts and allocations do not belong together",
             where="log",
@@ -144,9 +146,9 @@ def _check_numbers(snapshot: Snapshot) -> None:
 def _check_range(
     values: npt.NDArray[np.generic], low: int, high: int, what: str, where: str
 ) -> None:
-    outside = np.flatnonzero((values < low) | (values >= high))  # type: ignore[operator]
-    if len(outside):
-        row = int(outside[0])
+    outside = (values < low) | (values >= high)  # type: ignore[operator]
+    if outside.any():
+        row = int(outside.argmax())
         expected = f"{low} to {high - 1}" if high else "none: there are none"
         raise _contradiction(f"{what} {values[row]}", where=f"{where} {row}", expected=expected)
 
@@ -198,9 +200,10 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
     starts = np.flatnonzero(log.is_start)
     if not len(starts):
         return
-    sizes = np.diff(log.detail[starts], append=len(log.alloc_node))
+    first = log.detail[starts]
+    sizes = np.concatenate([first[1:], [len(log.alloc_node)]]) - first
     share_job = np.repeat(log.job[starts], sizes)
-    given = np.add.reduceat(log.alloc_gpus, log.detail[starts])
+    given = np.add.reduceat(log.alloc_gpus, first)
     differ = np.flatnonzero(given != workload.gpus[log.job[starts]])
     if len(differ):
         row = int(starts[differ[0]])
@@ -217,10 +220,11 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
     gpus, slot = log.alloc_gpus[held], log.alloc_slot[held]
     milli = workload.gpu_milli[job_on]
     whole = slot == WHOLE_GPUS
-    _check_parts(node[~whole], slot[~whole], milli[~whole])
     used = np.bincount(node[whole], weights=gpus[whole], minlength=cluster.num_nodes)
-    shared = np.unique(np.column_stack([node[~whole], slot[~whole]]), axis=0)[:, 0]
-    used += np.bincount(shared, minlength=cluster.num_nodes)
+    if not whole.all():
+        _check_parts(node[~whole], slot[~whole], milli[~whole])
+        shared = np.unique(np.column_stack([node[~whole], slot[~whole]]), axis=0)[:, 0]
+        used += np.bincount(shared, minlength=cluster.num_nodes)
     over = np.flatnonzero(used > cluster.gpus)
     if len(over):
         at = int(over[0])
@@ -229,8 +233,10 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
             where="log",
             expected=f"at most {cluster.gpus[at]}, as the cluster has",
         )
-    is_down = np.zeros(cluster.num_nodes, np.bool_)
     about_node = np.flatnonzero((log.kind == NODE_DOWN) | (log.kind == NODE_UP))
+    if not len(about_node):
+        return
+    is_down = np.zeros(cluster.num_nodes, np.bool_)
     is_down[log.detail[about_node]] = log.kind[about_node] == NODE_DOWN
     on_down = np.flatnonzero(is_down[node])
     if len(on_down):
@@ -247,8 +253,6 @@ def _check_parts(
     milli: npt.NDArray[np.int32],
 ) -> None:
     """Raise if jobs hold more of a shared GPU than there is of it."""
-    if not len(node):
-        return
     gpus, inverse = np.unique(np.column_stack([node, slot]), axis=0, return_inverse=True)
     used = np.bincount(inverse.reshape(-1), weights=milli)
     over = np.flatnonzero(used > 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ def snapshot_of(
     running = running or {}
     try:
         ids = np.fromiter(running, np.int64, len(running))
-        starts = np.fromiter((one[0] for one in running.values()), np.float64, len(ids))
+        starts = np.array([one[0] for one in running.values()], np.float64)
         held = [one[1] for one in running.values()]
         sizes = np.fromiter(map(len, held), np.int64, len(ids))
         slots = np.array(
@@ -91,7 +92,7 @@ def snapshot_of(
         )
         nodes = np.array(sorted(set(down)), np.int32)
         now = float(now)
-        alloc_node = _whole([node for gpus in held for node in gpus])
+        alloc_node = _whole(list(itertools.chain.from_iterable(held)))
         alloc_gpus = _whole([number for gpus in held for number in gpus.values()])
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise ConfigError(

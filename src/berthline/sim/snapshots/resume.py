@@ -159,7 +159,9 @@ def resumed_inputs(
     scheduler = scheduler_for(snapshot, scheduler)
     knowledge = snapshot.knowledge if knowledge is None else knowledge
     seed = snapshot.seed if seed is None else seed
-    snapshot = dataclasses.replace(start_for(snapshot, scheduler), seed=seed)
+    snapshot = start_for(snapshot, scheduler)
+    if snapshot.seed != seed:
+        snapshot = dataclasses.replace(snapshot, seed=seed)
     if is_decision:
         snapshot = without_run_times(snapshot, knowledge)
         workload = snapshot.workload

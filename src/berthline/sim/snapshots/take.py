@@ -152,10 +152,16 @@ def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any
 
 
 def rows_before_decision(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
-    """Return which rows are before the decision of an instant."""
+    """Return which rows are before the first decision of an instant.
+
+    An instant has a second decision if a job that starts is over at once: its run time is too short
+    to change the clock.
+    """
     by_failure = (log.kind == PREEMPT) & (log.detail == NODE_WENT_DOWN)
     due = np.isin(log.kind, _DUE) | by_failure
-    rows: npt.NDArray[np.bool_] = (log.time < at) | ((log.time == at) & due)
+    decided = np.flatnonzero((log.time >= at) & ~((log.time == at) & due))
+    before = int(decided[0]) if len(decided) else len(log)
+    rows: npt.NDArray[np.bool_] = np.arange(len(log)) < before
     return rows
 
 

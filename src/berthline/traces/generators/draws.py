@@ -86,7 +86,7 @@ class Draws(_FromUniform):
 
     Args:
         seed: selects the random numbers.
-        episodes: the numbers of the episodes, in any order, 0 or more.
+        episodes: the numbers of the episodes, in any order.
         jobs: number of jobs in each episode.
     """
 

@@ -137,7 +137,7 @@ class EpisodeMaker:
         """Return the columns of the episodes with these numbers; each depends only on its number.
 
         Args:
-            numbers: of the episodes, 0 or more, in any order.
+            numbers: of the episodes, in any order.
             load: one for all episodes, or one for each; None = use `mean_gap`.
             unread: columns that may be left out.
         """
