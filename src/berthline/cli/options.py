@@ -30,6 +30,7 @@ from berthline.cli.config_file import with_config_file
 from berthline.cli.output import NARROWEST
 from berthline.cli.visible_output import styled
 from berthline.errors import ConfigError, unknown_name
+from berthline.time_text import FORM, seconds_in
 
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
@@ -61,6 +62,41 @@ def positive(flag: str, *, metavar: str = "X") -> PrimitiveConstructorSpec[float
     return _number(
         flag, float, f"a number{unit}, more than 0", lambda x: x > 0 and math.isfinite(x), metavar
     )
+
+
+def moment(*flags: str, may_be_zero: bool = False) -> PrimitiveConstructorSpec[float | None]:
+    """Return how tyro reads a time of a run, in seconds or with a unit.
+
+    Args:
+        flags: the option, which is named in errors with its other names.
+        may_be_zero: whether it may be the beginning of the run.
+    """
+
+    def read(texts: list[str]) -> float:
+        seconds = seconds_of(" or ".join(flags), texts[0])
+        if seconds == 0 and not may_be_zero:
+            raise ConfigError(f"{' or '.join(flags)} is {texts[0]!r}", expected="more than 0")
+        return seconds
+
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="TIME",
+        instance_from_str=read,
+        is_instance=lambda x: x is None or isinstance(x, int | float),
+        str_from_instance=lambda x: [str(x)],
+    )
+
+
+def seconds_of(flag: str, text: str) -> float:
+    """Return a time such as `12h` in seconds.
+
+    Raises:
+        ConfigError: the text is not a time.
+    """
+    seconds = seconds_in(text)
+    if seconds is None:
+        raise ConfigError(f"{flag} is {text!r}", expected=FORM)
+    return seconds
 
 
 def _number(
@@ -183,17 +219,18 @@ Measure = Annotated[
     str | None,
     arg(
         metavar="FROM:TO",
-        help="Exclude warm-up and cool-down: count only jobs submitted between these seconds, and"
-        " average over the time between them.",
+        help="Exclude warm-up and cool-down: count only jobs submitted between these times, such as"
+        " 1d:30d, and average over the time between them.",
         help_behavior_hint="(default: the whole run)",
     ),
 ]
 Horizon = Annotated[
     Annotated[float, msgspec.Meta(gt=0)] | None,
-    positive("--horizon", metavar="SECONDS"),
+    moment("--horizon", "--until"),
     arg(
-        help="Stop the run at this time; unfinished jobs count with the time spent so far. Such a"
-        " run can be continued: --from-snapshot.",
+        metavar="TIME",
+        help="Stop the run at this time (86400, 12h, 30d); unfinished jobs count with the time"
+        " spent so far. Such a run can be continued: --from-snapshot.",
         help_behavior_hint="(default: until every job has finished)",
         aliases=["--until"],
     ),

@@ -149,7 +149,7 @@ def check_ranges(
             )
 
 
-def _column(key: str, value: npt.ArrayLike, size: int, workload_name: str) -> npt.NDArray[Any]:
+def _column(key: str, value: Any, size: int, workload_name: str) -> npt.NDArray[Any]:
     """Return `value` as a fresh, writable column of `size` rows and the right type."""
     dtype = COLUMN_TYPES[key]
     # Most columns are one number for all jobs.

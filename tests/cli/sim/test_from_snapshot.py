@@ -58,7 +58,7 @@ def test_from_snapshot__finishes_are_those_of_the_uninterrupted_run(
         ("sim first --from-snapshot --jobs 4", ["--jobs is given with --from-snapshot"]),
         ("sim first --from-snapshot --cluster uniform:1x8", ["--cluster is given"]),
         ("sim first --from-snapshot --at 1e12", ["no state at 1e+12 s", "60000"]),
-        ("sim first --from-snapshot --at nan", ["no state at nan s"]),
+        ("sim first --from-snapshot --at nan", ["--at is 'nan'"]),
         ("sim first --from-snapshot --scheduler nonsense", ["nonsense"]),
         ("sim first --from-snapshot --time-decisions", ["a run that begins empty"]),
         ("sim synthetic --at 4", ["--at has no effect without --from-snapshot"]),

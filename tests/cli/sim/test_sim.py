@@ -237,7 +237,7 @@ def test_settings_in_both_forms(run):
         (["--load", "nan"], ["--load is 'nan'"]),
         (["--load", "inf"], ["--load is 'inf'"]),
         (["--seed", "-1"], ["--seed is '-1'", "0 or more"]),
-        (["--horizon", "1h"], ["--horizon is '1h'", "a number of seconds, more than 0"]),
+        (["--horizon", "1y"], ["--horizon or --until is '1y'", "a time such as 30m"]),
         (["--map", "submit=a"], ["a column mapping given for a generator"]),
         (["--format", "swf"], ["--format swf given for a generator"]),
         (["--force"], ["--force has no effect without --out"]),

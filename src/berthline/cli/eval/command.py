@@ -32,6 +32,7 @@ from berthline.cli.options import (
     check_choice,
     command_line,
     parse_options,
+    seconds_of,
     whole,
 )
 from berthline.cli.output import (
@@ -43,7 +44,6 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.traces.file import Map, format_options
-from berthline.cli.traces.split import parse_duration
 from berthline.evaluate.compare.evaluation_defaults import KNOWLEDGE, WINDOWS, WORKLOAD
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
@@ -147,7 +147,7 @@ def main(argv: list[str]) -> int:
             continuous=options.continuous or None,
             jitter=options.jitter,
             blocks=options.blocks,
-            gap_seconds=None if options.gap is None else parse_duration("--gap", options.gap),
+            gap_seconds=None if options.gap is None else seconds_of("--gap", options.gap),
             knowledge=options.knowledge,
             conditions=read_conditions(options.condition),
             load=options.load,

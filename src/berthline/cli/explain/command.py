@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from tyro.conf import Positional, arg
 
-from berthline.cli.options import Json, command_line, parse_options, whole
+from berthline.cli.options import Json, command_line, moment, parse_options, whole
 from berthline.cli.output import note_dropped_rows, print_json, progress
 from berthline.cli.run_source import RunOptions, is_run_directory, read_result
 from berthline.errors import ConfigError
@@ -73,13 +73,15 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Forecast at many instants of the run, and count the starts inside the intervals."""
     at: Annotated[
         float | None,
+        moment("--at", may_be_zero=True),
         arg(
-            metavar="SECONDS",
+            metavar="TIME",
             help_behavior_hint="(default: its submission; with --submit: the end of an unfinished "
             "run, else its last submission)",
         ),
     ] = None
-    """The time, on the workload's clock, of the list of jobs ahead and of the forecast."""
+    """The time (86400, 12h, 30d), on the workload's clock, of the list of jobs ahead and of the
+    forecast."""
     top: Annotated[int, msgspec.Meta(ge=1), whole("--top", lowest=1)] = 5
     """Number of rows in each list of jobs; the timeline has twice as many."""
     points: Annotated[

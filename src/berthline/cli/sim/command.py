@@ -35,6 +35,7 @@ from berthline.cli.options import (
     WorkloadName,
     check_choice,
     command_line,
+    moment,
     parse_options,
     read_settings,
 )
@@ -94,9 +95,11 @@ class Sim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """WORKLOAD is a run directory: continue the run from its horizon, with the jobs that come after
     it."""
     at: Annotated[
-        float | None, arg(metavar="SECONDS", help_behavior_hint="(default: its horizon)")
+        float | None,
+        moment("--at", may_be_zero=True),
+        arg(metavar="TIME", help_behavior_hint="(default: its horizon)"),
     ] = None
-    """With --from-snapshot: continue from this instant of the run."""
+    """With --from-snapshot: continue from this instant of the run (86400, 12h, 30d)."""
     scheduler: Annotated[
         str | None,
         arg(metavar="SCHEDULER", help_behavior_hint="(default: fcfs, or that of the snapshot)"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import msgspec
 from tyro.conf import arg
 
 from berthline.atomic_write import complete_directory
-from berthline.cli.options import Format, Json, parse_options
+from berthline.cli.options import Format, Json, parse_options, seconds_of
 from berthline.cli.output import (
     new_table,
     number,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
     from berthline.traces.split import TraceParts
 
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DAY = 86_400.0
 _SUMMARY = "summary.json"
 _FRACTIONS = ",".join(f"{fraction:g}" for fraction in FRACTIONS)
 
@@ -64,7 +63,7 @@ def main(argv: list[str]) -> int:
     from berthline.traces.split import PARTS, split_by_time
 
     fractions = _fractions(options.fractions)
-    gap_seconds = parse_duration("--gap", options.gap)
+    gap_seconds = seconds_of("--gap", options.gap)
     folder = Path(options.out)
     names = (*(f"{part}.parquet" for part in PARTS), _SUMMARY)
     _check_folder(folder, names, force=options.force)
@@ -81,9 +80,9 @@ def main(argv: list[str]) -> int:
         table.add_row(
             name,
             number(row["jobs"]),
-            number(row["span_seconds"] / _UNITS["d"], 1),
+            number(row["span_seconds"] / _DAY, 1),
             number(row["gpu_hours"]),
-            row["first"] or f"day {row['start_seconds'] / _UNITS['d']:,.1f}",
+            row["first"] or f"day {row['start_seconds'] / _DAY:,.1f}",
         )
     print_table(table)
     print()
@@ -125,20 +124,6 @@ def summarise(
         "gap_jobs": list(parts.gap),
         "parts": rows,
     }
-
-
-def parse_duration(flag: str, text: str) -> float:
-    """Return a time such as `12h` in seconds.
-
-    Raises:
-        ConfigError: the text is not a time.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
-    if match is None:
-        raise ConfigError(
-            f"{flag} is {text!r}", expected="a number with a unit: s, m, h, d or w, such as 12h"
-        )
-    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 def _fractions(text: str) -> list[float]:

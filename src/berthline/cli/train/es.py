@@ -29,11 +29,11 @@ from berthline.cli.options import (
     parse_options,
     positive,
     read_settings,
+    seconds_of,
     whole,
 )
 from berthline.cli.output import note, print_facts, print_json, trace_facts
 from berthline.cli.traces.file import Map, format_options
-from berthline.cli.traces.split import parse_duration
 from berthline.cli.train.es_show import lines, show, show_side_by_side
 from berthline.cli.train.signals import StoppedError, stop_signals
 from berthline.evaluate.compare.evaluation_defaults import KNOWLEDGE, WINDOWS, WORKLOAD
@@ -154,7 +154,7 @@ def main(argv: list[str]) -> int:
                 against=None
                 if options.against is None
                 else read_schedulers(options.against, "--against"),
-                gap_seconds=None if options.gap is None else parse_duration("--gap", options.gap),
+                gap_seconds=None if options.gap is None else seconds_of("--gap", options.gap),
                 conditions=read_conditions(options.condition),
                 settings=format_options(options.map, options.set),
                 out=None

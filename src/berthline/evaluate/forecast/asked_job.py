@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.gpu_types import type_names
 from berthline.model.workload import Workload
+from berthline.time_text import FORM, seconds_in
 
 if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 KEYS = {
     "gpus": "GPUs that start together",
     "gpu_milli": "thousandths of the GPU, of a job on part of one",
-    "estimate": "run time that the user states: seconds, or 90s, 30m, 2h, 1d, 1-12:00:00",
+    "estimate": f"run time that the user states: {FORM}",
     "cpus": "CPU cores of the whole job",
     "memory_mib": "memory of the whole job, in MiB",
     "user": "who submits it",
@@ -26,7 +27,6 @@ KEYS = {
 """What can be said about a job."""
 
 _WHOLE = ("gpus", "gpu_milli", "cpus", "memory_mib")
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def asked_job(text: str, cluster: Cluster) -> Workload:
@@ -102,17 +102,8 @@ def _number(text: str, key: str, value: str) -> float:
 
 
 def _seconds(text: str, value: str) -> float:
-    """Return a duration such as 90, 30m, 2h, 1.5d, 02:30:00 or 1-12:00:00 in seconds."""
-    plain = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", value)
-    found = 0.0
-    if plain:
-        found = float(plain[1]) * _UNITS[plain[2]]
-    parts = re.fullmatch(r"(?:([0-9]+)-)?([0-9]+):([0-9]{2})(?::([0-9]{2}))?", value)
-    if parts:
-        days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
-        found = ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
-    if not found > 0:
-        raise ConfigError(
-            f"estimate is {value!r}", where=_where(text), expected=KEYS["estimate"].split(": ")[1]
-        )
+    """Return a length of time in seconds."""
+    found = seconds_in(value)
+    if found is None or found <= 0:
+        raise ConfigError(f"estimate is {value!r}", where=_where(text), expected=FORM)
     return found

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.errors import ConfigError
+from berthline.time_text import seconds_in
 
 if TYPE_CHECKING:
     from berthline.model.workload import FloatColumn, Workload
@@ -37,10 +38,11 @@ class MeasurementWindow(NamedTuple):
             MeasurementWindow(begin=86400.0, stop=inf)
         """
         begin, colon, stop = text.partition(":")
-        try:
-            return cls.checked((float(begin or 0.0), float(stop or "inf") if colon else math.nan))
-        except ValueError:
+        first = seconds_in(begin) if begin else 0.0
+        last = seconds_in(stop) if stop else math.inf
+        if first is None or last is None or not colon:
             return cls.checked((math.nan, math.nan), text)
+        return cls.checked((first, last), text)
 
     @classmethod
     def checked(cls, pair: tuple[float, float], text: str = "") -> MeasurementWindow:
@@ -53,7 +55,7 @@ class MeasurementWindow(NamedTuple):
         if not 0 <= begin < stop:
             raise ConfigError(
                 f"the measurement window is {text or f'{begin:g}:{stop:g}'}",
-                expected="FROM:TO in seconds, FROM before TO, such as 86400:172800 or 86400:",
+                expected="FROM:TO, FROM before TO, such as 86400:172800, 1d:30d or 1d:",
             )
         return cls(float(begin), float(stop))
 

@@ -10,14 +10,13 @@ import zoneinfo
 from typing import TYPE_CHECKING
 
 from berthline.errors import ConfigError
+from berthline.time_text import FORM, seconds_in
 
 if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 DAY = 86_400.0
 WEEK = 7 * DAY
-_UNITS = {"h": 3600.0, "d": DAY, "w": WEEK}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 _DATES = "a date such as 2024-03-04 or 2024-03-04T08:00, or a time since the log began such as 3d"
 
 
@@ -49,9 +48,10 @@ class LogClock:
         Raises:
             ConfigError: the text is neither, or the log has no dates.
         """
-        span = _SPAN.fullmatch(text)
-        if span:
-            return float(span[1]) * _UNITS[span[2]]
+        # Digits alone may be a date: 20240304.
+        span = seconds_in(text) if text[-1:].isalpha() else None
+        if span is not None:
+            return span
         try:
             date = dt.datetime.fromisoformat(text)
         except ValueError:
@@ -119,10 +119,10 @@ def read_period(
             raise ConfigError(f"`week` is {week}", expected=f"1 to {math.ceil(after_all / WEEK)}")
         low, high = (week - 1) * WEEK, week * WEEK
     else:
-        span = _SPAN.fullmatch(last or "7d")
+        span = seconds_in(last or "7d")
         if span is None:
-            raise ConfigError(f"`last` is {last!r}", expected="a time such as 7d, 36h or 2w")
-        low, high = after_all - float(span[1]) * _UNITS[span[2]], after_all
+            raise ConfigError(f"`last` is {last!r}", expected=FORM)
+        low, high = after_all - span, after_all
     if not low < high:
         raise ConfigError(
             "the period ends before it begins",
