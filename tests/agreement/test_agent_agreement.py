@@ -24,6 +24,8 @@ RUNS_PER_BLOCK = 49
 class SideBySide:
     """Steps a native environment with the answers of an agent in the reference simulator."""
 
+    asked_at: float | None = None  # the time of the last question that was compared
+
     def __init__(self, run: AgentRun) -> None:
         self.env = SchedulingEnv(run.seat, **run.options, observation="flat")
         self.rng = np.random.default_rng(run.seed)
@@ -38,7 +40,6 @@ class SideBySide:
         self.is_over = False
         self.reward, self.terms, self.info = 0.0, np.zeros(0), info
         self.total = 0.0
-        self.asked_at: float | None = None
 
     def make_reference(self, seed: int) -> ReferenceEpisode:
         """Return the same episode in the reference simulator."""
