@@ -11,7 +11,8 @@ from tests.env.by_hand import IDS, at_random, first_allowed, make, play, play_by
 from tests.sim.scenarios import allocations, jobs, nodes
 
 from berthline.env.options import Options
-from berthline.env.presets import PRESETS, meta_regimes
+from berthline.env.presets import PRESETS
+from berthline.env.regimes import meta_regimes
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH, START
 from berthline.traces.generators.synthetic import GENERATORS

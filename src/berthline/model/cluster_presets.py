@@ -227,6 +227,17 @@ PRESETS: dict[str, Preset] = {
                 for memory, count in ((64, 4), (96, 3), (128, 3))
             ),
         ),
+        Preset(
+            "lsf-15",
+            "15 such hosts, each size once; they are listed in mixed order, so that the first is "
+            "not the smallest",
+            "LoboShao/lsf_autohost, first generation",
+            tuple(
+                _nodes(1, cores, "V100-32", memory_gib=memory)
+                for memory in (96, 128, 64)
+                for cores in (24, 32, 16, 28, 20)
+            ),
+        ),
     )
 }
 """Every preset by its name."""

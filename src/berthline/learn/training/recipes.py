@@ -1,0 +1,88 @@
+"""Recipes: how `train` learns the main claim of each preset in a minute or two of one core.
+
+An environment and the settings of an algorithm belong together. A reward at the end of an episode
+of 20 hours reaches no decision if rewards fade within two hours; a choice whose effect shows after
+ten minutes needs other settings than one that shows at once. What is given beside a preset
+replaces these values, one by one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from berthline.env.rewards import resolve_reward
+
+NETWORK, HIDDEN, ENVS = "kernel", (32, 16), 256
+"""What `train` uses unless told otherwise."""
+
+_NO_FADING: dict[str, Any] = {"horizon": None, "trace_horizon": None}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How one algorithm learns in one preset.
+
+    Attributes:
+        settings: of the algorithm, where they differ from its defaults.
+        network: kind of network.
+        hidden: widths of its layers.
+        envs: environments that step together.
+        steps: environment steps in all; None = the algorithm's default.
+    """
+
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    network: str = NETWORK
+    hidden: tuple[int, ...] = HIDDEN
+    envs: int = ENVS
+    steps: int | None = None
+
+
+# A replay of 50,000 states holds several episodes of 256 decisions of 32 environments.
+_DRL_D3QN = Recipe(settings={"horizon": 43_200.0}, envs=32, steps=200_000)
+_DRL_SAC = Recipe(settings={"horizon": 43_200.0}, envs=32, steps=200_000)
+_LSF = Recipe(network="hosts", steps=1_000_000)
+
+RECIPES: dict[tuple[str, str], Recipe] = {
+    ("rltune", "ppo"): Recipe(
+        settings={**_NO_FADING, "trace": 0.99, "rollout": 128}, envs=128, steps=2_000_000
+    ),
+    ("drl-scheduler", "d3qn"): _DRL_D3QN,
+    ("drl-scheduler", "sac"): _DRL_SAC,
+    ("drl-scheduler-busy", "d3qn"): _DRL_D3QN,
+    ("drl-scheduler-busy", "sac"): _DRL_SAC,
+    ("rlmetadqn", "meta-dqn"): Recipe(
+        settings={"horizon": None}, network="mlp", envs=64, steps=200_000
+    ),
+    ("lsf", "ppo"): _LSF,
+    ("lsf-busy", "ppo"): _LSF,
+    ("lookahead", "ppo"): Recipe(settings=_NO_FADING, steps=600_000),
+}
+"""By preset and algorithm."""
+
+
+def recipe_of(preset: str | None, algorithm: str) -> Recipe:
+    """Return the recipe of a preset and an algorithm; without one, that of `train`."""
+    return RECIPES.get((preset or "", algorithm), Recipe())
+
+
+def settings_for_reward(reward: Any, weights: Any, known: tuple[str, ...]) -> dict[str, Any]:
+    """Return settings that follow from when rewards come.
+
+    Rewards at the end of an episode do not fade by time, or no decision but the last would matter.
+
+    Args:
+        reward: the option `reward`.
+        weights: the option `reward_weights`.
+        known: the settings of the algorithm.
+    """
+    if not pays_at_the_end(reward, weights):
+        return {}
+    return {name: value for name, value in _NO_FADING.items() if name in known}
+
+
+def pays_at_the_end(reward: Any, weights: Any) -> bool:
+    """Whether all of a reward, or a part of it, comes at the end of an episode."""
+    terms = resolve_reward(reward, weights).terms
+    return any(term.occasion == "end" and term.weight for term in terms)
