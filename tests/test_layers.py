@@ -26,7 +26,7 @@ LAYERS = {
     "evaluate.metrics": "base model",
     "sim": "base model policies traces evaluate.metrics",
     "runs": "base model runs.run_layout policies traces evaluate.metrics sim",
-    "env": "base model policies traces evaluate.metrics sim",
+    "env": "base model policies traces evaluate.metrics sim runs",
     "evaluate": "base model runs.run_layout policies traces evaluate.metrics sim runs env",
     "experiments": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate",
     "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
