@@ -52,6 +52,7 @@ TOP = {
     "berthline.__main__",
     "berthline.environments",
     "berthline.statistics",
+    "berthline.training",
     "berthline.when_imported",
 }
 MOST_MODULES = 25
