@@ -59,7 +59,7 @@ import berthline as bl
 try:
     bl.simulate("synthetic", "uniform:2x4:V100", "run")
 except bl.BerthlineError as error:
-    assert "unknown preset 'small-and-busy'" in str(error)
+    assert "unknown network 'deep-sets'" in str(error)
 else:
     raise AssertionError
 """
