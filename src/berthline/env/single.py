@@ -226,7 +226,6 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         start = self._envs.start(0)
         return None if start is None else start.snapshot
 
-<<<<<<< HEAD
     def snapshot(self) -> Snapshot:
         """Return the state that this episode is in, before the first decision of the instant.
 
@@ -234,12 +233,11 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         future of its own; `fork` copies the future too.
         """
         return self._envs.snapshot(0)
-=======
+
     def _answer_and_note(self, choice: int, node: int) -> Any:
         """Carry out a decision, and keep it in words for the next frame."""
         self._last_choices.note(0, choice, node)
         return self._envs.step_single(choice, node)
->>>>>>> main
 
     def _observation_copies(self) -> Callable[[int], Observation]:
         envs = self._envs
