@@ -12,10 +12,11 @@ on our simulator. Each preset lists the differences, with the reasons. Common to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from berthline.env.columns import lookahead_columns, lsf_columns
+from berthline.registry import Registry, keywords_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +53,11 @@ class Preset:
         from berthline.traces.generators.dials import set_dials
         from berthline.traces.generators.synthetic import GENERATORS
 
-        own = self.options["workload"]
         dials = given.get("dials")
-        if self.scales is None or not dials or given.get("workload", own) != own:
+        if self.scales is None or not dials:
+            return {}
+        own = self.options["workload"]
+        if given.get("workload", own) != own:
             return {}
         return self.scales(set_dials(GENERATORS[own].dials, dials, where=f"generator {own!r}"))
 
@@ -89,7 +92,7 @@ _PICKERS = (
 """Orders of jobs that can start, with run times and priorities."""
 
 
-PRESETS: dict[str, Preset] = {
+_OWN = {
     preset.name: preset
     for preset in (
         Preset(
@@ -343,7 +346,7 @@ PRESETS: dict[str, Preset] = {
 
 def _busier(name: str, options: Mapping[str, Any], *differences: str) -> Preset:
     """Return a preset with more to decide; the differences are those from the first."""
-    like = PRESETS[name]
+    like = _OWN[name]
     return dataclasses.replace(
         like,
         name=like.busy,
@@ -354,14 +357,14 @@ def _busier(name: str, options: Mapping[str, Any], *differences: str) -> Preset:
     )
 
 
-PRESETS |= {
+_OWN |= {
     preset.name: preset
     for preset in (
         _busier(
             "drl-scheduler",
             {"load": 1.3},
-            "The load is 1.3, as long as an episode lasts: at 0.9 jobs hardly wait, and the order "
-            "in which they start changes mean JCT by less than 1 %.",
+            "The load is 1.3: at 0.9 jobs hardly wait, and the order in which those that fit start "
+            "changes mean JCT by less than 1 %.",
         ),
         _busier(
             "lsf",
@@ -382,4 +385,47 @@ PRESETS |= {
         ),
     )
 }
+
+
+def register_preset(
+    name: str,
+    env: str,
+    options: Mapping[str, Any],
+    *,
+    system: str = "",
+    differences: Sequence[str] = (),
+) -> Preset:
+    """Add a preset, usable at once as the option `preset` and as `--preset`.
+
+    A package can add one by an entry point in the group `berthline.presets`: a mapping with these
+    parameters.
+
+    Args:
+        name: lower-case words joined by hyphens.
+        env: the environment it is for: `Pick`, `Gate`, ...
+        options: options of the environment, such as `{"load": 1.2, "window": 32}`.
+        system: what it follows, in a line for lists.
+        differences: what differs from that, in sentences.
+
+    Raises:
+        ConfigError: the name is taken or malformed, there is no such environment, or an option is
+            wrong.
+
+    Example:
+        register_preset("small-and-busy", "Pick", {"load": 1.3, "window": 16})
+    """
+    from berthline.env.options import resolve_options
+    from berthline.env.registration import seat_of
+
+    seat = seat_of(env)
+    resolve_options(seat, {"preset": None, **dict(options)})
+    return PRESETS.add(name, Preset(name, seat, system, dict(options), tuple(differences)))
+
+
+PRESETS = Registry[Preset](
+    "a preset",
+    "berthline.presets",
+    _OWN,
+    lambda name, value: register_preset(name, **keywords_of("a preset", value, register_preset)),
+)
 """Every preset by its name."""

@@ -190,8 +190,13 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-_OF_REGIMES = ("run", "against", "metric", "windows", "seed", "regimes", "workers", "json", "out")
-_OF_REGIMES += ("force", "resume", "config_file")
+_OF_REGIMES = frozenset(
+    (
+        *("run", "against", "metric", "windows", "seed", "regimes", "workers"),
+        *("json", "out", "force", "resume", "config_file"),
+    )
+)
+"""Options that have a meaning beside --regimes."""
 
 
 def _regimes(options: Eval, argv: list[str]) -> int:

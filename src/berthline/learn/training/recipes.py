@@ -40,20 +40,31 @@ class Recipe:
 
 
 # A replay of 50,000 states holds several episodes of 256 decisions of 32 environments.
-_DRL_D3QN = Recipe(settings={"horizon": 43_200.0}, envs=32, steps=200_000)
-_DRL_SAC = Recipe(settings={"horizon": 43_200.0}, envs=32, steps=200_000)
-_LSF = Recipe(network="hosts", steps=1_000_000)
+_DRL = Recipe(envs=32, steps=80_000)
+# A host that is taken in part keeps a wide job waiting minutes later. A trace that has faded by
+# then leaves that to the critic, and the policy learns the contrary of what is right.
+_LSF = Recipe(
+    settings={
+        "horizon": 600.0,
+        "trace_horizon": 600.0,
+        "rollout": 128,
+        "minibatches": 16,
+        "learning_rate": 3e-3,
+    },
+    envs=128,
+    steps=300_000,
+)
 
 RECIPES: dict[tuple[str, str], Recipe] = {
     ("rltune", "ppo"): Recipe(
         settings={**_NO_FADING, "trace": 0.99, "rollout": 128}, envs=128, steps=2_000_000
     ),
-    ("drl-scheduler", "d3qn"): _DRL_D3QN,
-    ("drl-scheduler", "sac"): _DRL_SAC,
-    ("drl-scheduler-busy", "d3qn"): _DRL_D3QN,
-    ("drl-scheduler-busy", "sac"): _DRL_SAC,
+    ("drl-scheduler", "d3qn"): _DRL,
+    ("drl-scheduler", "sac"): _DRL,
+    ("drl-scheduler-busy", "d3qn"): _DRL,
+    ("drl-scheduler-busy", "sac"): _DRL,
     ("rlmetadqn", "meta-dqn"): Recipe(
-        settings={"horizon": None}, network="mlp", envs=64, steps=200_000
+        settings={"horizon": None}, network="mlp", envs=64, steps=60_000
     ),
     ("lsf", "ppo"): _LSF,
     ("lsf-busy", "ppo"): _LSF,

@@ -23,6 +23,7 @@ from berthline.learn.training.environments import Environments
 from berthline.learn.training.episode_metrics import EPISODE_METRICS
 from berthline.learn.training.episode_seeds import REPORT_SEED, VAL_SEED, test_seed
 from berthline.model.cluster import Cluster
+from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.learn.networks.networks import Network
-    from berthline.model.snapshot import Snapshot
 
 HEURISTICS = (
     "random+skip",
@@ -200,7 +200,9 @@ class EpisodeSet:
         """
         plan = self._environments().plan
         schedulers = schedulers or rivals_of(plan)
-        if any(isinstance(value, Workload | Cluster) for value in self._options.values()):
+        if any(
+            isinstance(value, Workload | Cluster | Snapshot) for value in self._options.values()
+        ):
             return self._simulated(plan, schedulers)
         key = (self._seat, repr(sorted(self._options.items())), str(self._seeds), self.episodes)
         known = _KNOWN.setdefault(key, {})
