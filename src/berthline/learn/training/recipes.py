@@ -25,7 +25,7 @@ class Recipe:
     """How one algorithm learns in one preset.
 
     Attributes:
-        settings: of the algorithm, where they differ from its defaults.
+        settings: of the algorithm; also those that have today's defaults, which may change.
         network: kind of network.
         hidden: widths of its layers.
         envs: environments that step together.
@@ -39,12 +39,16 @@ class Recipe:
     steps: int | None = None
 
 
+_PPO: dict[str, Any] = {"learning_rate": 1e-3, "minibatches": 8, "epochs": 4, "entropy": 0.01}
+_OFF_POLICY: dict[str, Any] = {"horizon": 7200.0, "n_step": 10, "reuse": 6.0, "batch": 256}
+
 # A replay of 50,000 states holds several episodes of 256 decisions of 32 environments.
-_DRL = Recipe(envs=32, steps=80_000)
+_DRL = Recipe(settings={**_OFF_POLICY, "capacity": 50_000}, envs=32, steps=80_000)
 # A host that is taken in part keeps a wide job waiting minutes later. A trace that has faded by
 # then leaves that to the critic, and the policy learns the contrary of what is right.
 _LSF = Recipe(
     settings={
+        **_PPO,
         "horizon": 600.0,
         "trace_horizon": 600.0,
         "rollout": 128,
@@ -57,18 +61,22 @@ _LSF = Recipe(
 
 RECIPES: dict[tuple[str, str], Recipe] = {
     ("rltune", "ppo"): Recipe(
-        settings={**_NO_FADING, "trace": 0.99, "rollout": 128}, envs=128, steps=2_000_000
+        settings={**_PPO, **_NO_FADING, "trace": 0.99, "rollout": 128},
+        envs=128,
+        steps=1_000_000,
     ),
     ("drl-scheduler", "d3qn"): _DRL,
     ("drl-scheduler", "sac"): _DRL,
     ("drl-scheduler-busy", "d3qn"): _DRL,
     ("drl-scheduler-busy", "sac"): _DRL,
     ("rlmetadqn", "meta-dqn"): Recipe(
-        settings={"horizon": None}, network="mlp", envs=64, steps=60_000
+        settings={**_OFF_POLICY, "horizon": None}, network="mlp", envs=64, steps=60_000
     ),
     ("lsf", "ppo"): _LSF,
     ("lsf-busy", "ppo"): _LSF,
-    ("lookahead", "ppo"): Recipe(settings=_NO_FADING, steps=600_000),
+    ("lookahead", "ppo"): Recipe(
+        settings={**_PPO, **_NO_FADING, "trace": 1.0, "rollout": 64}, steps=500_000
+    ),
 }
 """By preset and algorithm."""
 
