@@ -22,6 +22,7 @@ from benchmarks.result_files import RESULTS, fill_page, read_rows, write_rows
 from berthline.cli.main import main as berthline
 from berthline.errors import BerthlineError, ConfigError
 from berthline.evaluate.statistics.t_distribution import t_quantile
+from berthline.learn.training.validation import EpisodeSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ PAGE = "five-headlines"
 SEEDS = (3, 4, 5, 6, 7)
 """The recipes were settled with the seed 0."""
 RANDOM = "random action"
+PLACED = tuple(f"fcfs+skip@{rule}" for rule in ("first-available", "best-fit", "worst-fit"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +119,17 @@ HEADLINES = (
         over=("sjf+skip", "fcfs+skip"),
     ),
 )
+LOADS = (
+    ("pick", "drl-scheduler", ("fcfs+skip", "static-priority+skip", "sjf+skip")),
+    ("pick", "drl-scheduler-busy", ("fcfs+skip", "static-priority+skip", "sjf+skip")),
+    ("place", "lsf", PLACED),
+    ("place", "lsf-busy", PLACED),
+)
+"""Seat, preset, and rules that differ in the seat only."""
+LOAD_EPISODES = 32
+BLANK = {"gap": "", "worst_gap": "", "as_good": "", "wait": ""}
+"""Columns that only some rows have."""
+
 LABELS = {"mean_wait": "mean wait, s", "mean_jct": "mean JCT, s", "return": "score"}
 
 
@@ -171,6 +184,7 @@ def rows_of(runs: Path, headline: Headline, seed: int) -> Iterator[Row]:
                 **same,
                 "scheduler": "policy" if is_ours else name,
                 "value": f"{math.exp(float(np.mean(np.log(means)))):.6g}",
+                **BLANK,
                 "gap": f"{_gap(found, name):.6g}",
                 "worst_gap": f"{found['worst_ratio'] - 1:.6g}" if is_ours else "",
                 "as_good": str(found["as_good"]) if is_ours else "",
@@ -181,13 +195,29 @@ def rows_of(runs: Path, headline: Headline, seed: int) -> Iterator[Row]:
         means = {metric: found["mean"] for metric, found in rule.items()}
         values[name] = _value(means, report["return"], name, headline.metric)
     for name, value in values.items():
-        blank = {"gap": "", "worst_gap": "", "as_good": ""}
-        yield {
-            **same,
-            "scheduler": name,
-            "value": "" if value is None else f"{value:.6g}",
-            **blank,
-        }
+        shown = "" if value is None else f"{value:.6g}"
+        yield {**same, "scheduler": name, "value": shown, **BLANK}
+
+
+def load_rows() -> Iterator[Row]:
+    """Yield a row for each rule of LOADS, with its mean wait."""
+    for seat, preset, rules in LOADS:
+        options = (
+            {"preset": preset, "episode_jobs": 1000} if preset == "lsf" else {"preset": preset}
+        )
+        episodes = EpisodeSet(seat, options, part="report", episodes=LOAD_EPISODES)
+        for scores in episodes.heuristics(rules):
+            yield {
+                "headline": preset,
+                "seed": "",
+                "steps": "",
+                "best_step": "",
+                "episodes": str(LOAD_EPISODES),
+                "scheduler": scores.name,
+                "value": f"{scores.mean('mean_jct'):.6g}",
+                **BLANK,
+                "wait": f"{scores.mean('mean_wait'):.6g}",
+            }
 
 
 def _value(
@@ -218,6 +248,17 @@ def parts(rows: Sequence[Row]) -> dict[str, list[str]]:
             continue
         found["claims"].append(_claim(headline, own))
         found[headline.name] = _detail(headline, own)
+    found["loads"] = [
+        "| preset | rule | mean wait, s | mean JCT, s |",
+        "| --- | --- | ---: | ---: |",
+        *(
+            f"| `{row['headline']}` | `{row['scheduler']}` | {float(row['wait']):,.1f} | "
+            f"{float(row['value']):,.1f} |"
+            for _, preset, _ in LOADS
+            for row in rows
+            if row["headline"] == preset
+        ),
+    ]
     return found
 
 
@@ -241,7 +282,7 @@ def _untrained(rows: Sequence[Row]) -> int:
 
 
 def best_rule(headline: Headline, rows: Sequence[Row]) -> tuple[str, float]:
-    """Return the rule with the best value; random actions are no rule."""
+    """Return the rule with the best value; random actions do not count."""
     rules = {name: value for name, value in _rules(rows).items() if name != RANDOM}
     choose = max if headline.metric == "return" else min
     name = choose(rules, key=lambda one: rules[one])

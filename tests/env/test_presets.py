@@ -190,10 +190,13 @@ class TestRlmetadqn:
     EQUAL, PRIORITY, EDF, SJF, DYNAMIC = range(5)
 
     def episode(self, action):
-        env = make("meta", self.WORKLOAD, preset="rlmetadqn", cluster="uniform:1x1")
-        return play_by(env, lambda _: action)
+        options = {"preset": "rlmetadqn", "cluster": "uniform:1x1", "every_seconds": 5}
+        return play_by(make("meta", self.WORKLOAD, **options), lambda _: action)
 
-    def test_asked_every_five_seconds_while_jobs_wait(self):
+    def test_asked_every_ten_minutes(self):
+        assert make("meta", preset="rlmetadqn").plan.options.every_seconds == 600
+
+    def test_asked_every_five_seconds_while_jobs_wait_if_one_likes(self):
         times = self.episode(self.SJF).times
         assert times[0] == 0
         assert times[1:] == [10.0 + 5 * k for k in range(len(times) - 1)]

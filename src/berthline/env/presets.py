@@ -372,7 +372,7 @@ _OWN |= {
                 "cluster": "lsf-15",
                 "load": 1.1,
                 "dials": {"gpu_mix": "1:6,4:3,16:2,32:1", "memory_high": 16384},
-                "features": lsf_columns(most_gpus=32, most_memory_mib=16384),
+                "features": "lsf-busy",
                 "episode_jobs": 250,
                 "reward": "mean-wait-hours",
             },

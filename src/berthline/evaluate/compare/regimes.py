@@ -18,13 +18,14 @@ from berthline.env.regimes import meta_regimes
 from berthline.evaluate.compare.compare import with_baseline
 from berthline.evaluate.compare.grid import Cell, Grid, Progress
 from berthline.evaluate.compare.kept_results import keep_results, make_runs
-from berthline.evaluate.compare.protocol import REPORT, distinct_rivals, protocol_seeds
+from berthline.evaluate.compare.protocol import REPORT, protocol_seeds
 from berthline.evaluate.compare.run_argument import read_run_argument
 from berthline.evaluate.compare.run_mode import ASKED_WINDOWS
 from berthline.evaluate.compare.run_record import RunSettings
 from berthline.evaluate.metrics.compared_metrics import METRICS, check_metric
 from berthline.evaluate.statistics.paired import paired_ratio
 from berthline.model.cluster import Cluster
+from berthline.policies.scheduler import Scheduler
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput
 from berthline.text_or_path import text_of
@@ -135,7 +136,11 @@ def evaluate_regimes(
         if against is None
         else [text_of("against", one) for one in against]
     )
-    names, _ = with_baseline([judged.scheduler, *distinct_rivals(judged.scheduler, rivals)], None)
+    own_text = str(Scheduler.parse(judged.scheduler))
+    others = [name for name in rivals if str(Scheduler.parse(name)) != own_text]
+    names, _ = with_baseline([judged.scheduler, *others], None)
+    # It may be one of the fixed schedulers, and the best somewhere.
+    fixed = names if len(others) < len(rivals) else names[1:]
     count = windows or WINDOWS
     cells = [_cell(regime, number, count, seed) for number, regime in enumerate(meta_regimes())]
     output = RunOutput.of(out, "berthline.evaluate_regimes(...)")
@@ -150,7 +155,7 @@ def evaluate_regimes(
         cells,
         names,
         [seed],
-        RunSettings(knowledge=knowledge, keeps_jobs=False),
+        RunSettings(knowledge=knowledge, keeps_jobs=directory is not None),
         mode=ASKED_WINDOWS,
     )
     config: dict[str, Any] = {
@@ -170,8 +175,10 @@ def evaluate_regimes(
             name: [float(of.of(each.metrics)) for runs in results.of(cell, number) for each in runs]
             for number, name in enumerate(names)
         }
-        regimes.append(_regime(options, values, cells[cell], higher=of.higher_is_better))
-    found = _result(regimes, names, metric, count, seed, knowledge, higher=of.higher_is_better)
+        regimes.append(_regime(options, values, fixed, cells[cell], higher=of.higher_is_better))
+    found = _result(
+        regimes, names[0], fixed, metric, count, seed, knowledge, higher=of.higher_is_better
+    )
     if directory is not None and output is not None:
         summary = msgspec.structs.asdict(found)
         keep_results(directory, results, command=output.command, config=config, summary=summary)
@@ -210,9 +217,14 @@ def _window(
 
 
 def _regime(
-    options: dict[str, Any], values: dict[str, list[float]], cell: Cell, *, higher: bool
+    options: dict[str, Any],
+    values: dict[str, list[float]],
+    fixed: Sequence[str],
+    cell: Cell,
+    *,
+    higher: bool,
 ) -> RegimeResult:
-    ours, *fixed = values
+    ours = next(iter(values))
     sign = -1 if higher else 1
     best = min(fixed, key=lambda name: sign * float(np.mean(values[name])))
     ratio = paired_ratio(values[ours], values[best])
@@ -231,7 +243,8 @@ def _regime(
 
 def _result(
     regimes: list[RegimeResult],
-    names: list[str],
+    run: str,
+    fixed: Sequence[str],
     metric: str,
     windows: int,
     seed: int,
@@ -242,12 +255,12 @@ def _result(
     ratios = [regime.ratio for regime in regimes if regime.ratio is not None]
     worst = min if higher else max
     return RegimesResult(
-        run=names[0],
+        run=run,
         metric=metric,
         windows=windows,
         seed=seed,
         knowledge=knowledge,
-        schedulers=names[1:],
+        schedulers=list(fixed),
         mean_ratio=math.exp(float(np.mean(np.log(ratios)))) if ratios else None,
         worst_ratio=worst(ratios) if ratios else None,
         as_good=sum(_is_as_good(regime, higher=higher) for regime in regimes),
