@@ -90,7 +90,7 @@ def test_the_recorded_schedule_is_the_schedulers(tmp_path):
     for episode in dataset:
         env = replay(dataset, episode)
         result = bl.simulate(
-            env.workload(), env.plan.cluster, "sjf+skip@best-fit", knowledge="estimate"
+            env.workload(), env.plan.cluster, "sjf+easy@best-fit", knowledge="estimate"
         )
         np.testing.assert_array_equal(env.log().time, result.log.time)
         np.testing.assert_array_equal(env.log().job, result.log.job)

@@ -295,5 +295,5 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
         )
     options = dict(read_policy(learned).facts["config"]["options"])
     options |= _OWN | {"workload": workload, "cluster": cluster}
-    options |= _other_rules(learned, resolve_options(learned.seat, options))
-    return make_plan(learned.seat, resolve_options(learned.seat, options))
+    options |= _other_rules(learned, resolve_options(learned.seat, options, are_complete=True))
+    return make_plan(learned.seat, resolve_options(learned.seat, options, are_complete=True))

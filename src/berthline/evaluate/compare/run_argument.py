@@ -111,7 +111,8 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
     from berthline.policies.learned import policy_files
 
     _, facts = policy_files(learned.path)
-    options = resolve_options(learned.seat, json.loads(facts.read_bytes())["config"]["options"])
+    stored = json.loads(facts.read_bytes())["config"]["options"]
+    options = resolve_options(learned.seat, stored, are_complete=True)
     found = {
         "workload": options.workload,
         "cluster": options.cluster,
