@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import berthline as bl
-from berthline.env.dataset import Dataset
+from berthline.env.datasets.dataset import Dataset
+from berthline.env.datasets.record import record
 from berthline.env.episodes_source import batch_seeds
-from berthline.env.record import record
 from berthline.errors import ConfigError, MissingExtraError, OutputError, PolicyError
 
 SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.atomic_write import complete_directory
-from berthline.env.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
+from berthline.env.datasets.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
 from berthline.env.experts import expert_actions
 from berthline.env.native_envs import SCORES
 from berthline.env.options import resolve_options
