@@ -76,7 +76,7 @@ def export_policy(
         options: of the environment, if `env` is an id.
 
     Raises:
-        ConfigError: it is no module, does not fit the environment, or something is there.
+        ConfigError: it is not a module, does not fit the environment, or something is there.
         MissingExtraError: torch, onnx or onnxruntime is not installed.
 
     Example:

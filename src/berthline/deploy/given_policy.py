@@ -263,7 +263,7 @@ def plan_of(env: Any) -> Plan:
     """Return the plan of an environment, of a batch, or of one that is wrapped.
 
     Raises:
-        ConfigError: it is no environment of Berthline.
+        ConfigError: it is not an environment of Berthline.
     """
     seen = env
     for _ in range(32):  # wrappers around wrappers
