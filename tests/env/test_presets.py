@@ -10,9 +10,9 @@ import pytest
 from tests.env.by_hand import IDS, at_random, first_allowed, make, play, play_by
 from tests.sim.scenarios import allocations, jobs, nodes
 
+from berthline.env.meta_regimes import meta_regimes
 from berthline.env.options import Options
 from berthline.env.presets import PRESETS
-from berthline.env.regimes import meta_regimes
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH, START
 from berthline.traces.generators.synthetic import GENERATORS

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from berthline.cli.main import main
-from berthline.env.regimes import meta_regimes
+from berthline.env.meta_regimes import meta_regimes
 from berthline.evaluate.compare.regimes import evaluate_regimes
 
 

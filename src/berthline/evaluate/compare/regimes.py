@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from berthline.env.meta_regimes import meta_regimes
 from berthline.env.presets import PRESETS
-from berthline.env.regimes import meta_regimes
 from berthline.evaluate.compare.compare import with_baseline
 from berthline.evaluate.compare.grid import Cell, Grid, Progress
 from berthline.evaluate.compare.kept_results import keep_results, make_runs
