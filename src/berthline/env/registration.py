@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from berthline.env.tasks import TASKS
+
 SEATS = {
     "Pick": "pick",
     "Place": "place",
@@ -19,8 +21,13 @@ def env_id(name: str) -> str:
     return f"berthline/{name}-v0"
 
 
+def task_id(name: str) -> str:
+    """Return Gymnasium's id of a frozen task."""
+    return f"berthline/{name}"
+
+
 def register_environments() -> None:
-    """Register every environment; those already registered stay unchanged."""
+    """Register every environment and task; those already registered stay unchanged."""
     from gymnasium.envs.registration import register, registry
 
     for name, seat in SEATS.items():
@@ -32,4 +39,14 @@ def register_environments() -> None:
                 kwargs={"seat": seat},
                 disable_env_checker=True,  # it costs more than a step; tests run it
                 order_enforce=False,  # the environment checks it itself
+            )
+    for task in TASKS:
+        if task_id(task) not in registry:
+            register(
+                task_id(task),
+                entry_point="berthline.env.make_task:make_task",
+                vector_entry_point="berthline.env.make_task:make_task_vec",
+                kwargs={"task": task},
+                disable_env_checker=True,
+                order_enforce=False,
             )
