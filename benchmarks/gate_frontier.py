@@ -16,17 +16,8 @@ from benchmarks.winning_settings import Setting, split_of
 
 from berthline.evaluate.metrics.job_table import completion_times, job_table
 from berthline.evaluate.metrics.slowdown import bounded_slowdowns
-from berthline.report.figures.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    STYLE,
-    save_figure,
-)
+from berthline.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from berthline.report.figures.drawing import STYLE, save_figure
 from berthline.sim.simulate import simulate
 from berthline.traces.offered_load import scale_to_load
 

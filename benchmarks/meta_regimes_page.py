@@ -195,7 +195,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from berthline.report.figures.drawing import BLUE, GREY, STYLE, save_figure
+    from berthline.palette import BLUE, GREY
+    from berthline.report.figures.drawing import STYLE, save_figure
 
     shown = ("jct_mean", "jct_p95", "joint")
     limits = {key: limit for key, limit, _ in GOALS}

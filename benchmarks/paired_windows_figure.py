@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.paired_windows import MEASURES, names, ratio
 
-from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
+from berthline.palette import BLUE, GREEN, GREY, ORANGE, RED
+from berthline.report.figures.drawing import STYLE, save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -201,7 +201,8 @@ def draw(runs: Sequence[Row], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, RED, STYLE, save_figure
+    from berthline.palette import BLUE, GREEN, GREY, ORANGE, RED
+    from berthline.report.figures.drawing import STYLE, save_figure
 
     marks = {
         **dict(zip(LAS, (("o", ORANGE), ("s", ORANGE), ("D", ORANGE)), strict=True)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, save_figure
+from berthline.palette import BLUE, GREEN, GREY, ORANGE
+from berthline.report.figures.drawing import STYLE, save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

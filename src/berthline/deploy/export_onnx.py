@@ -71,6 +71,7 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
         "output": {"name": OUTPUT, "shape": [1, layout.actions], "type": "float32"},
         "algorithm": trained.facts["algorithm"],
         "config": trained.facts["config"],
+        "environment": trained.facts.get("environment"),
         "layout": msgspec.to_builtins(layout),
         "layout_sha256": layout.sha256,
         "checked": {"states": STATES, "largest_difference": difference},

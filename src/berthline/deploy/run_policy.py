@@ -19,6 +19,7 @@ from berthline.deploy.trained_policy import Trained, read_policy
 from berthline.env.make_plan import make_plan
 from berthline.env.observation_layout import ObservationLayout
 from berthline.env.options import Options, resolve_options
+from berthline.env.options_of_decisions import WITHOUT_EFFECT, options_of_decisions
 from berthline.errors import PolicyError, SimulationError
 from berthline.model.schedule import PREEMPT
 from berthline.model.workload import Workload
@@ -34,25 +35,6 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.snapshot import Snapshot
-
-_OWN: dict[str, Any] = {
-    "episode_jobs": None,
-    "load": None,
-    "dials": {},
-    "slice": None,
-    "split": None,
-    "split_gap": Options.split_gap,
-    "split_fractions": Options.split_fractions,
-    "missing_types": Options.missing_types,
-    "conditions": None,
-    "horizon_factor": None,
-    "max_steps": None,
-    "experts": (),
-    "reward": "mean-jct-hours",
-    "reward_weights": None,
-    "observation": "flat",
-}
-"""Training options that do not affect the policy's decisions, with the values used here."""
 
 
 class Target(NamedTuple):
@@ -293,7 +275,11 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
             where=learned.name,
             hint=f"use `knowledge={learned.knowledge}`",
         )
-    options = dict(read_policy(learned).facts["config"]["options"])
-    options |= _OWN | {"workload": workload, "cluster": cluster}
+    facts = read_policy(learned).facts
+    # Checkpoints of 0.1 and 0.2 have only the options that were given.
+    options = facts.get("environment") or options_of_decisions(
+        learned.seat, facts["config"]["options"] | {"cluster": cluster}
+    )
+    options = options | WITHOUT_EFFECT | {"workload": workload, "cluster": cluster}
     options |= _other_rules(learned, resolve_options(learned.seat, options))
     return make_plan(learned.seat, resolve_options(learned.seat, options))

@@ -77,6 +77,7 @@ class NativeEnvs(HasNativeState):
         final_mask: (num_envs, num_actions), of the same.
         final_pair_mask: (num_envs, window, num_nodes), of the same; empty except for PickPlace.
         scores: (num_envs, len(SCORES)), of the same; 0 for the others.
+        same_step: as given.
 
     Args:
         plan: of the environments.
@@ -96,7 +97,7 @@ class NativeEnvs(HasNativeState):
         like: NativeEnvs | None = None,
     ) -> None:
         self.plan = plan
-        self._same_step = same_step
+        self.same_step = same_step
         # Its columns must outlive the batch.
         self._arguments: dict[str, Any] = (
             plan.native_arguments() if like is None else like._arguments
@@ -182,7 +183,7 @@ class NativeEnvs(HasNativeState):
         They continue as these would, with the same random numbers; neither affects the other.
         """
         plan = self.plan.with_own_source()
-        forked = NativeEnvs(plan, len(envs), num_threads, same_step=self._same_step, like=self)
+        forked = NativeEnvs(plan, len(envs), num_threads, same_step=self.same_step, like=self)
         forked.overwrite(range(len(envs)), self, envs)
         return forked
 

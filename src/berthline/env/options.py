@@ -306,7 +306,9 @@ def _check_rank(options: Options) -> None:
 
 
 def _preset_options(seat: str, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    _check_choice("preset", name, list(PRESETS))
+    if name not in PRESETS:
+        what, expected, hint = unknown_name("preset", str(name), PRESETS)
+        raise ConfigError(what, expected=expected, hint=hint)
     preset = PRESETS[name]
     if preset.seat != seat:
         raise ConfigError(

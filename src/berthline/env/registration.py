@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from berthline.env.tasks import TASKS
+from berthline.errors import ConfigError, unknown_name
 
 SEATS = {
     "Pick": "pick",
@@ -24,6 +25,20 @@ def env_id(name: str) -> str:
 def task_id(name: str) -> str:
     """Return Gymnasium's id of a frozen task."""
     return f"berthline/{name}"
+
+
+def seat_of(env: str) -> str:
+    """Return the seat of an environment, by its name or id: `Pick`, `berthline/Pick-v0`.
+
+    Raises:
+        ConfigError: there is no such environment.
+    """
+    name = env.removeprefix("berthline/").partition("-v")[0].lower()
+    seats = {known.lower(): seat for known, seat in SEATS.items()}
+    if name not in seats:
+        what, expected, hint = unknown_name("environment", env, SEATS)
+        raise ConfigError(what, where="`env`", expected=expected, hint=hint)
+    return seats[name]
 
 
 def register_environments() -> None:

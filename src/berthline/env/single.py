@@ -15,6 +15,16 @@ from berthline.env.make_plan import make_plan
 from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
 from berthline.env.option_types import SEED
 from berthline.env.options import resolve_options
+from berthline.env.rendering.frames import (
+    RENDERING,
+    LastChoices,
+    RenderedFrame,
+    Thoughts,
+    frame_of,
+    scene_of,
+    take_render_mode,
+    warn_without_mode,
+)
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError, SimulationError
 
@@ -38,6 +48,8 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
 
     Args:
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
+        render_mode: what `render` returns: `ansi`, a text, or `rgb_array`, a picture; None =
+            nothing.
         options: see `berthline.env.options.Options`.
 
     Example:
@@ -48,7 +60,13 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         (64, 8)
     """
 
-    def __init__(self, seat: str = "pick", **options: Any) -> None:
+    metadata = RENDERING
+
+    def __init__(
+        self, seat: str = "pick", *, render_mode: str | None = None, **options: Any
+    ) -> None:
+        self.render_mode = take_render_mode(render_mode)
+        self._thoughts: Thoughts | None = None
         plan = make_plan(seat, resolve_options(seat, options))
         self.observation_space = observation_space(plan)
         self.action_space = action_space(plan)
@@ -62,7 +80,9 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         self._envs = envs
         self._has_pairs = self.plan.seat == "pickplace"
         self._mask: npt.NDArray[np.bool_] = self._envs.mask[0]
-        self._answer = self._envs.step_single
+        # Without rendering, a step does nothing for it.
+        self._last_choices = LastChoices(envs)
+        self._answer = envs.step_single if self.render_mode is None else self._answer_and_note
         self._copy_observation = self._observation_copies()
         told = {"action_mask": self._envs.mask, "reward_terms": self._envs.terms}
         self._copy_told = _native.RowCopies(told).row
@@ -78,6 +98,7 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
             self._is_seeded = True
             self._envs.seed(0, int(self.np_random.integers(2**30)) if seed is None else seed)
         self._envs.reset([0])
+        self._last_choices.forget([0])
         self._is_over = False
         number = self._envs.episode(0)
         return self._copy_observation(0), {
@@ -146,6 +167,30 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         into._is_seeded, into._is_over = self._is_seeded, self._is_over
         return into
 
+    def render(self) -> RenderedFrame | None:
+        """Return what the cluster, the queue and the question look like now.
+
+        Returns:
+            A text, or a picture of shape (height, width, 3); None if there is no render mode.
+        """
+        if self.render_mode is None:
+            warn_without_mode()
+            return None
+        thoughts = self._thoughts and self._thoughts(self._copy_observation(0), self.action_masks())
+        [last] = self._last_choices.words
+        return frame_of(
+            scene_of(self._envs, 0, thoughts=thoughts, last_choice=last), self.render_mode
+        )
+
+    def show_policy(self, policy: Thoughts | None) -> None:
+        """Let `render` show what a policy thinks.
+
+        Args:
+            policy: a function of an observation and its mask, which returns a probability for each
+                entry of the mask; it is called by `render` only. None = no policy.
+        """
+        self._thoughts = policy
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now; for PickPlace, jobs and no-op, then nodes."""
         self._envs.check_open()
@@ -180,6 +225,11 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         """Return the state in which this episode began; None = an empty cluster."""
         start = self._envs.start(0)
         return None if start is None else start.snapshot
+
+    def _answer_and_note(self, choice: int, node: int) -> Any:
+        """Carry out a decision, and keep it in words for the next frame."""
+        self._last_choices.note(0, choice, node)
+        return self._envs.step_single(choice, node)
 
     def _observation_copies(self) -> Callable[[int], Observation]:
         envs = self._envs

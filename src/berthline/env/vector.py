@@ -16,6 +16,16 @@ from berthline.env.make_plan import make_plan
 from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
 from berthline.env.option_types import FLAG, SEED, whole
 from berthline.env.options import resolve_options
+from berthline.env.rendering.frames import (
+    RENDERING,
+    LastChoices,
+    RenderedFrame,
+    Thoughts,
+    frame_of,
+    scene_of,
+    take_render_mode,
+    warn_without_mode,
+)
 from berthline.env.spaces import action_space, observation_space, views
 from berthline.errors import ConfigError
 
@@ -49,6 +59,8 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         autoreset_mode: `same_step` or `next_step`.
         copy: whether observations, masks and scores are copies; if not, the next step overwrites
             them, which is faster, and you must not write to them.
+        render_mode: what `render` returns for each environment: `ansi`, a text, or `rgb_array`, a
+            picture; None = nothing.
         options: see `berthline.env.options.Options`.
 
     Example:
@@ -69,14 +81,17 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         num_threads: int = 1,
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         copy: bool = True,
+        render_mode: str | None = None,
         **options: Any,
     ) -> None:
+        self.render_mode = take_render_mode(render_mode)
+        self._thoughts: Thoughts | None = None
         num_envs = _ENVS.take("num_envs", num_envs)
         num_threads = THREADS.take("num_threads", num_threads)
         copy = FLAG.take("copy", copy)
         # Also an attribute, as in Gymnasium's vector environments: TorchRL reads it.
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
-        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**RENDERING, "autoreset_mode": self.autoreset_mode}
         plan = make_plan(seat, resolve_options(seat, options))
         self.single_observation_space = observation_space(plan)
         self.single_action_space = action_space(plan)
@@ -96,6 +111,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         self._views = self._make_views(self._envs.observation, self._envs.mask)
         self._actions_shape = self.action_space.shape
         self._make_copiers()
+        self._last_choices = LastChoices(envs)
         self.closed = False
 
     def reset(
@@ -125,6 +141,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
                 self._envs.seed(env, own)
         self._is_seeded[envs] = True
         self._envs.reset(envs)
+        self._last_choices.forget(envs)
         infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
         return self._observations(), infos
 
@@ -139,6 +156,8 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
             or actions.shape != self._actions_shape
         ):
             actions = self._as_int64(actions)
+        if self.render_mode is not None:
+            self._note_choices(actions)
         has_ended, has_illegal = envs.step(actions)
         reward, terms, seconds, terminated, truncated = self._results(0)
         infos: dict[str, Any] = {
@@ -211,6 +230,37 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         into._is_seeded = self._is_seeded[from_]
         return into
 
+    def render(self) -> tuple[RenderedFrame, ...] | None:
+        """Return a frame of each environment; see `SchedulingEnv.render`."""
+        if self.render_mode is None:
+            warn_without_mode()
+            return None
+        masks, thoughts = self._envs.mask.copy(), None
+        if self._thoughts is not None:
+            thoughts = np.asarray(self._thoughts(self._observations(), masks))
+        return tuple(
+            frame_of(
+                scene_of(
+                    self._envs,
+                    env,
+                    thoughts=None if thoughts is None else thoughts[env],
+                    last_choice=self._last_choices.words[env],
+                ),
+                self.render_mode,
+            )
+            for env in range(self.num_envs)
+        )
+
+    def show_policy(self, policy: Thoughts | None) -> None:
+        """Let `render` show what a policy thinks.
+
+        Args:
+            policy: a function of the observations and the masks of all environments, which returns
+                a probability for each entry of the masks; it is called by `render` only. None = no
+                policy.
+        """
+        self._thoughts = policy
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are allowed now, (num_envs, num_actions)."""
         self._envs.check_open()
@@ -249,6 +299,11 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
         return self._envs.episode(env)
+
+    def _note_choices(self, actions: npt.NDArray[np.int64]) -> None:
+        """Keep what environments are about to answer in words, for the next frames."""
+        for env, answer in enumerate(actions.reshape(self.num_envs, -1).tolist()):
+            self._last_choices.note(env, *answer)
 
     def _seeds(self, seed: Any) -> list[int | None]:
         if isinstance(seed, np.ndarray):

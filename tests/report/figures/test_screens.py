@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from berthline.report.figures.drawing import GREY, INK
+from berthline.palette import DARK_PAPER, GREY, INK
 from berthline.report.figures.figure_table import (
     COMPARISON_FIGURES,
     WHATIF_FIGURES,
@@ -16,7 +16,6 @@ from berthline.report.figures.figure_table import (
 from berthline.report.figures.layout import NARROW_INCHES, SMALL, settle
 from berthline.report.figures.lineup import COLOURS, LINES, MARKERS, line_up
 from berthline.report.figures.page_picture import (
-    DARK_PAPER,
     ON_DARK,
     ON_LIGHT,
     in_the_dark,

@@ -15,6 +15,7 @@ import torch
 
 from berthline.env.observation_layout import ObservationLayout
 from berthline.env.option_types import number, whole
+from berthline.env.options_of_decisions import options_of_decisions
 from berthline.env.vector import THREADS
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.compared_metrics import METRICS, check_metric
@@ -299,6 +300,7 @@ class Trainer:
         facts = {
             "algorithm": self.config.algorithm,
             "config": msgspec.to_builtins(self.config),
+            "environment": options_of_decisions(self.config.seat, self.config.options),
             "layout": msgspec.to_builtins(self.layout),
             "layout_sha256": self.layout.sha256,
             "state": self.algorithm.state(),

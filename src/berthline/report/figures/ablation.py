@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.errors import BerthlineError
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.evaluate.statistics.paired import verdict
+from berthline.palette import INK
 from berthline.report.figures.axes import (
     in_style,
     interval_bars,
@@ -15,7 +16,6 @@ from berthline.report.figures.axes import (
     ratio_axis,
     ratio_range,
 )
-from berthline.report.figures.drawing import INK
 from berthline.report.figures.layout import NARROW_NAME, SMALL, is_narrow
 from berthline.report.run_results import NotShown
 

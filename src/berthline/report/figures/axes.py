@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from berthline.report.figures.drawing import GREY, INK, STYLE
+from berthline.palette import GREY, INK, PAPER
+from berthline.report.figures.drawing import STYLE
 from berthline.report.figures.layout import NARROW_INCHES, is_narrow
 from berthline.report.figures.lineup import BLACK, COLOURS, PALE
-from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT, PAPER, in_the_dark
+from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT, in_the_dark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

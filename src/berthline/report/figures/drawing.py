@@ -1,4 +1,4 @@
-"""Shared by all figures: colours, style, the check for matplotlib, and writing complete files."""
+"""Shared by all figures: style, the check for matplotlib, and writing complete files."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.atomic_write import complete_file
 from berthline.errors import ConfigError, MissingExtraError
+from berthline.palette import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: distinguishable with any kind of colour vision, and in print.
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY = "#CC79A7", "#56B4E9"
-GREY = "#6B6B6B"
 HEAT = "cividis"
 """Colour map of heat maps: uniform in brightness, so it also works in grey."""
-
-INK = "#1a1a1a"
-"""Text and axes. Not black, which SVG leaves out: a page could not replace it in dark mode."""
 
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from berthline.evaluate.metrics.job_table import job_table
 from berthline.evaluate.metrics.stretches import shares, stretches
 from berthline.model.schedule import FINISH
+from berthline.palette import BLUE, INK
 from berthline.report.figures.axes import in_style, new_figure
-from berthline.report.figures.drawing import BLUE, INK
 from berthline.report.figures.layout import is_narrow
 from berthline.report.figures.timeline import ramp, time_edges
 from berthline.report.run_results import NotShown

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from berthline.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 from berthline.report.figures.axes import in_style, new_figure
-from berthline.report.figures.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 from berthline.report.figures.layout import is_narrow
 from berthline.report.figures.lineup import LINES, MARKERS
 from berthline.report.run_results import NotShown

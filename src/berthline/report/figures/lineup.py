@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from berthline.report.figures.drawing import BLUE, GREEN, ORANGE, PURPLE, RED, SKY
+from berthline.palette import BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

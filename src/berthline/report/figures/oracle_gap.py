@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from berthline.evaluate.statistics.change_in_words import times
 from berthline.number_text import duration
+from berthline.palette import BLUE, GREEN
 from berthline.report.figures.axes import duration_axis, in_style, new_figure, round_durations
-from berthline.report.figures.drawing import BLUE, GREEN
 from berthline.report.figures.layout import SMALL, is_narrow
 from berthline.report.run_results import NotShown, mean
 

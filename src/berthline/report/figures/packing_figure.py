@@ -8,16 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.experiments.packing import LEVELS
-from berthline.report.figures.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    STYLE,
-    check_figure_file,
-    save_figure,
-)
+from berthline.palette import BLUE, GREEN, GREY, ORANGE, RED
+from berthline.report.figures.drawing import STYLE, check_figure_file, save_figure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import io
 import re
 from typing import Any
 
-PAPER, DARK_PAPER = "#ffffff", "#15181c"
-INK, DARK_INK = "#1a1a1a", "#e6e6e6"
+from berthline.palette import DARK_INK, DARK_PAPER, INK, PAPER
+
 ON_LIGHT, ON_DARK = "#000001", "#fffffe"
 """Black and white that are the same in dark mode: text on a heat map, and its background."""
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from berthline.evaluate.metrics.compared_metrics import METRICS
+from berthline.palette import GREY
 from berthline.report.figures.axes import (
     in_style,
     interval_bars,
@@ -15,7 +16,6 @@ from berthline.report.figures.axes import (
     ratio_text,
     ratio_ticks,
 )
-from berthline.report.figures.drawing import GREY
 from berthline.report.figures.layout import SMALL
 from berthline.report.run_results import NotShown
 

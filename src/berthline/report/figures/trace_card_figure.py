@@ -8,17 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.evaluate.trace_checks.card import is_on_part
-from berthline.report.figures.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    HEAT,
-    ORANGE,
-    RED,
-    STYLE,
-    check_figure_file,
-    save_figure,
-)
+from berthline.palette import BLUE, GREEN, GREY, ORANGE, RED
+from berthline.report.figures.drawing import HEAT, STYLE, check_figure_file, save_figure
 from berthline.traces.inspect.arrival_pattern import (
     DAY,
     HOUR,

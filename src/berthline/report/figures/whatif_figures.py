@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from berthline.palette import BLUE, GREY, ORANGE
 from berthline.report.figures.axes import (
     duration_axis,
     in_style,
@@ -13,7 +14,6 @@ from berthline.report.figures.axes import (
     ratio_axis,
     ratio_range,
 )
-from berthline.report.figures.drawing import BLUE, GREY, ORANGE
 from berthline.report.figures.layout import NARROW_NAME, SMALL, is_narrow
 from berthline.report.figures.lineup import short_names
 from berthline.report.figures.page_picture import ON_DARK, ON_LIGHT

@@ -1,0 +1,1 @@
+"""What environments look like."""
