@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from berthline.sim.simulate import Result
 
 MAX_LOOKAHEAD = 64
+BUSIEST = 0.9
+"""The highest load of the jobs of a trace that came before an episode."""
 _NOT_NODE_BY_NODE = ("scatter", "defrag", "balance", "milp-candidates")
 """Placements that may use more nodes than a job needs."""
 
@@ -154,15 +156,19 @@ def _source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
             if options.start == "warm"
             else OneStart(_snapshot(options, cluster))
         )
-        return StartedEpisodes(starts, jobs=jobs, generator=generator)
+        return StartedEpisodes(starts, generator=generator)
     workload = trace_of(options, cluster)
     if isinstance(options.start, Snapshot):
-        return _jobs_after(_snapshot(options, cluster), workload, options)
+        return _jobs_after(_snapshot(options, cluster), workload, options, cluster)
     if jobs is None and options.split is None and options.start == "empty":
-        return WholeTrace(workload)
+        return WholeTrace(workload if options.load is None else _at_load(workload, options, cluster))
+    if options.start == "warm" and options.load is not None:
+        workload = _before_episodes(workload, options, cluster)
     windows = TraceWindows(
         workload,
         jobs=jobs,
+        load=options.load,
+        gpus=cluster.total_gpus,
         part=options.split,
         fractions=options.split_fractions,
         gap_seconds=options.split_gap,
@@ -170,8 +176,30 @@ def _source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
     if options.start == "empty":
         return windows
     run = RunInParts(workload, cluster, _warm_rule(seat, options), knowledge=options.knowledge)
-    states = TraceStarts(workload, run, *windows.rows)
-    return StartedEpisodes(states, jobs=windows.jobs, trace=workload)
+    return StartedEpisodes(TraceStarts(workload, run, *windows.rows), windows=windows)
+
+
+def _at_load(trace: Workload, options: Options, cluster: Cluster) -> Workload:
+    """Return a trace whose only episode is all of it, at the load of the episode."""
+    if isinstance(options.load, tuple):
+        raise ConfigError(
+            f"load is {options.load}",
+            where="an episode of the whole trace",
+            expected="one number: there is only one episode",
+            hint="with episode_jobs, each episode draws its load",
+        )
+    assert options.load is not None
+    return scale_to_load(trace, cluster, options.load)
+
+
+def _before_episodes(trace: Workload, options: Options, cluster: Cluster) -> Workload:
+    """Return a trace at the load of its episodes, for the run of the rule before they begin.
+
+    Above BUSIEST the queue would grow without end, and episodes would differ by when they begin.
+    """
+    assert options.load is not None
+    mean = float(np.mean(options.load))
+    return scale_to_load(trace, cluster, min(mean, BUSIEST))
 
 
 def _warm_rule(seat: str, options: Options) -> Scheduler:
@@ -217,7 +245,9 @@ def _snapshot(options: Options, cluster: Cluster) -> Snapshot:
     return snapshot
 
 
-def _jobs_after(snapshot: Snapshot, trace: Workload, options: Options) -> StartedEpisodes:
+def _jobs_after(
+    snapshot: Snapshot, trace: Workload, options: Options, cluster: Cluster
+) -> StartedEpisodes:
     """Return episodes of the jobs of a trace that come after a snapshot."""
     first = int(np.searchsorted(trace.submit, snapshot.now, side="right"))
     there_are = len(trace) - first
@@ -234,21 +264,16 @@ def _jobs_after(snapshot: Snapshot, trace: Workload, options: Options) -> Starte
             where=f"workload {trace.name!r}",
             expected="jobs on the clock of the snapshot, and at most as many episode_jobs",
         )
-    return StartedEpisodes(OneStart(snapshot, first), jobs=jobs, trace=trace)
+    windows = TraceWindows(trace, jobs=jobs, load=options.load, gpus=cluster.total_gpus)
+    return StartedEpisodes(OneStart(snapshot, first), windows=windows)
 
 
 def trace_of(options: Options, cluster: Cluster) -> Workload:
-    """Return the jobs of the trace that options name, before it is split.
+    """Return the jobs of the trace that options name, as recorded, before it is split.
 
     Raises:
         BerthlineError: the options do not fit the trace.
     """
-    if isinstance(options.load, tuple):
-        raise ConfigError(
-            f"load is {options.load}",
-            where="a trace",
-            expected="one number: a trace is rescaled once",
-        )
     is_named = isinstance(options.workload, str)
     settings = {key: str(value) for key, value in options.dials.items()} if is_named else None
     workload = resolve_workload(options.workload, cluster=cluster, settings=settings)
@@ -261,8 +286,6 @@ def trace_of(options: Options, cluster: Cluster) -> Workload:
                 expected=f"jobs 0 to {len(workload):,}",
             )
         workload = workload.window(first, end)
-    if options.load is not None:
-        workload = scale_to_load(workload, cluster, options.load)
     if options.missing_types == "any":
         workload = without_missing_types(workload, cluster)
     return workload
