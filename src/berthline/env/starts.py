@@ -257,26 +257,14 @@ class TraceStarts(Starts):
     Args:
         trace: the jobs.
         run: the run of the rule on the trace.
-        first: the first row at which the jobs to come may begin.
-        choices: how many rows there are to choose from.
+        rows: the rows at which the jobs to come may begin, see `starting_rows`.
         seed: selects the random numbers.
     """
 
     def __init__(
-        self, trace: Workload, run: RunInParts, first: int, choices: int, seed: int = 0
+        self, trace: Workload, run: RunInParts, rows: npt.NDArray[np.int64], seed: int = 0
     ) -> None:
-        self._trace, self._run, self._seed = trace, run, seed
-        submit = trace.submit
-        rows = first + np.unique(np.linspace(0, choices - 1, MOST_STARTS).astype(np.int64))
-        # The jobs of one instant come together.
-        rows = np.unique(np.searchsorted(submit, submit[rows]))
-        self._rows = rows[rows > 0]
-        if not len(self._rows):
-            raise ConfigError(
-                "no time to begin at",
-                where='start="warm"',
-                expected="jobs before the first that comes, and more than episode_jobs jobs",
-            )
+        self._trace, self._run, self._seed, self._rows = trace, run, seed, rows
         self._found: dict[int, Start] = {}
         self.names = trace
         self.has_estimates = not np.isnan(trace.estimate).all()
@@ -295,6 +283,20 @@ class TraceStarts(Starts):
             found = Start(_begins_here(snapshot), row)
             self._found[row] = found
         return found
+
+
+def starting_rows(trace: Workload, first: int, choices: int) -> npt.NDArray[np.int64]:
+    """Return rows at which the jobs that come may begin, spread evenly; none = there is no past.
+
+    Args:
+        trace: the jobs.
+        first: the first row at which they may begin.
+        choices: how many rows there are to choose from.
+    """
+    rows = first + np.unique(np.linspace(0, choices - 1, MOST_STARTS).astype(np.int64))
+    # The jobs of one instant come together.
+    rows = np.unique(np.searchsorted(trace.submit, trace.submit[rows]))
+    return np.asarray(rows[rows > 0])
 
 
 class GeneratedStarts(Starts):

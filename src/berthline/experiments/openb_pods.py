@@ -28,6 +28,7 @@ MILLI = 1000
 _NEVER_ENDS = 1e9
 _COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pods:
     """What pods ask for, one row each.

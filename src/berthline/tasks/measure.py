@@ -139,9 +139,7 @@ class Judge:
 
     def _play(self, choose: Any, name: str, **changes: Any) -> Played:
         options = {**self.options, **changes}
-        return play(
-            self.seat, options, choose, name=name, episodes=self.episodes, seed=self.seed
-        )
+        return play(self.seat, options, choose, name=name, episodes=self.episodes, seed=self.seed)
 
     def random(self) -> Played:
         """Play random allowed actions."""
@@ -205,7 +203,7 @@ class Judge:
     def _simulated(self, text: str, rule: Scheduler) -> Played:
         """Run a rule that no environment plays; the return follows from the log."""
         formula = self._only_formula()
-        if formula not in (_JCT, _WAIT) or rule.preemption is not None and formula == _WAIT:
+        if formula not in (_JCT, _WAIT) or (rule.preemption is not None and formula == _WAIT):
             raise ConfigError(
                 f"reward {self.plan.reward.name!r} of scheduler {text!r}",
                 where=self.name,
@@ -249,7 +247,7 @@ class Judge:
         have one speed, nothing delays or slows a job, and none is preempted.
         """
         formula = self._only_formula()
-        is_plain = self.plan.options.start == "empty"
+        is_plain = self.plan.options.start in ("empty", None)
         if formula == _WAIT:
             speeds = self.plan.inputs.node_speed
             conditions = self.plan.cluster.conditions.changed()

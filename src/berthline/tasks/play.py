@@ -190,9 +190,7 @@ def rule_environment(options: Mapping[str, Any], scheduler: str) -> dict[str, An
     }
 
 
-def policy_environment(
-    learned: Learned, seat: str, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def policy_environment(learned: Learned, seat: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the environment of a policy, with the jobs and the reward of another environment."""
     own = dict(read_policy(learned).facts["config"]["options"])
     task = resolve_options(seat, options)
