@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from berthline.env.columns import TABLES, resolve_columns
 from berthline.env.experts import NOT_JOB_BY_JOB, expert_scheduler
 from berthline.env.job_kinds import JobKinds
-from berthline.env.make_source import make_source
 from berthline.env.plan import Plan
 from berthline.env.rewards import resolve_reward
+from berthline.env.sources.make_source import make_source
 from berthline.errors import ConfigError, PolicyError
 from berthline.policies.formulas import Formula
 from berthline.policies.rules import PLACEMENTS_BY_JOB_MIX

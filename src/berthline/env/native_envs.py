@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from berthline.env.plan import Plan
-    from berthline.env.starts import Start
+    from berthline.env.sources.starts import Start
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 

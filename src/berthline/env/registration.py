@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from berthline.env.tasks import TASKS
 from berthline.errors import ConfigError, unknown_name
 
 SEATS = {
@@ -22,11 +21,6 @@ def env_id(name: str) -> str:
     return f"berthline/{name}-v0"
 
 
-def task_id(name: str) -> str:
-    """Return Gymnasium's id of a frozen task."""
-    return f"berthline/{name}"
-
-
 def seat_of(env: str) -> str:
     """Return the seat of an environment, by its name or id: `Pick`, `berthline/Pick-v0`.
 
@@ -42,7 +36,7 @@ def seat_of(env: str) -> str:
 
 
 def register_environments() -> None:
-    """Register every environment and task; those already registered stay unchanged."""
+    """Register every environment; those already registered stay unchanged."""
     from gymnasium.envs.registration import register, registry
 
     for name, seat in SEATS.items():
@@ -54,14 +48,4 @@ def register_environments() -> None:
                 kwargs={"seat": seat},
                 disable_env_checker=True,  # it costs more than a step; tests run it
                 order_enforce=False,  # the environment checks it itself
-            )
-    for task in TASKS:
-        if task_id(task) not in registry:
-            register(
-                task_id(task),
-                entry_point="berthline.env.make_task:make_task",
-                vector_entry_point="berthline.env.make_task:make_task_vec",
-                kwargs={"task": task},
-                disable_env_checker=True,
-                order_enforce=False,
             )

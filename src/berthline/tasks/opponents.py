@@ -116,7 +116,8 @@ def _meta(plan: Plan) -> list[Opponent]:
 
 def _gate(plan: Plan) -> list[Opponent]:
     base = str(plan.scheduler)
-    texts = [base] if "?" in base else [base, *(f"{base}?{gate}" for gate in GATES)]
+    gates = () if "?" in base or plan.options.knowledge == "none" else GATES
+    texts = [base, *(f"{base}?{gate}" for gate in gates)]
     return [Opponent(text, scheduler=text) for text in texts]
 
 

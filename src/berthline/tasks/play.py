@@ -145,13 +145,15 @@ def play(
 
 def first_allowed(players: Players) -> Actions:
     """Return the first allowed action, the agent that does not choose."""
-    return players.masks.argmax(axis=1)
+    found: Actions = players.masks.argmax(axis=1)
+    return found
 
 
 def last_allowed(players: Players) -> Actions:
     """Return the last allowed action: start in Gate, the no-op where there is one."""
     size: int = players.masks.shape[1]
-    return size - 1 - players.masks[:, ::-1].argmax(axis=1)
+    found: Actions = size - 1 - players.masks[:, ::-1].argmax(axis=1)
+    return found
 
 
 def at_random(seed: int) -> Choose:
@@ -160,7 +162,8 @@ def at_random(seed: int) -> Choose:
 
     def choose(players: Players) -> Actions:
         noise = draws.random(players.masks.shape, np.float32)
-        return np.where(players.masks, noise, -1.0).argmax(axis=1)
+        found: Actions = np.where(players.masks, noise, -1.0).argmax(axis=1)
+        return found
 
     return choose
 

@@ -48,9 +48,8 @@ from berthline.cli.bench.speed import (
     measure_yardsticks,
 )
 from berthline.cli.bench.starts import StartCost, measure_starts, show_starts
-from berthline.cli.bench.tasks import EPISODES as TASK_EPISODES
-from berthline.cli.bench.tasks import SEED as TASKS_SEED
-from berthline.cli.bench.tasks import TasksReport, measure_tasks, show_tasks
+from berthline.cli.bench.task_scores import SEED as TASKS_SEED
+from berthline.cli.bench.task_scores import TasksReport, measure_tasks, show_tasks
 from berthline.cli.bench.train import SEED as TRAIN_SEED
 from berthline.cli.bench.train import (
     TrainReport,
@@ -63,6 +62,7 @@ from berthline.cli.options import Force, Json, Out, check_choice, parse_options,
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
 from berthline.errors import ConfigError
 from berthline.runs.run_directory import open_directory
+from berthline.tasks.task_judge import EPISODES as TASK_EPISODES
 
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing

@@ -273,7 +273,7 @@ def train_config(
 def _task(env: str | None) -> tuple[str | None, Mapping[str, Any]]:
     """Return the seat's environment and all options of a frozen task; else the name itself."""
     from berthline.env.registration import SEATS
-    from berthline.env.tasks import TASKS
+    from berthline.tasks.task_table import TASKS
 
     task = TASKS.get((env or "").removeprefix("berthline/"))
     if task is None:

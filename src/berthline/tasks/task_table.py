@@ -512,3 +512,8 @@ TASKS: dict[str, Task] = {
     )
 }
 """Every task by its name."""
+
+
+def task_id(name: str) -> str:
+    """Return Gymnasium's id of a task."""
+    return f"berthline/{name}"

@@ -6,9 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from berthline.env.options import Options
-from berthline.env.registration import task_id
-from berthline.env.tasks import TASKS, Task
 from berthline.errors import ConfigError, unknown_name
+from berthline.tasks.task_table import TASKS, Task, task_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

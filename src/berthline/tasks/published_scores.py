@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from berthline.tasks.measure import Measurement
+from berthline.tasks.task_judge import Measurement
 
 FILE = Path(__file__).parent / "scores.json"
 

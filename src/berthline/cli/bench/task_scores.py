@@ -8,11 +8,11 @@ import msgspec
 
 from berthline.cli.output import new_table, note, print_table
 from berthline.env.registration import SEATS
-from berthline.env.tasks import TASKS
 from berthline.errors import ConfigError, unknown_name
-from berthline.tasks.measure import EPISODES, Judge, Measurement, Row
 from berthline.tasks.play import EVALUATION_SEED
-from berthline.tasks.published import shipped_for
+from berthline.tasks.published_scores import shipped_for
+from berthline.tasks.task_judge import EPISODES, Judge, Measurement, Row
+from berthline.tasks.task_table import TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +82,8 @@ def show_tasks(found: Sequence[Measurement]) -> None:
     print(f"\nmean returns of {first.episodes} episodes from seed {first.seed:,}; more is better")
     for one in found:
         unit = f"; minus the return is {TASKS[one.name].unit}" if one.name in TASKS else ""
-        print(f"\n{one.name}: {one.choices:.0%} of {one.decisions:,.0f} decisions have a choice{unit}")
+        choices = f"{one.choices:.0%} of {one.decisions:,.0f} decisions have a choice"
+        print(f"\n{one.name}: {choices}{unit}")
         table = new_table("policy", "return", "95 % interval", "against the best rule")
         for label, row in _rows(one):
             table.add_row(label, *_cells(row))

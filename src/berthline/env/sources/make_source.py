@@ -12,7 +12,7 @@ from berthline.env.episodes_source import (
     TraceWindows,
     WholeTrace,
 )
-from berthline.env.starts import (
+from berthline.env.sources.starts import (
     GeneratedStarts,
     OneStart,
     StartedEpisodes,
@@ -47,10 +47,12 @@ def make_source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
     Raises:
         BerthlineError: the options do not fit each other, or the workload.
     """
-    if options.start not in ("warm", None) and options.warm_rule is not None:
+    is_trace = not (isinstance(options.workload, str) and is_generator(options.workload))
+    may_be_warm = options.start == "warm" or (options.start is None and is_trace)
+    if options.warm_rule is not None and not may_be_warm:
         raise ConfigError(
             f"warm_rule is {options.warm_rule!r}",
-            where=f"start={options.start!r}" if options.start == "empty" else "start",
+            where="start" if isinstance(options.start, Snapshot) else "start='empty'",
             expected='warm_rule only with start="warm"',
         )
     workload, jobs = options.workload, options.episode_jobs
@@ -64,7 +66,7 @@ def make_source(seat: str, options: Options, cluster: Cluster) -> EpisodeSource:
                 expected=f"{name} only with a split",
                 hint='such as split="train"',
             )
-    if isinstance(workload, str) and is_generator(workload):
+    if isinstance(workload, str) and not is_trace:
         if options.split is not None or options.slice is not None or jobs is None:
             what = "no episode_jobs"
             if options.split is not None or options.slice is not None:

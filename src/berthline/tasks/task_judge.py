@@ -1,4 +1,4 @@
-"""Measure: what is to be gained in an environment.
+"""Judge: what is to be gained in an environment.
 
 The share of questions with a choice; the return of random actions, of the first allowed action and
 of the best rule, in hindsight; and a bound that no policy exceeds, where there is one. All on the
@@ -107,9 +107,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     rules: int
     bound: float | None
     policies: list[Row] = []
-
-
-Tell = "Callable[[int, int, str], None]"
 
 
 class Judge:
@@ -286,12 +283,12 @@ class Judge:
         random = self.random()
         tell(1, steps, "first")
         first = self.first()
-        played = []
+        played: list[Played] = []
         for rule in rules:
             tell(2 + len(played), steps, rule.name)
             played.append(self.opponent(rule))
         best = max(played, key=lambda one: float(np.mean(one.returns)))
-        rows = []
+        rows: list[Row] = []
         for name, text in named.items():
             tell(2 + len(played) + len(rows), steps, name)
             own = self.scheduler(text)
