@@ -1,4 +1,4 @@
-"""The frozen tasks: complete, the same for ever, made by Gymnasium."""
+"""The frozen tasks: complete, unchanged, made by Gymnasium."""
 
 from __future__ import annotations
 

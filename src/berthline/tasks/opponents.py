@@ -1,7 +1,7 @@
 """Opponents: the rules that an agent in a seat is compared with.
 
 They know what the agent knows. The best of them is found in hindsight, on the episodes that the
-agent is judged on: a harder opponent than a rule that was chosen beforehand.
+agent is evaluated on: a harder opponent than a rule that was chosen beforehand.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 EPISODES = 256
+BEGINS = 4
 _SURE = 0.975
 _HOUR = 3600.0
 _JCT, _WAIT = "-jobs_in_system / num_jobs / 3600", "-queue_len / num_jobs / 3600"
@@ -66,6 +67,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             worse. None for the rule itself.
         against_low: lower end of the interval of the paired difference.
         against_high: upper end.
+        begins: the returns of the first BEGINS episodes, by which a test checks the rest.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     against: float | None = None
     against_low: float | None = None
     against_high: float | None = None
+    begins: list[float] = []
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -315,7 +318,13 @@ def row_of(played: Played, best: Played | None = None) -> Row:
     values = np.array(played.returns)
     half = _half_width(values)
     mean = float(values.mean())
-    row = Row(name=played.name, value=mean, low=mean - half, high=mean + half)
+    row = Row(
+        name=played.name,
+        value=mean,
+        low=mean - half,
+        high=mean + half,
+        begins=played.returns[:BEGINS],
+    )
     if best is None:
         return row
     theirs = np.array(best.returns)
