@@ -84,8 +84,7 @@ def _section(task: Task, found: Measurement | None) -> str:
     options = task.options
     load = f" at a load of {options['load']:g}"
     terms = "; ".join(
-        f"{code(term.formula)} ({term.occasion}{f', x {term.weight:g}' if term.weight != 1 else ''})"
-        for term in plan.reward.terms
+        f"{code(term.formula)} ({term.occasion}) x {term.weight:g}" for term in plan.reward.terms
     )
     facts = [
         ("jobs", f"{options['episode_jobs']:,} of {code(options['workload'])}{load}"),

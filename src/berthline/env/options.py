@@ -46,7 +46,8 @@ class Options:
             names.
         start: the state in which episodes begin: `empty`, an empty cluster; `warm`, a cluster that
             `warm_rule` has kept busy so far; or a Snapshot or the run directory of one, with the
-            jobs of the workload that come after it.
+            jobs of the workload that come after it. None = `warm` for windows of a trace, unless
+            nothing comes before them, and `empty` otherwise.
         warm_rule: the scheduler whose run an episode with `start="warm"` begins in; None = the
             environment's order, placement and gate, with the discipline `easy` (`skip` without run
             times) if none is given.

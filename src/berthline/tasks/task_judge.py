@@ -7,6 +7,7 @@ same evaluation episodes, so that differences are paired.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +134,12 @@ class Judge:
         seed: int = EVALUATION_SEED,
     ) -> None:
         self.name, self.seat, self.episodes, self.seed = name, seat, episodes, seed
-        self.options = {**options, "experts": ()}
-        self.plan: Plan = make_plan(seat, resolve_options(seat, self.options))
+        resolved = resolve_options(seat, {**options, "experts": ()})
+        # All of them: another seat that plays the same jobs has other defaults.
+        self.options = {
+            field.name: getattr(resolved, field.name) for field in dataclasses.fields(resolved)
+        } | {"preset": None}
+        self.plan: Plan = make_plan(seat, resolved)
         self._jobs: list[tuple[Workload, Snapshot | None]] | None = None
 
     def _play(self, choose: Any, name: str, **changes: Any) -> Played:
