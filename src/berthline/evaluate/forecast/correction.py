@@ -4,9 +4,10 @@ A forecast says by how much draws differ, not by how much the model behind them 
 change, and the error of a long queue is the sum of many. What forecasts of the run's own past
 missed is known, so their intervals are stretched, around the median, until as many of the past
 starts are inside as should be (split conformal prediction). They are never made shorter: the few
-instants that a run has would then be wrong as often as the draws. Only what is known at an instant is
-used for a forecast of that instant: starts that have happened, and waits that are longer by then
-than an interval was.
+instants that a run has would then be wrong as often as the draws.
+
+Only what is known at an instant is used for a forecast of that instant: starts that have happened,
+and waits that are longer by then than an interval was.
 """
 
 from __future__ import annotations
