@@ -18,7 +18,7 @@ from berthline.traces.generators.synthetic import generate
 
 
 def forecasts(starts: list[float], *, seconds: float = 40.0, gap: float = 10_000.0) -> Forecasts:
-    """Return one forecast an instant, of a median 1,000 s on, with so many seconds either side."""
+    """Return one forecast an instant, of a median 1,000 s on, with `seconds` either side."""
     number = np.arange(len(starts), dtype=float)
     time = number * gap
     median = time + 1000

@@ -2,7 +2,7 @@
 
 A forecast is made at random instants of a run, from what was known then, and compared with when the
 jobs that waited did start. Instants are between events, so no job starts at them. Each forecast is
-judged a second time, corrected by what the earlier ones missed.
+counted a second time, corrected by what the earlier ones missed.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def calibrate(
 
 
 def _table_of(made: Forecasts, over: float) -> _Table:
-    """Return forecasts as they are judged.
+    """Return forecasts as they are counted.
 
     Jobs are submitted until `over`: what starts after it cannot tell, as none come any more.
     """
@@ -224,7 +224,7 @@ def _corrected(
 def _coverage(
     made: Forecasts, first: Forecasts, rows: npt.NDArray[np.bool_], over: float
 ) -> Coverage | None:
-    """Return the coverage of some forecasts, if they can be judged as they were at first."""
+    """Return the coverage of some forecasts, if they count as they were at first."""
     rows = rows & (first.low < over)
     return _table_of(made.of(rows), over).coverage("all") if rows.any() else None
 
