@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import PolicyError, unknown_name
+from berthline.policies.given import PREFIX, Given, find_given, is_given
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 from berthline.sealed_json import damaged, sha256_of, unseal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from berthline.text_or_path import TextOrPath
 
 ONNX = ".onnx"
@@ -50,6 +54,7 @@ class Learned:
         knowledge: what it knew about run times in training.
         discipline: replaces that of its training; empty = as in training.
         placement: replaces that of its training; empty = as in training.
+        given: the Python object that it is; None = it is in files.
     """
 
     name: str
@@ -59,6 +64,23 @@ class Learned:
     knowledge: str
     discipline: str = ""
     placement: str = ""
+    given: Given | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is stored about it: its layout, and the options of its environment."""
+        if self.given is not None:
+            return self.given.facts
+        facts: dict[str, Any] = json.loads(policy_files(self.path)[1].read_bytes())
+        return facts
+
+    @classmethod
+    def _of_given(cls, text: str) -> Learned:
+        given, discipline, placement = find_given(text)
+        _check_rules(given.seat, discipline, placement, where=text)
+        path = Path(f"{PREFIX}{given.name}")
+        rules = (discipline, placement, given)
+        return cls(text, path, "", given.seat, given.knowledge, *rules)
 
     @classmethod
     def find(cls, text: str) -> Learned | None:
@@ -69,6 +91,8 @@ class Learned:
                 training run of several seeds.
             ConfigError: it is damaged.
         """
+        if is_given(text):
+            return cls._of_given(text.strip())
         text, discipline, placement = _without_rules(text.strip())
         written, _, wanted = text.partition("#")
         if not is_policy(written):
