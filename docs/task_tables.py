@@ -91,7 +91,7 @@ def _section(task: Task, found: Measurement | None) -> str:
         ("cluster", f"{code(options['cluster'])}, {plan.cluster.total_gpus} GPUs"),
         ("run times", f"{code(options['knowledge'])}"),
         ("everything else", f"{code(str(plan.scheduler))}"),
-        ("asked", QUESTIONS[task.seat].asked),
+        ("asked", QUESTIONS[task.seat].asked.replace("(#", "(mdp.md#")),
         ("actions", _actions(plan)),
         ("sees", shapes),
         ("reward", f"{terms}; minus the return is: {task.unit}"),
