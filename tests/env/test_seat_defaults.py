@@ -10,6 +10,7 @@ import pytest
 from tests.env.agents import SEATS
 
 import berthline as bl
+from berthline.deploy.given_policy import seat_and_options
 from berthline.env.options import Options, resolve_options
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS as NAMES
@@ -69,6 +70,24 @@ def test_without_run_times__no_default_needs_them() -> None:
         schedulers = {"schedulers": ["fcfs", "smallest-first"]} if seat == "meta" else {}
         env: Any = gymnasium.make(IDS[seat], knowledge="none", **schedulers)
         env.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("seat", "given"),
+    [
+        ("pick", {}),
+        ("pick", {"window": 64, "load": None, "semantics": "mask", "no_op": "always"}),
+        ("pick", {"preset": "lookahead"}),
+        ("gate", {"window": 3, "features": None}),
+    ],
+)
+def test_options_of_a_made_environment__are_those_it_was_made_with(
+    seat: str, given: dict[str, Any]
+) -> None:
+    made: Any = gymnasium.make(IDS[seat], **given)
+    found, options = seat_and_options(made, {})
+    again = dataclasses.replace(resolve_options(found, options), preset=given.get("preset"))
+    assert (found, again) == (seat, made.unwrapped.plan.options)
 
 
 def test_presets__begin_with_plain_options() -> None:

@@ -234,6 +234,8 @@ def train_config(
     given = dict(env_options or {})
     if preset is not None:
         given["preset"] = preset
+    env, task_options = _task(env)
+    given = {**task_options, **given}
     seat = _seat(env, given.get("preset"), ALGORITHMS[algorithm].seat)
     given = on_training_part(with_defaults(seat, given))
     given, remarks = fit_to_trace(seat, given, env_options or {})
@@ -283,6 +285,17 @@ def train_config(
     )
     check_config(found, seeds=seeds)
     return found
+
+
+def _task(env: str | None) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the seat's environment and all options of a frozen task; else the name itself."""
+    from berthline.env.registration import SEATS
+    from berthline.tasks.task_table import TASKS
+
+    task = TASKS.get((env or "").removeprefix("berthline/"))
+    if task is None:
+        return env, {}
+    return next(name for name, seat in SEATS.items() if seat == task.seat), task.options
 
 
 def _seat(env: str | None, preset: Any, own: str) -> str:
