@@ -162,12 +162,12 @@ class TestKinds:
                 seen.append(torch.get_num_threads())
                 return int(mask.argmax())
 
-            bl.simulate(jobs(num=10), CLUSTER, first)
+            bl.simulate(jobs(num=60), CLUSTER, first)
             assert set(seen) == {1}
             assert torch.get_num_threads() == 2
             monkeypatch.setenv("OMP_NUM_THREADS", "2")
             seen.clear()
-            bl.simulate(jobs(num=10), CLUSTER, first)
+            bl.simulate(jobs(num=60), CLUSTER, first)
             assert set(seen) == {2}
         finally:
             torch.set_num_threads(before)
@@ -187,7 +187,7 @@ class ValuesToo(nn.Module):
 class TestEvaluate:
     def test_windows_rivals_and_intervals_are_those_of_a_rule(self):
         policy = bl.Policy(
-            shortest, "Pick", name="tested", semantics="mask", no_op="always", **SMALL
+            shortest, "Pick", name="tested", semantics="mask", no_op="always", dials={}, **SMALL
         )
         said = []
         rivals = ["fcfs", "sjf+easy"]
@@ -258,7 +258,7 @@ class TestErrors:
     )
     def test_answers_that_are_no_action(self, choose, message):
         with pytest.raises(BerthlineError) as error:
-            bl.simulate(jobs(num=10), CLUSTER, choose)
+            bl.simulate(jobs(num=60), CLUSTER, choose)
         assert message in str(error.value)
 
     @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_numbers_of_numpy__are_numbers() -> None:
         "load": (np.float32(0.5), np.int64(1)),
         "horizon_factor": np.float32(2),
         "max_steps": np.uint8(9),
-        "reward_weights": {"jct": np.float64(2)},
+        "reward_weights": {"wait": np.float64(2)},
         "conditions": {"restart": np.int64(30)},
     }
     options = resolve_options("pick", given)

@@ -29,6 +29,7 @@ from berthline.env.options import Options, resolve_options
 from berthline.env.options_of_decisions import options_of_decisions
 from berthline.env.registration import seat_of
 from berthline.env.rewards import resolve_reward
+from berthline.env.seat_defaults import SEAT_DEFAULTS, with_defaults
 from berthline.errors import BerthlineError, ConfigError, PolicyError
 from berthline.policies.given import PREFIX, Given, keep
 from berthline.policies.learned import ONNX
@@ -237,9 +238,10 @@ def policy_of(given: Any) -> Any:
 
 
 def seat_and_options(env: Any, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the seat, and the options that were given, of an environment or of its id."""
+    """Return the seat and the options of an environment or of its id, defaults included."""
     if env is None or isinstance(env, str):
-        return seat_of(env or ENVIRONMENT), dict(options)
+        seat = seat_of(env or ENVIRONMENT)
+        return seat, with_defaults(seat, options)
     if options:
         raise ConfigError(
             f"the option {next(iter(options))} for an environment that was made",
@@ -249,8 +251,12 @@ def seat_and_options(env: Any, options: Mapping[str, Any]) -> tuple[str, dict[st
     plan = plan_of(env)
     # Every option by its name: a preset is what it stands for.
     usual = {field.name: field.default for field in dataclasses.fields(Options)}
-    found = {name: value for name, value in vars(plan.options).items() if value is not None}
-    found = {name: value for name, value in found.items() if not _is(value, usual[name])}
+    own = {*SEAT_DEFAULTS[plan.seat]} - ({"no_op"} if plan.options.semantics == "rank" else set())
+    found = {
+        name: value
+        for name, value in vars(plan.options).items()
+        if name in own or not (value is None or _is(value, usual[name]))
+    }
     return plan.seat, {**found, "observation": plan.options.observation}
 
 

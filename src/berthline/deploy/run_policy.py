@@ -303,8 +303,8 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
     facts = learned.facts if learned.given is not None else read_policy(learned).facts
     # Checkpoints of 0.1 and 0.2 have only the options that were given.
     options = facts.get("environment") or options_of_decisions(
-        learned.seat, facts["config"]["options"] | {"cluster": cluster}
+        learned.seat, facts["config"]["options"] | {"cluster": cluster}, are_complete=True
     )
     options = options | WITHOUT_EFFECT | {"workload": workload, "cluster": cluster}
-    options |= _other_rules(learned, resolve_options(learned.seat, options))
-    return make_plan(learned.seat, resolve_options(learned.seat, options))
+    options |= _other_rules(learned, resolve_options(learned.seat, options, are_complete=True))
+    return make_plan(learned.seat, resolve_options(learned.seat, options, are_complete=True))

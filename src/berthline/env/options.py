@@ -12,6 +12,7 @@ from berthline.env.columns import ColumnsArgument
 from berthline.env.presets import PRESETS
 from berthline.env.registration import SEATS, env_id
 from berthline.env.rewards import RewardArgument
+from berthline.env.seat_defaults import with_defaults
 from berthline.errors import ConfigError, unknown_name
 from berthline.model.cluster import Cluster
 from berthline.model.snapshot import Snapshot
@@ -32,6 +33,9 @@ WINDOW_POLICIES = ("head", "head+tail", "top")
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """What an environment is made of. Every field is a keyword of `gym.make` and `gym.make_vec`.
+
+    The defaults here are the plain ones, which presets and stored policies begin with; seats have
+    others, in `seat_defaults.py`.
 
     Attributes:
         workload: WORKLOAD as on the command line (a generator, a trace file), a path, or a
@@ -237,8 +241,14 @@ ONLY_OF = {
 """Options of some seats; they have no effect in others."""
 
 
-def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
-    """Return the options of an environment: what was given, then its preset, then defaults.
+def resolve_options(seat: str, given: Mapping[str, Any], *, are_complete: bool = False) -> Options:
+    """Return the options of an environment: what was given, then its preset or the seat's defaults.
+
+    Args:
+        seat: of the environment.
+        given: keywords of Options.
+        are_complete: whether the seat's defaults were among them when they were stored, so that
+            today's do not apply.
 
     Raises:
         ConfigError: an unknown seat, option or preset, a value of the wrong kind or out of range,
@@ -270,6 +280,8 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
             )
     if plain.get("preset") is not None:
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
+    elif not are_complete:
+        plain = with_defaults(seat, plain)
     start = plain.get("start", "empty")
     if isinstance(start, str) and start not in STARTS:
         start = plain["start"] = _state_of(start)

@@ -334,7 +334,7 @@ def register_preset(
     from berthline.env.registration import seat_of
 
     seat = seat_of(env)
-    resolve_options(seat, {"preset": None, **dict(options)})
+    resolve_options(seat, {"preset": None, **dict(options)}, are_complete=True)
     return PRESETS.add(name, Preset(name, seat, system, dict(options), tuple(differences)))
 
 

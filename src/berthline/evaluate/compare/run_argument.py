@@ -108,7 +108,8 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
     """Return the settings that a policy was trained with."""
     from berthline.env.options import resolve_options
 
-    options = resolve_options(learned.seat, learned.facts["config"]["options"])
+    stored = learned.facts["config"]["options"]
+    options = resolve_options(learned.seat, stored, are_complete=True)
     found = {
         "workload": options.workload,
         "cluster": options.cluster,

@@ -216,10 +216,10 @@ def train_config(
     from berthline.env.option_types import whole
     from berthline.env.options import resolve_options
     from berthline.env.rewards import resolve_reward
+    from berthline.env.seat_defaults import with_defaults
     from berthline.learn.algorithms.algorithm_table import config_of
     from berthline.learn.networks.networks import NETWORKS, NetworkConfig
     from berthline.learn.training.defaults import (
-        default_options,
         default_settings,
         default_steps,
         fit_to_trace,
@@ -237,9 +237,7 @@ def train_config(
     if preset is not None:
         given["preset"] = preset
     seat = _seat(env, given.get("preset"), ALGORITHMS[algorithm].seat)
-    if given.get("preset") is None:
-        given = default_options(seat, given)
-    given = on_training_part(given)
+    given = on_training_part(with_defaults(seat, given))
     given, remarks = fit_to_trace(seat, given, env_options or {})
     if remark is not None:
         for sentence in remarks:

@@ -16,6 +16,7 @@ import torch
 from berthline.env.observation_layout import ObservationLayout
 from berthline.env.option_types import number, whole
 from berthline.env.options_of_decisions import options_of_decisions
+from berthline.env.seat_defaults import with_defaults
 from berthline.env.vector import THREADS
 from berthline.errors import ConfigError
 from berthline.evaluate.metrics.compared_metrics import METRICS, check_metric
@@ -170,7 +171,9 @@ class Trainer:
         self._was_refused = False
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
-        options = options_for(config.algorithm, config.seat, config.options, settings)
+        # All of them: a policy goes on as it is when a later version has other defaults.
+        options = with_defaults(config.seat, config.options)
+        options = options_for(config.algorithm, config.seat, options, settings)
         config = msgspec.structs.replace(config, options=options)
         self.config, self.path = config, path
         envs = Environments(
