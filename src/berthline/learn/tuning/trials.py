@@ -96,7 +96,7 @@ def sweep(
         trials: number of trials, those of an interrupted sweep included.
         out: the run directory; `trial-K` inside is the run of a trial.
         seed: of the draws, and of every training.
-        resume: go on with an interrupted sweep in `out`, or with more trials.
+        resume: continue an interrupted sweep in `out`, or one with fewer trials.
         device: as in `train`.
         must_stop: called repeatedly; once it returns true, the trial is saved and the sweep stops.
         watch: shows the progress of each trial.
