@@ -181,7 +181,7 @@ def test_nothing_is_asked_before_the_first_decision_but_it_counts(seat: str) -> 
 def test_illegal_actions__are_flagged_and_do_no_harm(
     seat: str, seed: int, actions: list[tuple[int, int]]
 ) -> None:
-    env = SchedulingEnv(seat, **options_of(seat))
+    env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
     _, info = env.reset(seed=seed)
     is_over = False
     for action, node in actions:
@@ -204,7 +204,7 @@ def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
     for seat, right in (("pick", 5), ("backfill", 5), ("preempt", 4), ("gate", 0), ("meta", 0)):
         logs = []
         for wrong in (False, True):
-            env = SchedulingEnv(seat, **options_of(seat))
+            env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
             _, info = env.reset(seed=3)
             is_over = False
             while not is_over:
@@ -223,7 +223,7 @@ def test_illegal_actions__a_job_on_a_node_that_it_may_not_go_to_starts_where_pic
     logs = []
     flagged = 0
     for seat in ("pick", "pickplace"):
-        env = SchedulingEnv(seat, **options_of(seat))
+        env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
         _, info = env.reset(seed=3)
         is_over = False
         while not is_over:

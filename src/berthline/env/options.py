@@ -288,6 +288,23 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
     return options
 
 
+def with_max_steps(given: Mapping[str, Any], max_episode_steps: int | None) -> dict[str, Any]:
+    """Return options with Gymnasium's name for `max_steps`, if it is given.
+
+    Raises:
+        ConfigError: both are given, and differ.
+    """
+    options = dict(given)
+    if max_episode_steps is not None:
+        most = options.setdefault("max_steps", max_episode_steps)
+        if most != max_episode_steps:
+            raise ConfigError(
+                f"max_steps is {most!r} and max_episode_steps is {max_episode_steps!r}",
+                expected="one of them: they mean the same",
+            )
+    return options
+
+
 def _check_rank(options: Options) -> None:
     """Refuse options that have no effect with, or without, ranks."""
     ranks = options.semantics == "rank"
