@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.env.agents import SEATS, first_allowed, options_of, random_action
+from tests.env.agents import SEATS, SMALL, first_allowed, options_of, random_action
 
 import berthline as bl
 from berthline.env.episodes_source import batch_seeds
@@ -365,7 +365,8 @@ def test_windows_without_estimates__have_an_hour_for_every_job(seat: str) -> Non
     jobs = bl.Workload.from_columns(
         submit=[0, 1, 2, 3], run=[50] * 4, gpus=[4, 8, 1, 1], estimate=[np.nan] * 3 + [60]
     )
-    env = SchedulingEnv(seat, workload=jobs, cluster="uniform:1x8:V100", episode_jobs=3)
+    options = {"cluster": "uniform:1x8:V100", "episode_jobs": 3, "window": SMALL["window"]}
+    env = SchedulingEnv(seat, workload=jobs, **options)
     begun = set()
     for seed in range(8):
         _, info = env.reset(seed=seed)
