@@ -27,7 +27,7 @@ LAYERS = {
     "sim": "base model policies traces evaluate.metrics",
     "runs": "base model runs.run_layout policies traces evaluate.metrics sim",
     "view": "base model evaluate.metrics",
-    "env": "base model policies traces evaluate.metrics sim view",
+    "env": "base model policies traces evaluate.metrics sim runs view",
     "evaluate": "base model runs.run_layout policies traces evaluate.metrics sim runs env",
     "experiments": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate",
     "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
@@ -53,6 +53,7 @@ TOP = {
     "berthline.__main__",
     "berthline.environments",
     "berthline.statistics",
+    "berthline.training",
     "berthline.when_imported",
 }
 MOST_MODULES = 25

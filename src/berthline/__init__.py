@@ -21,7 +21,11 @@ from berthline.when_imported import await_gymnasium, connect_policies
 if TYPE_CHECKING:
     from berthline import environments as environments
     from berthline import statistics as statistics
+    from berthline import training as training
     from berthline.deploy.onnx_policy import OnnxPolicy as OnnxPolicy
+    from berthline.env.columns import register_columns as register_columns
+    from berthline.env.presets import register_preset as register_preset
+    from berthline.env.rewards import register_reward as register_reward
     from berthline.errors import BerthlineError as BerthlineError
     from berthline.evaluate.bounds import jct_lower_bound as jct_lower_bound
     from berthline.evaluate.compare.compare import compare as compare
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from berthline.evaluate.trace_checks.card import trace_card as trace_card
     from berthline.evaluate.trace_checks.validate import validate_trace as validate_trace
     from berthline.evaluate.whatif.whatif import whatif as whatif
+    from berthline.learn.algorithms.algorithm_table import register_algorithm as register_algorithm
+    from berthline.learn.networks.networks import register_network as register_network
     from berthline.learn.training.train import train as train
     from berthline.learn.tuning.tune import tune as tune
     from berthline.model.cluster import Cluster as Cluster
@@ -86,7 +92,12 @@ _HOME = {
     "load_trace": "berthline.traces.load",
     "open_run": "berthline.runs.open_run",
     "read_cluster": "berthline.traces.node_lists.read_cluster",
+    "register_algorithm": "berthline.learn.algorithms.algorithm_table",
+    "register_columns": "berthline.env.columns",
+    "register_network": "berthline.learn.networks.networks",
     "register_order": "berthline.policies.orders",
+    "register_preset": "berthline.env.presets",
+    "register_reward": "berthline.env.rewards",
     "resolve_cluster": "berthline.traces.cluster_argument",
     "resolve_workload": "berthline.traces.workload_argument",
     "resume": "berthline.runs.resume_run",
@@ -100,7 +111,7 @@ _HOME = {
     "write_snapshot": "berthline.runs.resume_run",
     "whatif": "berthline.evaluate.whatif.whatif",
 }
-_NAMESPACES = ("environments", "statistics")
+_NAMESPACES = ("environments", "statistics", "training")
 """Public names that few programs need, by topic."""
 
 __all__ = sorted([*_HOME, *_NAMESPACES])

@@ -23,6 +23,8 @@ from berthline.sim.snapshots.take import take_jobs, take_snapshot
 from berthline.traces.workload_argument import resolve_workload
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
@@ -247,7 +249,6 @@ def test_loads_of_warm_episodes__are_those_of_their_states() -> None:
         ({"start": 3}, "start"),
         ({"warm_rule": "sjf"}, "warm_rule"),
         ({"start": "warm", "warm_rule": "sfj+easy"}, "sfj"),
-        ({"start": "warm", "reward": "baseline-jct"}, "baseline"),
         ({"start": "snapshot", "cluster": "uniform:2x8:V100"}, "a cluster of 2 nodes"),
         ({"start": "snapshot", "workload": "trace", "episode_jobs": 900}, "episodes of 900 jobs"),
         ({"start": "snapshot", "workload": "trace", "split": "train"}, "split 'train'"),
@@ -264,13 +265,85 @@ def test_options_that_do_not_fit__are_refused(options: dict[str, Any], what: str
         given.setdefault("episode_jobs", 20)
     if given.get("start") == "snapshot":
         given["start"] = snapshot_of(jobs)
-    if given.get("reward") == "baseline-jct":
-        given["reward"] = {"end": ("end", "baseline_jct - mean_jct")}
     if what is None:
         SchedulingEnv("pick", **given).reset(seed=1)
         return
     with pytest.raises((ConfigError, BerthlineError), match=what):
         SchedulingEnv("pick", **given)
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "warm"])
+def test_baseline__begins_where_the_episode_begins(kind: str) -> None:
+    """The rule in the seat against itself: 0. Against another: the difference of their runs."""
+    jobs = trace(200)
+    start = snapshot_of(jobs) if kind == "snapshot" else "warm"
+    options = {"workload": jobs, "cluster": CLUSTER, "episode_jobs": 40, "start": start}
+    reward = {"end": ("end", "baseline_jct - mean_jct")}
+    returns = []
+    for baseline in ("fcfs+easy@best-fit", "lcfs+skip@best-fit"):
+        env = SchedulingEnv("gate", **options, reward=reward, baseline=baseline, order="fcfs")
+        env.reset(seed=3)
+        total, is_over = 0.0, False
+        while not is_over:
+            _, gained, terminated, truncated, _ = env.step(1)
+            total, is_over = total + gained, terminated or truncated
+        state, episode = env.start(), env.workload()
+        assert state is not None
+        to_come = take_jobs(episode, np.arange(state.num_jobs, len(episode)))
+        mine, theirs = (
+            bl.resume(state, rule, arrivals=to_come).metrics().jct.mean
+            for rule in ("fcfs+easy@best-fit", baseline)
+        )
+        assert total == pytest.approx(theirs - mine, rel=1e-9)
+        returns.append(total)
+    assert returns[0] == 0 != returns[1]
+
+
+def test_start__may_be_a_run_directory(tmp_path: Path) -> None:
+    jobs = trace(200)
+    first = bl.simulate(jobs, CLUSTER, "fcfs+easy", horizon=float(jobs.submit[100]))
+    state = first.snapshot(first.log.horizon)
+    bl.write_snapshot(state, tmp_path / "first")
+    env = SchedulingEnv("pick", workload=jobs, episode_jobs=20, start=str(tmp_path / "first"))
+    env.reset(seed=1)
+    found = env.start()
+    assert found is not None
+    assert found.now == state.now
+    np.testing.assert_array_equal(found.log.time, state.log.time)
+    bl.simulate(jobs, CLUSTER, "fcfs", out=tmp_path / "whole")
+    with pytest.raises(ConfigError, match="went to its end"):
+        SchedulingEnv("pick", workload=jobs, start=tmp_path / "whole")
+
+
+@pytest.mark.parametrize("begin", ["empty", "warm"])
+def test_snapshot__is_the_state_of_the_episode(begin: str) -> None:
+    jobs = trace(200)
+    options = {"workload": jobs, "cluster": CLUSTER, "episode_jobs": 60, "order": "fcfs"}
+    env = SchedulingEnv("gate", **options, start=begin)
+    env.reset(seed=5)
+    for _ in range(50):
+        env.step(1)
+    state = env.snapshot()
+    assert state.now == env.question()["now"]
+    is_over = False
+    while not is_over:
+        *_, terminated, truncated, _ = env.step(1)
+        is_over = terminated or truncated
+    episode = env.workload()
+    coming = np.flatnonzero(episode.submit > state.now)
+    rest = bl.resume(state, "fcfs+easy@best-fit", arrivals=take_jobs(episode, coming)).log
+    late = env.log().time > state.now
+    assert late.sum() > 10
+    np.testing.assert_array_equal(env.log().time[late], rest.time[rest.time > state.now])
+    np.testing.assert_array_equal(env.log().kind[late], rest.kind[rest.time > state.now])
+
+    futures = []
+    for seed in (1, 2):
+        other = SchedulingEnv("gate", workload="lublin", episode_jobs=8, start=state)
+        other.reset(seed=seed)
+        assert other.question()["now"] == state.now
+        futures.append(other.workload().submit[-1])
+    assert futures[0] != futures[1]
 
 
 def test_a_cold_episode__has_no_start() -> None:

@@ -133,7 +133,7 @@ void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapsho
   if (rules_.seat == Seat::kMeta) adopt(memory.ruler);
   port_.begin_again(jobs, setting);
   recall(memory);
-  rewards_.begin(setting.horizon);
+  rewards_.begin(setting.horizon, from);
   end_ = unasked_end_ = End::kNot;
   steps_ = 0;
   was_legal_ = true;

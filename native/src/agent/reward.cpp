@@ -52,10 +52,11 @@ Rewards::Rewards(const RewardRules& rules, RunReader& run, const Rewards* like)
               terms_->front().occasion == Occasion::kSecond;
 }
 
-void Rewards::begin(double horizon) {
+void Rewards::begin(double horizon, const Snapshot* from) {
   const Jobs& jobs = run_.jobs();
   read_ = 0;
   horizon_ = horizon;
+  from_ = from;
   has_decided_ = is_no_op_ = has_started_ = is_done_ = false;
   total_ = before_ = 0;
   std::fill(sums_.begin(), sums_.end(), 0.0);
@@ -81,6 +82,7 @@ void Rewards::copy_state_from(const Rewards& other) {
   asleep_at_ = other.asleep_at_;
   start_ = other.start_;
   horizon_ = other.horizon_;
+  from_ = other.from_;
   total_work_ = other.total_work_;
   finished_work_ = other.finished_work_;
   scores_ = other.scores_;
@@ -217,6 +219,10 @@ void Rewards::finish_episode(bool is_done) {
     RunSetting setting = run_.setting();
     setting.horizon = end;
     baseline_->begin_again(jobs, setting);
+    if (from_ != nullptr) {
+      baseline_->begin_at(*from_);
+      baseline_->set_pending({true, kNever});  // like the agent, it decides at once
+    }
     baseline_->run([](int32_t) {});
     baseline_scores_ = Scores::of(baseline_->log(), jobs, gpus, end);
   }

@@ -42,7 +42,8 @@ class alignas(kCacheLine) Rewards : public WordSource {
   // `like` has the same rules, and formulas that can be shared; null = make new ones.
   Rewards(const RewardRules& rules, RunReader& run, const Rewards* like);
 
-  void begin(double horizon);
+  // `from` (null = it begins empty) is read again at the end of the episode.
+  void begin(double horizon, const Snapshot* from);
   // Continues as the other would, which has the same rules; its run has been copied too.
   void copy_state_from(const Rewards& other);
   // In a run that begins in the middle: what is in the log by now is not rewarded.
@@ -113,6 +114,7 @@ class alignas(kCacheLine) Rewards : public WordSource {
   double asleep_at_ = 0;      // time for which node sleep is evaluated
   std::vector<double> cuts_;  // scratch
   std::unique_ptr<Simulation> baseline_;
+  const Snapshot* from_ = nullptr;  // where the episode begins; null = an empty cluster
   std::vector<double> start_;
   double horizon_ = 0;
   double total_work_ = 0;

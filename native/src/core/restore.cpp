@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "core/events.h"
 #include "core/preempt.h"
@@ -140,11 +141,13 @@ class Restorer {
         release(run, job);
         return keep_books_of_finish(run, job);
       case Log::kPreempt:
+        check_may_stop();
         ++run.log.preemptions;
         stop(run, job, static_cast<Log::PreemptReason>(row.detail));
         if (!must_stay_away(run, static_cast<Log::PreemptReason>(row.detail))) return wait(job);
         return stay_away(run, job, run.inputs.conditions.requeue_delay);
       case Log::kRefuse:
+        check_may_stop();
         stop_waiting(job);
         ++run.running.stretch[job].attempts;
         return stay_away(run, job, run.inputs.conditions.retry_delay);
@@ -159,6 +162,11 @@ class Restorer {
       case Log::kFallback:
         return;
     }
+  }
+
+  // A run in which no job can stop has no room for what is known of those that did.
+  void check_may_stop() const {
+    if (!run_.features.dynamic) throw std::logic_error("the run is not made for jobs that stopped");
   }
 
   // Whether anything about a job that is over would be remembered.

@@ -32,10 +32,10 @@ class PyAgentRun {
       observer_->begin();
     } else {
       const auto given = nb::cast<nb::dict>(snapshot);
-      const Snapshot from = read_snapshot(given);
+      from_ = read_snapshot(given);
       const Pending pending{nb::cast<bool>(given["decides"]), nb::cast<double>(given["timer"])};
-      agent_->begin_run(inputs_.jobs, setting_of(inputs_), &from, pending);
-      observer_->begin(&from);
+      agent_->begin_run(inputs_.jobs, setting_of(inputs_), &from_, pending);
+      observer_->begin(&from_);
     }
     look();
   }
@@ -133,6 +133,7 @@ class PyAgentRun {
 
   nb::object kept_;  // the columns that inputs point to
   Inputs inputs_;
+  Snapshot from_;  // where the run begins; rewards read it when it is over
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Observer> observer_;
   std::vector<float> observation_;

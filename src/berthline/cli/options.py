@@ -46,6 +46,9 @@ _POSITIONAL = ("what", "job", "workload", "run")
 _MAY_BE_LEFT_OUT = ("source",)
 """Positional arguments with a default."""
 
+_OTHER_NAMES = {"--until": "--horizon"}
+"""Options with two names: given by both, one would be forgotten without a word."""
+
 _BOX = re.compile(r"^│\s?|\s*│$")
 _RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -330,6 +333,7 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     Raises:
         ConfigError: an option is unknown, or its value is wrong.
     """
+    _check_names(argv)
     argv = with_config_file(kind, argv, verb=verb)
     caught = io.StringIO()
     help_command = f"berthline {verb} --help"
@@ -359,6 +363,16 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
         what, _, hint = unknown_name("option", name, flags, list_command=help_command)
         raise ConfigError(what, hint=hint)
     return _validated(options)
+
+
+def _check_names(argv: Sequence[str]) -> None:
+    """Raise if an option is given by both of its names."""
+    given = {word.partition("=")[0] for word in argv}
+    for name, other in _OTHER_NAMES.items():
+        if name in given and other in given:
+            raise ConfigError(
+                f"{other} and {name} are two names of one option", expected="one of them"
+            )
 
 
 @contextlib.contextmanager

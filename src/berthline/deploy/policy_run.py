@@ -114,6 +114,10 @@ class PolicyRun:
         arguments["may_fail"] = of_seat["may_fail"]
         for limit in ("min_run", "max_restarts"):
             arguments["scheduler"][limit] = of_seat["scheduler"][limit]
+        rewards = dict(environment["rewards"])
+        if rewards["baseline"] is not None:
+            was_interrupted = arguments["was_interrupted"]
+            rewards["baseline"] = {**rewards["baseline"], "was_interrupted": was_interrupted}
         start = None if inputs.start is None else snapshot_arguments(inputs.start)
         if only_now:
             assert start is not None
@@ -128,7 +132,7 @@ class PolicyRun:
             inputs=arguments,
             seat=environment["seat"],
             observation=environment["observation"],
-            rewards=environment["rewards"],
+            rewards=rewards,
             snapshot=start,
             expects_jobs=expects_jobs,
         )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from berthline.env import option_types
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import OF_JOBS, OF_PLACES, Formula
+from berthline.registry import Registry, keywords_of
 
 TABLES = ("jobs", "nodes", "running", "globals")
 
@@ -95,7 +96,7 @@ def lookahead_columns(*, longest: float = 10_000.0) -> Columns:
     )
 
 
-COLUMN_SETS: dict[str, Columns] = {
+_OWN = {
     "default": Columns(
         jobs=(
             "wait / (wait + 3600)",
@@ -187,6 +188,50 @@ COLUMN_SETS: dict[str, Columns] = {
     "lsf": lsf_columns(),
     "lookahead": lookahead_columns(),
 }
+
+
+def register_columns(
+    name: str,
+    *,
+    jobs: Sequence[str] = (),
+    nodes: Sequence[str] = (),
+    running: Sequence[str] = (),
+    globals: Sequence[str] = (),  # noqa: A002 - the name of the table
+) -> Columns:
+    """Add a set of columns, usable at once as the option `features`.
+
+    A package can add one by an entry point in the group `berthline.columns`: a mapping with these
+    parameters.
+
+    Args:
+        name: lower-case words joined by hyphens.
+        jobs: formulas about waiting jobs; a table without formulas is left out of observations.
+        nodes: formulas about nodes, and in Place about the job at hand.
+        running: formulas about running jobs.
+        globals: formulas about the cluster as a whole.
+
+    Raises:
+        ConfigError: the name is taken or malformed, or there is no formula.
+        PolicyError: a formula cannot be used.
+
+    Example:
+        register_columns("short-and-small", jobs=["estimate / 3600", "gpus / 8"])
+    """
+    given = {"jobs": jobs, "nodes": nodes, "running": running, "globals": globals}
+    columns = Columns(**{table: _texts(table, texts) for table, texts in given.items()})
+    if not any(columns.formulas(table, has_job_at_hand=True) for table in TABLES):
+        raise ConfigError(f"the set of columns {name!r} is empty", expected="a formula or more")
+    return COLUMN_SETS.add(name, columns)
+
+
+COLUMN_SETS = Registry[Columns](
+    "a set of columns",
+    "berthline.columns",
+    _OWN,
+    lambda name, value: register_columns(
+        name, **keywords_of("a set of columns", value, register_columns)
+    ),
+)
 """Named sets of columns."""
 
 ColumnsArgument = str | Sequence[str] | Mapping[str, Sequence[str]] | Columns | None

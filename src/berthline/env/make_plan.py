@@ -91,12 +91,6 @@ def make_plan(seat: str, options: Options) -> Plan:
         inputs=kinds.inputs(scheduler, options.knowledge),
         lookahead_size=_lookahead_size(options, cluster),
     )
-    if options.start != "empty" and plan.baseline:
-        raise ConfigError(
-            f"reward {reward.name!r} compares with a baseline",
-            where='start="warm"' if options.start == "warm" else "start",
-            expected="a reward without baseline words, or start='empty'",
-        )
     _check_knowledge(plan)
     _check_unused(options)
     return plan
@@ -230,7 +224,7 @@ def _jobs_after(snapshot: Snapshot, trace: Workload, options: Options) -> Starte
         )
     if not 1 <= jobs <= there_are:
         raise ConfigError(
-            f"episodes of {jobs:,} jobs, but {there_are:,} come after {snapshot.now:g} s",
+            f"episodes of {jobs:,} jobs, but {there_are:,} come after {snapshot.now:,.10g} s",
             where=f"workload {trace.name!r}",
             expected="jobs on the clock of the snapshot, and at most as many episode_jobs",
         )

@@ -9,16 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline import _native
-from berthline.env.episode_supply import Supply
+from berthline.env.episode_supply import Supply, episode_seed
 from berthline.env.option_types import whole
 from berthline.errors import ConfigError, SimulationError
 from berthline.model.schedule import Schedule
+from berthline.sim.simulate import Result
+from berthline.sim.snapshots.take import take_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from berthline.env.plan import Plan
     from berthline.env.starts import Start
+    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
 SCORES: tuple[str, ...] = tuple(_native.scores)
@@ -291,6 +294,21 @@ class NativeEnvs(HasNativeState):
         """Return where an environment's episode began; None = an empty cluster."""
         self.episode(env)
         return self._supply.start(self.checked(env))
+
+    def snapshot(self, env: int) -> Snapshot:
+        """Return the state that an environment is in, before the first decision of the instant."""
+        plan, start = self.plan, self.start(env)
+        episode = Result(
+            log=self.log(env),
+            workload=self.workload(env),
+            cluster=plan.cluster,
+            scheduler=plan.scheduler,
+            knowledge=plan.options.knowledge,
+            seed=episode_seed(*self.episode(env)),
+            wall_seconds=0.0,
+            start=None if start is None else start.snapshot,
+        )
+        return take_snapshot(episode, float(self.question(env)["now"]))
 
     def episode(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""

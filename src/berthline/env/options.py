@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from berthline.env import option_types
@@ -40,8 +41,8 @@ class Options:
         episode_jobs: jobs per episode; None = the whole trace, or the whole part that `split`
             names.
         start: the state in which episodes begin: `empty`, an empty cluster; `warm`, a cluster that
-            `warm_rule` has kept busy so far; or a Snapshot, with the jobs of the workload that come
-            after it.
+            `warm_rule` has kept busy so far; or a Snapshot or the run directory of one, with the
+            jobs of the workload that come after it.
         warm_rule: the scheduler whose run an episode with `start="warm"` begins in; None = the
             environment's order, placement and gate, with the discipline `easy` (`skip` without run
             times) if none is given.
@@ -270,6 +271,8 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
     if plain.get("preset") is not None:
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
     start = plain.get("start", "empty")
+    if isinstance(start, str) and start not in STARTS:
+        start = plain["start"] = _state_of(start)
     if "cluster" not in plain and isinstance(start, Snapshot):
         plain["cluster"] = start.cluster
     if "cluster" not in plain and "workload" in plain:
@@ -279,8 +282,6 @@ def resolve_options(seat: str, given: Mapping[str, Any]) -> Options:
     _check_choice("no_op", options.no_op, NO_OPS)
     _check_rank(options)
     _check_choice("observation", options.observation, OBSERVATIONS)
-    if isinstance(options.start, str):
-        _check_choice("start", options.start, STARTS)
     _check_choice("window_policy", options.window_policy, WINDOW_POLICIES)
     _check_choice("missing_types", options.missing_types, MISSING_TYPES)
     if options.lookahead is not None:
@@ -305,6 +306,17 @@ def with_max_steps(given: Mapping[str, Any], max_episode_steps: int | None) -> d
     return options
 
 
+def _state_of(start: str) -> Snapshot:
+    """Return the snapshot of a run directory, which is at the horizon of the run."""
+    if not Path(start).is_dir():
+        what, expected, hint = unknown_name("start", start, STARTS)
+        expected = f"{expected}, a Snapshot, or the directory of a run that has a horizon"
+        raise ConfigError(what, expected=expected, hint=hint)
+    from berthline.runs.open_run import open_run
+
+    return open_run(start).snapshot()
+
+
 def _check_rank(options: Options) -> None:
     """Refuse options that have no effect with, or without, ranks."""
     ranks = options.semantics == "rank"
@@ -323,7 +335,9 @@ def _check_rank(options: Options) -> None:
 
 
 def _preset_options(seat: str, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    _check_choice("preset", name, list(PRESETS))
+    if name not in PRESETS:
+        what, expected, hint = unknown_name("preset", str(name), PRESETS)
+        raise ConfigError(what, expected=expected, hint=hint)
     preset = PRESETS[name]
     if preset.seat != seat:
         raise ConfigError(

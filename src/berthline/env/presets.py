@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from berthline.env.columns import lookahead_columns, lsf_columns
+from berthline.registry import Registry, keywords_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +49,11 @@ class Preset:
         from berthline.traces.generators.dials import set_dials
         from berthline.traces.generators.synthetic import GENERATORS
 
-        own = self.options["workload"]
         dials = given.get("dials")
-        if self.scales is None or not dials or given.get("workload", own) != own:
+        if self.scales is None or not dials:
+            return {}
+        own = self.options["workload"]
+        if given.get("workload", own) != own:
             return {}
         return self.scales(set_dials(GENERATORS[own].dials, dials, where=f"generator {own!r}"))
 
@@ -73,7 +76,7 @@ def _lookahead_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"features": lookahead_columns(longest=longest), "lookahead_seconds": longest}
 
 
-PRESETS: dict[str, Preset] = {
+_OWN = {
     preset.name: preset
     for preset in (
         Preset(
@@ -298,6 +301,49 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
+
+
+def register_preset(
+    name: str,
+    env: str,
+    options: Mapping[str, Any],
+    *,
+    system: str = "",
+    differences: Sequence[str] = (),
+) -> Preset:
+    """Add a preset, usable at once as the option `preset` and as `--preset`.
+
+    A package can add one by an entry point in the group `berthline.presets`: a mapping with these
+    parameters.
+
+    Args:
+        name: lower-case words joined by hyphens.
+        env: the environment it is for: `Pick`, `Gate`, ...
+        options: options of the environment, such as `{"load": 1.2, "window": 32}`.
+        system: what it follows, in a line for lists.
+        differences: what differs from that, in sentences.
+
+    Raises:
+        ConfigError: the name is taken or malformed, there is no such environment, or an option is
+            wrong.
+
+    Example:
+        register_preset("small-and-busy", "Pick", {"load": 1.3, "window": 16})
+    """
+    from berthline.env.options import resolve_options
+    from berthline.env.registration import seat_of
+
+    seat = seat_of(env)
+    resolve_options(seat, {"preset": None, **dict(options)})
+    return PRESETS.add(name, Preset(name, seat, system, dict(options), tuple(differences)))
+
+
+PRESETS = Registry[Preset](
+    "a preset",
+    "berthline.presets",
+    _OWN,
+    lambda name, value: register_preset(name, **keywords_of("a preset", value, register_preset)),
+)
 """Every preset by its name."""
 
 _INTENSITY_JOBS = {"low": 60, "medium": 120, "high": 240}

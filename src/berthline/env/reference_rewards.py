@@ -148,6 +148,7 @@ class ReferenceRewards:
                 knowledge=self.plan.options.knowledge,
                 seed=self.seed,
                 horizon=None if np.isinf(end) else end or None,
+                start=episode.inputs.start,
             )
             # Nodes fail as in the episode, whenever each of the two runs ends.
             inputs = dataclasses.replace(inputs, outages=episode.inputs.outages)

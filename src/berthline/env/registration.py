@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from berthline.errors import ConfigError, unknown_name
+
 SEATS = {
     "Pick": "pick",
     "Place": "place",
@@ -17,6 +19,20 @@ SEATS = {
 def env_id(name: str) -> str:
     """Return Gymnasium's id of an environment."""
     return f"berthline/{name}-v0"
+
+
+def seat_of(env: str) -> str:
+    """Return the seat of an environment, by its name or id: `Pick`, `berthline/Pick-v0`.
+
+    Raises:
+        ConfigError: there is no such environment.
+    """
+    name = env.removeprefix("berthline/").partition("-v")[0].lower()
+    seats = {known.lower(): seat for known, seat in SEATS.items()}
+    if name not in seats:
+        what, expected, hint = unknown_name("environment", env, SEATS)
+        raise ConfigError(what, where="`env`", expected=expected, hint=hint)
+    return seats[name]
 
 
 def register_environments() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from berthline.env import option_types
 from berthline.errors import ConfigError, unknown_name
 from berthline.policies.formulas import Formula
+from berthline.registry import Registry, keywords_of
 
 OCCASIONS = {
     "decision": "once for each decision, when it has been carried out",
@@ -99,7 +100,7 @@ def _relative(score: str, *, higher_is_better: bool = False) -> tuple[Term, ...]
     return (Term(score, "end", f"({gain}) / {largest}"),)
 
 
-REWARDS: dict[str, Reward] = {
+_OWN = {
     reward.name: reward
     for reward in (
         Reward(
@@ -213,7 +214,64 @@ REWARDS: dict[str, Reward] = {
         ),
     )
 }
+
+
+def register_reward(
+    name: str,
+    terms: Mapping[str, str | Sequence[str]],
+    *,
+    meaning: str = "",
+    metric: str | None = None,
+    needs_horizon: bool = False,
+) -> Reward:
+    """Add a reward, usable at once as the option `reward`.
+
+    A package can add one by an entry point in the group `berthline.rewards`: a mapping with these
+    parameters.
+
+    Args:
+        name: lower-case words joined by hyphens.
+        terms: as in the option `reward`: {name: (occasion, formula)}.
+        meaning: one line for lists.
+        metric: what policies trained with it are compared by; None = what its words are about.
+        needs_horizon: whether it is undefined for an episode without a horizon.
+
+    Raises:
+        ConfigError: the name is taken or malformed, or an occasion or the metric is unknown.
+        PolicyError: a formula cannot be used.
+
+    Example:
+        register_reward("queue-and-use", {
+            "queue": ("second", "-queue_len / 3600"), "use": ("second", "utilization / 3600")
+        })
+    """
+    from berthline.evaluate.metrics.compared_metrics import check_metric
+
+    own = _own_terms(terms)
+    for term in own:
+        term.parse()
+    if metric is not None:
+        check_metric(metric)
+    reward = Reward(
+        name, meaning or "of the user's own", own, needs_horizon, metric or _metric_of(own)
+    )
+    return REWARDS.add(name, reward)
+
+
+REWARDS = Registry[Reward](
+    "a reward",
+    "berthline.rewards",
+    _OWN,
+    lambda name, value: register_reward(name, **keywords_of("a reward", value, register_reward)),
+)
 """Named rewards."""
+
+
+def _own_terms(terms: Any) -> tuple[Term, ...]:
+    return tuple(
+        Term(name, *_TERM.take(f"reward, term {name!r},", pair))
+        for name, pair in _TERMS.take("reward", terms).items()
+    )
 
 
 def _pair(value: Any) -> tuple[str, str]:
@@ -275,11 +333,8 @@ def resolve_reward(given: RewardArgument, weights: Mapping[str, float] | None = 
     elif isinstance(given, Reward):
         reward = given
     else:
-        own = [
-            Term(name, *_TERM.take(f"reward, term {name!r},", pair))
-            for name, pair in _TERMS.take("reward", given).items()
-        ]
-        reward = Reward("own", "given by the user", tuple(own), metric=_metric_of(own))
+        own = _own_terms(given)
+        reward = Reward("own", "given by the user", own, metric=_metric_of(own))
     names = [term.name for term in reward.terms]
     for name in weights or {}:
         if name not in names:

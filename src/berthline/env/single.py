@@ -246,6 +246,14 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         start = self._envs.start(0)
         return None if start is None else start.snapshot
 
+    def snapshot(self) -> Snapshot:
+        """Return the state that this episode is in, before the first decision of the instant.
+
+        Episodes of another environment can begin there (`start=`). With a generator, each has a
+        future of its own; `fork` copies the future too.
+        """
+        return self._envs.snapshot(0)
+
     def _answer_and_note(self, choice: int, node: int) -> Any:
         """Carry out a decision, and keep it in words for the next frame."""
         self._last_choices.note(0, choice, node)

@@ -330,6 +330,10 @@ class SchedulingVectorEnv(HasNativeState, HasAttributes, VectorEnv[Any, Any, npt
         start = self._envs.start(env)
         return None if start is None else start.snapshot
 
+    def snapshot(self, env: int) -> Snapshot:
+        """Return the state that an environment's episode is in; see `SchedulingEnv.snapshot`."""
+        return self._envs.snapshot(env)
+
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
         return self._envs.episode(env)

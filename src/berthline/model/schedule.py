@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from berthline.counted import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +63,7 @@ REJECT_REASONS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
     """The events of one run.
 
@@ -87,6 +90,10 @@ class Schedule:
     alloc_slot: npt.NDArray[np.int32]  # (num_allocations,)
     horizon: float
     decisions: int
+
+    def __repr__(self) -> str:
+        until = f" until {self.horizon:,.10g} s" if math.isfinite(self.horizon) else ""
+        return f"<Schedule: {counted(len(self), 'event')}{until}>"
 
     def __len__(self) -> int:
         return len(self.time)

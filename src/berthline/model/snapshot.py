@@ -17,6 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from berthline.counted import counted
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import KINDS, NODE_DOWN, NODE_UP, PREEMPT, REFUSE, RESUME, Schedule
 from berthline.model.workload import Workload
@@ -47,7 +48,7 @@ RECENT_JOBS = 33
 """and of this many last jobs, for `arrival_burstiness`."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Memory:
     """What no row of a snapshot says, because it is about jobs that are left out.
 
@@ -110,6 +111,9 @@ class Memory:
         default_factory=lambda: np.zeros(0, np.int32)
     )
 
+    def __repr__(self) -> str:
+        return f"<Memory of {counted(self.jobs, 'job')} left out>"
+
 
 OF_SEAT = (
     "wake",
@@ -135,7 +139,7 @@ def forget_seat(memory: Memory) -> Memory:
 _INTERRUPTS = np.isin(np.arange(len(KINDS)), (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """The state of a run at an instant.
 
@@ -165,6 +169,11 @@ class Snapshot:
     knowledge: str = "estimate"
     seed: int = 0
     memory: Memory = dataclasses.field(default_factory=Memory)
+
+    def __repr__(self) -> str:
+        of = f" of {self.scheduler}" if self.scheduler else ""
+        jobs = counted(self.num_jobs, "job")
+        return f"<Snapshot{of} at {self.now:,.10g} s: {jobs} on {self.cluster.name}>"
 
     @property
     def num_jobs(self) -> int:

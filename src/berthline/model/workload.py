@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.counted import counted
 from berthline.errors import ConfigError, TraceError
 from berthline.model.gpu_types import RECORDED, REFERENCE_TYPE, gpu_type
 from berthline.model.history import History
@@ -27,7 +28,7 @@ IntColumn = npt.NDArray[np.int32]
 LongColumn = npt.NDArray[np.int64]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Workload:
     """The jobs of one run. Build it with `Workload.from_columns`, which checks and sorts.
 
@@ -79,6 +80,9 @@ class Workload:
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     history: History | None = None
     in_order: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name}: {counted(len(self), 'job')}>"
 
     def __len__(self) -> int:
         return len(self.submit)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.evaluate.metrics.groups import check_grouping
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.model.schedule import FINISH, REJECT
+from berthline.model.snapshot import Snapshot
 from berthline.runs.job_tables import input_writers
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_layout import START
@@ -23,7 +24,6 @@ from berthline.text_or_path import text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.simulate import Result
@@ -99,6 +99,8 @@ def resume_run(
     progress: Callable[[int], None] | None,
 ) -> MeasuredRun:
     """Return the run of `resume` with what was measured of it; the arguments are the same."""
+    if measure is not None and isinstance(snapshot, Snapshot):
+        MeasurementWindow.of_run(measure, snapshot.now)  # an error costs no run
     window = None if measure is None else MeasurementWindow.checked(measure)
     for grouping in by:
         check_grouping(grouping)

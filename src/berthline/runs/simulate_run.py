@@ -211,7 +211,7 @@ def simulate_run(
             "set": {name: str(value) for name, value in (settings or {}).items()},
             "format": format,
             "horizon": horizon,
-            "measure": None if measure is None else f"{measure[0]:g}:{measure[1]:g}",
+            "measure": None if measure is None else f"{measure[0]!r}:{measure[1]!r}",
             "energy_rate": None if energy_rate is None else argument_name(energy_rate),
             "energy_period": energy_period,
             "simulator": simulator,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SIMULATORS = ("native", "reference")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The result of one run: the log, and everything needed to read or repeat it."""
 
@@ -46,6 +46,12 @@ class Result:
     """The time of every decision, if measured."""
     start: Snapshot | None = None
     """The state in which the run began; None = with an empty cluster."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result of {self.scheduler}: {self.workload!r} on {self.cluster.name}, "
+            f"knowledge {self.knowledge}, seed {self.seed}>"
+        )
 
     def metrics(self, *, measure: tuple[float, float] | None = None) -> Metrics:
         """Return the metrics of the log (computed once), or of a part of it.
@@ -67,21 +73,21 @@ class Result:
         """Return what is measured; None = the whole run.
 
         A run that began with a snapshot is measured from there: the jobs that were not over, and
-        later ones.
+        later ones. A window that begins earlier begins there too.
 
         Args:
             measure: as in `metrics`.
-        """
-        from berthline.evaluate.metrics.measurement_window import (
-            MeasurementWindow,
-            SinceSnapshot,
-        )
 
-        if measure is not None:
-            return MeasurementWindow.checked(measure)
-        if self.start is not None:
-            return SinceSnapshot(self.start.now)
-        return None
+        Raises:
+            ConfigError: the window contains no time, no job, or nothing of the run.
+        """
+        from berthline.evaluate.metrics.measurement_window import MeasurementWindow
+
+        begins = None if self.start is None else self.start.now
+        window = MeasurementWindow.of_run(measure, begins)
+        if measure is not None and window is not None:
+            window.check_jobs(self.workload)
+        return window
 
     def by(
         self, grouping: str, *, measure: tuple[float, float] | None = None

@@ -57,10 +57,15 @@ def test_from_snapshot__finishes_are_those_of_the_uninterrupted_run(
         ("sim first --from-snapshot --until 50000", ["the horizon is 50,000 s", "60,000 s"]),
         ("sim first --from-snapshot --jobs 4", ["--jobs is given with --from-snapshot"]),
         ("sim first --from-snapshot --cluster uniform:1x8", ["--cluster is given"]),
-        ("sim first --from-snapshot --at 1e12", ["no state at 1e+12 s", "60000"]),
+        ("sim first --from-snapshot --at 1e12", ["no state at 1,000,000,000,000 s", "60,000"]),
         ("sim first --from-snapshot --at nan", ["--at is 'nan'"]),
         ("sim first --from-snapshot --scheduler nonsense", ["nonsense"]),
         ("sim first --from-snapshot --time-decisions", ["a run that begins empty"]),
+        ("sim first --from-snapshot --measure :50000", ["ends at 50,000 s, before the run begins"]),
+        ("sim first --from-snapshot --measure 500d:", ["no job is submitted in the measurement"]),
+        ("sim synthetic --measure 500d:", ["no job is submitted in the measurement window"]),
+        ("sim first --from-snapshot --until 70000 --horizon 80000", ["two names of one option"]),
+        ("sim synthetic --horizon=70000 --until=70000", ["two names of one option"]),
         ("sim synthetic --at 4", ["--at has no effect without --from-snapshot"]),
         ("sim synthetic --from-snapshot", ["continues a run directory"]),
         ("sim whole --from-snapshot", ["the run went to its end", "--at"]),
@@ -92,6 +97,37 @@ def test_from_snapshot__errors_say_what_and_where(
     assert captured.out == ""
     for text in texts:
         assert text in captured.err
+
+
+def test_from_snapshot__a_window_that_begins_earlier_begins_with_the_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for window in ("", "--measure 10:1e9", "--measure :70000"):
+        capsys.readouterr()
+        assert main(f"sim {folder}/first --from-snapshot --json {window}".split()) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["wait"] == found[1]["wait"]
+    result = bl.open_run(folder / "whole").result
+    state = result.snapshot(60_000.0)
+    early = int((result.workload.submit < 70_000).sum()) - state.memory.jobs
+    assert 0 < found[2]["jobs"]["submitted"] == early < found[0]["jobs"]["submitted"]
+
+
+def test_repr__is_one_short_line(folder: Path) -> None:
+    result = bl.open_run(folder / "first").result
+    state = result.snapshot(50_000.0)
+    forecast = bl.forecast(state, history=result, draws=2)
+    decision = bl.decide(state)
+    for value in (
+        result, result.log, result.workload, state, state.memory, forecast, decision
+    ):  # fmt: skip
+        text = repr(value)
+        assert len(text) < 160, text
+        assert "\n" not in text
+    assert repr(state) == (
+        f"<Snapshot of fcfs+easy@first-fit at 50,000 s: {state.num_jobs} jobs on uniform:4x8:V100>"
+    )
 
 
 def test_from_snapshot__other_verbs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def test_a_network_without_its_table_is_refused():
     envs = Environments("pick", num=1, seed=1, options={**OPTIONS, "features": {"jobs": []}})
     with pytest.raises(ConfigError, match="needs columns of jobs"):
         Network(envs.layout, NetworkConfig(kind="kernel"))
-    with pytest.raises(ConfigError, match="no network 'kernal'"):
+    with pytest.raises(ConfigError, match="unknown network 'kernal'"):
         Network(envs.layout, NetworkConfig(kind="kernal"))
 
 

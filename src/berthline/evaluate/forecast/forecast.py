@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.argument_types import check_arguments
+from berthline.counted import counted
 from berthline.errors import ConfigError
 from berthline.evaluate.forecast.arrival_draws import MOST_TURNS, draw_arrivals, length_of
 from berthline.evaluate.forecast.job_forecast import JobForecast
@@ -49,7 +50,7 @@ AHEAD = 8.0
 started by then starts later than the forecast can say."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """When waiting jobs will start, as known at some instant.
 
@@ -81,6 +82,10 @@ class Forecast:
     jobs: npt.NDArray[np.int64]  # (num_jobs,)
     names: tuple[str, ...]  # (num_jobs,)
     starts: npt.NDArray[np.float64]  # (num_draws, num_jobs)
+
+    def __repr__(self) -> str:
+        jobs, draws = counted(len(self), "job"), counted(self.draws, "draw")
+        return f"<Forecast of {self.scheduler} at {self.time:,.10g} s: {jobs}, {draws}>"
 
     @property
     def draws(self) -> int:
@@ -143,7 +148,7 @@ class Forecast:
         for one in self:
             if one.job == job:
                 return one  # type: ignore[no-any-return]
-        raise ConfigError(f"job {job} does not wait at {self.time:g} s")
+        raise ConfigError(f"job {job} does not wait at {self.time:,.10g} s")
 
 
 def forecast(
@@ -199,7 +204,8 @@ def forecast(
         raise ConfigError(f"level is {level!r}", expected="a number between 0 and 1")
     if horizon is not None and not horizon > snapshot.now:
         raise ConfigError(
-            f"horizon is {horizon:g}", expected=f"a time after the snapshot, at {snapshot.now:g} s"
+            f"horizon is {horizon:,.10g}",
+            expected=f"a time after the snapshot, at {snapshot.now:,.10g} s",
         )
     if not isinstance(scheduler, Scheduler):
         scheduler = Scheduler.parse(snapshot.scheduler if scheduler is None else scheduler)
@@ -301,5 +307,7 @@ def _waiting(snapshot: Snapshot, jobs: Sequence[int] | None) -> Jobs:
     found = [place.get(int(job), -1) for job in jobs]
     for job, row in zip(jobs, found, strict=True):
         if row < 0 or not waits[row]:
-            raise ConfigError(f"job {job} does not wait at {snapshot.now:g} s", where="snapshot")
+            raise ConfigError(
+                f"job {job} does not wait at {snapshot.now:,.10g} s", where="snapshot"
+            )
     return np.array(found, np.intp)

@@ -69,6 +69,46 @@ class MeasurementWindow(NamedTuple):
         until = f"to {self.stop:,.10g} s" if self.stop < math.inf else "on"
         return f"jobs submitted from {self.begin:,.10g} s {until}; time averages over the same span"
 
+    @classmethod
+    def of_run(
+        cls, measure: tuple[float, float] | None, begins: float | None = None
+    ) -> MeasurementWindow | None:
+        """Return what is measured of a run; None = all of it.
+
+        Args:
+            measure: the window that was asked for; None = the whole run.
+            begins: the instant of the snapshot that the run began with; None = it began empty.
+
+        Raises:
+            ConfigError: the window contains no time, or none of the run.
+        """
+        window = None if measure is None else cls.checked(measure)
+        if begins is None:
+            return window
+        if window is None:
+            return SinceSnapshot(begins)
+        if window.stop <= begins:
+            raise ConfigError(
+                f"the measurement window ends at {window.stop:,.10g} s, before the run begins",
+                expected=f"a time after the snapshot, which is at {begins:,.10g} s",
+            )
+        return SinceSnapshot(begins, window.stop) if window.begin <= begins else window
+
+    def check_jobs(self, workload: Workload) -> None:
+        """Raise if no job counts.
+
+        Raises:
+            ConfigError: none is submitted in the window.
+        """
+        if len(workload) and not self.submitted(workload).any():
+            submit = workload.submit
+            raise ConfigError(
+                "no job is submitted in the measurement window",
+                where=workload.name,
+                expected=f"a window with jobs: they are submitted from {submit[0]:,.10g} s to "
+                f"{submit[-1]:,.10g} s",
+            )
+
     def has(self, time: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """Return which of some times are in the window."""
         inside: npt.NDArray[np.bool_] = (time >= self.begin) & (time < self.stop)
@@ -90,8 +130,14 @@ class SinceSnapshot(MeasurementWindow):
 
     def in_words(self) -> str:
         """Return what the window counts."""
+        if self.stop < math.inf:
+            return (
+                f"jobs not over at {self.begin:,.10g} s and those submitted until "
+                f"{self.stop:,.10g} s; time averages over the same span"
+            )
         return f"jobs not over at {self.begin:,.10g} s and later ones; time averages from then"
 
     def submitted(self, workload: Workload) -> npt.NDArray[np.bool_]:
         """Return which jobs count."""
-        return np.ones(len(workload), np.bool_)
+        counted: npt.NDArray[np.bool_] = workload.submit < self.stop
+        return counted

@@ -213,15 +213,71 @@ def setting_rows(algorithm: str, kind: type[msgspec.Struct]) -> list[SettingRow]
         SettingRow(name='rollout', default='64', values='a whole number from 1 to 65,536', \
 meaning='steps of each environment per iteration')
     """
+    settings = settings_of(algorithm, kind)
     return [
         SettingRow(
             field.name,
             value_text(field.default),
-            SETTINGS[field.name].kind.expected.replace("True or False", "true or false"),
-            SETTINGS[field.name].meaning_for(algorithm),
+            settings[field.name].kind.expected.replace("True or False", "true or false"),
+            settings[field.name].meaning_for(algorithm),
         )
         for field in msgspec.structs.fields(kind)
     ]
+
+
+def settings_of(algorithm: str, kind: type[msgspec.Struct]) -> dict[str, Setting]:
+    """Return the settings of an algorithm, by name.
+
+    One that is not in SETTINGS, of an algorithm of another package, takes what its annotation says;
+    `Annotated[float, msgspec.Meta(gt=0, description="...")]` has its range and its meaning.
+
+    Raises:
+        ConfigError: a setting has no default, or there is no `rollout`.
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    where = f"algorithm {algorithm!r}, {kind.__name__}"
+    if "rollout" not in fields:
+        raise ConfigError(
+            "there is no setting `rollout`",
+            where=where,
+            expected="the number of steps of each environment in an iteration",
+        )
+    for name, field in fields.items():
+        if field.required:
+            raise ConfigError(f"the setting {name} has no default", where=where)
+    return {name: SETTINGS.get(name) or _annotated(field) for name, field in fields.items()}
+
+
+def _annotated(field: msgspec.structs.FieldInfo) -> Setting:
+    """Return a setting that is described by the annotation of its field."""
+    import typing
+
+    kind, *metas = (
+        typing.get_args(field.type)
+        if typing.get_origin(field.type) is typing.Annotated
+        else (field.type,)
+    )
+    described = [meta.description for meta in metas if getattr(meta, "description", None)]
+    signs = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+    limits = [
+        f"{words} {getattr(meta, sign):g}"
+        for meta in metas
+        for sign, words in signs.items()
+        if getattr(meta, sign, None) is not None
+    ]
+    names = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+    expected = names.get(kind, getattr(kind, "__name__", str(kind)))
+
+    def convert(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, field.type)
+        except msgspec.ValidationError:
+            raise ValueError from None
+
+    return Setting(
+        OptionType(", ".join([expected, *limits]), convert),
+        described[0] if described else "see the algorithm",
+    )
 
 
 def value_text(value: Any) -> str:
@@ -242,6 +298,7 @@ def read_settings(name: str, kind: type[msgspec.Struct], given: Mapping[str, Any
         ConfigError: no such setting, or an invalid value.
     """
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    settings = settings_of(name, kind)
     found: dict[str, Any] = {}
     for key, value in given.items():
         if key not in fields:
@@ -251,7 +308,7 @@ def read_settings(name: str, kind: type[msgspec.Struct], given: Mapping[str, Any
             plain = msgspec.convert(value, fields[key], strict=False)
         except msgspec.ValidationError:
             plain = value  # `take` refuses it below, with our own error
-        found[key] = SETTINGS[key].kind.take(f"{key} of {name}", plain)
+        found[key] = settings[key].kind.take(f"{key} of {name}", plain)
     made: Any = kind(**found)
     if getattr(made, "distributional", False) and made.least_return >= made.largest_return:
         raise ConfigError(

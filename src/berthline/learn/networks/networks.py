@@ -16,16 +16,18 @@ all its numbers are 0. Most rows are empty, so they are not computed either.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, unknown_name
 from berthline.learn.networks.masked_actions import masked_mean
 from berthline.learn.networks.packed_rows import Packed, pack
+from berthline.learn.networks.registered_body import RegisteredBody
+from berthline.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,9 +108,13 @@ class Network(nn.Module):
         self.outputs = 1 if support is not None else outputs
         outputs = outputs if support is None else len(support)
         self.width = config.hidden[-1]
-        is_flat = NETWORKS[config.kind].is_flat
-        self.by_row = not is_flat and bool(layout.row_table)
-        self.body = _Flat(layout, config) if is_flat else _Rows(layout, config)
+        kind = NETWORKS[config.kind]
+        self.by_row = not kind.is_flat and bool(layout.row_table)
+        self.body: nn.Module
+        if kind.registered is not None:
+            self.body = RegisteredBody(layout, config, kind.registered)
+        else:
+            self.body = _Flat(layout, config) if kind.is_flat else _Rows(layout, config)
         if self.by_row:
             self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         else:
@@ -393,6 +399,52 @@ def _ask_nodes(body: _Rows, rows: _Tables, present: _Tables) -> None:
     rows["nodes"] = torch.relu(rows["nodes"] + asked)
 
 
+_Class = TypeVar("_Class", bound=type)
+
+
+@overload
+def register_network(name: str) -> Callable[[_Class], _Class]: ...
+@overload
+def register_network(name: str, network: _Class) -> _Class: ...
+def register_network(name: str, network: Any = None) -> Any:
+    """Add a network, usable at once by every algorithm: `--network NAME`.
+
+    Without `network` this is a decorator of the class. A package can add one by an entry point in
+    the group `berthline.networks`, which names the class.
+
+    Args:
+        name: lower-case words joined by hyphens.
+        network: a subclass of torch.nn.Module, made with (layout, config). Its forward gets the
+            tables of observations by name, (batch, rows, columns) or (batch, numbers), and which
+            rows are present, (batch, rows). It returns (rows, summary): the encoded rows of the
+            table `layout.row_table`, (batch, rows, width), and a summary, (batch, width), where
+            the width is `config.hidden[-1]`. Where no action is a row, rows are ignored.
+
+    Raises:
+        ConfigError: the name is taken or malformed, or it is not a class of modules.
+
+    Example:
+        @berthline.register_network("mine")
+        class Mine(torch.nn.Module): ...
+    """
+    if network is None:
+        return lambda found: register_network(name, found)
+    if not isinstance(network, type) or not issubclass(network, nn.Module):
+        raise ConfigError(
+            f"the network {name!r} is {network!r}", expected="a subclass of torch.nn.Module"
+        )
+    NETWORKS.add(name, NetworkKind(registered=network), is_same=_are_of_one_name)
+    return network
+
+
+def _are_of_one_name(old: NetworkKind, new: NetworkKind) -> bool:
+    names = [
+        kind.registered and (kind.registered.__module__, kind.registered.__qualname__)
+        for kind in (old, new)
+    ]
+    return names[0] == names[1]
+
+
 class NetworkKind(NamedTuple):
     """What distinguishes a network from the others.
 
@@ -400,19 +452,26 @@ class NetworkKind(NamedTuple):
         is_flat: whether it takes all numbers at once; otherwise it encodes tables row by row.
         look: changes the encoded rows by attention to others (`_Rows.attend`), given the rows of
             all tables and which of them are present; None = no attention.
+        registered: the class of a network of another package; None = it is ours.
     """
 
     is_flat: bool = False
     look: Callable[[_Rows, _Tables, _Tables], None] | None = None
+    registered: type[nn.Module] | None = None
 
 
-NETWORKS: dict[str, NetworkKind] = {
+_OWN = {
     "mlp": NetworkKind(is_flat=True),
     "kernel": NetworkKind(),
     "attention": NetworkKind(look=_look_at_each_other),
     "cross": NetworkKind(look=_look_at_other_tables),
     "hosts": NetworkKind(look=_ask_nodes),
 }
+
+NETWORKS = Registry[NetworkKind](
+    "a network", "berthline.networks", _OWN, lambda name, value: register_network(name, value)
+)
+"""Every network by its name."""
 
 
 def _width_of(name: str, shape: tuple[int, ...]) -> int:
@@ -447,8 +506,21 @@ def check_hidden(hidden: Sequence[int]) -> None:
 
 def _check(layout: ObservationLayout, config: NetworkConfig) -> None:
     if config.kind not in NETWORKS:
-        raise ConfigError(f"no network {config.kind!r}", expected="one of " + ", ".join(NETWORKS))
+        what, expected, hint = unknown_name("network", config.kind, NETWORKS)
+        raise ConfigError(
+            what,
+            expected=expected,
+            hint=hint or "a network of another package: install or import what registers it",
+        )
     check_hidden(config.hidden)
+    if NETWORKS[config.kind].registered is not None:
+        if layout.has_pairs:
+            raise ConfigError(
+                f"the network {config.kind!r} does not score pairs",
+                where=f"the seat {layout.seat}",
+                expected="a network of Berthline's own",
+            )
+        return
     tables = {name for name, shape in layout.shapes.items() if 0 not in shape}
     # Attention is from rows to rows; other networks need none where actions are rules.
     chooses_rules = layout.seat in ("meta", "gate", "place") and not layout.row_table

@@ -271,19 +271,14 @@ def train_config(
 def _seat(env: str | None, preset: Any, own: str) -> str:
     """Return the seat of an environment, else of a preset, else of the algorithm, else Pick's."""
     from berthline.env.presets import PRESETS
-    from berthline.env.registration import SEATS
+    from berthline.env.registration import SEATS, seat_of
 
     if preset is not None and preset not in PRESETS:
         what, expected, hint = unknown_name("preset", str(preset), PRESETS)
         raise ConfigError(what, where="`preset`", expected=expected, hint=hint)
     if env is None:
         return (own or SEATS[ENVIRONMENT]) if preset is None else PRESETS[preset].seat
-    name = env.removeprefix("berthline/").partition("-v")[0].lower()
-    seats = {known.lower(): seat for known, seat in SEATS.items()}
-    if name not in seats:
-        what, expected, hint = unknown_name("environment", env, SEATS)
-        raise ConfigError(what, where="`env`", expected=expected, hint=hint)
-    return seats[name]
+    return seat_of(env)
 
 
 @dataclasses.dataclass(frozen=True)

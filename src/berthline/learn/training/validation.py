@@ -20,6 +20,7 @@ from berthline.learn.training.environments import Environments
 from berthline.learn.training.episode_metrics import EPISODE_METRICS
 from berthline.learn.training.episode_seeds import REPORT_SEED, VAL_SEED, test_seed
 from berthline.model.cluster import Cluster
+from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from berthline.env.plan import Plan
     from berthline.learn.networks.networks import Network
-    from berthline.model.snapshot import Snapshot
 
 HEURISTICS = (
     "random+skip",
@@ -193,7 +193,9 @@ class EpisodeSet:
         """
         plan = self._environments().plan
         schedulers = schedulers or _rivals(plan)
-        if any(isinstance(value, Workload | Cluster) for value in self._options.values()):
+        if any(
+            isinstance(value, Workload | Cluster | Snapshot) for value in self._options.values()
+        ):
             return self._simulated(plan, schedulers)
         key = (self._seat, repr(sorted(self._options.items())), str(self._seeds), self.episodes)
         known = _KNOWN.setdefault(key, {})

@@ -106,15 +106,15 @@ def _check_times(snapshot: Snapshot) -> None:
     if len(back):
         row = int(back[0]) + 1
         raise _contradiction(
-            f"time runs backwards, from {time[row - 1]:g} to {time[row]:g} s",
+            f"time runs backwards, from {time[row - 1]:,.15g} to {time[row]:,.15g} s",
             where=f"log row {row}",
         )
     if not (time[0] >= 0 and time[-1] <= now):
         row = 0 if not time[0] >= 0 else len(time) - 1
         raise _contradiction(
-            f"an event at {time[row]:g} s",
+            f"an event at {time[row]:,.15g} s",
             where=f"log row {row}",
-            expected=f"times from 0 to {now:g} s, the instant of the snapshot",
+            expected=f"times from 0 to {now:,.15g} s, the instant of the snapshot",
         )
     if len(submit) and not (submit[1:] >= submit[:-1]).all():
         raise _contradiction("jobs are not in the order of their submission", where="workload")
@@ -187,9 +187,9 @@ def _check_sequence(snapshot: Snapshot) -> npt.NDArray[np.int64]:
     if len(differ):
         row = int(differ[0])
         raise _contradiction(
-            f"job {job_name(workload, int(log.job[row]))} was submitted at {log.time[row]:g} s",
+            f"job {job_name(workload, int(log.job[row]))} was submitted at {log.time[row]:,.15g} s",
             where=f"log row {row}",
-            expected=f"{workload.submit[log.job[row]]:g} s, as in the workload",
+            expected=f"{workload.submit[log.job[row]]:,.15g} s, as in the workload",
         )
     return last
 

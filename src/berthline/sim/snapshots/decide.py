@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from berthline.argument_types import check_arguments
+from berthline.counted import counted
 from berthline.model.schedule import (
     KINDS,
     PREEMPT,
@@ -57,7 +58,7 @@ class Action:
     reason: str = ""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Decision:
     """What a scheduler decides at the instant of a snapshot.
 
@@ -72,7 +73,11 @@ class Decision:
     scheduler: Scheduler
     knowledge: str
     log: Schedule
-    _inputs: Inputs = dataclasses.field(repr=False)
+    _inputs: Inputs
+
+    def __repr__(self) -> str:
+        done = counted(len(self.log) - len(self.snapshot.log), "action")
+        return f"<Decision of {self.scheduler} at {self.snapshot.now:,.10g} s: {done}>"
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:

@@ -240,9 +240,9 @@ def _with_arrivals(snapshot: Snapshot, arrivals: Workload) -> Workload:
         )
     if len(arrivals) and arrivals.submit[0] <= snapshot.now:
         raise ConfigError(
-            f"a job arrives at {arrivals.submit[0]:g} s",
+            f"a job arrives at {arrivals.submit[0]:,.10g} s",
             where=f"arrivals {arrivals.name!r}",
-            expected=f"submissions after the snapshot, at {snapshot.now:g} s",
+            expected=f"submissions after the snapshot, at {snapshot.now:,.10g} s",
             hint="times are on the clock of the snapshot: build the jobs with rebase=False",
         )
     return join(snapshot.workload, arrivals)

@@ -102,10 +102,10 @@ def _check_instant(result: Result, at: float) -> None:
     last = result.log.horizon
     if not math.isfinite(at) or not first <= at <= last:
         raise ConfigError(
-            f"the run has no state at {at:g} s",
+            f"the run has no state at {at:,.15g} s",
             where="snapshot",
-            expected=f"seconds from {first:g}, where the run begins"
-            + (f", to {last:g}, its horizon" if math.isfinite(last) else ""),
+            expected=f"seconds from {first:,.15g}, where the run begins"
+            + (f", to {last:,.15g}, its horizon" if math.isfinite(last) else ""),
         )
 
 
