@@ -51,8 +51,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline watch sjf+easy
       berthline watch runs/ppo --against fcfs --out film.gif
       berthline watch runs/ppo --step
-      berthline watch fcfs+easy --workload trace.swf --cluster philly --every 10m
-      berthline watch runs/sim
+      berthline watch fcfs+easy --workload trace.swf --every 10m --max-steps 20
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN|SCHEDULER")]
