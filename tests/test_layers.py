@@ -35,7 +35,7 @@ LAYERS = {
     "learn.networks": "base env",
     "learn": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate env"
     " learn.networks",
-    "deploy": "base model policies sim env learn.networks",
+    "deploy": "base model policies sim view env learn.networks",
     "compat": "base env",
     "cli": "*",
     "top": "*",

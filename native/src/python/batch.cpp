@@ -436,8 +436,8 @@ class PyBatch {
 
   Use use_ = Use::kFree;
   int64_t choices_ = 0, nodes_ = 0;  // 0 = any number is taken
-  nb::object kept_;     // the columns that inputs point to
-  EpisodeJobs shared_;  // columns that episodes share
+  nb::object kept_;                  // the columns that inputs point to
+  EpisodeJobs shared_;               // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };

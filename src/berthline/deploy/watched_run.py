@@ -35,7 +35,7 @@ _BY_VALUE = ("d3qn", "meta-dqn")
 
 
 @dataclasses.dataclass(frozen=True)
-class Decision:
+class WatchedDecision:
     """One question to a policy, and its answer.
 
     Attributes:
@@ -61,7 +61,7 @@ class WatchedRun:
     """
 
     playback: Playback
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[WatchedDecision, ...] = ()
 
     @property
     def last_start(self) -> float:
@@ -147,7 +147,7 @@ def watch_run(
             chances = of_rows_and_nodes(plan, chances, is_mask=False)
         words = action_words(plan, asked, action, node)
         decisions.append(
-            Decision(
+            WatchedDecision(
                 now=float(asked["now"]),
                 rows=rows,
                 question=shown_question(plan, asked, mask, chances),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".gif", ".mp4")
 LAST_SECONDS = 3.0
 """How long the last picture stays."""
-_COLOURS = 96
+_COLOURS = 48
 """Of a GIF: six for jobs, a few greys, and the edges of letters."""
 
 

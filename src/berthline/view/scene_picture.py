@@ -146,6 +146,15 @@ def _grid(sizes: tuple[int, ...], width: int) -> _Grid:
     return _Grid(_SMALLEST, 0, columns, -(-len(sizes) // columns), across)
 
 
+def _about(seconds: float) -> str:
+    """Return a time in few digits: more of them would flicker in a film, and make it larger."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:.0f} h"
+
+
 class _Panel:
     """The picture of one scene."""
 
@@ -298,7 +307,7 @@ class _Panel:
             self.text(self.left + long - 6, top + _ROW / 2 - 2, gpus, 13, ink, "rm")
         if job.is_at_hand:
             self.text(self.left - 12, top + _ROW / 2 - 2, ">", 15, theme.ink, "lm")
-        waited = duration(job.waited)
+        waited = _about(job.waited)
         self.text(self.waited, top + _ROW / 2 - 2, waited, 15, theme.ink, "rm")
         self._chance(job.choice, top)
 
@@ -334,7 +343,7 @@ class _Panel:
             self.text(self.left + 6, middle, str(job.job), 13, ink, "lm")
             gpus = f"{gpus_text(job.gpus)} GPU{'s' * (job.gpus != 1)}"
             self.text(self.left + 68, middle, gpus, 13, theme.soft, "lm")
-            self.text(self.right - 106, middle, duration(job.ran), 15, theme.ink, "rm")
+            self.text(self.right - 106, middle, _about(job.ran), 15, theme.ink, "rm")
             self._chance(job.choice, top)
 
     def _foot(self) -> None:
