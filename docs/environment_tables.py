@@ -38,7 +38,7 @@ def options() -> str:
     return table(
         ("option", "default", "meaning"),
         (
-            (code(field.name), code(default(field)), meanings[field.name])
+            (code(field.name), defaults(field), meanings[field.name])
             for field in dataclasses.fields(Options)
         ),
     )
@@ -57,6 +57,22 @@ def default(field: dataclasses.Field[Any]) -> str:
         return repr(field.default_factory())
     value = field.default
     return "inf" if value == float("inf") else repr(value)
+
+
+def defaults(field: dataclasses.Field[Any]) -> str:
+    """Return the default of an option in most seats, then those of the other seats."""
+    from berthline.env.registration import SEATS
+    from berthline.env.seat_defaults import SEAT_DEFAULTS
+
+    own = {name: SEAT_DEFAULTS[seat] for name, seat in SEATS.items()}
+    plain = default(field)
+    by_seat = {n: repr(row[field.name]) if field.name in row else plain for n, row in own.items()}
+    values = list(by_seat.values())
+    # Where the number of seats is equal, the plain default.
+    usual = max(values, key=lambda value: (values.count(value), value == plain))
+    others = {value: [n for n in by_seat if by_seat[n] == value] for value in values}
+    found = [f"{', '.join(names)}: {code(v)}" for v, names in others.items() if v != usual]
+    return "<br>".join([code(usual), *found])
 
 
 def columns() -> str:
@@ -161,26 +177,6 @@ def presets() -> str:
     return "\n\n".join(sections)
 
 
-def training_options() -> str:
-    """Return the options of environments that training has defaults of its own for."""
-    from berthline.env.registration import SEATS
-    from berthline.learn.training.defaults import default_options
-
-    def text(value: Any) -> str:
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-    given = {name: default_options(seat, {}) for name, seat in SEATS.items()}
-    usual = max(given.values(), key=list(given.values()).count)
-    own = {name: options for name, options in given.items() if options != usual}
-    return table(
-        ("environment", "`--set`, unless you say otherwise"),
-        (
-            (name, "<br>".join(code(f"{key}={text(value)}") for key, value in options.items()))
-            for name, options in {**own, "all others": usual}.items()
-        ),
-    )
-
-
 def training_steps() -> str:
     """Return how many steps each algorithm makes, also where an environment has its own number."""
     from berthline.env.registration import SEATS
@@ -208,7 +204,6 @@ PARTS = {
     "scores of episodes": scores,
     "words of rewards": reward_words,
     "presets of environments": presets,
-    "options of training": training_options,
     "steps of training": training_steps,
 }
 """Each generated part and what makes it."""

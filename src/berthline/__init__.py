@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from berthline import environments as environments
     from berthline import statistics as statistics
     from berthline import training as training
+    from berthline.deploy.export_policy import export_policy as export_policy
+    from berthline.deploy.given_policy import Policy as Policy
     from berthline.deploy.onnx_policy import OnnxPolicy as OnnxPolicy
     from berthline.env.columns import register_columns as register_columns
     from berthline.env.presets import register_preset as register_preset
@@ -74,6 +76,7 @@ _HOME = {
     "NodeGroup": "berthline.model.cluster",
     "OnnxPolicy": "berthline.deploy.onnx_policy",
     "Outage": "berthline.model.limits",
+    "Policy": "berthline.deploy.given_policy",
     "Result": "berthline.sim.simulate",
     "RunningJob": "berthline.sim.snapshots.live",
     "Schedule": "berthline.model.schedule",
@@ -85,6 +88,7 @@ _HOME = {
     "calibrate": "berthline.evaluate.forecast.calibrate",
     "evaluate": "berthline.evaluate.compare.evaluate",
     "explain": "berthline.evaluate.explain.explain",
+    "export_policy": "berthline.deploy.export_policy",
     "forecast": "berthline.evaluate.forecast.forecast",
     "generate": "berthline.traces.generators.synthetic",
     "jct_lower_bound": "berthline.evaluate.bounds",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from berthline.compat.discount_by_seconds import DiscountBySeconds, DiscountBySecondsVector
+from berthline.env.datasets.record import record
 from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace, batch_seeds
 from berthline.env.experts import expert_actions
-from berthline.env.presets import meta_regimes
-from berthline.env.record import record
+from berthline.env.meta_regimes import meta_regimes
 from berthline.traces.generators.synthetic import episodes
 
 __all__ = [

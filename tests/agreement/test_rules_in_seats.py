@@ -22,6 +22,7 @@ from tests.agreement.random_runs import (
     random_cluster,
     random_workload,
 )
+from tests.env.agents import plain
 
 import berthline as bl
 from berthline.env.episode_supply import episode_seed
@@ -79,16 +80,16 @@ def schedule_of_followed(
     seat: str, rule: RandomRule, expert: str | None, **options: object
 ) -> None:
     """Follow an expert, or take the no-op, for an episode; the log must be that of `simulate`."""
-    env = SchedulingEnv(
-        seat,
-        workload=rule.workload,
-        cluster=rule.cluster,
-        episode_jobs=None,
-        knowledge=rule.knowledge,
-        experts=[] if expert is None else [expert],
-        features=["gpus"],
+    task = {
+        "workload": rule.workload,
+        "cluster": rule.cluster,
+        "episode_jobs": None,
+        "knowledge": rule.knowledge,
+        "experts": [] if expert is None else [expert],
+        "features": ["gpus"],
         **options,
-    )
+    }
+    env = SchedulingEnv(seat, **{**plain(seat), **task})
     env.reset(seed=rule.seed)
     is_over = False
     while not is_over:

@@ -38,7 +38,7 @@ def test_every_name_is_there(names):
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
 def test_every_entry_of_infos_is_there(mode):
     """One and many environments, from the beginning to the end, with a forbidden action."""
-    options = {"episode_jobs": 3, "window": 4}
+    options = {"episode_jobs": 3, "window": 4, "semantics": "mask"}
     env, envs = (
         SchedulingEnv("pick", **options),
         SchedulingVectorEnv(2, autoreset_mode=mode, **options),

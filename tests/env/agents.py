@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.env.episodes_source import batch_seeds
+from berthline.env.options import Options
+from berthline.env.seat_defaults import SEAT_DEFAULTS
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 
@@ -23,8 +25,19 @@ SMALL: dict[str, Any] = {
 """Options of episodes that are short, and busy enough for questions in every seat."""
 
 
+def plain(seat: str) -> dict[str, Any]:
+    """Return plain options in place of the seat's defaults: of those, only the ones that differ."""
+    options = Options()
+    return {name: getattr(options, name) for name in SEAT_DEFAULTS[seat]}
+
+
 def options_of(seat: str, **more: Any) -> dict[str, Any]:
-    """Return small options for a seat; endless preemption is cut off."""
+    """Return small and plain options for a seat; endless preemption is cut off."""
+    return {**plain(seat), **small_task(seat, **more)}
+
+
+def small_task(seat: str, **more: Any) -> dict[str, Any]:
+    """Return small options for a seat, all others by default; endless preemption is cut off."""
     endless = {"max_restarts": 3} if seat == "preempt" else {}
     return {**SMALL, **endless, **more}
 
@@ -71,7 +84,13 @@ class Trajectory:
 
 def play_single(seat: str, seed: int, steps: int, **more: Any) -> Trajectory:
     """Return what one environment shows when it is reset after every episode."""
-    env = SchedulingEnv(seat, **options_of(seat, observation="flat", **more))
+    options = options_of(seat, observation="flat", **more)
+    return play_one(SchedulingEnv(seat, **options), seed, steps)
+
+
+def play_one(env: SchedulingEnv, seed: int, steps: int) -> Trajectory:
+    """Return what an environment with flat observations shows."""
+    seat = env.plan.seat
     rng = np.random.default_rng(seed)
     found = Trajectory()
     observation, info = env.reset(seed=seed)
@@ -92,10 +111,16 @@ def play_vector(
     seat: str, seed: int, steps: int, num_envs: int, num_threads: int = 1, **more: Any
 ) -> list[Trajectory]:
     """Return what each environment of a batch shows."""
-    envs = SchedulingVectorEnv(
-        num_envs, seat, num_threads=num_threads, **options_of(seat, observation="flat", **more)
+    options = options_of(seat, observation="flat", **more)
+    return play_many(
+        SchedulingVectorEnv(num_envs, seat, num_threads=num_threads, **options), seed, steps
     )
-    rngs = [np.random.default_rng(own) for own in batch_seeds(seed, num_envs)]
+
+
+def play_many(envs: SchedulingVectorEnv, seed: int, steps: int) -> list[Trajectory]:
+    """Return what each environment of a batch with flat observations shows."""
+    seat = envs.plan.seat
+    rngs = [np.random.default_rng(own) for own in batch_seeds(seed, envs.num_envs)]
     found = [Trajectory() for _ in rngs]
     observations, infos = envs.reset(seed=seed)
     for _ in range(steps):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from tests.env.agents import plain
 
 import berthline  # noqa: F401 - registers the environments
 from berthline.env.registration import SEATS, env_id
@@ -46,10 +47,14 @@ class Episode:
 
 
 def make(seat: str, workload: Workload | None = None, **options: Any) -> SchedulingEnv:
-    """Return an environment; each episode is the whole workload, if one is given."""
+    """Return an environment with plain options for those not given.
+
+    Each episode is the whole workload, if one is given.
+    """
+    defaults = {} if "preset" in options else plain(seat)
     if workload is not None:
-        options = {"workload": workload, "episode_jobs": None, "load": None, "dials": {}} | options
-    env: Any = gym.make(IDS[seat], **options).unwrapped
+        defaults |= {"workload": workload, "episode_jobs": None, "load": None, "dials": {}}
+    env: Any = gym.make(IDS[seat], **(defaults | options)).unwrapped
     return env
 
 

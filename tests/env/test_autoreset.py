@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from tests.env.agents import SEATS, options_of, random_action
+from tests.env.agents import SEATS, options_of, plain, random_action
 
 import berthline  # noqa: F401  # registers the environments
 from berthline.env.episodes_source import batch_seeds
@@ -120,7 +120,8 @@ def test_next_step__shows_the_last_then_ignores_an_action(seat: str) -> None:
 def test_next_step__an_environment_ahead_of_the_others_begins_its_episodes_in_a_step_too() -> None:
     # The first starts jobs while the others wait: it finishes two episodes before new ones are
     # drawn.
-    envs = SchedulingVectorEnv(16, "pick", episode_jobs=30, autoreset_mode="next_step")
+    options = {**plain("pick"), "episode_jobs": 30}
+    envs = SchedulingVectorEnv(16, "pick", autoreset_mode="next_step", **options)
     _, infos = envs.reset(seed=3)
     had_ended = np.zeros(16, np.bool_)
     ends = np.zeros(16, np.int64)

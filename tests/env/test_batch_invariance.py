@@ -10,10 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.env.agents import SEATS, Trajectory, options_of, play_single, play_vector
+from tests.env.agents import (
+    SEATS,
+    Trajectory,
+    options_of,
+    play_many,
+    play_one,
+    play_single,
+    play_vector,
+    small_task,
+)
 from tests.shared_traces import REPOSITORY
 
 from berthline.env.episodes_source import batch_seeds
+from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
 
 STEPS = 120
@@ -32,6 +42,15 @@ def test_batches_of_any_size_show_what_single_environments_show(seat: str) -> No
         together = play_vector(seat, 7, STEPS, num_envs)
         assert all(map(Trajectory.equals, together, alone[:num_envs]))
     assert sum(len(one.scores) for one in alone) >= 3
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_defaults__batches_show_what_single_environments_show(seat: str) -> None:
+    options = small_task(seat, observation="flat")
+    alone = [play_one(SchedulingEnv(seat, **options), s, STEPS) for s in batch_seeds(7, 3)]
+    together = play_many(SchedulingVectorEnv(7, seat, num_threads=2, **options), 7, STEPS)
+    assert all(map(Trajectory.equals, together, alone))
+    assert any(one.scores for one in alone)
 
 
 @pytest.mark.parametrize("seat", SEATS)

@@ -366,7 +366,7 @@ def test_windows_without_estimates__have_an_hour_for_every_job(seat: str) -> Non
         submit=[0, 1, 2, 3], run=[50] * 4, gpus=[4, 8, 1, 1], estimate=[np.nan] * 3 + [60]
     )
     options = {"cluster": "uniform:1x8:V100", "episode_jobs": 3, "window": SMALL["window"]}
-    env = SchedulingEnv(seat, workload=jobs, **options)
+    env = SchedulingEnv(seat, workload=jobs, start="empty", **options)
     begun = set()
     for seed in range(8):
         _, info = env.reset(seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from tests.env.agents import plain
 
 import berthline as bl
 from berthline.env.episode_supply import episode_seed
@@ -67,10 +68,7 @@ def test_an_expert_gives_its_schedulers_log(name, expert, scheduler, options, lo
     env = gym.make(
         f"berthline/{name}-v0",
         experts=[expert],
-        episode_jobs=96,
-        window=96,
-        load=load,
-        **options,
+        **{**plain(name.lower()), "episode_jobs": 96, "window": 96, "load": load, **options},
     ).unwrapped
     follow(env, expert)
     result = bl.simulate(
@@ -112,7 +110,7 @@ def test_asking_changes_nothing(name):
 
 
 def test_a_batch_is_asked_at_once():
-    options = {"episode_jobs": 32, "load": 2.0, "experts": ["sjf"]}
+    options = {**plain("pick"), "episode_jobs": 32, "load": 2.0, "experts": ["sjf"]}
     envs = gym.make_vec("berthline/Pick-v0", num_envs=5, **options)
     single = gym.make("berthline/Pick-v0", **options).unwrapped
     envs.reset(seed=10)
@@ -128,7 +126,8 @@ def test_a_batch_is_asked_at_once():
 def test_a_window_without_the_wanted_job_gives_another():
     """The shortest job may be beyond the window; then the expert takes the shortest job shown."""
     env = gym.make(
-        "berthline/Pick-v0", episode_jobs=64, window=2, load=4.0, experts=["sjf"]
+        "berthline/Pick-v0",
+        **{**plain("pick"), "episode_jobs": 64, "window": 2, "load": 4.0, "experts": ["sjf"]},
     ).unwrapped
     assert follow(env, "sjf") >= 64
     assert env.log().decisions > 0

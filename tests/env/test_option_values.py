@@ -126,7 +126,7 @@ def test_numbers_of_numpy__are_numbers() -> None:
         "load": (np.float32(0.5), np.int64(1)),
         "horizon_factor": np.float32(2),
         "max_steps": np.uint8(9),
-        "reward_weights": {"jct": np.float64(2)},
+        "reward_weights": {"wait": np.float64(2)},
         "conditions": {"restart": np.int64(30)},
     }
     options = resolve_options("pick", given)
@@ -195,6 +195,7 @@ def test_paths__are_taken_as_texts(tmp_path: Path) -> None:
     jobs = bl.generate("synthetic", cluster=cluster, jobs=40, seed=1)
     write_swf(jobs, tmp_path / "trace.swf")
     given = {"workload": tmp_path / "trace.swf", "cluster": cluster, "episode_jobs": 10}
+    given["start"] = "empty"
     env: Any = gymnasium.make("berthline/Pick-v0", **given).unwrapped
     env.reset(seed=1)
     assert (len(env.workload()), env.plan.cluster.total_gpus) == (10, 8)

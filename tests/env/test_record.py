@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import berthline as bl
-from berthline.env.dataset import Dataset
+from berthline.env.datasets.dataset import Dataset
+from berthline.env.datasets.record import record
 from berthline.env.episodes_source import batch_seeds
-from berthline.env.record import record
 from berthline.errors import ConfigError, MissingExtraError, OutputError, PolicyError
 
 SMALL = {"episode_jobs": 24, "load": 2.0, "cluster": "uniform:2x4", "window": 24}
@@ -90,7 +90,7 @@ def test_the_recorded_schedule_is_the_schedulers(tmp_path):
     for episode in dataset:
         env = replay(dataset, episode)
         result = bl.simulate(
-            env.workload(), env.plan.cluster, "sjf+skip@best-fit", knowledge="estimate"
+            env.workload(), env.plan.cluster, "sjf+easy@best-fit", knowledge="estimate"
         )
         np.testing.assert_array_equal(env.log().time, result.log.time)
         np.testing.assert_array_equal(env.log().job, result.log.job)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.env.agents import SEATS, Trajectory, options_of, random_action
+from tests.env.agents import SEATS, Trajectory, options_of, plain, random_action
 
 import berthline as bl
 from berthline.env.episode_supply import episode_seed
@@ -83,7 +83,8 @@ def test_a_rule_in_its_seat__has_the_log_of_resume(
     more: dict[str, Any] = {"start": snapshot_of(jobs), "episode_jobs": 120}
     if start == "warm":
         more = {"start": "warm", "episode_jobs": 60, "cluster": CLUSTER}
-    env = SchedulingEnv(seat, workload=jobs, knowledge=knowledge, **more, **options)
+    more |= {"workload": jobs, "knowledge": knowledge, **options}
+    env = SchedulingEnv(seat, **{**plain(seat), **more})
     for seed in (1, 2):
         key = play_rule(env, seed)
         begun, episode = env.start(), env.workload()
@@ -147,7 +148,9 @@ def test_warm_episodes_of_a_split__are_of_jobs_of_the_part() -> None:
     env = SchedulingEnv(
         "pick", workload=jobs, cluster=CLUSTER, start="warm", episode_jobs=50, split="test"
     )
-    cold = SchedulingEnv("pick", workload=jobs, cluster=CLUSTER, episode_jobs=50, split="test")
+    cold = SchedulingEnv(
+        "pick", workload=jobs, cluster=CLUSTER, start="empty", episode_jobs=50, split="test"
+    )
     first = cold.plan.source.rows[0]  # type: ignore[attr-defined]
     for seed in range(20):
         env.reset(seed=seed)

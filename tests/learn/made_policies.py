@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
+from tests.env.agents import plain
 
 from berthline.learn.networks.networks import Network, NetworkConfig
 from berthline.learn.training import checkpoint
@@ -20,6 +21,7 @@ def save_policy(
     path: Path, seat: str, options: dict[str, Any], config: NetworkConfig, *, seed: int = 0
 ) -> Network:
     """Write a run with a checkpoint of a random network, and return the network."""
+    options = plain(seat) | options
     envs = Environments(seat, num=1, seed=0, options=options)
     torch.manual_seed(seed)
     network = Network(envs.layout, config, gain=1.0)
@@ -28,7 +30,7 @@ def save_policy(
 
 
 def write(path: Path, network: Network, options: dict[str, Any], step: int = 1) -> None:
-    """Write a run with a checkpoint of a network, as the trainer does."""
+    """Write a run with a checkpoint of a network, as the trainer does; options are plain."""
     layout = network.layout
     train = TrainConfig(algorithm="ppo", seat=layout.seat, options=options, network=network.config)
     facts = {
@@ -47,6 +49,7 @@ def save_shortest_first(path: Path, options: dict[str, Any]) -> None:
     A kernel network with one number per row: the encoder computes relu(x) of the column x, and the
     head -relu(x). The no-op scores less than any job.
     """
+    options = plain("pick") | options
     envs = Environments("pick", num=1, seed=0, options=options)
     network = Network(envs.layout, NetworkConfig(kind="kernel", hidden=(1,)))
     with torch.no_grad():
@@ -61,6 +64,7 @@ def save_shortest_first(path: Path, options: dict[str, Any]) -> None:
 
 def save_constant(path: Path, seat: str, options: dict[str, Any], action: int, kind: str) -> None:
     """Write a run whose policy always prefers one action, in a seat whose actions are not rows."""
+    options = plain(seat) | options
     envs = Environments(seat, num=1, seed=0, options=options)
     network = Network(envs.layout, NetworkConfig(kind=kind, hidden=(8, 8)))
     with torch.no_grad():

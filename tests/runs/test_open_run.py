@@ -1,6 +1,8 @@
 """`open_run`: every kind of run is opened, and a part that it does not have is refused in words."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -100,3 +102,17 @@ def test_what_is_not_a_run__is_refused(tmp_path):
     (tmp_path / "config.toml").write_text("")
     with pytest.raises(BerthlineError, match="names no kind of run"):
         bl.open_run(tmp_path)
+
+
+def test_a_run_directory_is_read_without_the_formats_of_traces(tmp_path):
+    """They take longer to import than a small run takes to read."""
+    bl.simulate("synthetic", "uniform:1x8", "fcfs", out=tmp_path / "run")
+    code = (
+        "import sys, berthline as bl; "
+        f"run = bl.open_run({str(tmp_path / 'run')!r}); "
+        "assert len(run.workload) == 1000 and len(run.result.log) == 3000; "
+        "print([name for name in sys.modules if name.startswith('berthline.traces.formats.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = ["berthline.traces.formats.detection", "berthline.traces.formats.parquet"]
+    assert done.stdout.strip() == str(names)

@@ -49,7 +49,7 @@ def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) ->
         >>> from berthline.compat import sb3
         >>> envs = sb3.make("berthline/Pick-v0", num_envs=8, episode_jobs=64)
         >>> envs.reset()["jobs"].shape
-        (8, 64, 8)
+        (8, 32, 8)
     """
     seats = {env_id(name): seat for name, seat in SEATS.items()}
     if id not in seats:

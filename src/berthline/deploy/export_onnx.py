@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from berthline.atomic_write import write_atomically
 from berthline.deploy.onnx_policy import FORMAT, INPUT, OUTPUT, open_session
+from berthline.deploy.other_libraries import scores_of
 from berthline.deploy.torch_policy import TorchPolicy
 from berthline.deploy.trained_policy import read_policy
 from berthline.errors import ConfigError, MissingExtraError
@@ -58,20 +59,45 @@ def export_onnx(learned: Learned, out: Path) -> dict[str, Any]:
     trained = read_policy(learned)
     layout = trained.layout
     network = TorchPolicy(trained.network, trained.tensors, layout).network
+    return write_onnx(
+        network,
+        layout,
+        out,
+        {
+            "policy": str(learned.path),
+            "policy_sha256": learned.sha256,
+            "algorithm": trained.facts["algorithm"],
+            "config": trained.facts["config"],
+            "environment": trained.facts.get("environment"),
+        },
+    )
+
+
+def write_onnx(
+    network: Any, layout: ObservationLayout, out: Path, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Write a network as an ONNX file with its manifest, and return the manifest.
+
+    Args:
+        network: a torch module: flat observations to scores of actions, perhaps with values.
+        layout: of the observations.
+        out: the file.
+        facts: what the manifest says about the policy.
+
+    Raises:
+        ConfigError: the file would not give torch's scores.
+        MissingExtraError: onnx or onnxruntime is not installed.
+    """
     model = to_onnx(network, layout)
-    difference = _check(model, network, random_states(layout, STATES), where=str(learned.path))
+    difference = _check(model, network, random_states(layout, STATES), where=str(out))
     manifest = {
         "format": FORMAT,
         "berthline": version("berthline"),
-        "policy": str(learned.path),
-        "policy_sha256": learned.sha256,
+        **facts,
         "onnx_sha256": hashlib.sha256(model).hexdigest(),
         "opset": OPSET,
         "input": {"name": INPUT, "shape": [1, layout.size], "type": "float32"},
         "output": {"name": OUTPUT, "shape": [1, layout.actions], "type": "float32"},
-        "algorithm": trained.facts["algorithm"],
-        "config": trained.facts["config"],
-        "environment": trained.facts.get("environment"),
         "layout": msgspec.to_builtins(layout),
         "layout_sha256": layout.sha256,
         "checked": {"states": STATES, "largest_difference": difference},
@@ -102,7 +128,7 @@ def to_onnx(network: Any, layout: ObservationLayout) -> bytes:
             self.network = network
 
         def forward(self, observation: torch.Tensor) -> torch.Tensor:
-            scores: torch.Tensor = self.network(observation)[0][..., 0]
+            scores: torch.Tensor = scores_of(self.network(observation))
             return scores
 
     content: Any = io.BytesIO()  # torch accepts it, but its types do not say so
@@ -144,7 +170,7 @@ def _check(model: bytes, network: Any, states: npt.NDArray[np.float32], *, where
 
     session = open_session(model, where=where)
     with torch.inference_mode():
-        expected = network(torch.from_numpy(states))[0][..., 0].numpy()
+        expected = scores_of(network(torch.from_numpy(states))).numpy()
     found = np.concatenate([session.run([OUTPUT], {INPUT: one[None]})[0] for one in states])
     difference = float(np.abs(found - expected).max())
     limit = TOLERANCE * max(1.0, float(np.abs(expected).max()))

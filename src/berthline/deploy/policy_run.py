@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.deploy.native_policy import NativePolicy
+from berthline.deploy.other_libraries import one_torch_thread
 from berthline.errors import PolicyError
 from berthline.model.schedule import Schedule
 from berthline.random_streams import stream_key, uniform_at
@@ -33,7 +34,7 @@ ALL = 2**62
 """As many answers as there are questions."""
 
 
-class Policy(Protocol):
+class Chooser(Protocol):
     """Chooses an action for one observation after another."""
 
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
@@ -147,7 +148,7 @@ class PolicyRun:
 
     def play(
         self,
-        policy: Policy,
+        policy: Chooser,
         *,
         progress: Callable[[int], None] | None = None,
         decision_seconds: list[float] | None = None,
@@ -161,6 +162,10 @@ class PolicyRun:
         """
         if isinstance(policy, NativePolicy):
             return self._run.play(policy.network, ALL, progress, decision_seconds)
+        with one_torch_thread():
+            return self._play_here(policy, decision_seconds)
+
+    def _play_here(self, policy: Chooser, decision_seconds: list[float] | None) -> int:
         answers = 0
         while self._run.has_question:
             began = perf_counter()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from berthline.deploy.given_policy import policy_of as policy_of
 from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.deploy.onnx_policy import OnnxPolicy
 from berthline.deploy.policy_run import PolicyRun, inputs_of
@@ -30,11 +31,14 @@ from berthline.sim.snapshots.resume import without_run_times
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from berthline.deploy.policy_run import Policy
+    from berthline.deploy.policy_run import Chooser
     from berthline.env.plan import Plan
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.snapshot import Snapshot
+
+
+_MOST_KEPT = 8
 
 
 class Target(NamedTuple):
@@ -49,7 +53,7 @@ class Target(NamedTuple):
 
     takes: Callable[[Trained], bool]
     takes_any_rows: bool
-    load: Callable[[Trained, ObservationLayout], Policy]
+    load: Callable[[Trained, ObservationLayout], Chooser]
 
 
 TARGETS: dict[str, Target] = {
@@ -72,12 +76,15 @@ TARGETS: dict[str, Target] = {
 """The first target that takes a policy runs it. Torch is last: it is large and slow to start."""
 
 
-def load_policy(learned: Learned, layout: ObservationLayout) -> Policy:
+def load_policy(learned: Learned, layout: ObservationLayout) -> Chooser:
     """Return a policy for observations of a layout, without torch if possible.
 
     Raises:
         ConfigError: the policy does not fit; see `ObservationLayout.check_fits`.
     """
+    if learned.given is not None:
+        asked: Chooser = learned.given.load(layout)
+        return asked
     trained = read_policy(learned)
     target = next(target for target in TARGETS.values() if target.takes(trained))
     any_rows = target.takes_any_rows and trained.takes_any_rows
@@ -250,12 +257,30 @@ class Environment(NamedTuple):
     arguments: dict[str, Any]
 
 
-@functools.lru_cache(maxsize=8)
 def environment_of(learned: Learned, cluster: Cluster, knowledge: str) -> Environment:
     """Return the environment of a policy; cached, because it takes longer than a decision.
 
     It does not depend on jobs: the one it is made with stands for any.
     """
+    if learned.given is None:
+        return _environment_of_file(learned, cluster, knowledge)
+    # Kept with the object, which a cache of its own would keep alive.
+    known = learned.given.environments
+    key = (cluster, knowledge, learned.discipline, learned.placement)
+    if key not in known:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[key] = _environment(learned, cluster, knowledge)
+    found: Environment = known[key]
+    return found
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _environment_of_file(learned: Learned, cluster: Cluster, knowledge: str) -> Environment:
+    return _environment(learned, cluster, knowledge)
+
+
+def _environment(learned: Learned, cluster: Cluster, knowledge: str) -> Environment:
     anything = Workload.from_columns(
         submit=np.zeros(1), run=np.ones(1), gpus=np.ones(1, np.int32), estimate=np.ones(1)
     )
@@ -275,11 +300,11 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
             where=learned.name,
             hint=f"use `knowledge={learned.knowledge}`",
         )
-    facts = read_policy(learned).facts
+    facts = learned.facts if learned.given is not None else read_policy(learned).facts
     # Checkpoints of 0.1 and 0.2 have only the options that were given.
     options = facts.get("environment") or options_of_decisions(
-        learned.seat, facts["config"]["options"] | {"cluster": cluster}
+        learned.seat, facts["config"]["options"] | {"cluster": cluster}, are_complete=True
     )
     options = options | WITHOUT_EFFECT | {"workload": workload, "cluster": cluster}
-    options |= _other_rules(learned, resolve_options(learned.seat, options))
-    return make_plan(learned.seat, resolve_options(learned.seat, options))
+    options |= _other_rules(learned, resolve_options(learned.seat, options, are_complete=True))
+    return make_plan(learned.seat, resolve_options(learned.seat, options, are_complete=True))

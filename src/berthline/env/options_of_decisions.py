@@ -40,13 +40,20 @@ _OF_THE_RUN = ("workload", "cluster", "start", "warm_rule", "preset")
 """Jobs, nodes and beginning of a run; what follows from a preset is stored itself."""
 
 
-def options_of_decisions(seat: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def options_of_decisions(
+    seat: str, given: Mapping[str, Any], *, are_complete: bool = False
+) -> dict[str, Any]:
     """Return every option that decisions depend on, with the values that `given` leads to.
+
+    Args:
+        seat: of the environment.
+        given: its options.
+        are_complete: whether they have all that the seat's defaults were when they were stored.
 
     Raises:
         ConfigError: the options are not valid.
     """
-    options = resolve_options(seat, given)
+    options = resolve_options(seat, given, are_complete=are_complete)
     left_out = {*_OF_THE_RUN, *WITHOUT_EFFECT}
     # An option without effect in a seat must have its default, which may be another one by then.
     left_out |= {name for name, own in ONLY_OF.items() if seat not in own}

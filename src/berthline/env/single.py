@@ -66,7 +66,7 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
         >>> env = gym.make("berthline/Pick-v0", episode_jobs=64)
         >>> observation, info = env.reset(seed=1)
         >>> observation["jobs"].shape
-        (64, 8)
+        (32, 8)
     """
 
     metadata = RENDERING

@@ -84,7 +84,7 @@ class SchedulingVectorEnv(HasNativeState, HasAttributes, VectorEnv[Any, Any, npt
         >>> envs = gym.make_vec("berthline/Pick-v0", num_envs=256, episode_jobs=64)
         >>> observations, infos = envs.reset(seed=1)
         >>> envs.action_masks().shape
-        (256, 65)
+        (256, 33)
     """
 
     closed = True  # until it is complete: a failed __init__ leaves nothing to close

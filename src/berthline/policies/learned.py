@@ -1,8 +1,9 @@
 """Learned policies as schedulers: their location and identity.
 
 Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
-a training run, or of one of its checkpoints, or as an exported ONNX file. The first digits of its
-hash may follow after `#`, as in the canonical text: then no other policy is accepted.
+a training run, or of one of its checkpoints, as an exported ONNX file, or as the name of a shipped
+network. The first digits of its hash may follow after `#`, as in the canonical text: then no other
+policy is accepted.
 
 What the policy does not decide is decided as in its training, unless another discipline or
 placement follows: `runs/ppo+easy`, `runs/ppo@milp-candidates`.
@@ -12,17 +13,22 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import PolicyError, unknown_name
+from berthline.policies.given import PREFIX, Given, find_given, is_given
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.shipped_networks import place_of, shipped_networks
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 from berthline.sealed_json import damaged, sha256_of, unseal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from berthline.text_or_path import TextOrPath
 
 ONNX = ".onnx"
@@ -50,6 +56,7 @@ class Learned:
         knowledge: what it knew about run times in training.
         discipline: replaces that of its training; empty = as in training.
         placement: replaces that of its training; empty = as in training.
+        given: the Python object that it is; None = it is in files.
     """
 
     name: str
@@ -59,6 +66,23 @@ class Learned:
     knowledge: str
     discipline: str = ""
     placement: str = ""
+    given: Given | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is stored about it: its layout, and the options of its environment."""
+        if self.given is not None:
+            return self.given.facts
+        facts: dict[str, Any] = json.loads(policy_files(self.path)[1].read_bytes())
+        return facts
+
+    @classmethod
+    def _of_given(cls, text: str) -> Learned:
+        given, discipline, placement = find_given(text)
+        _check_rules(given.seat, discipline, placement, where=text)
+        path = Path(f"{PREFIX}{given.name}")
+        rules = (discipline, placement, given)
+        return cls(text, path, "", given.seat, given.knowledge, *rules)
 
     @classmethod
     def find(cls, text: str) -> Learned | None:
@@ -69,12 +93,14 @@ class Learned:
                 training run of several seeds.
             ConfigError: it is damaged.
         """
+        if is_given(text):
+            return cls._of_given(text.strip())
         text, discipline, placement = _without_rules(text.strip())
         written, _, wanted = text.partition("#")
         if not is_policy(written):
             _check_not_of_seeds(written)
             return None
-        path = Path(written)
+        path = place_of(written)
         files = policy_files(path)
         digest = hashlib.sha256()
         try:
@@ -96,7 +122,7 @@ class Learned:
                 hint="it has been trained further; omit the hash to use it as it is",
             )
         place = files[0] if path.suffix == ONNX else files[0].parent
-        name = f"{path}#{sha256[:DIGITS]}"
+        name = f"{written if written in shipped_networks() else path}#{sha256[:DIGITS]}"
         _check_rules(seat, discipline, placement, where=name)
         name += f"+{discipline}" if discipline else ""
         name += f"@{placement}" if placement else ""
@@ -139,9 +165,9 @@ def _check_rules(seat: str, discipline: str, placement: str, *, where: str) -> N
 def is_policy(path: TextOrPath) -> bool:
     """Whether a path is that of a training run, a checkpoint or an exported policy."""
     # Every decision on a live system asks this of its rule, so most texts get a quick answer.
+    path = place_of(os.fspath(path))
     if not os.path.lexists(path):
         return False
-    path = Path(path)
     try:
         if path.suffix == ONNX:
             return path.is_file()

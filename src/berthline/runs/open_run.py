@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, TraceError
 from berthline.runs.run_layout import (
     CHECKPOINT_FACTS,
     CHECKPOINTS,
@@ -111,9 +111,16 @@ class Run:
     @cached_property
     def workload(self) -> Workload:
         """The jobs; for a comparison, those of the first window."""
-        from berthline.traces.load import load_trace
+        from berthline.traces.formats.parquet import read
 
-        return load_trace(self._file(WORKLOAD, "workload"))
+        path = self._file(WORKLOAD, "workload")
+        try:
+            return read(path)
+        except TraceError:
+            # It says what else the file may be. The other formats take long to import.
+            from berthline.traces.load import load_trace
+
+            return load_trace(path)
 
     @cached_property
     def cluster(self) -> Cluster:

@@ -22,6 +22,7 @@ from berthline.runs.run_directory import RunDirectory, open_directory
 from berthline.runs.run_layout import START
 from berthline.runs.run_output import RunOutput, argument_name
 from berthline.runs.start_file import write_start
+from berthline.sim.policy_runner import nameable
 from berthline.sim.simulate import simulate as simulate_jobs
 from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
@@ -56,7 +57,7 @@ class MeasuredRun(NamedTuple):
 def simulate(
     workload: Workload | TextOrPath,
     cluster: Cluster | TextOrPath | None,
-    scheduler: Scheduler | TextOrPath,
+    scheduler: Scheduler | TextOrPath | Any,
     *,
     knowledge: str = "estimate",
     jobs: int | None = None,
@@ -86,7 +87,8 @@ def simulate(
             node list (see `resolve_cluster`); None = what a trace states, else
             `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
-            training run such as `"runs/ppo"`.
+            training run such as `"runs/ppo"`, or a policy: a `Policy`, or a function, a network or
+            a model that can be one, which is slow.
         knowledge: what the scheduler knows about run times: none, estimate, predicted or exact.
         jobs: number of jobs to generate, or to take from the start of a trace; None = 1000, or all.
         load: offered load; None = the default of a generator, or the trace as it is.
@@ -106,7 +108,8 @@ def simulate(
         energy_period: an energy rate from a file repeats after this many seconds.
         out: write a run directory, as `berthline sim` does.
         force: replace an earlier run of `simulate` there.
-        remark: called with a sentence if a node list omits something or a value is a guess.
+        remark: called with a sentence if a node list omits something, a value is a guess, or a
+            policy runs in Python.
         progress: called periodically with the number of jobs that have arrived.
 
     Raises:
@@ -130,7 +133,7 @@ def simulate(
 def simulate_run(
     workload: Workload | TextOrPath,
     cluster: Cluster | TextOrPath | None,
-    scheduler: Scheduler | TextOrPath,
+    scheduler: Scheduler | TextOrPath | Any,
     *,
     knowledge: str,
     jobs: int | None,
@@ -166,7 +169,8 @@ def simulate_run(
     if energy_period is not None and energy_rate is None:
         raise ConfigError("`energy_period` has no effect without `energy_rate`")
     if not isinstance(scheduler, Scheduler):
-        scheduler = Scheduler.parse(scheduler)
+        policy = nameable(scheduler)  # its name means something while it exists
+        scheduler = Scheduler.parse(policy)
     output = RunOutput.of(out, "berthline.simulate(...)")
     directory = open_directory(
         None if output is None else text_of("out", output.path), verb="sim", force=force
@@ -197,6 +201,8 @@ def simulate_run(
         if progress is None
         else lambda arrived: progress(arrived, total, counted(arrived, "job")),
     )
+    if result.policy is not None and remark is not None:
+        remark(result.policy)
     if not is_measured:
         return MeasuredRun(result, {}, {})
     run = measured_run(result, by, window, rate, progress)

@@ -6,6 +6,7 @@ A learned policy observes its environment, so its runner is in a layer above the
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class PolicyRunner(Protocol):
     ) -> dict[str, Any]:
         """Return what the seat of a policy remembers at an instant of its run."""
 
+    def policy_of(self, given: Any) -> Any:
+        """Return what names a scheduler; a function, a network or a model becomes a policy."""
+
 
 class _Registered:
     load: Callable[[], PolicyRunner]
@@ -84,6 +88,17 @@ def register_policy_runner(load: Callable[[], PolicyRunner]) -> None:
         load: returns the runner; called when a policy is run, so that nothing is imported earlier.
     """
     _Registered.load = load
+
+
+def nameable(given: Any) -> Any:
+    """Return what names a scheduler; a function, a network or a model becomes a policy.
+
+    The name of a policy means something as long as it exists, so keep what is returned.
+    """
+    is_object = callable(given) or hasattr(given, "predict")
+    if isinstance(given, str | os.PathLike) or not is_object:
+        return given
+    return policy_runner().policy_of(given)
 
 
 def policy_runner() -> PolicyRunner:

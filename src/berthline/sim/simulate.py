@@ -16,7 +16,7 @@ from berthline.model.speeds import RunTimeScaling, run_time_scaling
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import prepare
-from berthline.sim.policy_runner import policy_runner
+from berthline.sim.policy_runner import nameable, policy_runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -143,6 +143,7 @@ class Result:
             "conditions": json_conditions(self.cluster.conditions.changed()),
             "knowledge": self.knowledge,
             "seed": self.seed,
+            **({} if self.policy is None else {"policy": self.policy}),
             **({} if self.start is None else {"from_snapshot": self.start.now}),
             **({} if measure is None else {"measure": list(measure)}),
             "run_times": self.run_times,
@@ -151,6 +152,12 @@ class Result:
             "decision_latency": self.decision_latency(),
             **{key: metrics[key] for key in end},
         }
+
+    @property
+    def policy(self) -> str | None:
+        """How a policy that is a Python object decided, in a sentence; None = it is none."""
+        learned = self.scheduler.learned
+        return None if learned is None or learned.given is None else learned.given.sentence
 
     def snapshot(self, at: float) -> Snapshot:
         """Return the state at an instant: its events have happened, its decision has not.
@@ -199,7 +206,7 @@ def simulate(
             node list (see `resolve_cluster`); None = what a trace states, else
             `uniform:8x8:V100`.
         scheduler: a Scheduler, or its text such as `"sjf+easy@best-fit"`, or the directory of a
-            training run such as `"runs/ppo"`.
+            training run such as `"runs/ppo"`, or a policy: a `Policy`, or what can be one.
         knowledge: what the scheduler knows about run times: none, estimate, predicted or exact.
         seed: decides everything random: order, placement, failures and refused starts, and the
             jobs of a generator.
@@ -225,7 +232,8 @@ def simulate(
         cluster = cluster.with_conditions(conditions)
     workload = resolve_workload(workload, cluster=cluster, seed=seed)
     if not isinstance(scheduler, Scheduler):
-        scheduler = Scheduler.parse(scheduler)
+        policy = nameable(scheduler)  # its name means something while it exists
+        scheduler = Scheduler.parse(policy)
     started = time.perf_counter()
     check_simulator(scheduler, simulator)
     decision_seconds: list[float] | None = [] if time_decisions else None

@@ -127,12 +127,26 @@ class TestSubmit:
         for words in (
             ("5", directory, "--submit", "gpus=1"),
             ("5",),
-            ("--submit", "gpus=1", "--calibrate", directory),
+            ("--calibrate", "5", directory),
             ("--submit", "gpus=1", directory, "--at", "1e9"),
             ("--submit", "gpus=1", directory, "--draws", "0"),
         ):
             outcome = run("explain", *words)
             assert outcome.code == 2, words
+
+    def test_the_past_of_the_run_corrects_the_interval(self, run, directory):
+        request = ("explain", "--submit", "gpus=4", directory, "--points", "40", "--draws", "9")
+        plain = run(*request, "--json").json
+        corrected = run(*request, "--json", "--calibrate").json
+        assert plain["correction"] is None
+        stretch = corrected["correction"]["later"]
+        before, after = plain["forecast"], corrected["forecast"]
+        assert after["median"] == before["median"]
+        high = before["median"] + stretch * (before["high"] - before["median"] + 60)
+        assert after["high"] == pytest.approx(high)
+        assert f"{stretch:.2f} times after it" in run(*request, "--calibrate").out
+        few = run("explain", "--submit", "gpus=4", directory, "--points", "3", "--calibrate").out
+        assert "not corrected: fewer than 10 instants" in few
 
     def test_keys_are_those_of_the_library(self):
         from berthline.cli.explain.command import ASKED_KEYS

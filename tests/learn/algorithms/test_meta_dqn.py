@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.env.agents import plain
 
 from berthline.env.make_plan import make_plan
 from berthline.env.options import resolve_options
@@ -17,7 +18,12 @@ from berthline.learn.networks.networks import Network, NetworkConfig, Regimes
 from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
 
-OPTIONS = {"episode_jobs": 24, "load": (0.5, 3.0), "window": 8, "running_window": 4}
+OPTIONS = plain("meta") | {
+    "episode_jobs": 24,
+    "load": (0.5, 3.0),
+    "window": 8,
+    "running_window": 4,
+}
 SMALL = {"rollout": 4, "reuse": 2.0, "batch": 32, "capacity": 400, "warmup": 100, "n_step": 3}
 NETWORK = NetworkConfig(hidden=(8, 8))
 OFF = {
@@ -36,27 +42,27 @@ def _fresh(seed: int = 3, **settings) -> MetaDQN:
 
 
 def test_switches_change_the_environment_and_nothing_else():
-    plain = make_plan("meta", resolve_options("meta", OPTIONS))
+    unchanged = make_plan("meta", resolve_options("meta", OPTIONS))
 
     def plan(**on):
         options = environment_options("meta", OPTIONS, MetaDQNConfig(**{**OFF, **on}))
         return make_plan("meta", resolve_options("meta", options))
 
     off = plan()
-    assert off.columns == plain.columns
+    assert off.columns == unchanged.columns
     assert [term.name for term in off.reward.terms] == ["jct"]
     deadlines = plan(deadline_shaping=True, deadline_weight=3.0)
-    assert deadlines.columns == plain.columns
+    assert deadlines.columns == unchanged.columns
     assert [term.formula for term in deadlines.reward.terms][1:] == ["3.0 * (-missed / num_jobs)"]
     assert [term.name for term in plan(energy=True).reward.terms] == ["jct", "energy"]
     older = plan(job_age=True).columns
-    assert older.jobs[:-2] == plain.columns.jobs
+    assert older.jobs[:-2] == unchanged.columns.jobs
     assert older.jobs[-2:] == ("wait / (wait + 600)", "wait / (wait + 36000)")
-    assert older.globals == plain.columns.globals
+    assert older.globals == unchanged.columns.globals
     for switch in ("regime_embedding", "balanced_replay"):
         columns = plan(**{switch: True}).columns
-        assert columns.jobs == plain.columns.jobs
-        assert columns.globals == (*plain.columns.globals, "tanh(arrival_burstiness / 4)")
+        assert columns.jobs == unchanged.columns.jobs
+        assert columns.globals == (*unchanged.columns.globals, "tanh(arrival_burstiness / 4)")
 
 
 def test_options_are_only_changed_once():

@@ -21,6 +21,8 @@ WHOLE = {
 }
 PATIENT = {
     **WHOLE,
+    "semantics": "mask",
+    "no_op": "always",
     "workload": jobs((0, 4 * HOUR, 1), *[(HOUR / 2, HOUR, 1)] * 3),
 }
 CHANGING = {

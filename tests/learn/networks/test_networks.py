@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.env.agents import plain
 
 from berthline.env.observation_layout import ObservationLayout
 from berthline.errors import ConfigError
@@ -15,7 +16,7 @@ GLOBALS_ALONE = {"jobs": [], "nodes": [], "running": [], "globals": ["queue_len 
 
 
 def _layout_and_states(seat: str) -> tuple[ObservationLayout, torch.Tensor]:
-    envs = Environments(seat, num=16, seed=1, options=OPTIONS)
+    envs = Environments(seat, num=16, seed=1, options=plain(seat) | OPTIONS)
     for _ in range(20):
         envs.step(envs.masks.argmax(axis=1))
     return envs.layout, torch.from_numpy(envs.observations.copy())

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.env.agents import plain
 
 from berthline.errors import ConfigError
 from berthline.learn.networks.networks import NetworkConfig
@@ -13,7 +14,7 @@ from berthline.learn.training.trainer import TrainConfig, Trainer
 CONFIG = TrainConfig(
     algorithm="ppo",
     seat="pick",
-    options={"episode_jobs": 16, "load": 3.0, "window": 8, "running_window": 4},
+    options=plain("pick") | {"episode_jobs": 16, "load": 3.0, "window": 8, "running_window": 4},
     settings={"rollout": 16, "epochs": 1, "minibatches": 2},
     network=NetworkConfig(hidden=(8, 8)),
     num_envs=8,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tests.env.agents import plain
 
 from berthline.learn.training.validation import EpisodeSet
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def test_rivals_of_warm_episodes__have_the_scores_of_the_rule_in_its_seat() -> None:
     options: dict[str, Any] = {
+        **plain("gate"),
         "start": "warm",
         "cluster": "uniform:4x4:V100",
         "load": 0.9,

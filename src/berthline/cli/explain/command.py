@@ -70,7 +70,8 @@ class Explain(RunOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
         ),
     ] = None
     calibrate: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Forecast at many instants of the run, and count the starts inside the intervals."""
+    """Forecast at many instants of the run, and count the starts inside the intervals. With
+    --submit: at instants before it, and stretch its interval as they call for."""
     at: Annotated[
         float | None,
         moment("--at", may_be_zero=True),
@@ -150,11 +151,9 @@ def main(argv: list[str]) -> int:
 
 def _forecasts(options: Explain) -> int:
     """Run `--submit` or `--calibrate`, whose only argument is the run."""
-    if options.source or (options.submit is not None and options.calibrate):
+    if options.source:
         raise ConfigError(
-            "--submit and --calibrate are given"
-            if not options.source
-            else f"{options.job!r} and {options.source!r} are given",
+            f"{options.job!r} and {options.source!r} are given",
             where="explain",
             expected="berthline explain --submit REQUEST RUN, or --calibrate RUN",
         )
@@ -162,7 +161,7 @@ def _forecasts(options: Explain) -> int:
 
     result = read_result(options.job, options)
     again = command_line("explain", options, briefly=is_run_directory(options.job))
-    if options.calibrate:
+    if options.submit is None:
         points = INSTANTS if options.points is None else options.points
         return show_calibration(result, options, points=points, again=again)
     return show_asked(result, options, again=again)

@@ -26,6 +26,7 @@ from berthline.cli.output import (
 from berthline.errors import ConfigError
 from berthline.evaluate.forecast.asked_job import asked_job
 from berthline.evaluate.forecast.calibrate import calibrate, verdict
+from berthline.evaluate.forecast.correction import FEWEST_INSTANTS
 from berthline.evaluate.forecast.forecast import forecast
 from berthline.model.schedule import REJECT, REJECT_REASONS
 from berthline.sim.reasons.reason_codes import Reason
@@ -34,8 +35,13 @@ from berthline.sim.simulate import simulate
 if TYPE_CHECKING:
     from berthline.cli.explain.command import Explain
     from berthline.evaluate.forecast.calibrate import Calibration
+    from berthline.evaluate.forecast.correction import Correction
     from berthline.model.workload import Workload
     from berthline.sim.simulate import Result
+
+
+BEFORE_ONE = 40
+"""Instants whose forecasts correct a single one."""
 
 
 def show_asked(result: Result, options: Explain, *, again: str) -> int:
@@ -44,11 +50,20 @@ def show_asked(result: Result, options: Explain, *, again: str) -> int:
     asked = asked_job(options.submit, result.cluster)
     at = _instant(result, options.at)
     reason = _reject_reason(result, asked)
-    found = None
+    found = correction = None
     if reason is None:
         if not options.draws:
             raise ConfigError("--draws is 0", expected="1 or more, with --submit")
         with progress("one more job") as report:
+            if options.calibrate:
+                correction = calibrate(
+                    result,
+                    points=options.points or BEFORE_ONE,
+                    draws=options.draws,
+                    seed=options.seed,
+                    until=at,
+                    progress=lambda done, of: report(done, of, "earlier forecasts"),
+                ).correction
             snapshot = result.snapshot(at)
             found = forecast(
                 snapshot,
@@ -56,6 +71,7 @@ def show_asked(result: Result, options: Explain, *, again: str) -> int:
                 history=result,
                 asked=asked,
                 jobs=[],
+                correction=correction,
                 draws=options.draws,
                 seed=options.seed,
                 progress=lambda done, of: report(done, of, "simulating what may come"),
@@ -71,6 +87,7 @@ def show_asked(result: Result, options: Explain, *, again: str) -> int:
                 "cluster": result.cluster.name,
                 "knowledge": result.knowledge,
                 "reject_reason": reason,
+                "correction": correction,
                 "forecast": found,
             }
         )
@@ -87,6 +104,8 @@ def show_asked(result: Result, options: Explain, *, again: str) -> int:
                 f"in {percent(found.not_started)} of them it does not start in the time simulated"
             )
         print(f"  {drawn_from(found)}")
+        if options.calibrate:
+            print(f"  {_corrected_by(correction)}")
     print(f"\nagain      {again}")
     return 0
 
@@ -158,8 +177,29 @@ def show_calibration(result: Result, options: Explain, *, points: int, again: st
         )
     print_table(table)
     print("\n" + textwrap.fill(verdict(found), NARROWEST))
+    if found.corrected is not None and found.uncorrected is not None:
+        print(
+            textwrap.fill(
+                "corrected by what earlier forecasts of the run missed: "
+                f"{found.corrected.inside:.0%} of "
+                f"{counted(found.corrected.forecasts, 'start')} inside; "
+                f"{found.uncorrected.inside:.0%} of the same without",
+                NARROWEST,
+            )
+        )
+        print(textwrap.fill(_corrected_by(found.correction), NARROWEST))
     print(f"\nagain      {again}")
     return 0
+
+
+def _corrected_by(found: Correction | None) -> str:
+    """Return in words by how much intervals are stretched."""
+    if found is None:
+        return f"not corrected: fewer than {FEWEST_INSTANTS} instants of the run say by how much"
+    return (
+        f"intervals are {found.earlier:.2f} times as long before the median and "
+        f"{found.later:.2f} times after it, as earlier forecasts call for"
+    )
 
 
 def _show_facts(found: Calibration) -> None:

@@ -31,6 +31,7 @@ from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput, argument_name
+from berthline.sim.policy_runner import nameable
 from berthline.size_limits import check_sizes
 from berthline.text_or_path import text_of
 
@@ -186,7 +187,7 @@ def compare(
             node list (see `resolve_cluster`); or a list of them. None = for each workload what the
             trace states, else `uniform:8x8:V100`.
         schedulers: their texts, such as `["fcfs", "sjf+easy@best-fit"]`; learned ones also as
-            paths.
+            paths, and policies that are Python objects (see `Policy`).
         baseline: one of them, or another that is then run first; None = the first.
         knowledge: what the schedulers know of run times: none, estimate, predicted or exact.
         jobs: number of jobs to generate, or to take from the start of a trace; None = 1000, or all.
@@ -246,7 +247,8 @@ def compare(
     check_sizes(windows=windows, workers=workers)
     check_sizes(optional=False, seeds=seeds)
     check_sizes(optional=False, lowest=2, blocks=blocks)
-    names, reference = with_baseline(schedulers, baseline)
+    schedulers = [nameable(one) for one in schedulers]
+    names, reference = with_baseline(schedulers, nameable(baseline))
     remark_on_formulas(names, remark)
     for grouping in by:
         check_grouping(grouping)

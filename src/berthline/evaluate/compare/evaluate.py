@@ -46,8 +46,10 @@ from berthline.evaluate.metrics.compared_metrics import check_metric
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.conditions import json_conditions
+from berthline.policies.given import given_of
 from berthline.runs.run_directory import open_directory
 from berthline.runs.run_output import RunOutput
+from berthline.sim.policy_runner import nameable
 from berthline.size_limits import check_sizes
 from berthline.text_or_path import text_of
 from berthline.traces.cluster_argument import resolve_cluster
@@ -71,11 +73,13 @@ class EvaluationResult:
         evaluation: the figures: rivals on VAL, comparisons on REPORT.
         caution: a reason to doubt the verdict; empty = none.
         inputs: the workload and cluster of VAL and of REPORT.
+        policies: how policies that are Python objects decided, in sentences.
     """
 
     evaluation: Evaluation
     caution: str
     inputs: Sequence[Cell]
+    policies: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
@@ -89,6 +93,7 @@ class EvaluationResult:
         return {
             **msgspec.structs.asdict(self.evaluation),
             "verdict": self.verdict,
+            **({"policies": list(self.policies)} if self.policies else {}),
             "cells": [
                 {**msgspec.structs.asdict(cell), "conditions": json_conditions(cell.conditions)}
                 for cell in self.evaluation.cells
@@ -97,9 +102,9 @@ class EvaluationResult:
 
 
 def evaluate(
-    run: TextOrPath,
+    run: TextOrPath | Any,
     *,
-    against: Sequence[TextOrPath] | None = None,
+    against: Sequence[TextOrPath | Any] | None = None,
     metric: str | None = None,
     workload: Workload | TextOrPath | None = None,
     cluster: Cluster | TextOrPath | None = None,
@@ -131,6 +136,8 @@ def evaluate(
     Args:
         run: a scheduler's text, a learned policy, or a run directory: the scheduler of a `sim` run,
             or the one with the lowest mean JCT of a `compare` run; with the settings of that run.
+            Or a policy: a `Policy`, or a function, a network or a model that can be one; with the
+            settings of its environment.
         against: the rivals; None = a random choice, fcfs, fcfs+easy and heuristics.
         metric: what the rival is chosen by and the verdict begins with: jct_mean, jct_p99,
             bounded_slowdown_mean, wait_mean, makespan or utilization; None = that of a training
@@ -175,6 +182,7 @@ def evaluate(
     )
     check_sizes(windows=windows, window_jobs=window_jobs, workers=workers)
     check_sizes(optional=False, lowest=2, blocks=blocks)
+    run, against = nameable(run), against and [nameable(one) for one in against]
     judged = read_run_argument(text_of("run", run))
     metric = metric or judged.metric
     check_metric(metric)
@@ -205,6 +213,10 @@ def evaluate(
         resume=resume,
     )
     measured = None if measure is None else MeasurementWindow.checked(measure)
+    policies = [one.sentence for one in map(given_of, names) if one is not None]
+    if remark is not None:
+        for sentence in policies:
+            remark(sentence)
     cells, mode = _cells_and_mode(
         resolved,
         conditions or {},
@@ -249,7 +261,10 @@ def evaluate(
     }
     results = make_runs(grid, directory, config, workers=workers, progress=progress)
     found = EvaluationResult(
-        evaluation_of(results, metric), _caution(judged, resolved["workload"]), grid.cells
+        evaluation_of(results, metric),
+        _caution(judged, resolved["workload"]),
+        grid.cells,
+        policies,
     )
     if directory is not None and output is not None:
         keep_results(

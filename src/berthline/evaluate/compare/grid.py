@@ -20,6 +20,7 @@ from berthline.evaluate.statistics.blocks import BLOCKS
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import Schedule
 from berthline.model.workload import Workload
+from berthline.policies.given import is_given
 from berthline.runs.job_tables import JobOutcomes, RunJobs, WindowColumns, table_writers
 from berthline.size_limits import check_sizes
 
@@ -278,6 +279,8 @@ def run_grid(
     if workers is None:
         workers = _worthwhile_workers(results)
     workers = min(workers, len(grid))
+    if any(map(is_given, grid.schedulers)):
+        workers = 1  # other processes do not have the policy
     if workers > 1:
         from berthline.evaluate.compare.grid_workers import run_in_workers
 

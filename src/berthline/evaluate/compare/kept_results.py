@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berthline.errors import BerthlineError, OutputError, SimulationError
+from berthline.errors import BerthlineError, ConfigError, OutputError, SimulationError
 from berthline.evaluate.compare.grid import run_grid
 from berthline.evaluate.compare.kept_grid import KeptGrid
+from berthline.policies.given import is_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,13 @@ def make_runs(
         BerthlineError: a run is impossible, or the directory has runs with other settings.
     """
     kept = None
+    if directory is not None and directory.resume and any(map(is_given, grid.schedulers)):
+        raise ConfigError(
+            "a policy that is a Python object may have changed since the run began",
+            where=next(filter(is_given, grid.schedulers)),
+            expected="a new run, without `resume`",
+            hint="to resume, write the policy to a file: berthline.export_policy",
+        )
     if directory is not None:
         asked = {k: v for k, v in config.items() if k not in _NO_MATTER and v is not None}
         if not directory.resume:

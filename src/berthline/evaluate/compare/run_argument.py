@@ -7,7 +7,6 @@ of a training run, or of a checkpoint, is itself a scheduler: the learned policy
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +107,9 @@ _SCHEDULER_OF: dict[str, Callable[[dict[str, Any]], str]] = {
 def _settings_of_training(learned: Learned) -> dict[str, Any]:
     """Return the settings that a policy was trained with."""
     from berthline.env.options import resolve_options
-    from berthline.policies.learned import policy_files
 
-    _, facts = policy_files(learned.path)
-    options = resolve_options(learned.seat, json.loads(facts.read_bytes())["config"]["options"])
+    stored = learned.facts["config"]["options"]
+    options = resolve_options(learned.seat, stored, are_complete=True)
     found = {
         "workload": options.workload,
         "cluster": options.cluster,
@@ -127,10 +125,7 @@ def _settings_of_training(learned: Learned) -> dict[str, Any]:
 
 def _metric_of_training(learned: Learned) -> str:
     """Return the metric that a policy was compared by; policies of 0.1 had mean JCT."""
-    from berthline.policies.learned import policy_files
-
-    _, facts = policy_files(learned.path)
-    return str(json.loads(facts.read_bytes())["config"].get("metric", "jct_mean"))
+    return str(learned.facts["config"].get("metric", "jct_mean"))
 
 
 def _settings(config: dict[str, Any], path: Path) -> dict[str, Any]:

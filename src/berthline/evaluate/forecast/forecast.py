@@ -21,6 +21,7 @@ from berthline.argument_types import check_arguments
 from berthline.counted import counted
 from berthline.errors import ConfigError
 from berthline.evaluate.forecast.arrival_draws import MOST_TURNS, draw_arrivals, length_of
+from berthline.evaluate.forecast.correction import Correction
 from berthline.evaluate.forecast.job_forecast import JobForecast
 from berthline.evaluate.forecast.known_past import Past, last_rows, past_of
 from berthline.evaluate.forecast.many_futures import Future, ManyFutures
@@ -68,6 +69,7 @@ class Forecast:
         jobs: the numbers of the jobs in the run; -1, -2, ... for jobs that were asked about.
         names: their names in the trace; else their numbers.
         starts: when each job starts in each draw; infinity = not within the horizon.
+        correction: by how much intervals are stretched; None = they are quantiles of the draws.
     """
 
     time: float
@@ -82,6 +84,7 @@ class Forecast:
     jobs: npt.NDArray[np.int64]  # (num_jobs,)
     names: tuple[str, ...]  # (num_jobs,)
     starts: npt.NDArray[np.float64]  # (num_draws, num_jobs)
+    correction: Correction | None = None
 
     def __repr__(self) -> str:
         jobs, draws = counted(len(self), "job"), counted(self.draws, "draw")
@@ -100,7 +103,8 @@ class Forecast:
     @property
     def low(self) -> FloatColumn:
         """Where each job's interval begins."""
-        return self.quantile((1 - self.level) / 2)
+        low = self.quantile((1 - self.level) / 2)
+        return low if self.correction is None else self.correction.low(self.time, low, self.median)
 
     @property
     def median(self) -> FloatColumn:
@@ -110,7 +114,8 @@ class Forecast:
     @property
     def high(self) -> FloatColumn:
         """Where each job's interval ends; infinity = after all that was simulated."""
-        return self.quantile((1 + self.level) / 2)
+        high = self.quantile((1 + self.level) / 2)
+        return high if self.correction is None else self.correction.high(self.median, high)
 
     @property
     def not_started(self) -> FloatColumn:
@@ -161,6 +166,7 @@ def forecast(
     level: float = LEVEL,
     jobs: Sequence[int] | None = None,
     asked: Workload | None = None,
+    correction: Correction | None = None,
     knowledge: str | None = None,
     horizon: float | None = None,
     workers: int | None = None,
@@ -182,6 +188,7 @@ def forecast(
         level: the share of draws inside an interval.
         jobs: the numbers in the run of the jobs to forecast; None = all that wait.
         asked: jobs that are submitted at once and forecast too; their times are ignored.
+        correction: stretches the intervals; that of `calibrate` on the past of the run.
         knowledge: as in `simulate`; None = that of the snapshot.
         horizon: draws end here, in seconds on the clock of the run; None = 8 times the longest wait
             that there is without later jobs.
@@ -242,6 +249,7 @@ def forecast(
             for number, row in zip(numbers.tolist(), watched.tolist(), strict=True)
         ),
         starts=starts,
+        correction=correction,
     )
 
 

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.learn.networks.device import place
 from berthline.learn.networks.masked_actions import masked_mean
 from berthline.learn.networks.packed_rows import Packed, pack
 from berthline.learn.networks.registered_body import RegisteredBody
@@ -115,6 +116,7 @@ class Network(nn.Module):
             self.body = RegisteredBody(layout, config, kind.registered)
         else:
             self.body = _Flat(layout, config) if kind.is_flat else _Rows(layout, config)
+        place(self.body)
         if self.by_row:
             self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         else:

@@ -9,24 +9,20 @@ a checkpoint with one changed byte is refused.
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from berthline.atomic_write import complete_directory
 from berthline.errors import ConfigError, MissingExtraError
 from berthline.policies.learned import read_facts
+from berthline.policies.policy_directory import FORMAT, write_policy
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS
-from berthline.sealed_json import seal, sha256_of
 
 if TYPE_CHECKING:
     import torch
 
-FORMAT = 2
-"""Increased when the meaning of a checkpoint's contents changes."""
 _READ = (1, FORMAT)
 """Formats that can be read; 1 had no checksums."""
 
@@ -75,13 +71,8 @@ def save(
     from safetensors.torch import save_file
 
     path = directory / f"{kind}-{step:012d}"
-    with complete_directory(path, what="a checkpoint") as partial:
-        contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-        save_file(contiguous, partial / CHECKPOINT_TENSORS)
-        sha256 = sha256_of(partial / CHECKPOINT_TENSORS)
-        sealed = seal({"format": FORMAT, "step": step, "tensors_sha256": sha256, **facts})
-        text = json.dumps(sealed, indent=2) + "\n"
-        (partial / CHECKPOINT_FACTS).write_text(text, encoding="utf-8")
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_policy(path, lambda file: save_file(contiguous, file), step=step, facts=facts)
     others = [older for older in _of_kind(directory, kind) if older != path]
     for older in others[: len(others) + 1 - keep] if keep else []:
         shutil.rmtree(older, ignore_errors=True)

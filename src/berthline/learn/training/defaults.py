@@ -1,21 +1,11 @@
-"""Defaults of training, by seat: environments and settings.
-
-Most seats train on the common workload at a load of 1.1, where jobs wait and decisions matter. The
-reward is the wait, which shows the cost of a decision at once: without preemption and with GPUs of
-one speed, JCT = wait + a constant.
-
-The gate is different. With a well-ordered queue, the common workload has almost no reason to hold
-jobs; jobs like Lublin and Feitelson's, many of them very short, have. A held job is not asked about
-again for a while, because the effect of a single answer would otherwise be lost in the noise. The
-cost of idle GPUs shows late, so rewards are discounted slowly.
-"""
+"""Settings and steps of algorithms that differ by seat, and what training makes of a trace."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berthline.env.make_plan import trace_of
 from berthline.env.options import Options, resolve_options
+from berthline.env.sources.make_source import trace_of
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
 from berthline.model.speeds import scaling_words
@@ -28,28 +18,11 @@ if TYPE_CHECKING:
 
     from berthline.model.workload import Workload
 
-_OPTIONS: dict[str, Any] = {"load": 1.1, "reward": "mean-wait-hours"}
-
-# The effect of a choice that lasts only until the next event would be too small to be noticed.
-_META_OPTIONS: dict[str, Any] = {**_OPTIONS, "every_seconds": 1800.0}
-
-_GATE_OPTIONS: dict[str, Any] = {
-    "workload": "lublin",
-    "load": 1.0,
-    "order": "sqrt-area",
-    "features": "gate",
-    "window": 1,
-    "hold_seconds": 1800.0,
-    "max_holds": 8,
-    "reward": "wait-and-slowdown",
-}
-
-_NEED_RUN_TIMES = ("order", "features")
-
 _STEPS = {("ppo", "gate"): 800_000}
 """Steps by algorithm and seat, where they differ from the algorithm's default."""
 
 _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    # The cost of idle GPUs shows late, so rewards are discounted slowly.
     ("ppo", "gate"): {
         "minibatches": 32,
         "learning_rate": 3e-3,
@@ -62,16 +35,6 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
         "entropy_schedule": "constant",
     }
 }
-
-
-def default_options(seat: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a seat's environments: those given, and defaults for the others."""
-    options = dict({"gate": _GATE_OPTIONS, "meta": _META_OPTIONS}.get(seat, _OPTIONS))
-    if "workload" in given:
-        del options["load"]  # a trace keeps its own load
-    if given.get("knowledge") == "none":
-        options = {key: value for key, value in options.items() if key not in _NEED_RUN_TIMES}
-    return options | given
 
 
 def on_training_part(options: dict[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.atomic_write import complete_directory
-from berthline.env.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
+from berthline.env.datasets.dataset import DATA, METADATA, SEEN, STEPS, Dataset, env_spec
 from berthline.env.experts import expert_actions
 from berthline.env.native_envs import SCORES
 from berthline.env.options import resolve_options
 from berthline.env.registration import SEATS, env_id
+from berthline.env.seat_defaults import with_defaults
 from berthline.env.vector import SchedulingVectorEnv
 from berthline.errors import ConfigError, unknown_name
 
@@ -82,8 +83,9 @@ def record(
     if isinstance(policy, str):
         asked["experts"] = [*dict.fromkeys([*options.get("experts", ()), policy])]
     # The options of `gym.make`: no `copy`, no autoreset.
+    # The seat's defaults too, so that other defaults in a later version change nothing.
     resolved = resolve_options(seats[id], options)
-    given = {name: getattr(resolved, name) for name in options}
+    given = {name: getattr(resolved, name) for name in with_defaults(seats[id], options)}
     envs = SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **asked)
     quotas = [episodes // num_envs + (env < episodes % num_envs) for env in range(num_envs)]
     columns = _play(envs, policy, quotas, seed)

@@ -92,7 +92,7 @@ class Dataset:
             raise ConfigError(
                 f"cannot read a dataset ({error})",
                 where=str(self.path),
-                expected="a folder that berthline.env.record.record has written",
+                expected="a folder that berthline.env.datasets.record.record has written",
             ) from None
         self._ends = np.cumsum(self.columns["lengths"])
 

@@ -1,0 +1,1 @@
+"""Recorded episodes: written once, read by offline learners."""
