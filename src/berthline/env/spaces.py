@@ -47,7 +47,7 @@ def _box(plan: Plan, name: str, shape: tuple[int, ...]) -> spaces.Box:
         return spaces.Box(0.0, 1.0, shape, np.float32)
     # Only in the queue, and if no job comes back to it.
     has_plain_waits = name == "jobs" and not (
-        plan.seat == "preempt" or plan.can_fail or plan.options.start != "empty"
+        plan.seat == "preempt" or plan.can_fail or plan.was_interrupted
     )
     columns = [
         bounds_of(formula, has_plain_waits=has_plain_waits, cluster=plan.cluster)
