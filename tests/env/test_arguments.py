@@ -260,8 +260,8 @@ def test_out_of_range__other_values_are_refused(make: Any) -> None:
 
 
 def test_max_episode_steps__is_gymnasiums_name_for_max_steps() -> None:
-    envs = gymnasium.make_vec("berthline/Pick-v0", num_envs=2, max_episode_steps=3, **SMALL)
-    alone = gymnasium.make("berthline/Pick-v0", max_episode_steps=3, **SMALL)
+    envs = gymnasium.make_vec("berthline/Place-v0", num_envs=2, max_episode_steps=3, **SMALL)
+    alone = gymnasium.make("berthline/Place-v0", max_episode_steps=3, **SMALL)
     observations, _ = envs.reset(seed=1)
     observation, _ = alone.reset(seed=1)
     for step in range(1, 4):
@@ -269,7 +269,10 @@ def test_max_episode_steps__is_gymnasiums_name_for_max_steps() -> None:
         observation, *_, cut, _ = alone.step(action)
         observations, *_, truncated, _ = envs.step(observations["action_mask"].argmax(axis=1))
         assert truncated[0] == cut == (step == 3)
-    assert SchedulingEnv(max_episode_steps=3, max_steps=3, **SMALL).plan.options.max_steps == 3
+    assert (
+        SchedulingEnv("place", max_episode_steps=3, max_steps=3, **SMALL).plan.options.max_steps
+        == 3
+    )
     with pytest.raises(ConfigError, match="max_episode_steps is 8"):
         SchedulingVectorEnv(2, max_episode_steps=8, max_steps=3, **SMALL)
 
