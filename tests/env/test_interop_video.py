@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import pytest
 from gymnasium.wrappers import RecordVideo
 from gymnasium.wrappers.vector import RecordVideo as RecordVideoOfBatch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytest.importorskip("moviepy", reason="moviepy asks for an older Pillow: make test-interop")
 pytestmark = pytest.mark.filterwarnings("default")  # moviepy has warnings of its own
