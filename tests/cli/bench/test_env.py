@@ -14,7 +14,7 @@ def test_the_default_task_leads() -> None:
     assert (first.env, first.options, first.envs) == ("Pick", {}, 256)
     assert (alone.env, alone.options, alone.envs) == ("Pick", {}, 1)
     plan = gymnasium.make("berthline/Pick-v0").unwrapped.plan  # type: ignore[attr-defined]
-    assert EPISODE_JOBS == plan.options.episode_jobs
+    assert plan.options.episode_jobs == EPISODE_JOBS
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "narrow" in case.name])
