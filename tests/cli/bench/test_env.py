@@ -9,7 +9,7 @@ from berthline.cli.bench.env import CASES, EPISODE_JOBS, _make
 
 
 def test_the_default_task_leads() -> None:
-    """Whoever types `gym.make` gets this speed, not that of eight numbers for each job."""
+    """Users who type `gym.make` get this speed, not that of eight numbers for each job."""
     first, alone = CASES[:2]
     assert (first.env, first.options, first.envs) == ("Pick", {}, 256)
     assert (alone.env, alone.options, alone.envs) == ("Pick", {}, 1)
