@@ -22,6 +22,7 @@ from berthline.policies.learned import Learned
 from berthline.policies.policy_directory import write_policy
 from berthline.policies.shipped_networks import CARD, FOLDER, NetworkCard
 from berthline.runs.run_layout import CURVE, META
+from berthline.tasks.published_scores import best_rule
 from berthline.tasks.task_judge import Judge
 from berthline.tasks.task_table import TASKS
 
@@ -44,7 +45,8 @@ def main(argv: list[str]) -> int:
     learned = Learned.find(str(kept))
     assert learned is not None
     facts = read_policy(learned).facts
-    measured = Judge(task.name, task.seat, task.options).measure(policies={"kept": str(kept)})
+    judge = Judge(task.name, task.seat, task.options)
+    measured = judge.measure(policies={"kept": str(kept)}, rules=best_rule(judge))
     [row] = measured.policies
     gain, low, high = row.against, row.against_low, row.against_high
     assert gain is not None

@@ -5,9 +5,9 @@ the plain default of `Options`. A preset describes a task completely, so with on
 apply to what it leaves out.
 
 Loads are so high that jobs wait. The reward is the wait, which shows the cost of a decision at
-once: without preemption and with GPUs of one speed, JCT = wait + a constant. Where the agent may end
-a decision point early, it may do so only if nothing can start: with a discount per step, waiting
-would pay. docs/tasks.md has what is to be gained in each.
+once: without preemption and with GPUs of one speed, JCT = wait + a constant. Where the agent may
+end a decision point early, it may do so only if nothing can start: with a discount per step,
+waiting would pay. docs/tasks.md has what is to be gained in each.
 
 Pick is the order that EASY works with, on a cluster small enough for 256 jobs to queue, and with
 estimates that are wrong, so that estimates are not run times; Backfill and Preempt have the same
