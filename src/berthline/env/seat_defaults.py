@@ -43,7 +43,6 @@ _TYPES: dict[str, Any] = {
     "dials": {"gpu_mix": "1:0.6,2:0.2,4:0.2", "estimate_error": 0.5},
     "order": "sjf",
     "placement": "fastest-type",
-    "reward": "mean-jct-hours",
 }
 
 SEAT_DEFAULTS: dict[str, Mapping[str, Any]] = {
@@ -79,10 +78,9 @@ SEAT_DEFAULTS: dict[str, Mapping[str, Any]] = {
     },
     # A job that may yield without end, before it has saved anything, never finishes.
     "preempt": {
-        **_SMALL,
+        **{name: value for name, value in _SMALL.items() if name != "reward"},
         "min_run": 1800.0,
         "max_restarts": 3.0,
-        "reward": "mean-jct-hours",
     },
 }
 
