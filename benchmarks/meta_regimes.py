@@ -19,7 +19,7 @@ from benchmarks.tuning import tune
 
 import berthline as bl
 from berthline.cli.main import main as berthline
-from berthline.env.presets import meta_regimes
+from berthline.env.meta_regimes import meta_regimes
 from berthline.errors import BerthlineError, ConfigError
 from berthline.evaluate.metrics.deadlines import deadline_miss_rate
 from berthline.evaluate.metrics.job_table import completion_times, job_table

@@ -25,6 +25,7 @@ import public_api
 import run_tables
 import scheduler_tables
 import simulation_tables
+import task_tables
 import training_tables
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **run_tables.PARTS,
     **scheduler_tables.PARTS,
     **simulation_tables.PARTS,
+    **task_tables.PARTS,
     **training_tables.PARTS,
 }
 """Each generated part and what makes it."""

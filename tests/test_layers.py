@@ -21,6 +21,7 @@ LAYERS = {
     "base": "",
     "model": "base",
     "runs.run_layout": "base",
+    "tasks.task_table": "base",
     "policies": "base model runs.run_layout",
     "traces": "base model",
     "evaluate.metrics": "base model",
@@ -33,9 +34,10 @@ LAYERS = {
     "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
     " experiments",
     "learn.networks": "base env",
-    "learn": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate env"
-    " learn.networks",
+    "learn": "base model runs.run_layout tasks.task_table policies traces evaluate.metrics sim runs"
+    " evaluate env learn.networks",
     "deploy": "base model policies sim env learn.networks",
+    "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
     "compat": "base env",
     "cli": "*",
     "top": "*",

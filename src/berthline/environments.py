@@ -6,7 +6,7 @@ from berthline.compat.discount_by_seconds import DiscountBySeconds, DiscountBySe
 from berthline.env.datasets.record import record
 from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace, batch_seeds
 from berthline.env.experts import expert_actions
-from berthline.env.presets import meta_regimes
+from berthline.env.meta_regimes import meta_regimes
 from berthline.traces.generators.synthetic import episodes
 
 __all__ = [

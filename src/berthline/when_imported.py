@@ -50,8 +50,10 @@ class _Finder(MetaPathFinder):
 
 def _register() -> None:
     from berthline.env.registration import register_environments
+    from berthline.tasks.register_tasks import register_tasks
 
     register_environments()
+    register_tasks()
 
 
 def await_gymnasium() -> None:

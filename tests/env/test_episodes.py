@@ -365,7 +365,9 @@ def test_windows_without_estimates__have_an_hour_for_every_job(seat: str) -> Non
     jobs = bl.Workload.from_columns(
         submit=[0, 1, 2, 3], run=[50] * 4, gpus=[4, 8, 1, 1], estimate=[np.nan] * 3 + [60]
     )
-    env = SchedulingEnv(seat, workload=jobs, cluster="uniform:1x8:V100", episode_jobs=3)
+    env = SchedulingEnv(
+        seat, workload=jobs, cluster="uniform:1x8:V100", episode_jobs=3, start="empty"
+    )
     begun = set()
     for seed in range(8):
         _, info = env.reset(seed=seed)

@@ -195,6 +195,7 @@ def test_paths__are_taken_as_texts(tmp_path: Path) -> None:
     jobs = bl.generate("synthetic", cluster=cluster, jobs=40, seed=1)
     write_swf(jobs, tmp_path / "trace.swf")
     given = {"workload": tmp_path / "trace.swf", "cluster": cluster, "episode_jobs": 10}
+    given["start"] = "empty"
     env: Any = gymnasium.make("berthline/Pick-v0", **given).unwrapped
     env.reset(seed=1)
     assert (len(env.workload()), env.plan.cluster.total_gpus) == (10, 8)

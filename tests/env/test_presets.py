@@ -10,8 +10,9 @@ import pytest
 from tests.env.by_hand import IDS, at_random, first_allowed, make, play, play_by
 from tests.sim.scenarios import allocations, jobs, nodes
 
+from berthline.env.meta_regimes import meta_regimes
 from berthline.env.options import Options
-from berthline.env.presets import PRESETS, meta_regimes
+from berthline.env.presets import PRESETS
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH, START
 from berthline.traces.generators.synthetic import GENERATORS
@@ -22,12 +23,14 @@ FLAT_SIZES = {
     "rlmetadqn": 5,
     "lsf": 4 * 50 + 2,
     "lookahead": 4 * 50 + 8 + 2,
+    "drl-scheduler-busy": 1 + 16 * 4 + 1,
+    "lsf-busy": 4 * 15 + 2,
 }
-"""Size of an observation; except for rlmetadqn, the same as in the originals."""
+"""Size of an observation; except for rlmetadqn and lsf-busy, the same as in the originals."""
 
 
 class TestAll:
-    def test_the_five_systems_are_there(self):
+    def test_the_five_systems_are_there_two_of_them_twice(self):
         assert set(PRESETS) == set(FLAT_SIZES)
 
     @pytest.mark.parametrize("name", PRESETS)
@@ -35,7 +38,8 @@ class TestAll:
         preset = PRESETS[name]
         assert preset.name == name
         assert preset.system
-        assert len(preset.differences) >= 4
+        is_variant = name in {one.busy for one in PRESETS.values()}
+        assert len(preset.differences) >= (2 if is_variant else 4)
         assert all(text.endswith(".") for text in preset.differences)
         assert set(preset.options) <= set(Options.__dataclass_fields__)
 
@@ -186,10 +190,13 @@ class TestRlmetadqn:
     EQUAL, PRIORITY, EDF, SJF, DYNAMIC = range(5)
 
     def episode(self, action):
-        env = make("meta", self.WORKLOAD, preset="rlmetadqn", cluster="uniform:1x1")
-        return play_by(env, lambda _: action)
+        options = {"preset": "rlmetadqn", "cluster": "uniform:1x1", "every_seconds": 5}
+        return play_by(make("meta", self.WORKLOAD, **options), lambda _: action)
 
-    def test_asked_every_five_seconds_while_jobs_wait(self):
+    def test_asked_every_ten_minutes(self):
+        assert make("meta", preset="rlmetadqn").plan.options.every_seconds == 600
+
+    def test_asked_every_five_seconds_while_jobs_wait_if_one_likes(self):
         times = self.episode(self.SJF).times
         assert times[0] == 0
         assert times[1:] == [10.0 + 5 * k for k in range(len(times) - 1)]

@@ -148,7 +148,9 @@ def test_warm_episodes_of_a_split__are_of_jobs_of_the_part() -> None:
     env = SchedulingEnv(
         "pick", workload=jobs, cluster=CLUSTER, start="warm", episode_jobs=50, split="test"
     )
-    cold = SchedulingEnv("pick", workload=jobs, cluster=CLUSTER, episode_jobs=50, split="test")
+    cold = SchedulingEnv(
+        "pick", workload=jobs, cluster=CLUSTER, start="empty", episode_jobs=50, split="test"
+    )
     first = cold.plan.source.rows[0]  # type: ignore[attr-defined]
     for seed in range(20):
         env.reset(seed=seed)

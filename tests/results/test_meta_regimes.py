@@ -6,7 +6,7 @@ from benchmarks.meta_regimes import PAGE, REPORT, SEARCHES, SEEDS, measured
 from benchmarks.meta_regimes_page import FIXED, KEYS, WORLDS, parts
 from benchmarks.result_files import RESULTS, filled, read_rows
 
-from berthline.env.presets import meta_regimes
+from berthline.env.meta_regimes import meta_regimes
 from berthline.policies.scheduler import Scheduler
 
 FOUND = read_rows(RESULTS / f"{PAGE}-searches.csv")

@@ -173,7 +173,7 @@ def _options_of_training(table: Mapping[str, Any], path: str) -> dict[str, Any]:
             name: table.get(name)
             for name in (
                 *("steps", "seed", "seeds", "validate_every", "patience", "least_gain", "threads"),
-                *("metric", "save_every", "keep", "test_seeds", "init_from"),
+                *("metric", "save_every", "keep", "test_seeds", "against", "init_from"),
             )
         },
     }

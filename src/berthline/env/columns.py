@@ -186,6 +186,7 @@ _OWN = {
         ),
     ),
     "lsf": lsf_columns(),
+    "lsf-busy": lsf_columns(most_gpus=32, most_memory_mib=16384),
     "lookahead": lookahead_columns(),
 }
 

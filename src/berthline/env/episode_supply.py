@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.env.episodes_source import MOST_EPISODES, slot_of
-from berthline.env.starts import StartedEpisodes
+from berthline.env.sources.starts import StartedEpisodes
 from berthline.model.workload import Workload
 from berthline.random_streams import stream_key, uniform_at, uniform_column
 from berthline.sim.inputs import last_failure, stated_so_far
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from berthline import _native
     from berthline.env.episodes_source import EpisodeSource, JobColumns, Keys
     from berthline.env.plan import Plan
-    from berthline.env.starts import Start
+    from berthline.env.sources.starts import Start
 
 ENOUGH, ENOUGH_JOBS = 32, 1 << 17
 """Most episodes drawn ahead, and most jobs in them: a whole trace may have millions."""

@@ -167,21 +167,14 @@ class GeneratedEpisodes:
                 load.
         """
         where = f"generator {self._maker.name!r}"
-        lowest = float(LOAD.convert(low, where=where))
-        highest = lowest if high is None else float(LOAD.convert(high, where=where))
-        if lowest > highest:
-            raise ConfigError(
-                f"the load goes from {lowest:g} to {highest:g}",
-                where=where,
-                expected="the lowest load first",
-            )
+        load = checked_load(low, high, where=where)
         if self._maker.gap_at_load_1 is None:
             raise ConfigError(
-                f"load is {lowest:g}",
+                f"load is {load[0]:g}",
                 where=where,
                 expected="no load: all jobs are submitted at once",
             )
-        self._load = (lowest, highest)
+        self._load = load
 
     def with_jobs(self, jobs: int) -> GeneratedEpisodes:
         """Return episodes of the same generator, with the same loads, of another length."""
@@ -198,11 +191,7 @@ class GeneratedEpisodes:
     def _load_of(self, numbers: Numbers) -> float | npt.NDArray[np.float64] | None:
         if self._load is None:
             return None
-        low, high = self._load
-        if low == high:
-            return low
-        draws = Draws(self._maker.seed, numbers, jobs=1)
-        return np.asarray(low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0])
+        return load_of_episodes(self._load, self._maker.seed, numbers)
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:
         """Return the episodes of these (slot, episode) pairs, one row each."""
@@ -228,11 +217,15 @@ class GeneratedEpisodes:
 class TraceWindows:
     """Episodes of consecutive jobs of a workload, each from a random first job.
 
-    Every window is equally likely. Times count from its first submission.
+    Every window is equally likely. Times count from its first submission. With a load, the times
+    between submissions are scaled so that the window itself has that load: its work / (GPUs * time
+    from its first to its last submission).
 
     Args:
         workload: the jobs.
         jobs: jobs in every window; None = all jobs, in one window.
+        load: of every window, or (lowest, highest) of a uniform draw for each; None = as recorded.
+        gpus: of the cluster, which a load refers to.
         seed: selects the random numbers.
         part: `train`, `validation` or `test`: only windows within that part of a split by time;
             None = anywhere.
@@ -249,6 +242,8 @@ class TraceWindows:
         workload: Workload,
         *,
         jobs: int | None,
+        load: float | tuple[float, float] | None = None,
+        gpus: int = 0,
         seed: int = 0,
         part: str | None = None,
         fractions: Sequence[float] = FRACTIONS,
@@ -289,6 +284,16 @@ class TraceWindows:
             name: np.lib.stride_tricks.sliding_window_view(getattr(workload, name), self.jobs)
             for name in _DEFAULTS
         }
+        self._where, self._gpus = where, gpus
+        done = np.cumsum(workload.run * workload.gpu_amount)
+        self._work = np.concatenate([[0.0], done])  # of all jobs before each
+        self._load: tuple[float, float] | None = None
+        if load is not None:
+            self.set_load(*(load if isinstance(load, tuple) else (load, load)))
+
+    def set_load(self, low: float, high: float | None = None) -> None:
+        """Set the load of the episodes drawn from now on; see `GeneratedEpisodes.set_load`."""
+        self._load = checked_load(low, high, where=self._where)
 
     def first_jobs(self, keys: Keys) -> npt.NDArray[np.int64]:
         """Return the first job of each of these episodes, as a row of the workload."""
@@ -301,13 +306,37 @@ class TraceWindows:
         """The first job that windows may begin with, and how many there are to choose from."""
         return self._first, self._choices
 
-    def from_rows(self, first: npt.NDArray[np.int64]) -> JobColumns:
-        """Return the windows that begin with these rows of the workload, on its clock."""
-        return {name: windows[first] for name, windows in self._windows.items()}
+    def from_rows(
+        self, first: npt.NDArray[np.int64], keys: Keys, since: npt.NDArray[np.float64] | None = None
+    ) -> JobColumns:
+        """Return the windows that begin with these rows of the workload.
+
+        Args:
+            first: the rows.
+            keys: the episodes; their loads follow from them.
+            since: times from which those of each window are scaled; None = its first submission.
+        """
+        columns = {name: windows[first] for name, windows in self._windows.items()}
+        if self._load is None:
+            return columns
+        submit, deadline = columns["submit"], columns["deadline"]
+        begin = submit[:, 0].copy()
+        span = submit[:, -1] - begin
+        work = self._work[first + self.jobs] - self._work[first]
+        load = load_of_episodes(self._load, self._seed, numbers_of(keys))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = work / (self._gpus * span) / load
+        # Jobs that are all submitted at once, or do no work, stay as they are.
+        factor = np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)[:, None]
+        origin = (begin if since is None else since)[:, None]
+        scaled = origin + (submit - origin) * factor
+        columns["deadline"] = scaled + (deadline - submit)
+        columns["submit"] = scaled
+        return columns
 
     def draw(self, keys: Keys, unread: Container[str] = NOTHING) -> JobColumns:  # noqa: ARG002
         """Return the episodes of these (slot, episode) pairs, one row each."""
-        columns = self.from_rows(self.first_jobs(keys))
+        columns = self.from_rows(self.first_jobs(keys), keys)
         begin = columns["submit"][:, :1].copy()
         columns["submit"] -= begin
         columns["deadline"] -= begin
@@ -394,6 +423,34 @@ def numbers_of(keys: Keys) -> npt.NDArray[np.int64]:
 
 
 _LARGE_SLOTS = stream_key(0, "episodes of large slots")
+
+
+def checked_load(low: float, high: float | None, *, where: str) -> tuple[float, float]:
+    """Return a range of loads; without `high` it is one load.
+
+    Raises:
+        ConfigError: a load out of range, or the lowest above the highest.
+    """
+    lowest = float(LOAD.convert(low, where=where))
+    highest = lowest if high is None else float(LOAD.convert(high, where=where))
+    if lowest > highest:
+        raise ConfigError(
+            f"the load goes from {lowest:g} to {highest:g}",
+            where=where,
+            expected="the lowest load first",
+        )
+    return lowest, highest
+
+
+def load_of_episodes(
+    load: tuple[float, float], seed: int, numbers: Numbers
+) -> float | npt.NDArray[np.float64]:
+    """Return the load of each episode: one for all, or a uniform draw from the range for each."""
+    low, high = load
+    if low == high:
+        return low
+    draws = Draws(seed, numbers, jobs=1)
+    return np.asarray(low + (high - low) * draws.uniform_of_episodes("load", 1)[:, 0])
 
 
 def state_something(columns: JobColumns) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from berthline.env.plan import Plan
-    from berthline.env.starts import Start
+    from berthline.env.sources.starts import Start
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
 
@@ -218,8 +218,9 @@ class NativeEnvs(HasNativeState):
         source: Any = self.plan.source
         if not hasattr(source, "set_load"):
             raise ConfigError(
-                "a load for episodes of a trace",
-                expected="a generator: the load of a trace is fixed",
+                "a load for episodes that are all the same",
+                where="set_load",
+                expected="a generator, or episodes of some jobs of a trace (episode_jobs)",
             )
         with self._batch:
             self._note_begun()

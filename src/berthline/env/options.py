@@ -46,13 +46,14 @@ class Options:
             names.
         start: the state in which episodes begin: `empty`, an empty cluster; `warm`, a cluster that
             `warm_rule` has kept busy so far; or a Snapshot or the run directory of one, with the
-            jobs of the workload that come after it.
+            jobs of the workload that come after it. None = `warm` for windows of a trace, unless
+            nothing comes before them, and `empty` otherwise.
         warm_rule: the scheduler whose run an episode with `start="warm"` begins in; None = the
             environment's order, placement and gate, with the discipline `easy` (`skip` without run
             times) if none is given.
         load: offered load of generated episodes, or (lowest, highest) of the range that each
-            episode draws from; for a trace file, the load that its arrivals are rescaled to. None =
-            the generator's own default, or the trace as it is.
+            episode draws from. Episodes of a trace have the times between their submissions scaled
+            to it. None = the generator's own default, or the trace as it is.
         dials: settings of the generator, or of the trace format.
         slice: jobs of the trace to use, (first, end) in order of submission, before it is split or
             rescaled; None = all.
@@ -115,7 +116,7 @@ class Options:
     workload: str | Workload = "synthetic"
     cluster: str | Cluster = "uniform:8x8:V100"
     episode_jobs: int | None = 256
-    start: str | Snapshot = "empty"
+    start: str | Snapshot | None = None
     warm_rule: str | None = None
     load: float | tuple[float, float] | None = None
     dials: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -177,7 +178,7 @@ _TYPES: dict[str, option_types.OptionType] = {
     "workload": option_types.named_or(Workload),
     "cluster": option_types.named_or(Cluster),
     "episode_jobs": option_types.whole(1, MOST["episode_jobs"]).or_none(),
-    "start": option_types.named_or(Snapshot),
+    "start": option_types.named_or(Snapshot).or_none(),
     "warm_rule": option_types.TEXT.or_none(),
     "load": option_types.NUMBER_OR_RANGE.or_none(),
     "dials": option_types.TABLE,
@@ -282,7 +283,7 @@ def resolve_options(seat: str, given: Mapping[str, Any], *, are_complete: bool =
         plain = {**_preset_options(seat, plain["preset"], plain), **plain}
     elif not are_complete:
         plain = with_defaults(seat, plain)
-    start = plain.get("start", "empty")
+    start = plain.get("start")
     if isinstance(start, str) and start not in STARTS:
         start = plain["start"] = _state_of(start)
     if "cluster" not in plain and isinstance(start, Snapshot):

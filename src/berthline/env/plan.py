@@ -17,7 +17,7 @@ from berthline.env.episodes_source import (
 from berthline.env.job_kinds import JobKinds
 from berthline.env.options import Options
 from berthline.env.rewards import Reward
-from berthline.env.starts import Start, StartedEpisodes
+from berthline.env.sources.starts import Start, StartedEpisodes
 from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, FloatColumn, IntColumn
 from berthline.policies.formulas import Formula

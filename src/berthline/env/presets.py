@@ -12,7 +12,6 @@ on our simulator. Each preset lists the differences, with the reasons. Common to
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +30,9 @@ class Preset:
         options: keywords of Options.
         differences: what differs from the original, and why.
         scales: computes options from the values of its generator's dials.
+        rivals: schedulers that could do what an agent in this environment can, with which its
+            policies are compared; empty = those of the seat.
+        busy: the preset that is the same with a load at which choices matter; empty = this one is.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Preset:
     options: Mapping[str, Any]
     differences: tuple[str, ...]
     scales: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    rivals: tuple[str, ...] = ()
+    busy: str = ""
 
     def following(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options that follow from dials given with the preset.
@@ -74,6 +78,18 @@ def _lookahead_scales(dials: Mapping[str, Any]) -> Mapping[str, Any]:
 
     longest = lookahead_longest(dials)
     return {"features": lookahead_columns(longest=longest), "lookahead_seconds": longest}
+
+
+_PICKERS = (
+    "static-priority+skip",
+    "fcfs+skip",
+    "sjf+skip",
+    "smallest-area+skip",
+    "largest-first+skip",
+    "[-priority / estimate]+skip",
+    "random+skip",
+)
+"""Orders of jobs that can start, with run times and priorities."""
 
 
 _OWN = {
@@ -137,6 +153,19 @@ _OWN = {
                 "beside large ones; the generated jobs have up to 8.",
                 "The original's placement by a mixed-integer program, for the agent only, is "
                 "`placement='milp-candidates'`: the best of its candidates, without a solver.",
+                "On the original's small clusters, its traces hardly ever let a job wait, and "
+                "all policies are equal. `load=1.2` rescales their arrivals.",
+            ),
+            rivals=(
+                "fcfs",
+                "lcfs",
+                "smallest-first",
+                "random+skip",
+                "fcfs+skip",
+                "smallest-first+skip",
+                "sjf",
+                "sjf+skip",
+                "f1",
             ),
         ),
         Preset(
@@ -178,11 +207,13 @@ _OWN = {
                 "An episode has 256 jobs and ends when they have finished; the limit of 2,000 "
                 "steps is a truncation. The original's limit of 150,000 s is left out.",
             ),
+            rivals=_PICKERS,
+            busy="drl-scheduler-busy",
         ),
         Preset(
             "rlmetadqn",
             "meta",
-            "gomede/rlmetadqn-tpds: which of five orders applies for the next 5 s",
+            "gomede/rlmetadqn-tpds: which of five orders applies for the next 10 minutes",
             {
                 "workload": "rlmetadqn",
                 "dials": {"shape": "base", "intensity": "medium"},
@@ -198,7 +229,7 @@ _OWN = {
                     "sjf",
                     "dynamic-heuristic",
                 ),
-                "every_seconds": 5.0,
+                "every_seconds": 600.0,
                 "features": "rlmetadqn",
                 "reward": "rlmetadqn",
                 "baseline": "sjf",
@@ -210,8 +241,9 @@ _OWN = {
                 "An episode has the jobs of one hour on average, and ends when they have "
                 "finished. The 48 regimes are `meta_regimes()`: dials, GPUs and jobs of each; "
                 "`super_high=True` adds the 8 with 6 jobs a minute, on 4 and 16 GPUs.",
-                "The agent is asked every 5 s, but only while jobs wait; jobs start and end at "
-                "any instant, not in steps of 5 s.",
+                "The agent is asked every 10 minutes, the original every 5 s (`every_seconds=5`): "
+                "what an order does in 5 s is lost in the noise, and nothing is learned. It is "
+                "asked only while jobs wait; jobs start and end at any instant.",
                 "The reward of a step is not clipped to [-10, 2], which would hide all missed "
                 "deadlines but two. Power is the original's formula, which is constant from the "
                 "third busy GPU on; the word `power_w` uses the power of the GPU types.",
@@ -255,6 +287,7 @@ _OWN = {
                 "reason.",
             ),
             _lsf_scales,
+            busy="lsf-busy",
         ),
         Preset(
             "lookahead",
@@ -298,6 +331,57 @@ _OWN = {
                 "takes them as a list.",
             ),
             _lookahead_scales,
+            rivals=(
+                "fcfs+skip",
+                "sjf+skip",
+                "random+skip",
+                "largest-first+skip",
+                "[-gpus * 1e6 + estimate]+skip",
+                "largest-area+skip",
+            ),
+        ),
+    )
+}
+
+
+def _busier(name: str, options: Mapping[str, Any], *differences: str) -> Preset:
+    """Return a preset with more to decide; the differences are those from the first."""
+    like = _OWN[name]
+    return dataclasses.replace(
+        like,
+        name=like.busy,
+        system=f"{like.system}; with a load at which that matters",
+        options={**like.options, **options},
+        differences=(*differences, f"Everything else is as in `{name}`."),
+        busy="",
+    )
+
+
+_OWN |= {
+    preset.name: preset
+    for preset in (
+        _busier(
+            "drl-scheduler",
+            {"load": 1.3},
+            "The load is 1.3: at 0.9 jobs hardly wait, and the order in which those that fit start "
+            "changes mean JCT by less than 1 %.",
+        ),
+        _busier(
+            "lsf",
+            {
+                "cluster": "lsf-15",
+                "load": 1.1,
+                "dials": {"gpu_mix": "1:6,4:3,16:2,32:1", "memory_high": 16384},
+                "features": "lsf-busy",
+                "episode_jobs": 250,
+                "reward": "mean-wait-hours",
+            },
+            "Jobs have 1, 4, 16 or 32 cores and up to 16 GiB, on 15 hosts at a load of 1.1. Those "
+            "of `lsf` have up to 4 cores and fit everywhere: whichever host they get, no other "
+            "job waits longer for it, so there is nothing to learn.",
+            "The reward is minus the wait. The original's, minus the time that passes, says "
+            "nothing about hosts while jobs keep coming.",
+            "An episode has 250 jobs.",
         ),
     )
 }
@@ -345,39 +429,3 @@ PRESETS = Registry[Preset](
     lambda name, value: register_preset(name, **keywords_of("a preset", value, register_preset)),
 )
 """Every preset by its name."""
-
-_INTENSITY_JOBS = {"low": 60, "medium": 120, "high": 240}
-_SUPER_HIGH_JOBS = 360
-_SHAPES = {"base": 1.0, "bursty": 1.65, "diurnal": 1.0, "shifted-diurnal": 1.0}
-"""Jobs per hour at each intensity, and the factor of each shape."""
-
-
-def meta_regimes(*, super_high: bool = False) -> list[dict[str, Any]]:
-    """Return the regimes of the preset `rlmetadqn`: options to make an environment with.
-
-    The 48 are every shape of arrivals, at every intensity but the highest, on 2, 4, 8 and 16 GPUs,
-    with the jobs of one hour.
-
-    Args:
-        super_high: append the original's 8 additional regimes of the highest intensity, on 4 and 16
-            GPUs.
-
-    Example:
-        >>> regimes = meta_regimes()
-        >>> len(regimes), regimes[0]["cluster"], regimes[0]["dials"], regimes[0]["episode_jobs"]
-        (48, 'uniform:1x2:V100', {'shape': 'base', 'intensity': 'low'}, 60)
-        >>> len(meta_regimes(super_high=True))
-        56
-    """
-    cells = list(itertools.product(_SHAPES, _INTENSITY_JOBS.items(), (2, 4, 8, 16)))
-    if super_high:
-        cells += itertools.product(_SHAPES, [("super-high", _SUPER_HIGH_JOBS)], (4, 16))
-    return [
-        {
-            "preset": "rlmetadqn",
-            "cluster": f"uniform:1x{gpus}:V100",
-            "dials": {"shape": shape, "intensity": intensity},
-            "episode_jobs": round(jobs * _SHAPES[shape]),
-        }
-        for shape, (intensity, jobs), gpus in cells
-    ]

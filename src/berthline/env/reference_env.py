@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from berthline.env.plan import Plan
-    from berthline.env.starts import Start
+    from berthline.env.sources.starts import Start
     from berthline.model.snapshot import Snapshot
     from berthline.model.workload import Workload
     from berthline.sim.inputs import Inputs

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from berthline.model.cluster import Cluster
 from berthline.model.workload import WHOLE_GPU, Workload
+from berthline.traces.generators.pods import SHAPES, SIZE_SHARES, SIZES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,40 +27,6 @@ CLUSTER = "openb-2023"
 MILLI = 1000
 _NEVER_ENDS = 1e9
 _COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-
-SHAPES: tuple[tuple[int, int, int, int, int], ...] = (
-    (857, 1, 1000, 11300, 49152),
-    (1213, 1, 1000, 11400, 48128),
-    (700, 1, 1000, 3152, 5600),
-    (390, 1, 1000, 18708, 64512),
-    (310, 1, 1000, 9810, 41560),
-    (441, 1, 1000, 12000, 24576),
-    (470, 0, 0, 12500, 57344),
-    (330, 0, 0, 32000, 49152),
-    (288, 0, 0, 8000, 30517),
-    (1078, 1, 810, 3152, 5600),
-    (390, 1, 470, 11908, 47104),
-    (360, 1, 470, 8000, 30517),
-    (208, 1, 320, 4000, 22888),
-    (120, 1, 320, 8000, 30517),
-    (253, 1, 650, 11908, 47104),
-    (202, 1, 230, 4000, 30517),
-    (147, 1, 460, 6000, 12288),
-    (75, 1, 590, 3152, 5600),
-    (98, 1, 160, 4000, 15258),
-    (147, 1, 550, 4152, 10600),
-    (16, 2, 1000, 16200, 66560),
-    (15, 4, 1000, 32200, 132096),
-    (22, 8, 1000, 64200, 263168),
-    (22, 8, 1000, 88000, 327680),
-)
-"""Number among 8,152 generated pods; GPUs, thousandths of each; thousandths of a core; MiB.
-
-The most frequent shapes of openb_pod_list_default, rare ones added to their neighbours.
-"""
-SIZES, SIZE_SHARES = (1.0, 0.5, 0.75, 1.25), (0.85, 0.05, 0.05, 0.05)
-"""Factors on CPUs and memory, and how often each is drawn: the trace has about 130 kinds of
-pods."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

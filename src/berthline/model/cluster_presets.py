@@ -162,6 +162,17 @@ PRESETS: dict[str, Preset] = {
             ),
         ),
         Preset(
+            "openb-small",
+            "a hundredth of openb-2023: 11 nodes with 58 GPUs of four types",
+            "node list of Alibaba cluster-trace-gpu-v2023, scaled down",
+            (
+                _nodes(1, 2, "P100", 16, 120),
+                _nodes(4, 2, "T4", 104, 512),
+                _nodes(1, 8, "V100-32", 96, 768),
+                _nodes(5, 8, "G2", 96, 384),
+            ),
+        ),
+        Preset(
             "spot-2026",
             "Alibaba spot, 2026: 4,278 nodes with 10,412 GPUs of six types (the two series are "
             "guesses)",
@@ -216,6 +227,27 @@ PRESETS: dict[str, Preset] = {
             ),
         ),
         Preset(
+            "four-types",
+            "32 GPUs of four types whose speeds differ by a factor of up to ten, on nodes of 4",
+            "made for the tasks of Berthline",
+            (
+                _nodes(2, 4, "T4"),
+                _nodes(3, 4, "V100-32"),
+                _nodes(2, 4, "A100-80"),
+                _nodes(1, 4, "H100"),
+            ),
+        ),
+        Preset(
+            "thrifty-types",
+            "24 GPUs of three types on nodes of 4; the slowest does most work per watt",
+            "made for the tasks of Berthline",
+            (
+                _nodes(2, 4, "T4"),
+                _nodes(2, 4, "V100-32"),
+                _nodes(2, 4, "A100-80"),
+            ),
+        ),
+        Preset(
             "lsf",
             "50 hosts of the LSF host picker, with its CPU cores as GPUs: 16 to 32 of them and "
             "64 to 128 GiB; the original draws its hosts at random, here all sizes are about "
@@ -225,6 +257,17 @@ PRESETS: dict[str, Preset] = {
                 _nodes(count, cores, "V100-32", memory_gib=memory)
                 for cores in (16, 20, 24, 28, 32)
                 for memory, count in ((64, 4), (96, 3), (128, 3))
+            ),
+        ),
+        Preset(
+            "lsf-15",
+            "15 such hosts, each size once; they are listed in mixed order, so that the first is "
+            "not the smallest",
+            "LoboShao/lsf_autohost, first generation",
+            tuple(
+                _nodes(1, cores, "V100-32", memory_gib=memory)
+                for memory in (96, 128, 64)
+                for cores in (24, 32, 16, 28, 20)
             ),
         ),
     )

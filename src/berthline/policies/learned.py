@@ -1,8 +1,9 @@
 """Learned policies as schedulers: their location and identity.
 
 Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
-a training run, or of one of its checkpoints, or as an exported ONNX file. The first digits of its
-hash may follow after `#`, as in the canonical text: then no other policy is accepted.
+a training run, or of one of its checkpoints, as an exported ONNX file, or as the name of a shipped
+network. The first digits of its hash may follow after `#`, as in the canonical text: then no other
+policy is accepted.
 
 What the policy does not decide is decided as in its training, unless another discipline or
 placement follows: `runs/ppo+easy`, `runs/ppo@milp-candidates`.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from berthline.errors import PolicyError, unknown_name
 from berthline.policies.given import PREFIX, Given, find_given, is_given
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
+from berthline.policies.shipped_networks import place_of, shipped_networks
 from berthline.runs.run_layout import CHECKPOINT_FACTS, CHECKPOINT_TENSORS, CHECKPOINTS, SEED_PREFIX
 from berthline.sealed_json import damaged, sha256_of, unseal
 
@@ -98,7 +100,7 @@ class Learned:
         if not is_policy(written):
             _check_not_of_seeds(written)
             return None
-        path = Path(written)
+        path = place_of(written)
         files = policy_files(path)
         digest = hashlib.sha256()
         try:
@@ -120,7 +122,7 @@ class Learned:
                 hint="it has been trained further; omit the hash to use it as it is",
             )
         place = files[0] if path.suffix == ONNX else files[0].parent
-        name = f"{path}#{sha256[:DIGITS]}"
+        name = f"{written if written in shipped_networks() else path}#{sha256[:DIGITS]}"
         _check_rules(seat, discipline, placement, where=name)
         name += f"+{discipline}" if discipline else ""
         name += f"@{placement}" if placement else ""
@@ -163,9 +165,9 @@ def _check_rules(seat: str, discipline: str, placement: str, *, where: str) -> N
 def is_policy(path: TextOrPath) -> bool:
     """Whether a path is that of a training run, a checkpoint or an exported policy."""
     # Every decision on a live system asks this of its rule, so most texts get a quick answer.
+    path = place_of(os.fspath(path))
     if not os.path.lexists(path):
         return False
-    path = Path(path)
     try:
         if path.suffix == ONNX:
             return path.is_file()

@@ -226,6 +226,12 @@ def results_of(run: Run) -> RunResults:
             where=str(run.path),
             expected=f"a run of kind {', '.join(COMPARED)}",
         )
+    if "regimes" in run.results:
+        raise ConfigError(
+            "an evaluation over regimes has no page",
+            where=str(run.path),
+            hint="its table is in summary.json, and all jobs and runs are in the other files",
+        )
     try:
         cells, overall = _cells_of(run.results)
     except (ValueError, KeyError, TypeError) as error:

@@ -34,6 +34,8 @@ def test_the_generators_there_are():
         "heavy-tailed",
         "drl-scheduler",
         "rlmetadqn",
+        "drift",
+        "openb",
         "lsf",
     }
 

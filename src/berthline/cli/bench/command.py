@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
 from berthline.cli.bench.compare import SEED as COMPARE_SEED
 from berthline.cli.bench.compare import CompareReport, measure_compare, show_compare
@@ -48,6 +48,8 @@ from berthline.cli.bench.speed import (
     measure_yardsticks,
 )
 from berthline.cli.bench.starts import StartCost, measure_starts, show_starts
+from berthline.cli.bench.task_scores import SEED as TASKS_SEED
+from berthline.cli.bench.task_scores import TasksReport, measure_tasks, show_tasks
 from berthline.cli.bench.train import SEED as TRAIN_SEED
 from berthline.cli.bench.train import (
     TrainReport,
@@ -60,6 +62,7 @@ from berthline.cli.options import Force, Json, Out, check_choice, parse_options,
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
 from berthline.errors import ConfigError
 from berthline.runs.run_directory import open_directory
+from berthline.tasks.task_judge import EPISODES as TASK_EPISODES
 
 if TYPE_CHECKING:
     from berthline.experiments.packing import Packing
@@ -86,6 +89,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench compare
       berthline bench nets
       berthline bench snapshot
+      berthline bench tasks --task PickSmall --policy runs/ppo --policy sjf+easy
       berthline bench train
     """
 
@@ -93,7 +97,8 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What to measure: sim, the simulator; load, loading trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
     comparisons; nets, decisions of learned policies; snapshot, decisions on a
-    state and runs that begin with one; train, PPO."""
+    state and runs that begin with one; tasks, what is to be gained in the frozen tasks and what
+    policies gain; train, PPO."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
     episodes."""
@@ -117,6 +122,23 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None, arg(metavar="ORDER", help_behavior_hint="(default: listed)")
     ] = None
     """packing: the order of the nodes, which decides ties: listed, large-first or shuffled."""
+    task: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="NAME", help_behavior_hint="(repeatable; default: all)"),
+    ] = ()
+    """tasks: a frozen task, such as PickSmall, or an environment with its default options, such as
+    Pick-v0."""
+    policy: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="RUN|SCHEDULER", help_behavior_hint="(repeatable; default: those shipped)"),
+    ] = ()
+    """tasks: what is compared with the rules."""
+    episodes: Annotated[
+        Annotated[int, msgspec.Meta(ge=2)] | None,
+        whole("--episodes", lowest=2),
+        arg(help_behavior_hint=f"(default: {TASK_EPISODES})"),
+    ] = None
+    """tasks: number of evaluation episodes."""
     figure: Annotated[str | None, arg(metavar="FILE.png", help_behavior_hint="(default: none)")] = (
         None
     )
@@ -231,9 +253,12 @@ def _check_options(options: Bench) -> None:
         ("pods", "packing"),
         ("node_order", "packing"),
         ("figure", "packing"),
+        ("task", "tasks"),
+        ("policy", "tasks"),
+        ("episodes", "tasks"),
     ):
         option = "--" + field.replace("_", "-")
-        if getattr(options, field) is not None and options.what != what:
+        if getattr(options, field) not in (None, ()) and options.what != what:
             raise ConfigError(
                 f"{option} does not apply to berthline bench {options.what}",
                 expected=f"{option} with berthline bench {what}",
@@ -335,6 +360,20 @@ def _snapshot(options: Bench, machine: str, tell: Progress) -> _Found:
     return _Found(report, [*decisions, *resumed], SNAPSHOT_SEED, lambda: show_snapshots(report))
 
 
+def _tasks(options: Bench, machine: str, tell: Progress) -> _Found:
+    found = list(
+        measure_tasks(
+            options.task,
+            options.policy,
+            episodes=options.episodes,
+            quick=options.quick,
+            report=tell,
+        )
+    )
+    report = TasksReport(machine=machine, quick=options.quick, tasks=found)
+    return _Found(report, found, TASKS_SEED, lambda: show_tasks(found))
+
+
 def _train(options: Bench, machine: str, tell: Progress) -> _Found:
     speeds = list(measure_training(quick=options.quick, report=tell))
     report = TrainReport(
@@ -377,6 +416,7 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
     "compare": _compare,
     "nets": _nets,
     "snapshot": _snapshot,
+    "tasks": _tasks,
     "train": _train,
 }
 

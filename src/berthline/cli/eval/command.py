@@ -44,6 +44,7 @@ from berthline.cli.output import (
     trace_facts,
 )
 from berthline.cli.traces.file import Map, format_options
+from berthline.errors import ConfigError
 from berthline.evaluate.compare.evaluation_defaults import KNOWLEDGE, WINDOWS, WORKLOAD
 from berthline.evaluate.metrics.measurement_window import MeasurementWindow
 
@@ -60,6 +61,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
       berthline eval runs/compare --against fcfs+easy,wfp3+easy --out runs/eval
       berthline eval sjf+easy --workload trace.swf --gap 5m --windows 3
       berthline eval sjf+easy --against fcfs+easy,wfp3+easy --jitter 4
+      berthline eval runs/meta --regimes
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN")]
@@ -115,6 +117,9 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     format: Format = None
     map: Map = None
     measure: Measure = None
+    regimes: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Evaluate in each of the 48 regimes of the preset rlmetadqn, against the scheduler that is the
+    best there in hindsight; --windows is per regime."""
     workers: Workers = None
     config_file: ConfigFile = None
     json: Json = False
@@ -132,6 +137,8 @@ def main(argv: list[str]) -> int:
 
     if options.knowledge is not None:
         check_choice("--knowledge", options.knowledge, KINDS)
+    if options.regimes:
+        return _regimes(options, argv)
     config = {**msgspec.structs.asdict(options), "condition": None}
     with noted_if_interrupted(options.out), progress("comparing") as report:
         found = evaluate(
@@ -176,6 +183,57 @@ def main(argv: list[str]) -> int:
         {
             "caution": found.caution,
             **trace_facts(source),
+            "results": "" if options.out is None else str(Path(options.out)),
+            "again": command_line("eval", options),
+        }
+    )
+    return 0
+
+
+_OF_REGIMES = frozenset(
+    (
+        *("run", "against", "metric", "windows", "seed", "regimes", "workers"),
+        *("json", "out", "force", "resume", "config_file"),
+    )
+)
+"""Options that have a meaning beside --regimes."""
+
+
+def _regimes(options: Eval, argv: list[str]) -> int:
+    """Evaluate in the regimes of a preset."""
+    from berthline.cli.eval.show_regimes import show_regimes
+    from berthline.evaluate.compare.regimes import evaluate_regimes
+    from berthline.runs.run_output import RunOutput
+
+    for field in msgspec.structs.fields(Eval):
+        default = None if field.required else field.default
+        if field.name not in _OF_REGIMES and getattr(options, field.name) != default:
+            raise ConfigError(
+                f"--{field.name.replace('_', '-')} beside --regimes",
+                expected="jobs, clusters and knowledge of the regimes, without other ones",
+            )
+    command = shlex.join(["berthline", "eval", *argv])
+    with noted_if_interrupted(options.out), progress("comparing") as report:
+        found = evaluate_regimes(
+            options.run,
+            against=None
+            if options.against is None
+            else read_schedulers(options.against, "--against"),
+            metric=options.metric,
+            windows=options.windows,
+            seed=options.seed,
+            workers=options.workers,
+            out=None if options.out is None else RunOutput(options.out, command, None),
+            force=options.force,
+            resume=options.resume,
+            progress=report,
+        )
+    if options.json:
+        print_json(msgspec.structs.asdict(found))
+        return 0
+    show_regimes(found)
+    print_facts(
+        {
             "results": "" if options.out is None else str(Path(options.out)),
             "again": command_line("eval", options),
         }

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from tyro.conf import Positional, UseAppendAction, arg
 
+from berthline.cli.compare.command import read_schedulers
 from berthline.cli.options import (
     ConfigFile,
     Json,
@@ -25,6 +26,7 @@ from berthline.cli.output import note, print_facts, print_json
 from berthline.cli.train.signals import StoppedError, stop_signals
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+from berthline.learn.training.recipes import ENVS, NETWORK
 from berthline.learn.training.train import ENVIRONMENT, EXPERT
 from berthline.runs.run_layout import CONFIG, CURVE, SEED_PREFIX
 from berthline.runs.run_output import RunOutput
@@ -76,9 +78,15 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None, arg(metavar="SCHEDULER", help_behavior_hint=f"(default: {EXPERT})")
     ] = None
     """For bc: the scheduler to imitate."""
-    network: Annotated[str, arg(metavar="KIND")] = "kernel"
+    network: Annotated[
+        str | None,
+        arg(metavar="KIND", help_behavior_hint=f"(default: that of the preset, or {NETWORK})"),
+    ] = None
     """mlp, kernel, attention, cross or hosts: how the network reads jobs and nodes."""
-    hidden: Annotated[str, arg(metavar="N,N")] = "32,16"
+    hidden: Annotated[
+        str | None,
+        arg(metavar="N,N", help_behavior_hint="(default: those of the preset, or 32,16)"),
+    ] = None
     """Widths of the network's layers."""
     steps: Annotated[
         Whole | None,
@@ -86,7 +94,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         arg(help_behavior_hint="(default: a few minutes of learning: see the guide)"),
     ] = None
     """Environment steps in total, rounded up to whole iterations (rollout x --envs)."""
-    envs: Annotated[int, msgspec.Meta(ge=1), whole("--envs", lowest=1)] = 256
+    envs: Annotated[
+        Whole | None,
+        whole("--envs", lowest=1),
+        arg(help_behavior_hint=f"(default: those of the preset, or {ENVS})"),
+    ] = None
     """Environments that step together."""
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
     """Threads; more help only if as many cores are free. With another number torch adds in another
@@ -118,6 +130,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None, arg(metavar="S,S", help_behavior_hint="(default: twice --episodes of them)")
     ] = None
     """Seeds of the REPORT episodes, such as 42,43,44: the same in every run, never trained on."""
+    against: Annotated[
+        str | None,
+        arg(metavar="A,B", help_behavior_hint="(default: those of the preset, or of the seat)"),
+    ] = None
+    """The schedulers to compare with, separated by commas."""
     init_from: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(default: none)")] = (
         None
     )
@@ -210,7 +227,8 @@ def parameters(options: Train) -> dict[str, Any]:
         ConfigError: an option cannot be read.
     """
     try:
-        hidden = tuple(int(width) for width in options.hidden.split(","))
+        widths = options.hidden
+        hidden = None if widths is None else tuple(int(width) for width in widths.split(","))
     except ValueError:
         raise ConfigError(
             f"--hidden is {options.hidden!r}",
@@ -225,6 +243,7 @@ def parameters(options: Train) -> dict[str, Any]:
         "env_options": {key: _value(text) for key, text in read_settings(options.set).items()},
         "config": {k: _value(v) for k, v in read_settings(options.config, "--config").items()},
         "hidden": hidden,
+        "against": read_schedulers(options.against, "--against") if options.against else (),
         "test_seeds": _whole_numbers("--test-seeds", options.test_seeds or ""),
     }
 

@@ -123,21 +123,21 @@ def show_summary(summary: dict[str, Any]) -> None:
     heads = [_head(METRICS[EPISODE_METRICS[name]].label, name) for name in columns]
     has_verdicts = summary["has_verdict"]
     words = [f"{about.label} of the policy is"] if has_verdicts else []
-    table = new_table("", *heads, *words)
-    policy = report["policy"]
-    table.add_row(summary["algorithm"], *(_cell(name, policy[name]) for name in columns))
+    table = new_table("", *heads, "return", *words)
+    policy, means = report["policy"], report["return"]
+    cells = [_cell(name, policy[name]) for name in columns]
+    table.add_row(summary["algorithm"], *cells, _value(means["policy"]))
     sign = -1 if about.higher_is_better else 1
     for name, found in sorted(report["against"].items(), key=lambda x: sign * x[1][key]["mean"]):
         mark = " (best on VAL)" if has_verdicts and name == summary["best_heuristic"] else ""
         cells = [_cell(column, found[column]["mean"]) for column in columns]
+        cells.append(_value(means.get(name)))
         verdict = re.sub(r" \(only \d+ windows\)$", "", found[key]["verdict"])
         table.add_row(name + mark, *cells, *([verdict] if has_verdicts else []))
     print_table(table)
     print()
-    means = report["return"]
     facts = {
-        "return": f"{_value(means['policy'])} on REPORT, {_value(summary['val_return'])} on VAL; "
-        f"of random actions {_value(means['random action'])} on REPORT",
+        "return": f"{_value(means['policy'])} on REPORT, {_value(summary['val_return'])} on VAL",
         "caution": _cautions(summary["remarks"], report["episodes"]),
     }
     print_facts(facts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berthline.env.make_plan import trace_of
 from berthline.env.options import Options, resolve_options
+from berthline.env.sources.make_source import trace_of
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
 from berthline.model.speeds import scaling_words

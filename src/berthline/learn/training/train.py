@@ -64,10 +64,10 @@ def train(
     env_options: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
     expert: str | None = None,
-    network: str = "kernel",
-    hidden: Sequence[int] = (32, 16),
+    network: str | None = None,
+    hidden: Sequence[int] | None = None,
     steps: int | None = None,
-    envs: int = 256,
+    envs: int | None = None,
     threads: int = 1,
     seed: int = 0,
     seeds: int = 1,
@@ -79,6 +79,7 @@ def train(
     save_every: int = 0,
     keep: int = 0,
     test_seeds: Sequence[int] = (),
+    against: Sequence[str] = (),
     init_from: TextOrPath | None = None,
     resume: bool = False,
     must_stop: Callable[[], bool] | None = None,
@@ -97,10 +98,11 @@ def train(
         env_options: options of the environment, such as `{"load": (0.9, 1.3)}`.
         config: settings of the algorithm, such as `{"learning_rate": 0.0005}`.
         expert: for bc: the scheduler to learn from; None = sjf.
-        network: mlp, kernel, attention, cross or hosts: how jobs and nodes are processed.
-        hidden: widths of the network's layers.
+        network: mlp, kernel, attention, cross or hosts: how jobs and nodes are processed; None =
+            that of the preset's recipe, or kernel.
+        hidden: widths of the network's layers; None = those of the preset's recipe, or (32, 16).
         steps: environment steps in all, rounded up to whole iterations; None = a few minutes.
-        envs: environments that step together.
+        envs: environments that step together; None = those of the preset's recipe, or 256.
         threads: threads of torch and of the environments.
         seed: of everything random.
         seeds: number of seeds, from `seed` on; each is trained in its own directory.
@@ -114,12 +116,14 @@ def train(
         keep: how many of them are kept, the newest; 0 = all.
         test_seeds: the episodes of REPORT by their seeds, the same in every run; empty = the first
             2 x `episodes`.
+        against: the schedulers to compare with; empty = those of the preset, or of the seat.
         init_from: begin from the policy of another run or checkpoint.
         resume: resume an interrupted run in `out`, or any run with more `steps`; the other
             parameters must be the same.
         must_stop: called repeatedly; once it returns true, the run is saved and stops.
         watch: shows the progress of each run.
-        remark: called with sentences about defaults that were changed to suit a short trace.
+        remark: called with sentences about defaults that were changed to suit a short trace, and
+            about settings that do not suit the episodes.
 
     Raises:
         BerthlineError: an unknown name, a wrong value, or a directory that must not be replaced.
@@ -154,6 +158,7 @@ def train(
         save_every=save_every,
         keep=keep,
         test_seeds=test_seeds,
+        against=against,
         remark=remark,
     )
     path = Path(text_of("out", output.path))
@@ -162,6 +167,7 @@ def train(
         init_from=None if init_from is None else Path(init_from),
         must_stop=must_stop or (lambda: False),
         watch=watch or _unwatched,
+        remark=remark or (lambda _: None),
     )
     with undone_if_refused(path, begins=not resume):
         if seeds > 1:
@@ -178,10 +184,10 @@ def train_config(
     env_options: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
     expert: str | None = None,
-    network: str = "kernel",
-    hidden: Sequence[int] = (32, 16),
+    network: str | None = None,
+    hidden: Sequence[int] | None = None,
     steps: int | None = None,
-    envs: int = 256,
+    envs: int | None = None,
     threads: int = 1,
     seed: int = 0,
     seeds: int = 1,
@@ -193,6 +199,7 @@ def train_config(
     save_every: int = 0,
     keep: int = 0,
     test_seeds: Sequence[int] = (),
+    against: Sequence[str] = (),
     remark: Callable[[str], None] | None = None,
 ) -> TrainConfig:
     """Return the configuration of a run with every setting; the parameters are those of `train`.
@@ -215,10 +222,11 @@ def train_config(
         fit_to_trace,
         on_training_part,
     )
+    from berthline.learn.training.recipes import recipe_of, settings_for_reward
     from berthline.learn.training.trainer import TrainConfig, check_config
 
     whole(1).or_none().take("steps", steps)
-    whole(1).take("envs", envs)
+    whole(1).or_none().take("envs", envs)
     whole(1).take("seeds", seeds)
     whole(1).or_none().take("validate_every", validate_every)
     whole(2).take("episodes", episodes)
@@ -226,6 +234,8 @@ def train_config(
     given = dict(env_options or {})
     if preset is not None:
         given["preset"] = preset
+    env, task_options = _task(env)
+    given = {**task_options, **given}
     seat = _seat(env, given.get("preset"), ALGORITHMS[algorithm].seat)
     given = on_training_part(with_defaults(seat, given))
     given, remarks = fit_to_trace(seat, given, env_options or {})
@@ -237,18 +247,28 @@ def train_config(
     if algorithm == "bc" and (expert is not None or "experts" not in given):
         given["experts"] = (expert or EXPERT,)
     resolved = resolve_options(seat, given)
+    recipe = recipe_of(resolved.preset, algorithm)
+    network = network or recipe.network
     if network not in NETWORKS:
         what, expected, hint = unknown_name("network", network, NETWORKS)
         raise ConfigError(what, expected=expected, hint=hint)
-    steps = steps or default_steps(algorithm, seat)
-    settings = {**default_settings(algorithm, seat), **(config or {})}
+    steps = steps or recipe.steps or default_steps(algorithm, seat)
+    known = tuple(msgspec.to_builtins(config_of(algorithm, {})))
+    settings = {
+        **default_settings(algorithm, seat),
+        **settings_for_reward(resolved.reward, resolved.reward_weights, known),
+        **recipe.settings,
+        **(config or {}),
+    }
     found = TrainConfig(
         algorithm=algorithm,
         seat=seat,
         options=given,
         settings=msgspec.to_builtins(config_of(algorithm, settings)),
-        network=NetworkConfig(kind=network, hidden=tuple(hidden)),
-        num_envs=envs,
+        network=NetworkConfig(
+            kind=network, hidden=tuple(recipe.hidden if hidden is None else hidden)
+        ),
+        num_envs=envs or recipe.envs,
         steps=steps,
         seed=seed,
         validate_every=validate_every or max(1, steps // 5),
@@ -261,9 +281,21 @@ def train_config(
         save_every=save_every,
         keep=keep,
         test_seeds=tuple(test_seeds),
+        against=tuple(against),
     )
     check_config(found, seeds=seeds)
     return found
+
+
+def _task(env: str | None) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the seat's environment and all options of a frozen task; else the name itself."""
+    from berthline.env.registration import SEATS
+    from berthline.tasks.task_table import TASKS
+
+    task = TASKS.get((env or "").removeprefix("berthline/"))
+    if task is None:
+        return env, {}
+    return next(name for name, seat in SEATS.items() if seat == task.seat), task.options
 
 
 def _seat(env: str | None, preset: Any, own: str) -> str:
@@ -287,6 +319,7 @@ class _Runs:
     init_from: Path | None
     must_stop: Callable[[], bool]
     watch: Watch
+    remark: Callable[[str], None]
 
     def kept(self, config: TrainConfig) -> dict[str, Any]:
         """Return the contents of config.toml."""
@@ -309,7 +342,7 @@ class _Runs:
                 resume=find(path / CHECKPOINTS, "last") is not None,
                 init_from=self.init_from,
             )
-            return trainer.run(report, self.must_stop)
+            return trainer.run(report, self.must_stop, self.remark)
 
     def with_seeds(
         self, config: TrainConfig, out: Path, seeds: int, *, resume: bool

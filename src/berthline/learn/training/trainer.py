@@ -11,10 +11,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import torch
 
 from berthline.env.observation_layout import ObservationLayout
 from berthline.env.option_types import number, whole
+from berthline.env.options import resolve_options
 from berthline.env.options_of_decisions import options_of_decisions
 from berthline.env.seat_defaults import with_defaults
 from berthline.env.vector import THREADS
@@ -28,6 +30,7 @@ from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
 from berthline.learn.training.episode_metrics import EPISODE_METRICS, NAME_IN_EPISODES
 from berthline.learn.training.episode_seeds import MOST_SEED, training_seed
+from berthline.learn.training.recipes import pays_at_the_end
 from berthline.learn.training.validation import EpisodeSet, Scores, StopRequestedError
 from berthline.policies.learned import checkpoint_of
 from berthline.runs.growing_files import GrowingFiles
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from berthline.learn.algorithms.algorithm import Algorithm
 
 
+_SHORT = 50
+"""A horizon of an episode / this is much shorter than the episode."""
 _LEAST_GAIN = number(0, 1)
 _SEED = whole(0, MOST_SEED)
 
@@ -66,6 +71,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         save_every: steps between checkpoints that are kept; 0 = none.
         keep: how many of them are kept, the newest; 0 = all.
         test_seeds: the episodes of REPORT; empty = the first `report_episodes`.
+        against: schedulers to compare with; empty = those of the preset, or of the seat.
     """
 
     algorithm: str
@@ -86,6 +92,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     save_every: int = 0
     keep: int = 0
     test_seeds: tuple[int, ...] = ()
+    against: tuple[str, ...] = ()
 
 
 def check_config(config: TrainConfig, *, seeds: int = 1) -> None:
@@ -161,6 +168,7 @@ class Trainer:
     ) -> None:
         check_config(config)
         self._must_stop: Callable[[], bool] = lambda: False
+        self._remark: Callable[[str], None] = lambda _: None
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
         # All of them: a policy goes on as it is when a later version has other defaults.
@@ -206,14 +214,17 @@ class Trainer:
         self,
         report: Callable[[Progress], None] = lambda _: None,
         must_stop: Callable[[], bool] = lambda: False,
+        remark: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any] | None:
         """Train, and return the summary; None = the run was stopped and can be resumed.
 
         Args:
             report: called after every iteration.
             must_stop: called after every iteration, and between the steps of an evaluation.
+            remark: called with warnings about settings that do not fit the episodes.
         """
         self._must_stop = must_stop
+        self._remark = remark
         try:
             return self._train(report)
         except StopRequestedError:
@@ -226,7 +237,9 @@ class Trainer:
     def _train(self, report: Callable[[Progress], None]) -> dict[str, Any]:
         config, algorithm = self.config, self.algorithm
         began, first = time.monotonic(), algorithm.steps
-        self._heuristics = self._val.heuristics()
+        self._heuristics = self._val.heuristics(config.against)
+        for sentence in self._warnings():
+            self._remark(sentence)
         # A run may have been stopped in a validation that was due.
         if self._best is None or self._is_due():
             self._validate()
@@ -260,6 +273,24 @@ class Trainer:
         self.files.write_json(SUMMARY, summary)
         self.files.close()
         return summary
+
+    def _warnings(self) -> list[str]:
+        """Return what in the settings does not fit the episodes; needs the heuristics."""
+        config = self.config
+        settings = config_of(config.algorithm, config.settings)
+        resolved = resolve_options(config.seat, config.options)
+        found = horizon_warnings(
+            getattr(settings, "horizon", None),
+            seconds=float(np.median(self._heuristics[0].metrics["makespan"])),
+            at_the_end=pays_at_the_end(resolved.reward, resolved.reward_weights),
+        )
+        capacity, jobs = getattr(settings, "capacity", None), resolved.episode_jobs
+        if capacity and jobs and capacity // config.num_envs < jobs:
+            found.append(
+                f"the replay holds {capacity // config.num_envs:,} steps of each environment, and "
+                f"an episode has {jobs:,} jobs: use fewer --envs, or --config capacity=N"
+            )
+        return found
 
     def _is_due(self) -> bool:
         """Whether a validation is due at this step."""
@@ -368,7 +399,8 @@ class Trainer:
         # The rival was chosen on VAL, like the policy; both are evaluated on REPORT.
         chosen = best_of(self._heuristics, self._metric).name
         random = report.random()
-        others = [random, *report.heuristics([h.name for h in self._heuristics])]
+        rivals = report.heuristics([h.name for h in self._heuristics])
+        others = [random, *(report.with_return(rival) for rival in rivals)]
         best_step = int(path.name.partition("-")[2])
         return {
             "algorithm": config.algorithm,
@@ -388,7 +420,10 @@ class Trainer:
             "best_heuristic": chosen,
             "report": {
                 "episodes": report.episodes,
-                "return": {"policy": ours.mean_return, random.name: random.mean_return},
+                "return": {
+                    "policy": ours.mean_return,
+                    **{other.name: other.mean_return for other in others},
+                },
                 "policy": {metric: ours.mean(metric) for metric in ours.metrics},
                 "against": {other.name: against(ours, other) for other in others},
                 **{
@@ -397,6 +432,10 @@ class Trainer:
                         **{other.name: other.metrics[name] for other in others},
                     }
                     for key, name in (("metric", self._metric), ("mean_jct", "mean_jct"))
+                },
+                "return_of_episodes": {
+                    "policy": ours.episode_return,
+                    **{one.name: one.episode_return for one in others if one.episode_return},
                 },
             },
         }
@@ -429,6 +468,24 @@ def remarks_of(others: list[Scores], metric: str, *, updates: int, best_step: in
     elif all_equal(rivals, metric):
         found.append("all rivals are equal: the choice that they differ in has no effect here")
     return found
+
+
+def horizon_warnings(horizon: float | None, *, seconds: float, at_the_end: bool) -> list[str]:
+    """Return a warning if rewards fade long before their decisions could learn from them.
+
+    Args:
+        horizon: seconds after which rewards count 1 / e; None = they do not fade.
+        seconds: that an episode takes.
+        at_the_end: whether there are rewards at the end of an episode.
+    """
+    least = seconds / (2 if at_the_end else _SHORT)
+    if horizon is None or horizon >= least:
+        return []
+    when = "with rewards at its end, that is too short" if at_the_end else "that may be too short"
+    return [
+        f"rewards fade within {horizon:,.0f} s (horizon), and an episode lasts {seconds:,.0f} s: "
+        f"{when}; --config horizon=null turns it off"
+    ]
 
 
 def all_equal(scores: list[Scores], metric: str) -> bool:

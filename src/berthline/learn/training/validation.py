@@ -8,12 +8,15 @@ heuristic gets the same episodes.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import torch
 
+from berthline.env.presets import PRESETS
+from berthline.errors import BerthlineError
 from berthline.evaluate.metrics.compared_metrics import METRICS
 from berthline.learn.networks.masked_actions import MaskedCategorical
 from berthline.learn.training.environments import Environments
@@ -22,6 +25,7 @@ from berthline.learn.training.episode_seeds import REPORT_SEED, VAL_SEED, test_s
 from berthline.model.cluster import Cluster
 from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
+from berthline.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -185,14 +189,17 @@ class EpisodeSet:
         envs = self._environments()
         return [(envs.workload(env), envs.start(env)) for env in range(self.episodes)]
 
-    def heuristics(self, schedulers: Sequence[str] | None = None) -> list[Scores]:
+    def heuristics(self, schedulers: Sequence[str] = ()) -> list[Scores]:
         """Return the scores of schedulers on the same episodes, with the same knowledge.
 
         A scheduler without a placement gets that of the environment. Training runs with several
         seeds have the same episodes, so results are cached.
+
+        Args:
+            schedulers: empty = those of the preset, or of the seat.
         """
         plan = self._environments().plan
-        schedulers = schedulers or _rivals(plan)
+        schedulers = schedulers or rivals_of(plan)
         if any(
             isinstance(value, Workload | Cluster | Snapshot) for value in self._options.values()
         ):
@@ -217,6 +224,28 @@ class EpisodeSet:
             found.append(Scores(name=scheduler, episode_return=[], metrics=metrics))
         return found
 
+    def with_return(self, scores: Scores) -> Scores:
+        """Return a scheduler's scores with its returns, if an agent in the seat can do as it does.
+
+        The environments are driven by the scheduler's own choices. Only where that gives the same
+        episodes as the scheduler alone are the rewards those of the scheduler.
+        """
+        plan = self._environments().plan
+        if plan.seat == "preempt" or scores.episode_return:
+            return scores
+        rule = scores.name if plan.menu else _placed(scores.name, plan.options.placement)
+        try:
+            driven = copy.copy(self)
+            driven._options = {**self._options, "experts": (rule,)}
+            found = driven.run(scores.name, lambda envs: envs.expert_actions(rule))
+        except BerthlineError:
+            return scores  # it cannot answer the questions of this seat
+        same = all(
+            np.allclose(found.metrics[metric], values, rtol=1e-9)
+            for metric, values in scores.metrics.items()
+        )
+        return found if same else scores
+
 
 def _metrics_of(
     rule: str, workload: Workload, start: Snapshot | None, plan: Plan
@@ -236,12 +265,15 @@ def _metrics_of(
     return {metric: METRICS[name].of(run) for metric, name in EPISODE_METRICS.items()}
 
 
-def _rivals(plan: Plan) -> list[str]:
-    """Return the schedulers that policies are compared with.
+def rivals_of(plan: Plan) -> list[str]:
+    """Return the schedulers that policies are compared with, unless others are named.
 
-    What a policy chooses from is what it must beat: Meta's schedulers, each alone, and Place's
-    rules behind the same queue.
+    A preset may name what fits its environment. What a policy chooses from is what it must beat:
+    Meta's schedulers, each alone, and Place's rules behind the same queue.
     """
+    preset = plan.options.preset
+    if preset is not None and PRESETS[preset].rivals:
+        return _with_knowledge(PRESETS[preset].rivals, plan.options.knowledge)
     if plan.seat == "meta":
         return [str(scheduler) for scheduler in plan.menu]
     if plan.seat == "place":
@@ -260,6 +292,13 @@ def _rivals(plan: Plan) -> list[str]:
         base = str(plan.scheduler)
         rivals += [base, *(f"{base}?{lane}" for lane in LANES)]
     return rivals
+
+
+def _with_knowledge(schedulers: Sequence[str], knowledge: str) -> list[str]:
+    """Return the schedulers that need no run times, if there are none; else all."""
+    if knowledge != "none":
+        return list(schedulers)
+    return [one for one in schedulers if not Scheduler.parse(one).needs_run_times]
 
 
 def _placed(scheduler: str, placement: str) -> str:

@@ -49,7 +49,9 @@ class Generator:
         own_gap: the mean gap of that system from (dials, jobs); if this and `load` are None, no
             load can be set: all jobs are submitted at once.
         priorities: draws priorities from (random numbers, run times, dials).
-        memory: draws memory in MiB from (random numbers, dials); None = no limit.
+        requests: draws other columns from (random numbers, dials), such as memory; they replace
+            the GPUs of `sizes`, which then are those of a job with its parts of GPUs. None = no
+            other columns.
         exact: makes a single workload in another way, to match published numbers.
     """
 
@@ -63,7 +65,7 @@ class Generator:
     priorities: Callable[[RandomSource, Table, Settings], Table] = (
         lambda source, run, dials: draw_priorities(source, dials)  # noqa: ARG005
     )
-    memory: Callable[[RandomSource, Settings], npt.NDArray[np.int64]] | None = None
+    requests: Callable[[RandomSource, Settings], dict[str, npt.NDArray[Any]]] | None = None
     exact: Callable[[Cluster, int, float, int, Settings], Workload] | None = None
 
     def make(
@@ -195,8 +197,8 @@ class Generator:
         if "deadline" not in unread:
             columns["deadline"] = draw_deadlines(draws, submit, run, settings)
         columns["user"] = draw_users(draws, settings)
-        if self.memory is not None:
-            columns["memory_mib"] = self.memory(draws, settings)
+        if self.requests is not None:
+            columns |= self.requests(draws, settings)
         return columns
 
 

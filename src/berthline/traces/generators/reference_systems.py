@@ -198,7 +198,7 @@ def lsf_gap(dials: Settings, jobs: int) -> float:  # noqa: ARG001
     return 2.0 / (1 + int(dials["jobs_per_second"]))
 
 
-def lsf_memory(source: RandomSource, dials: Settings) -> npt.NDArray[np.int64]:
+def lsf_memory(source: RandomSource, dials: Settings) -> dict[str, npt.NDArray[np.int64]]:
     """Return memory from the original's list, within the dials' limits, all equally likely.
 
     The original has no GPUs: its cores are GPUs here.
@@ -215,4 +215,5 @@ def lsf_memory(source: RandomSource, dials: Settings) -> npt.NDArray[np.int64]:
             expected="limits that include one of "
             + ", ".join(f"{size:g}" for size in _LSF_MEMORY_MIB),
         )
-    return sizes[(source.uniform("memory") * len(sizes)).astype(np.intp)].astype(np.int64)
+    drawn = sizes[(source.uniform("memory") * len(sizes)).astype(np.intp)]
+    return {"memory_mib": drawn.astype(np.int64)}

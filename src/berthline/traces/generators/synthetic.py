@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from berthline.argument_types import check_arguments
 from berthline.errors import ConfigError, unknown_name
 from berthline.traces.cluster_argument import resolve_cluster
-from berthline.traces.generators import arrivals, lublin
+from berthline.traces.generators import arrivals, drift, lublin, pods
 from berthline.traces.generators import reference_systems as systems
 from berthline.traces.generators.common_workload import COMMON_ESTIMATE_DIAL, common_workload
 from berthline.traces.generators.dials import set_dials, with_defaults
@@ -214,6 +214,22 @@ GENERATORS: dict[str, Generator] = {
             dials=(*lublin.LUBLIN_DIALS, *_PEOPLE_DIALS, *ESTIMATE_DIALS),
         ),
         Generator(
+            name="drift",
+            description="phases of short jobs and of long ones, by turns, all with the same load",
+            sizes=drift.drift_sizes,
+            arrivals=drift.drift_arrivals,
+            dials=(*drift.DRIFT_DIALS, *_MIX_DIALS),
+        ),
+        Generator(
+            name="openb",
+            description="pods with parts of GPUs, CPUs and memory, shaped like those of Alibaba's "
+            "openb trace",
+            sizes=pods.pod_sizes,
+            arrivals=arrivals.even,
+            dials=(*RUN_DIALS, *_PEOPLE_DIALS, *ESTIMATE_DIALS),
+            requests=pods.pod_requests,
+        ),
+        Generator(
             name="heavy-tailed",
             description="as in the look-ahead system: few long and wide jobs among many short "
             "ones, submitted in bursts within 10,000 s unless a load is given",
@@ -278,7 +294,7 @@ GENERATORS: dict[str, Generator] = {
             ),
             load=None,
             own_gap=systems.lsf_gap,
-            memory=systems.lsf_memory,
+            requests=systems.lsf_memory,
         ),
     )
 }

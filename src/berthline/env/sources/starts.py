@@ -119,23 +119,21 @@ class StartedEpisodes:
 
     Args:
         starts: where they begin.
-        trace: the jobs that come, on the clock of the starts; None = `generator` draws them.
-        generator: see `trace`.
-        jobs: how many come in each episode.
+        windows: the jobs that come, on the clock of the starts; None = `generator` draws them.
+        generator: see `windows`.
     """
 
     def __init__(
         self,
         starts: Starts,
         *,
-        jobs: int,
-        trace: Workload | None = None,
+        windows: TraceWindows | None = None,
         generator: GeneratedEpisodes | None = None,
     ) -> None:
-        self.starts, self.jobs = starts, jobs
-        self._generator, self._trace = generator, trace
-        source: Workload | GeneratedEpisodes | None = generator if trace is None else trace
+        source: TraceWindows | GeneratedEpisodes | None = generator if windows is None else windows
         assert source is not None
+        self.starts, self.jobs = starts, source.jobs
+        self._generator, self._windows = generator, windows
         # Names of the jobs of the states come first, then those that only jobs to come have.
         known = starts.names
         self._moved: dict[str, npt.NDArray[np.int32]] = {}
@@ -157,22 +155,17 @@ class StartedEpisodes:
                 where="start",
                 expected=f"jobs with run times on {known.reference_type}, as in the snapshot",
             )
-        self.has_estimates = starts.has_estimates or (
-            not np.isnan(trace.estimate).all()
-            if trace is not None
-            else generator is not None and generator.has_estimates
-        )
+        self.has_estimates = starts.has_estimates or source.has_estimates
         self.provenance: Mapping[str, Any] = source.provenance
-        self._windows = None if trace is None else TraceWindows(trace, jobs=jobs)
 
     def set_load(self, low: float, high: float | None = None) -> None:
         """Set the load of the episodes drawn from now on; see `GeneratedEpisodes.set_load`."""
-        if self._generator is None:
-            raise ConfigError(
-                "a load for episodes of a trace",
-                expected="a generator: the load of a trace is fixed",
-            )
+        if self._windows is not None:
+            self._windows = copy.copy(self._windows)
+            self._windows.set_load(low, high)
+            return
         self._generator = copy.copy(self._generator)
+        assert self._generator is not None
         self._generator.set_load(low, high)
         self.starts = self.starts.at_load(self._generator)
 
@@ -185,7 +178,9 @@ class StartedEpisodes:
         starts = self.starts_of(keys)
         if self._generator is None:
             assert self._windows is not None
-            columns = self._windows.from_rows(np.array([start.first for start in starts], np.int64))
+            first = np.array([start.first for start in starts], np.int64)
+            since = np.array([start.snapshot.now for start in starts])
+            columns = self._windows.from_rows(first, keys, since)
             if self.has_estimates:
                 state_something(columns)
         else:
@@ -262,26 +257,14 @@ class TraceStarts(Starts):
     Args:
         trace: the jobs.
         run: the run of the rule on the trace.
-        first: the first row at which the jobs to come may begin.
-        choices: how many rows there are to choose from.
+        rows: the rows at which the jobs to come may begin, see `starting_rows`.
         seed: selects the random numbers.
     """
 
     def __init__(
-        self, trace: Workload, run: RunInParts, first: int, choices: int, seed: int = 0
+        self, trace: Workload, run: RunInParts, rows: npt.NDArray[np.int64], seed: int = 0
     ) -> None:
-        self._trace, self._run, self._seed = trace, run, seed
-        submit = trace.submit
-        rows = first + np.unique(np.linspace(0, choices - 1, MOST_STARTS).astype(np.int64))
-        # The jobs of one instant come together.
-        rows = np.unique(np.searchsorted(submit, submit[rows]))
-        self._rows = rows[rows > 0]
-        if not len(self._rows):
-            raise ConfigError(
-                "no time to begin at",
-                where='start="warm"',
-                expected="jobs before the first that comes, and more than episode_jobs jobs",
-            )
+        self._trace, self._run, self._seed, self._rows = trace, run, seed, rows
         self._found: dict[int, Start] = {}
         self.names = trace
         self.has_estimates = not np.isnan(trace.estimate).all()
@@ -300,6 +283,20 @@ class TraceStarts(Starts):
             found = Start(_begins_here(snapshot), row)
             self._found[row] = found
         return found
+
+
+def starting_rows(trace: Workload, first: int, choices: int) -> npt.NDArray[np.int64]:
+    """Return rows at which the jobs that come may begin, spread evenly; none = there is no past.
+
+    Args:
+        trace: the jobs.
+        first: the first row at which they may begin.
+        choices: how many rows there are to choose from.
+    """
+    rows = first + np.unique(np.linspace(0, choices - 1, MOST_STARTS).astype(np.int64))
+    # The jobs of one instant come together.
+    rows = np.unique(np.searchsorted(trace.submit, trace.submit[rows]))
+    return np.asarray(rows[rows > 0])
 
 
 class GeneratedStarts(Starts):

@@ -1,0 +1,1 @@
+"""Sources: where the jobs of episodes come from, and the states in which episodes begin."""

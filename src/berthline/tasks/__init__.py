@@ -1,0 +1,1 @@
+"""Tasks: what can be gained in an environment, and what a policy gains there."""
