@@ -165,7 +165,7 @@ def _of_policy(results: dict[str, Any]) -> str:
     heads = ["scheduler", f"mean JCT{jct_unit}", f"p99 JCT{p99_unit}", "bounded slowdown"]
     heads.append(f"{label} of the policy is")
     own = [
-        Entry(f"<strong>{html.escape(str(results['algorithm']))}</strong>", "policy"),
+        Entry(f"<strong>{html.escape(str(results.get('policy', results['algorithm'])))}</strong>", "policy"),
         jct[0],
         p99[0],
         slowdown[0],
