@@ -20,6 +20,7 @@ try:
         restore_optimizer,
     )
     from berthline.learn.training.environments import Environments
+    from berthline.learn.training.events import TrainingEvent
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -33,6 +34,7 @@ __all__ = [
     "Network",
     "NetworkConfig",
     "ObservationLayout",
+    "TrainingEvent",
     "generator_state",
     "optimizer_tensors",
     "restore_generator",

@@ -15,8 +15,13 @@ import berthline as bl
 from berthline.evaluate.compare.jitter import jittered
 from berthline.evaluate.metrics.job_table import completion_times, job_table
 from berthline.evaluate.metrics.slowdown import bounded_slowdowns
-from berthline.evaluate.statistics.blocks import block_ratio, replicated_block_ratio
+from berthline.evaluate.statistics.blocks import (
+    _autocorrelation,
+    block_ratio,
+    replicated_block_ratio,
+)
 from berthline.evaluate.statistics.paired import paired_ratio
+from berthline.evaluate.statistics.t_distribution import t_quantile
 
 REPETITIONS = 500
 SPREAD = 0.2
@@ -139,3 +144,45 @@ def _simulated(jobs: int, seed: int, replicates: int) -> list[list[tuple[np.ndar
             found.append((completion_times(table, workload), bounded_slowdowns(table, workload)))
         pairs.append(found)
     return pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [4_000, 16_000])
+def test_other_intervals__do_not_cover_the_whole_run_either(jobs: int) -> None:
+    """Known limit (decision 29): a run without a crowd does not know what a crowd costs.
+
+    The jackknife of the ratio of totals over fewer and longer blocks, with Student's t and widened
+    by the correlation of neighbours, is what is usual for such data.
+    """
+    runs = [_simulated(jobs, seed, 0)[0] for seed in range(80)]
+    shares = {}
+    for name, column in (("mean JCT", 0), ("slowdown", 1)):
+        ours, theirs = (
+            np.stack([run[side][column] for run in runs]) for side in (0, 1)
+        )  # (num_runs, num_jobs)
+        truth = math.log(ours.mean() / theirs.mean())
+        for blocks in (16, 8, 5):
+            covered = 0
+            for one, other in zip(ours, theirs, strict=True):
+                low, high = _jackknife(one, other, blocks)
+                covered += low <= truth <= high
+            shares[name, blocks] = covered / len(runs)
+            print(
+                f"{blocks} blocks of {jobs // blocks} jobs, jackknife of the totals, {name}: the "
+                f"whole run {shares[name, blocks]:.0%}"
+            )
+    assert all(0.55 <= share <= 0.9 for share in shares.values())
+    assert min(shares[name, 5] - shares[name, 16] for name in ("mean JCT", "slowdown")) > 0
+
+
+def _jackknife(ours: np.ndarray, theirs: np.ndarray, blocks: int) -> tuple[float, float]:
+    """Return an interval of the log of the ratio of two totals."""
+    mine, other = (
+        np.array([part.sum() for part in np.array_split(side, blocks)]) for side in (ours, theirs)
+    )
+    without = np.log((mine.sum() - mine) / (other.sum() - other))
+    error = math.sqrt((blocks - 1) / blocks * ((without - without.mean()) ** 2).sum())
+    r = _autocorrelation(without) or 0.0
+    half = t_quantile(0.975, blocks - 1) * error * math.sqrt((1 + r) / (1 - r))
+    centre = math.log(mine.sum() / other.sum())
+    return centre - half, centre + half

@@ -145,3 +145,19 @@ def test_attention_needs_rows():
     layout = Environments("meta", num=1, seed=1, options=options).layout
     with pytest.raises(ConfigError, match="needs columns of jobs"):
         _network(layout, "attention")
+
+
+def test_attention_in_parts_is_attention_over_the_whole_batch():
+    """States with few rows are processed without their empty rows; that changes nothing."""
+    layout = Environments("pick", num=1, seed=0, options={"window": 12}).layout
+    torch.manual_seed(0)
+    network = Network(layout, NetworkConfig(kind="attention"), gain=1.0)
+    flat = torch.rand(64, layout.size)
+    jobs = flat[:, layout.slices()["jobs"]].view(64, *layout.shapes["jobs"])
+    for state, rows in enumerate(torch.randint(0, 13, (64,)).tolist()):
+        jobs[state, rows:] = 0.0
+    together, _ = network(flat)
+    alone = torch.cat([network(flat[i : i + 1])[0] for i in range(64)])
+    assert torch.allclose(together, alone, atol=1e-6)
+    together.sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())

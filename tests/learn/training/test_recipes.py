@@ -94,10 +94,23 @@ def test_the_return_of_a_rival_is_that_of_its_log():
     assert returns == pytest.approx(totals)
 
 
-def test_a_rival_that_an_agent_cannot_imitate_has_no_return():
-    options = {"preset": "drl-scheduler-busy", "episode_jobs": 200, "window": 2}
-    episodes = EpisodeSet("pick", options, part="report", episodes=2)
-    (scores,) = episodes.heuristics(["sjf+skip"])
+def test_in_a_small_window_the_return_of_a_rival_is_that_of_an_agent_that_sees_no_more():
+    returns = {}
+    for window in (2, 200):
+        options = {"preset": "drl-scheduler-busy", "episode_jobs": 200, "window": window}
+        episodes = EpisodeSet("pick", {**options, "reward": "jct"}, part="report", episodes=2)
+        (scores,) = episodes.heuristics(["sjf+skip"])
+        found = episodes.with_return(scores)
+        returns[window] = sum(found.episode_return)
+        assert found.metrics == scores.metrics
+    assert returns[200] == pytest.approx(-200 * sum(scores.metrics["mean_jct"]))
+    assert returns[2] < 1.01 * returns[200]
+
+
+def test_a_rival_that_cannot_be_asked_has_no_return():
+    options = {"episode_jobs": 16, "load": 1.5, "max_restarts": 1}
+    episodes = EpisodeSet("preempt", options, part="report", episodes=2)
+    (scores,) = episodes.heuristics(["sjf"])
     assert episodes.with_return(scores).episode_return == []
 
 

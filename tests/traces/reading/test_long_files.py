@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from berthline.errors import ConfigError, TraceError
 from berthline.traces import load as module
+from berthline.traces.formats.format_table import FORMATS
 from berthline.traces.formats.parquet import write_parquet
 from berthline.traces.load import load_first_jobs, load_trace
 from berthline.traces.reading import files
@@ -112,3 +115,11 @@ def test_only_the_first_jobs_of_a_parquet_file_are_unpacked(tmp_path, monkeypatc
     assert len(resolve_workload(path, cluster="uniform:1x4", jobs=500)) == 500
     with pytest.raises(ConfigError, match="more than the trace has"):
         resolve_workload(path, cluster="uniform:1x4", jobs=501)
+
+
+def test_formats_that_are_read_whole_are_those_that_the_page_names():
+    page = Path(__file__).parents[3] / "docs/reference/traces.md"
+    section = page.read_text(encoding="utf-8").partition("## The first jobs only\n")[2]
+    named = set(re.findall(r"`([a-z0-9-]+)`", section.partition("\n## ")[0]))
+    whole = {name for name, one in FORMATS.items() if not one.by_line and one.read_first is None}
+    assert named == whole

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from berthline.cli.output import new_table, print_table
+from berthline.env.seat_defaults import SEAT_DEFAULTS
 
 ENVS, EPISODE_JOBS = 256, 256
 STEPS, QUICK_STEPS = 1500, 50
@@ -35,6 +36,16 @@ THREADS = 2
 THREADS_TARGET = 1.7
 
 _JOBS_ONLY: dict[str, Any] = {"nodes": [], "running": [], "globals": []}
+_NARROW: dict[str, Any] = {
+    "workload": "synthetic",
+    "features": _JOBS_ONLY,
+    "semantics": "mask",
+    "no_op": "always",
+    "window": 64,
+    "reward": "mean-jct-hours",
+}
+"""Eight numbers for each job that can start, and nothing else: the least that a network may see."""
+DEFAULT_LOAD: float = SEAT_DEFAULTS["pick"]["load"]
 _HOSTS: dict[str, Any] = {
     "jobs": ["gpus / max_node_gpus"],
     "nodes": ["node_free_gpus / max_node_gpus", "node_total_gpus / max_node_gpus"],
@@ -51,44 +62,46 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     target: float | None = None
 
 
+_FULL = _Case(
+    name="Pick, narrow (64 x 8 numbers), full windows",
+    env="Pick",
+    options={**_NARROW, "cluster": "uniform:8x8:V100", "load": 3.0},
+    target=1e6,
+)
+
 CASES = (
+    _Case(name=f"Pick as it comes: {DEFAULT_LOAD:g} x load, every table", env="Pick", options={}),
+    _Case(name="Pick as it comes, one environment", env="Pick", options={}, envs=1),
     _Case(
-        name="Pick, 64 x 8 numbers, short queues",
+        name="Pick, narrow (64 x 8 numbers), short queues",
         env="Pick",
-        options={"cluster": "uniform:64x8:V100", "load": 0.9, "features": _JOBS_ONLY},
+        options={**_NARROW, "cluster": "uniform:64x8:V100", "load": 0.9},
         target=3e6,
     ),
+    _FULL,
     _Case(
-        name="Pick, 64 x 8 numbers, full windows",
+        name="Pick, narrow, one environment",
         env="Pick",
-        options={"cluster": "uniform:8x8:V100", "load": 3.0, "features": _JOBS_ONLY},
-        target=1e6,
-    ),
-    _Case(
-        name="Pick, 64 x 8 numbers, one environment",
-        env="Pick",
-        options={"cluster": "uniform:64x8:V100", "load": 0.9, "features": _JOBS_ONLY},
+        options={**_NARROW, "cluster": "uniform:64x8:V100", "load": 0.9},
         envs=1,
         target=3e5,
     ),
     _Case(
-        name="Place on 64 nodes",
+        name="Place on 64 nodes, narrow (64 x 2 numbers)",
         env="Place",
-        options={"cluster": "uniform:64x8:V100", "load": 0.9, "window": 1, "features": _HOSTS},
+        options={
+            "workload": "synthetic",
+            "cluster": "uniform:64x8:V100",
+            "load": 0.9,
+            "window": 1,
+            "features": _HOSTS,
+            "reward": "mean-jct-hours",
+        },
         target=2e6,
     ),
-    _Case(
-        name="Pick, every table, short queues",
-        env="Pick",
-        options={"cluster": "uniform:64x8:V100", "load": 0.9},
-    ),
-    _Case(
-        name="Pick, every table, full windows",
-        env="Pick",
-        options={"cluster": "uniform:8x8:V100", "load": 3.0},
-    ),
-    _Case(name="Gate", env="Gate", options={"cluster": "uniform:8x8:V100", "load": 1.0}),
-    _Case(name="Meta", env="Meta", options={"cluster": "uniform:8x8:V100", "load": 1.0}),
+    _Case(name="Place as it comes", env="Place", options={}),
+    _Case(name="Gate as it comes", env="Gate", options={}),
+    _Case(name="Meta as it comes", env="Meta", options={}),
 )
 
 
@@ -147,7 +160,7 @@ def measure_envs(
 
 def measure_threads(*, quick: bool) -> ThreadSpeed:
     """Return how much a second thread helps with full windows."""
-    case = CASES[1]
+    case = _FULL
     one, several = (_run(case, quick=quick, num_threads=threads) for threads in (1, THREADS))
     alone, together = _Apart(1, quick=quick), _Apart(THREADS, quick=quick)
     with alone, together:
@@ -204,7 +217,7 @@ _prepared: _Prepared
 
 def _prepare(start: Any, quick: bool) -> None:  # noqa: FBT001 - arguments of an initializer
     global _prepared
-    _prepared = _Prepared(run=_run(CASES[1], quick=quick), start=start)
+    _prepared = _Prepared(run=_run(_FULL, quick=quick), start=start)
 
 
 def _step_apart(_: int) -> float:

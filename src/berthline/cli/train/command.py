@@ -103,6 +103,8 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     threads: Annotated[int, msgspec.Meta(ge=1), whole("--threads", lowest=1)] = 1
     """Threads; more help only if as many cores are free. With another number torch adds in another
     order, so weights differ in their last bits."""
+    device: Annotated[str, arg(metavar="NAME")] = "cpu"
+    """Where networks encode observations: cpu, cuda or cuda:NUMBER."""
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
     """Train with K seeds, starting at --seed, each in its own directory."""
@@ -149,6 +151,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     resume: Annotated[bool, arg(help_behavior_hint="")] = False
     """Resume the interrupted run in --out, with the same command; with more --steps also a
     complete one. The optimiser continues where it was."""
+    callback: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="MODULE:NAME", help_behavior_hint="(repeatable)"),
+    ] = ()
+    """A Python function that gets every event: progress, validations, checkpoints."""
     config_file: ConfigFile = None
     check: Annotated[bool, arg(help_behavior_hint="")] = False
     """Only check whether the algorithm finds the known optimum of one tiny episode."""
@@ -178,6 +185,7 @@ def main(argv: list[str]) -> int:
         with stop_signals() as request:
             # Heavy: it imports torch.
             from berthline.cli.train.show import show_seeds, show_summary, watching
+            from berthline.learn.training.events import find_callback
             from berthline.learn.training.train import train
 
             found = train(
@@ -185,7 +193,9 @@ def main(argv: list[str]) -> int:
                 **parameters(options),
                 init_from=options.init_from,
                 resume=options.resume,
+                device=options.device,
                 out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
+                callbacks=[find_callback(text) for text in options.callback],
                 must_stop=request,
                 watch=watching,
                 remark=note,
@@ -199,7 +209,7 @@ def main(argv: list[str]) -> int:
         return 128 + stopped.signal
     if found.summary is None:
         note(f"stopped; everything up to the last step is saved. to resume: {again}")
-        return 128 + (request.signal or 0)
+        return 128 + request.signal if request.signal else 0  # a callback may stop it too
     if options.json:
         print_json(found.summary)
         return 0

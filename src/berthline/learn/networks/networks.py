@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from berthline.errors import ConfigError, unknown_name
+from berthline.learn.networks.device import place
 from berthline.learn.networks.masked_actions import masked_mean
 from berthline.learn.networks.packed_rows import Packed, pack
 from berthline.learn.networks.registered_body import RegisteredBody
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 _MOST_WIDTH, _MOST_LAYERS = 4096, 32
 _HIDDEN = 1e9
 """Subtracted from the attention score of an empty row: its weight is 0 after the softmax."""
+
+
+_PARTS = 8
+"""Into how many parts a batch is divided for attention."""
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,6 +120,7 @@ class Network(nn.Module):
             self.body = RegisteredBody(layout, config, kind.registered)
         else:
             self.body = _Flat(layout, config) if kind.is_flat else _Rows(layout, config)
+        place(self.body)
         if self.by_row:
             self.head = mlp((2 * self.width, self.width, outputs), last_gain=gain)
         else:
@@ -382,8 +388,22 @@ class _Rows(nn.Module):
 
 
 def _look_at_each_other(body: _Rows, rows: _Tables, present: _Tables) -> None:
-    main = body.main
-    rows[main] = body.attend(rows[main], rows[main], present[main])
+    own, there = rows[body.main], present[body.main]
+    if torch.onnx.is_in_onnx_export() or len(own) < _PARTS:
+        rows[body.main] = body.attend(own, own, there)
+        return
+    # The cost grows with the square of the rows, and most queues are short: states with about as
+    # many rows are taken together, without the empty rows after the last.
+    height = there.shape[1]
+    ends = (there * torch.arange(1, height + 1)).amax(dim=1)
+    order = ends.argsort(stable=True)
+    found = []
+    for part in order.chunk(_PARTS):
+        end = max(int(ends[part[-1]]), 1)
+        few = own.index_select(0, part)[:, :end]
+        seen = body.attend(few, few, there.index_select(0, part)[:, :end])
+        found.append(F.pad(seen, (0, 0, 0, height - end)))
+    rows[body.main] = torch.cat(found).index_select(0, order.argsort())
 
 
 def _look_at_other_tables(body: _Rows, rows: _Tables, present: _Tables) -> None:

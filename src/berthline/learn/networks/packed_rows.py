@@ -45,6 +45,11 @@ class PackedTable(msgspec.Struct, frozen=True):
             self.rows.index_select(0, index), owner, self.place.index_select(0, index), counts
         )
 
+    def to(self, device: str) -> PackedTable:
+        """Return the rows on a device."""
+        parts = (self.rows, self.owner, self.place, self.counts)
+        return PackedTable(*(part.to(device) for part in parts))
+
     def mean(self, made: Tensor) -> Tensor:
         """Return the mean of the encoded rows of each observation; without rows 0."""
         total = made.new_zeros((len(self.counts), made.shape[-1])).index_add(0, self.owner, made)
@@ -79,6 +84,13 @@ class Packed(msgspec.Struct, frozen=True):
         return Packed(
             {name: table.select(chosen) for name, table in self.tables.items()},
             None if self.globals is None else self.globals.index_select(0, chosen),
+        )
+
+    def to(self, device: str) -> Packed:
+        """Return the observations on a device."""
+        return Packed(
+            {name: table.to(device) for name, table in self.tables.items()},
+            None if self.globals is None else self.globals.to(device),
         )
 
 

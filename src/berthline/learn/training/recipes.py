@@ -43,7 +43,7 @@ _PPO: dict[str, Any] = {"learning_rate": 1e-3, "minibatches": 8, "epochs": 4, "e
 _OFF_POLICY: dict[str, Any] = {"horizon": 7200.0, "n_step": 10, "reuse": 6.0, "batch": 256}
 
 # A replay of 50,000 states holds several episodes of 256 decisions of 32 environments.
-_DRL = Recipe(settings={**_OFF_POLICY, "capacity": 50_000}, envs=32, steps=80_000)
+_DRL = Recipe(settings={**_OFF_POLICY, "capacity": 50_000}, envs=32, steps=50_000)
 # A host that is taken in part keeps a wide job waiting minutes later. A trace that has faded by
 # then leaves that to the critic, and the policy learns the contrary of what is right.
 _LSF = Recipe(
@@ -63,7 +63,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("rltune", "ppo"): Recipe(
         settings={**_PPO, **_NO_FADING, "trace": 0.99, "rollout": 128},
         envs=128,
-        steps=1_000_000,
+        steps=800_000,
     ),
     ("drl-scheduler", "d3qn"): _DRL,
     ("drl-scheduler", "sac"): _DRL,

@@ -18,6 +18,7 @@ import msgspec
 
 from berthline.errors import ConfigError, MissingExtraError, unknown_name
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
+from berthline.learn.training.events import Callback, check_callback
 from berthline.runs.growing_files import write_json
 from berthline.runs.run_layout import CHECKPOINTS, CONFIG, SEED_PREFIX, SUMMARY
 from berthline.runs.run_output import RunOutput
@@ -83,7 +84,9 @@ def train(
     init_from: TextOrPath | None = None,
     resume: bool = False,
     must_stop: Callable[[], bool] | None = None,
+    device: str = "cpu",
     watch: Watch | None = None,
+    callbacks: Callback | Sequence[Callback] = (),
     remark: Callable[[str], None] | None = None,
 ) -> TrainingResult:
     """Train a policy, keep the best on VAL episodes, evaluate it on held-out REPORT episodes.
@@ -122,7 +125,12 @@ def train(
         resume: resume an interrupted run in `out`, or any run with more `steps`; the other
             parameters must be the same.
         must_stop: called repeatedly; once it returns true, the run is saved and stops.
+        device: where networks encode observations: cpu, cuda or cuda:NUMBER. Environments and
+            losses stay on the CPU.
         watch: shows the progress of each run.
+        callbacks: called with a `berthline.training.TrainingEvent` at the beginning, after each
+            iteration, validation and checkpoint, and at the end; one that returns False stops the
+            run, which can then be resumed.
         remark: called with sentences about defaults that were changed to suit a short trace, and
             about settings that do not suit the episodes.
 
@@ -168,6 +176,8 @@ def train(
         init_from=None if init_from is None else Path(init_from),
         must_stop=must_stop or (lambda: False),
         watch=watch or _unwatched,
+        callbacks=_checked_callbacks(callbacks),
+        device=device,
         remark=remark or (lambda _: None),
     )
     with undone_if_refused(path, begins=not resume):
@@ -320,6 +330,8 @@ class _Runs:
     init_from: Path | None
     must_stop: Callable[[], bool]
     watch: Watch
+    callbacks: Sequence[Callback]
+    device: str
     remark: Callable[[str], None]
 
     def kept(self, config: TrainConfig) -> dict[str, Any]:
@@ -342,8 +354,9 @@ class _Runs:
                 # It may have been stopped before the first checkpoint.
                 resume=find(path / CHECKPOINTS, "last") is not None,
                 init_from=self.init_from,
+                device=self.device,
             )
-            return trainer.run(report, self.must_stop, self.remark)
+            return trainer.run(report, self.must_stop, self.callbacks, self.remark)
 
     def with_seeds(
         self, config: TrainConfig, out: Path, seeds: int, *, resume: bool
@@ -388,6 +401,13 @@ def _summary_of_seed(file: Path) -> dict[str, Any]:
         hint = "delete the file, and resume: the evaluation of that seed is made again"
         raise damaged("the summary of a seed", str(error), where=str(file), hint=hint) from None
     return summary
+
+
+def _checked_callbacks(given: Callback | Sequence[Callback]) -> Sequence[Callback]:
+    found = given if isinstance(given, Sequence) else (given,)
+    for callback in found:
+        check_callback(callback)
+    return found
 
 
 def _unwatched(_: str) -> AbstractContextManager[Callable[[Progress], None]]:

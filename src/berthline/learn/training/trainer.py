@@ -25,11 +25,13 @@ from berthline.evaluate.metrics.compared_metrics import METRICS, check_metric
 from berthline.evaluate.statistics.paired import paired_ratio, verdict
 from berthline.learn.algorithms.algorithm_table import config_of, make_algorithm, options_for
 from berthline.learn.algorithms.settings import check_minibatches
+from berthline.learn.networks.device import CPU, check_device, networks_on
 from berthline.learn.networks.networks import Network, NetworkConfig, check_hidden
 from berthline.learn.training import checkpoint
 from berthline.learn.training.environments import Environments
 from berthline.learn.training.episode_metrics import EPISODE_METRICS, NAME_IN_EPISODES
 from berthline.learn.training.episode_seeds import MOST_SEED, training_seed
+from berthline.learn.training.events import TrainingEvent
 from berthline.learn.training.recipes import pays_at_the_end
 from berthline.learn.training.validation import EpisodeSet, Scores, StopRequestedError
 from berthline.learn.training.validation_size import FIRST_EPISODES, episodes_needed
@@ -38,10 +40,11 @@ from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from berthline.learn.algorithms.algorithm import Algorithm
+    from berthline.learn.training.events import Callback
 
 
 _SHORT = 50
@@ -153,6 +156,7 @@ class Trainer:
         path: the run's directory, which exists.
         resume: resume from its last checkpoint.
         init_from: run directory or checkpoint with the initial policy.
+        device: where the networks encode observations.
 
     Raises:
         ConfigError: a wrong value; there is no checkpoint to resume from, or it is for other
@@ -166,9 +170,13 @@ class Trainer:
         *,
         resume: bool = False,
         init_from: Path | None = None,
+        device: str = CPU,
     ) -> None:
         check_config(config)
+        check_device(device)
         self._must_stop: Callable[[], bool] = lambda: False
+        self._callbacks: Sequence[Callback] = ()
+        self._was_refused = False
         self._remark: Callable[[str], None] = lambda _: None
         torch.set_num_threads(config.threads)
         settings = config_of(config.algorithm, config.settings)
@@ -187,9 +195,10 @@ class Trainer:
         self.layout = envs.layout
         iteration = settings.rollout * config.num_envs
         self._all_steps = -(-config.steps // iteration) * iteration
-        self.algorithm: Algorithm = make_algorithm(
-            config.algorithm, envs, config.network, settings, seed=config.seed
-        )
+        with networks_on(device):
+            self.algorithm: Algorithm = make_algorithm(
+                config.algorithm, envs, config.network, settings, seed=config.seed
+            )
         self._val = self._val_of(config.val_episodes or FIRST_EPISODES)
         self._metric = NAME_IN_EPISODES[config.metric]
         self._best: float | None = None
@@ -209,6 +218,7 @@ class Trainer:
         self,
         report: Callable[[Progress], None] = lambda _: None,
         must_stop: Callable[[], bool] = lambda: False,
+        callbacks: Sequence[Callback] = (),
         remark: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Any] | None:
         """Train, and return the summary; None = the run was stopped and can be resumed.
@@ -216,18 +226,30 @@ class Trainer:
         Args:
             report: called after every iteration.
             must_stop: called after every iteration, and between the steps of an evaluation.
+            callbacks: called with every event; one that returns False stops the run.
             remark: called with warnings about settings that do not fit the episodes.
         """
-        self._must_stop = must_stop
-        self._remark = remark
+        self._must_stop = lambda: self._was_refused or must_stop()
+        self._callbacks, self._was_refused, self._remark = callbacks, False, remark
         try:
-            return self._train(report)
+            self._tell("begin", msgspec.to_builtins(self.config))
+            summary = self._train(report)
         except StopRequestedError:
             # An evaluation was stopped: it changes nothing, and a resumed run makes it again.
             if self._best is not None:
                 self._save("last")
             self.files.close()
+            self._tell("end", {})
             return None
+        self._tell("end", summary)
+        return summary
+
+    def _tell(self, kind: Any, values: dict[str, Any], path: Path | None = None) -> None:
+        for callback in self._callbacks:
+            event = TrainingEvent(
+                kind=kind, step=self.algorithm.steps, values=values, path=path or self.path
+            )
+            self._was_refused |= callback(event) is False
 
     def _train(self, report: Callable[[Progress], None]) -> dict[str, Any]:
         config, algorithm = self.config, self.algorithm
@@ -243,6 +265,7 @@ class Trainer:
             seconds = time.monotonic() - began
             speed = (algorithm.steps - first) / seconds
             self.files.log(algorithm.steps, {**log, "charts/SPS": speed})
+            self._tell("progress", {**log, "charts/SPS": speed})
             if self._is_due():
                 self._validate()
             if config.save_every and algorithm.steps >= self._next_save:
@@ -350,6 +373,7 @@ class Trainer:
         }
         self.files.log(step, values)
         self.files.add_to_curve(step, {k.removeprefix("val/"): v for k, v in values.items()})
+        self._tell("validation", values)
         self._next_validation = step + self.config.validate_every
         needed = (
             None if self._best is None else self._best + self.config.least_gain * abs(self._best)
@@ -382,7 +406,7 @@ class Trainer:
         if kind != "last":
             # It is not for resuming, and a replay is a hundred times as large as a policy.
             tensors = {name: t for name, t in tensors.items() if name.startswith("policy.")}
-        checkpoint.save(
+        written = checkpoint.save(
             self.path / CHECKPOINTS,
             kind,
             self.algorithm.steps,
@@ -390,6 +414,7 @@ class Trainer:
             facts,
             keep=self.config.keep if kind == "step" else 1,
         )
+        self._tell("checkpoint", {"kind": kind}, written)
 
     def _resume(self, directory: Path) -> None:
         found = checkpoint.find(directory, "last")

@@ -225,26 +225,22 @@ class EpisodeSet:
         return found
 
     def with_return(self, scores: Scores) -> Scores:
-        """Return a scheduler's scores with its returns, if an agent in the seat can do as it does.
+        """Return a scheduler's scores with the returns of an agent that chooses as it does.
 
-        The environments are driven by the scheduler's own choices. Only where that gives the same
-        episodes as the scheduler alone are the rewards those of the scheduler.
+        Such an agent sees the jobs in its window. Where more jobs wait, it is another scheduler
+        than the one that the metrics are of. Without returns, it cannot be asked in this seat.
         """
         plan = self._environments().plan
         if plan.seat == "preempt" or scores.episode_return:
             return scores
         rule = scores.name if plan.menu else _placed(scores.name, plan.options.placement)
+        driven = copy.copy(self)
+        driven._options = {**self._options, "experts": (rule,)}
         try:
-            driven = copy.copy(self)
-            driven._options = {**self._options, "experts": (rule,)}
             found = driven.run(scores.name, lambda envs: envs.expert_actions(rule))
         except BerthlineError:
-            return scores  # it cannot answer the questions of this seat
-        same = all(
-            np.allclose(found.metrics[metric], values, rtol=1e-9)
-            for metric, values in scores.metrics.items()
-        )
-        return found if same else scores
+            return scores
+        return msgspec.structs.replace(scores, episode_return=found.episode_return)
 
 
 def _metrics_of(
