@@ -17,7 +17,7 @@ from torch.distributions import Categorical
 
 from berthline.environments import expert_actions
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 ENVS, ROLLOUT, EPOCHS, MINIBATCHES = 64, 128, 4, 8
 LEARNING_RATE, CLIP, ENTROPY, VALUE_WEIGHT, MAX_GRADIENT = 2.5e-3, 0.2, 0.01, 0.5, 0.5

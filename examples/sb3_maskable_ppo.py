@@ -2,7 +2,7 @@
 
 `RowPolicy` scores jobs one by one; with "MultiInputPolicy" in its place the same learns slower.
 
-pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py [STEPS] [SEED]
+pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py [STEPS] [SEED] [ENVIRONMENTS]
 """
 
 import sys
@@ -18,6 +18,7 @@ from berthline.environments import expert_actions
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 80_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
 
 
 def judge(choose, seeds=range(10**9, 10**9 + 64)):
@@ -42,7 +43,7 @@ def sampled(envs, seen):
 
 
 torch.set_num_threads(1)  # faster than two where other programs run
-model = MaskablePPO(RowPolicy, sb3.make("berthline/Pick-v0", 8), seed=SEED)
+model = MaskablePPO(RowPolicy, sb3.make("berthline/Pick-v0", ENVS), seed=SEED)
 model.learn(STEPS)
 for rule in ("fcfs", "sjf"):
     jct = judge(lambda envs, _, rule=rule: expert_actions(envs, rule))

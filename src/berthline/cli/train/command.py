@@ -117,7 +117,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     episodes: Annotated[
         Whole | None,
         whole("--episodes", lowest=2),
-        arg(help_behavior_hint="(default: 64 to 256)"),
+        arg(help_behavior_hint="(default: 64 to 128)"),
     ] = None
     """Episodes of VAL; REPORT has twice as many. By default, enough to tell the best rule from the
     next."""

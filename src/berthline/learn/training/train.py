@@ -111,7 +111,7 @@ def train(
         seeds: number of seeds, from `seed` on; each is trained in its own directory.
         validate_every: steps between validations; None = a fifth of `steps`.
         episodes: episodes of VAL; REPORT has twice as many. None = enough to tell the best rule
-            from the next: 64 to 256.
+            from the next: 64 to 128.
         patience: stop after this number of validations without improvement; 0 = never.
         least_gain: smallest improvement that counts, as a share of the absolute best return.
         metric: what rivals and verdicts are chosen by: jct_mean, jct_p99, wait_mean,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIRST_EPISODES = 64
 """Episodes that the error is estimated from; the fewest that are used."""
 
-MOST_EPISODES = 256
+MOST_EPISODES = 128
 """More would take longer than the training between two validations."""
 
 WANTED_ERROR = 0.005
