@@ -118,6 +118,7 @@ def in_style(draw: Callable[[], Any]) -> Any:
 
 def duration_axis(axis: Any, low: float, high: float) -> None:
     """Make an axis logarithmic, with marks at familiar durations."""
+    high = max(high, 1.1 * low)  # one duration alone
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
     ticks = duration_ticks(low, high, apart=_NARROW_APART if is_narrow() else _APART)
     axis.set_ticks([at for at, _ in ticks], labels=[text for _, text in ticks])

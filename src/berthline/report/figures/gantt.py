@@ -83,12 +83,12 @@ def busiest_time(run: RunResults, scheduler: str) -> tuple[float, float]:
     peak = int(np.argmax(jobs_waiting(log, edges) + used))
     middle = float(edges[peak] + edges[peak + 1]) / 2
     ran = stretches(log, job_table(log, run.workload))
-    last = float(edges[-1])
+    first, last = float(edges[0]), float(edges[-1])
     if len(ran.begin) <= MOST_STRETCHES:
-        return 0.0, last
-    width = last
+        return first, last
+    width = last - first
     while width > 1.0:
-        begin = min(max(middle - width / 2, 0.0), last - width)
+        begin = min(max(middle - width / 2, first), last - width)
         within = np.count_nonzero((ran.stop > begin) & (ran.begin < begin + width))
         if within <= MOST_STRETCHES:
             break

@@ -63,11 +63,16 @@ def data(run: RunResults) -> pl.DataFrame:
 
 
 def time_edges(run: RunResults, bins: int = BINS) -> FloatColumn:
-    """Return the edges of the bins."""
+    """Return the edges of the bins, from the beginning of the run on.
+
+    Of a run that began in the middle, what happened before is not complete.
+    """
+    start = run.run.start
+    begin = 0.0 if start is None else start.now
     last_submit = float(run.workload.submit[-1])
     end = max(float(log.time[-1]) for log in run.logs.values())
-    shown = min(end, (1 + DRAINING) * last_submit) if last_submit > 0 else end
-    return np.linspace(0.0, shown or 1.0, bins + 1)
+    shown = min(end, begin + (1 + DRAINING) * (last_submit - begin)) if last_submit > begin else end
+    return np.linspace(begin, shown if shown > begin else begin + 1.0, bins + 1)
 
 
 def gpus_held(log: Schedule, workload: Workload, edges: FloatColumn) -> FloatColumn:
@@ -127,7 +132,10 @@ def _draw(frame: pl.DataFrame, lineup: Lineup) -> Any:
     lower.set_ylim(0, 1.05 * float(frame["queue"].max() or 1.0))  # type: ignore[arg-type]
     lower.set_title("Jobs waiting" + (" (logarithmic above 10)" if _one_towers(frame) else ""))
     lower.set_xlabel("hours since the start of the window")
-    lower.set_xlim(0, float(frame["hours"].max() or 1.0))  # type: ignore[arg-type]
+    hours = frame["hours"].to_numpy()
+    # The edge of the first bin: a run that began in the middle has nothing before.
+    begin = max(float(hours[0] - (hours[1] - hours[0]) / 2), 0.0)
+    lower.set_xlim(begin, float(hours.max() or 1.0))
     legend_below(figure, lineup._replace(looks=_solid(lineup)), markers=True)
     return figure
 

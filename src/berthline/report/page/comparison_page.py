@@ -72,11 +72,16 @@ def _about(run: RunResults) -> str:
     jobs = cell.get("window_jobs") or [0]
     few, many = min(jobs), max(jobs)
     count = f"{many:,}" if few == many else f"{few:,} to {many:,}"
-    measured = ""
+    measured, start = "", run.run.start
+    window = None
     if cell.get("measure"):
         begin, stop = cell["measure"]
-        window = MeasurementWindow(begin, math.inf if stop is None else stop)
-        measured = f" Measured: {window.in_words()}; figures of single jobs show all jobs."
+        window = (begin, math.inf if stop is None else stop)
+    counts = MeasurementWindow.of_run(window, None if start is None else start.now)
+    if start is not None:
+        measured = f" The run began at {start.now:,.10g} s, in the state of another run."
+    if counts is not None:
+        measured += f" Measured: {counts.in_words()}; figures of single jobs show all jobs."
     scaled = _run_times(cell)
     measured += f" Run times are scaled {scaled}." if scaled else ""
     part = f"{cell['part']}: " if cell.get("part") else ""

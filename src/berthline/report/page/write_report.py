@@ -134,13 +134,6 @@ def write_report(directory: str | Path, *, progress: Progress | None = None) -> 
     """
     run = open_run(directory)
     kind = report_kind(run)
-    if run.start is not None:
-        raise ConfigError(
-            "the run began in the middle: its log lacks the jobs that were over by then",
-            where=str(run.path),
-            expected="a run that began with an empty cluster",
-            hint="summary.json has what was measured from there on",
-        )
     source = kind.source(run)
     lacking = next((name for name in ("matplotlib", "plotly") if not is_installed(name)), "")
     figures: list[Drawn] = []
