@@ -47,7 +47,7 @@ SEEDS = (3, 4, 5, 6, 7)
 """The defaults were chosen with the seeds 0, 1 and 2, so others are reported."""
 EPISODES = range(REPORT_SEED, REPORT_SEED + 192)
 SHORT = ("--episodes", "64", "--against", "sjf+easy", "--test-seeds", "0,1")
-"""Nothing is made of a run's own REPORT: all policies are judged on EPISODES here."""
+"""Nothing is made of a run's own REPORT: all policies play EPISODES here."""
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ RUNS = {
     "torchrl_pick.py": ("torchrl", "32", r"512 steps, mean reward -0\.\d+"),
 }
 MOST_LINES = {"cleanrl_ppo.py": 200, "sb3_maskable_ppo.py": 60}
-"""Of those that show an algorithm, or how it is judged; 40 for the others."""
+"""Of those that show an algorithm, or how it is compared; 40 for the others."""
 
 
 def is_installed(package):
