@@ -19,8 +19,8 @@ from berthline.environments import expert_actions
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-ENVS, ROLLOUT, EPOCHS, MINIBATCHES = 64, 128, 4, 8
-LEARNING_RATE, CLIP, ENTROPY, VALUE_WEIGHT, MAX_GRADIENT = 2.5e-3, 0.2, 0.01, 0.5, 0.5
+ENVS, ROLLOUT, EPOCHS, MINIBATCHES = 64, 64, 6, 8
+LEARNING_RATE, CLIP, ENTROPY, VALUE_WEIGHT, MAX_GRADIENT = 2e-3, 0.2, 0.0, 0.5, 0.5
 GAMMA, LAMBDA = 0.999, 0.95
 
 

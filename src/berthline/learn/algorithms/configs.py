@@ -12,10 +12,10 @@ class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings of PPO."""
 
     rollout: int = 64
-    epochs: int = 4
+    epochs: int = 8
     minibatches: int = 8
     accumulate: int = 1
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
     learning_rate_schedule: str = "linear"
     learning_rate_warmup: int | None = None
     discount: float = 1.0
@@ -26,7 +26,7 @@ class PPOConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     clip: float = 0.2
     value_clip: float | None = None
     value_weight: float = 0.5
-    entropy: float = 0.01
+    entropy: float = 0.0
     entropy_schedule: str = "linear"
     max_gradient: float = 0.5
     target_kl: float | None = 0.03
