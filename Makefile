@@ -76,16 +76,16 @@ test-slow: $(STAMPS)/package $(STAMPS)/dev ## Run the slow tests
 # An environment of its own, which borrows .venv's packages, because RLlib brings an older Gymnasium.
 INTEROP := build/interop
 .PHONY: test-interop
-test-interop: $(STAMPS)/package $(STAMPS)/dev ## Install RLlib and TorchRL apart, then run the examples with them
-	@echo "==> installing RLlib and TorchRL"
+test-interop: $(STAMPS)/package $(STAMPS)/dev ## Install RLlib, TorchRL and moviepy apart, then run the tests with them
+	@echo "==> installing RLlib, TorchRL and moviepy"
 	@rm -rf $(INTEROP)
 	@$(BIN)/python -m venv $(INTEROP)
 	@site='import sysconfig; print(sysconfig.get_path("platlib"))' && \
 	  target=$$($(INTEROP)/bin/python -c "$$site") && \
 	  $(BIN)/python -c "$$site" | sed 's/.*/import site; site.addsitedir("&")/' > $$target/borrowed.pth
-	@$(INTEROP)/bin/python -m pip install --quiet torchrl 'ray[rllib]'
+	@$(INTEROP)/bin/python -m pip install --quiet torchrl 'ray[rllib]' moviepy
 	@echo "==> tests"
-	@$(INTEROP)/bin/python -m pytest tests/env/test_interop_examples.py
+	@$(INTEROP)/bin/python -m pytest tests/env/test_interop_examples.py tests/env/test_interop_video.py
 
 check: lint types docs-site test ## What CI runs: lint, types, documentation site, tests
 

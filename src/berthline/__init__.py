@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from berthline.learn.algorithms.algorithm_table import register_algorithm as register_algorithm
     from berthline.learn.networks.networks import register_network as register_network
     from berthline.learn.training.train import train as train
+    from berthline.learn.tuning.trials import sweep as sweep
     from berthline.learn.tuning.tune import tune as tune
     from berthline.model.cluster import Cluster as Cluster
     from berthline.model.cluster import NodeGroup as NodeGroup
@@ -107,6 +108,7 @@ _HOME = {
     "resume": "berthline.runs.resume_run",
     "simulate": "berthline.runs.simulate_run",
     "snapshot_of": "berthline.sim.snapshots.live",
+    "sweep": "berthline.learn.tuning.trials",
     "trace_card": "berthline.evaluate.trace_checks.card",
     "train": "berthline.learn.training.train",
     "unblock": "berthline.evaluate.explain.unblock",

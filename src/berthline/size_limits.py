@@ -20,6 +20,7 @@ MOST = {
     "blocks": 65_535,
     "seeds": 10_000,
     "runs": 10_000_000,
+    "trials": 10_000,
     "workers": 1_024,
     "draws": 100_000,
     "points": 100_000_000,

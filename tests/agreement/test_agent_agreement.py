@@ -27,7 +27,9 @@ class SideBySide:
     asked_at: float | None = None  # the time of the last question that was compared
 
     def __init__(self, run: AgentRun) -> None:
-        self.env = SchedulingEnv(run.seat, **run.options, observation="flat")
+        self.env = SchedulingEnv(
+            run.seat, **run.options, observation="flat", out_of_range="illegal"
+        )
         self.rng = np.random.default_rng(run.seed)
         if run.seed % 2:
             self.leave_something_behind(run.seed)
@@ -127,6 +129,7 @@ class SideBySide:
         np.testing.assert_array_equal(self.mask, question.mask)
         if self.env.plan.seat == "pickplace" and question.pairs:
             np.testing.assert_array_equal(self.env._envs.pair_mask[0], question.pairs)
+        assert self.env.observation_space.contains(self.observation)
         expected = self.reference.observe(question)
         if not np.array_equal(self.observation, expected):
             plan = self.env.plan

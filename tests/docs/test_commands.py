@@ -93,7 +93,9 @@ def test_command_runs(command, playground, capsys):
         short = "--steps 64 --envs 4 --episodes 2 --out runs/ppo"
         assert main(["train", "ppo", *short.split()]) == 0
         capsys.readouterr()
-    if re.search(r"^berthline (sim|eval|export) .*runs/ppo", command.text):  # training takes long
+    if re.search(
+        r"^berthline (sim|eval|export|watch) .*runs/ppo", command.text
+    ):  # training takes long
         pytest.importorskip("onnx", reason="the extra export is not installed")
         pytest.importorskip("onnxruntime", reason="the extra deploy is not installed")
         from tests.learn.made_policies import save_policy

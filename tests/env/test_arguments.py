@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-from tests.env.agents import SMALL
+from tests.env.agents import SEATS, SMALL, first_allowed, options_of
 
 from berthline.env.episodes_source import MOST_SLOTS, batch_seeds, slot_of
 from berthline.env.single import SchedulingEnv
@@ -204,3 +205,110 @@ def test_reset_mask__says_what_is_wrong(mask: Any, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         envs.reset(options={"reset_mask": mask})
     assert says in caught.value.what
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_actions__out_of_range_are_errors_that_change_nothing(seat: str) -> None:
+    env, envs = SchedulingEnv(seat, **options_of(seat)), batch_of(seat)
+    env.reset(seed=1)
+    envs.reset(seed=1)
+    num, nodes = env.plan.num_actions, env.plan.cluster.num_nodes
+    wrong: list[Any] = [num, -1, 2**40, -(2**62)]
+    if seat == "pickplace":
+        wrong = [(choice, 0) for choice in wrong] + [(0, nodes), (0, -1)]
+    before = env.log().sha256(), envs.log(0).sha256()
+    for action in wrong:
+        with pytest.raises(ConfigError, match="action is") as raised:
+            env.step(action)
+        assert f"0 to {num - 1}" in raised.value.expected
+        actions = np.zeros(envs.action_space.shape, np.int64)
+        actions[1] = action
+        with pytest.raises(ConfigError, match="environment 1"):
+            envs.step(actions)
+    assert (env.log().sha256(), envs.log(0).sha256()) == before
+    env.step(first_allowed(env.action_masks(), seat))
+
+
+def batch_of(seat: str, **more: Any) -> SchedulingVectorEnv:
+    return SchedulingVectorEnv(NUM, seat, **options_of(seat), **more)
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_actions__out_of_range_are_illegal_ones_if_asked_for(seat: str) -> None:
+    envs = batch_of(seat, out_of_range="illegal")
+    envs.reset(seed=1)
+    actions = np.full(envs.action_space.shape, -1)
+    *_, infos = envs.step(actions)
+    assert infos["illegal"].any()  # some episodes of Backfill ask nothing
+    fork = envs.fork()
+    fork.step(actions)
+
+
+def test_actions__that_are_ignored_may_be_out_of_range() -> None:
+    envs = SchedulingVectorEnv(1, autoreset_mode="next_step", **{**SMALL, "max_steps": 1})
+    _, infos = envs.reset(seed=1)
+    envs.step(infos["action_mask"].argmax(axis=1))
+    envs.step(np.array([-1]))
+    with pytest.raises(ConfigError, match="action is -1"):
+        envs.step(np.array([-1]))
+
+
+@pytest.mark.parametrize("make", [SchedulingEnv, lambda **more: SchedulingVectorEnv(2, **more)])
+def test_out_of_range__other_values_are_refused(make: Any) -> None:
+    with pytest.raises(ConfigError, match="out_of_range is 'clip'"):
+        make(out_of_range="clip")
+
+
+def test_max_episode_steps__is_gymnasiums_name_for_max_steps() -> None:
+    envs = gymnasium.make_vec("berthline/Place-v0", num_envs=2, max_episode_steps=3, **SMALL)
+    alone = gymnasium.make("berthline/Place-v0", max_episode_steps=3, **SMALL)
+    observations, _ = envs.reset(seed=1)
+    observation, _ = alone.reset(seed=1)
+    for step in range(1, 4):
+        action = int(observation["action_mask"].argmax())
+        observation, *_, cut, _ = alone.step(action)
+        observations, *_, truncated, _ = envs.step(observations["action_mask"].argmax(axis=1))
+        assert truncated[0] == cut == (step == 3)
+    assert (
+        SchedulingEnv("place", max_episode_steps=3, max_steps=3, **SMALL).plan.options.max_steps
+        == 3
+    )
+    with pytest.raises(ConfigError, match="max_episode_steps is 8"):
+        SchedulingVectorEnv(2, max_episode_steps=8, max_steps=3, **SMALL)
+
+
+def test_attributes__of_the_environments_of_a_batch() -> None:
+    envs = batch()
+    envs.reset(seed=1)
+    assert envs.get_attr("reward_terms") == (envs.reward_terms,) * NUM
+    assert envs.get_attr("render_mode") == (None,) * NUM == envs.call("render_mode")
+    with pytest.raises(AttributeError):
+        envs.get_attr("colour")
+    with pytest.raises(AttributeError):
+        envs.call("_envs")
+    envs.set_attr("stage", [1, 2, 3])
+    assert envs.get_attr("stage") == (1, 2, 3) == envs.call("stage")
+    envs.set_attr("stage", 0)
+    assert envs.get_attr("stage") == (0, 0, 0)
+    assert envs.fork([2, 0]).get_attr("stage") == (0, 0)
+    with pytest.raises(ConfigError, match="2 values"):
+        envs.set_attr("stage", [1, 2])
+    with pytest.raises(ConfigError, match="belongs to the batch") as raised:
+        envs.set_attr("plan", None)
+    assert "set_load" in raised.value.hint
+
+
+def test_call__asks_every_environment() -> None:
+    envs = batch()
+    envs.reset(seed=1)
+    assert envs.call("episode_key") == tuple(envs.episode_key(i) for i in range(NUM))
+    assert [log.sha256() for log in envs.call("log")] == [envs.log(i).sha256() for i in range(NUM)]
+    masks = envs.call("action_masks")
+    assert len(masks) == NUM
+    np.testing.assert_array_equal(masks, envs.action_masks())
+    assert envs.call("set_load", 1.3) == (None,) * NUM
+    other = batch()
+    other.set_load(1.3)
+    for one, seed in ((envs, 1), (other, 1)):
+        one.reset(seed=seed)
+    np.testing.assert_array_equal(envs.workload(0).submit, other.workload(0).submit)

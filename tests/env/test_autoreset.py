@@ -14,7 +14,7 @@ import berthline  # noqa: F401  # registers the environments
 from berthline.env.episodes_source import batch_seeds
 from berthline.env.single import SchedulingEnv
 from berthline.env.vector import SchedulingVectorEnv
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -54,6 +54,11 @@ def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
         observations, rewards, terminated, truncated, infos = envs.step(actions)
         assert envs.observation_space.contains(observations)
         assert ("final_obs" in infos) == bool((terminated | truncated).any())
+        if "final_obs" in infos:
+            assert infos["final_obs"].shape == (3,)
+            assert infos["final_obs"].dtype == object
+            kept = [last is not None for last in infos["final_obs"]]
+            assert kept == infos["_final_obs"].tolist() == (terminated | truncated).tolist()
         for i, single in enumerate(singles):
             last, reward, done, cut, info = single.step(actions[i])
             assert (rewards[i], terminated[i], truncated[i]) == (reward, done, cut)
@@ -65,6 +70,7 @@ def test_same_step__shows_the_last_of_the_old_and_the_first_of_the_new(
             assert infos["_final_obs"][i]
             assert infos["_final_info"][i]
             assert equal(infos["final_obs"][i], last)
+            assert envs.single_observation_space.contains(infos["final_obs"][i])
             final = infos["final_info"]
             assert not any(table[~final["_sched"]].any() for table in final["sched"].values())
             assert {name: table[i] for name, table in final["sched"].items()} == info["sched"]
@@ -144,10 +150,81 @@ def test_make_vec__gives_the_native_batch_and_its_mode() -> None:
         assert envs.metadata["autoreset_mode"] == mode
 
 
-@pytest.mark.parametrize("mode", ["disabled", "sometimes", AutoresetMode.DISABLED])
+@pytest.mark.parametrize("mode", ["sometimes", 1, None])
 def test_autoreset_mode__others_are_refused(mode: Any) -> None:
     with pytest.raises(ConfigError, match="autoreset_mode"):
         SchedulingVectorEnv(2, "pick", autoreset_mode=mode, **options_of("pick"))
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_disabled__an_episode_stays_over_until_it_is_reset(seat: str) -> None:
+    options = options_of(seat, observation="flat")
+    envs = SchedulingVectorEnv(3, seat, autoreset_mode="disabled", **options)
+    singles = [SchedulingEnv(seat, **options) for _ in range(3)]
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED
+    rngs = [np.random.default_rng(i) for i in range(3)]
+    _, infos = envs.reset(seed=4)
+    for i, single in enumerate(singles):
+        single.reset(seed=batch_seeds(4, 3)[i])
+    resets = 0
+    for _ in range(150):
+        masks = infos["action_mask"]
+        actions = np.stack([random_action(r, m, seat) for r, m in zip(rngs, masks, strict=True)])
+        observations, rewards, terminated, truncated, infos = envs.step(actions)
+        assert "final_obs" not in infos
+        over = terminated | truncated
+        for i, single in enumerate(singles):
+            expected, reward, done, cut, info = single.step(actions[i])
+            np.testing.assert_array_equal(observations[i], expected)
+            assert (rewards[i], terminated[i], truncated[i]) == (reward, done, cut)
+            if done or cut:
+                assert infos["sched"]["mean_jct"][i] == info["sched"]["mean_jct"]
+        if not over.any():
+            continue
+        log = envs.log(int(np.argmax(over))).sha256()
+        with pytest.raises(SimulationError, match="whose episode is over") as raised:
+            envs.step(actions)
+        assert "reset_mask" in raised.value.expected
+        assert envs.log(int(np.argmax(over))).sha256() == log
+        observations, infos = envs.reset(options={"reset_mask": over})
+        resets += int(over.sum())
+        for i in np.flatnonzero(over):
+            expected, _ = singles[i].reset()
+            np.testing.assert_array_equal(observations[i], expected)
+    assert resets >= 3
+
+
+def test_disabled__agrees_with_gymnasiums_own_batch() -> None:
+    options = {"autoreset_mode": AutoresetMode.DISABLED}
+    native = gymnasium.make_vec("berthline/Pick-v0", num_envs=3, **options, **options_of("pick"))
+    separate = gymnasium.make_vec(
+        "berthline/Pick-v0",
+        num_envs=3,
+        vectorization_mode="sync",
+        vector_kwargs=options,
+        **options_of("pick"),
+    )
+    observations, _ = native.reset(seed=2)
+    separate.reset(seed=batch_seeds(2, 3))
+    for _ in range(100):
+        actions = observations["action_mask"].argmax(axis=1)
+        observations, *outcome, _ = native.step(actions)
+        others, *other, _ = separate.step(actions)
+        over = outcome[1] | outcome[2]
+        if over.any():
+            observations, _ = native.reset(options={"reset_mask": over})
+            others, _ = separate.reset(options={"reset_mask": over})
+        assert equal(observations, others)
+        for one, two in zip(outcome, other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_disabled__a_fork_of_what_is_over_is_over() -> None:
+    envs = SchedulingVectorEnv(2, autoreset_mode="disabled", **options_of("pick", max_steps=1))
+    _, infos = envs.reset(seed=1)
+    envs.step(infos["action_mask"].argmax(axis=1))
+    with pytest.raises(SimulationError, match="whose episode is over"):
+        envs.fork(0).step(np.zeros(1, np.int64))
 
 
 def test_copy__what_became_of_episodes_stays_as_it_was() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.env.agents import SEATS, first_allowed, options_of, random_action
+from tests.env.agents import SEATS, SMALL, first_allowed, options_of, random_action
 
 import berthline as bl
 from berthline.env.episodes_source import batch_seeds
@@ -181,7 +181,7 @@ def test_nothing_is_asked_before_the_first_decision_but_it_counts(seat: str) -> 
 def test_illegal_actions__are_flagged_and_do_no_harm(
     seat: str, seed: int, actions: list[tuple[int, int]]
 ) -> None:
-    env = SchedulingEnv(seat, **options_of(seat))
+    env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
     _, info = env.reset(seed=seed)
     is_over = False
     for action, node in actions:
@@ -204,7 +204,7 @@ def test_illegal_actions__are_the_no_op_or_the_first_allowed() -> None:
     for seat, right in (("pick", 5), ("backfill", 5), ("preempt", 4), ("gate", 0), ("meta", 0)):
         logs = []
         for wrong in (False, True):
-            env = SchedulingEnv(seat, **options_of(seat))
+            env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
             _, info = env.reset(seed=3)
             is_over = False
             while not is_over:
@@ -223,7 +223,7 @@ def test_illegal_actions__a_job_on_a_node_that_it_may_not_go_to_starts_where_pic
     logs = []
     flagged = 0
     for seat in ("pick", "pickplace"):
-        env = SchedulingEnv(seat, **options_of(seat))
+        env = SchedulingEnv(seat, **options_of(seat), out_of_range="illegal")
         _, info = env.reset(seed=3)
         is_over = False
         while not is_over:
@@ -365,9 +365,8 @@ def test_windows_without_estimates__have_an_hour_for_every_job(seat: str) -> Non
     jobs = bl.Workload.from_columns(
         submit=[0, 1, 2, 3], run=[50] * 4, gpus=[4, 8, 1, 1], estimate=[np.nan] * 3 + [60]
     )
-    env = SchedulingEnv(
-        seat, workload=jobs, cluster="uniform:1x8:V100", episode_jobs=3, start="empty"
-    )
+    options = {"cluster": "uniform:1x8:V100", "episode_jobs": 3, "window": SMALL["window"]}
+    env = SchedulingEnv(seat, workload=jobs, start="empty", **options)
     begun = set()
     for seed in range(8):
         _, info = env.reset(seed=seed)

@@ -71,6 +71,8 @@ class Batch {
   bool has_next(size_t env) const { return has_next_[env] != 0; }
   // Whether an environment has begun its first episode: before that there is no question.
   bool has_begun(size_t env) const { return states_[env] != State::kFresh; }
+  // Whether its episode is over and the next one has not begun: an action would be ignored.
+  bool is_over(size_t env) const { return states_[env] == State::kOver; }
   bool all_have_begun() const { return num_fresh_ == 0; }
   // Environments that need an episode.
   size_t num_stuck() const { return num_stuck_; }

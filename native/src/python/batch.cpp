@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -281,6 +282,12 @@ class PyBatch {
     batch.copy({envs.data(), envs.size()}, others, {from.data(), from.size()});
   }
 
+  // Refuses actions that are not from 0 to choices - 1, and nodes that are not from 0 to nodes - 1.
+  void refuse_out_of_range(int64_t choices, int64_t nodes) {
+    choices_ = choices;
+    nodes_ = nodes;
+  }
+
   // Returns whether an episode ended, an action was illegal, and new episodes are needed.
   std::tuple<bool, bool, bool> step(nb::handle given) {
     Int64Array actions = int64_array(given);
@@ -293,6 +300,7 @@ class PyBatch {
     if (actions.data == nullptr || actions.size != batch.num_envs() * actions.width) {
       throw std::invalid_argument("expected one int64 action for each environment");
     }
+    check_range(batch, actions.data, actions.width);
     const Stepping stepping(use_);
     nb::gil_scoped_release unlocked;
     const Batch::Outcome outcome = batch.step(actions.data, actions.width);
@@ -305,6 +313,7 @@ class PyBatch {
   nb::tuple step_single(int64_t action, int64_t node) {
     const int64_t actions[2] = {action, node};
     Batch& batch = asking_batch();
+    check_range(batch, actions, 2);
     const Stepping stepping(use_);  // a plan's Python code may let other threads run
     batch.step(actions, 2);
     const Buffers& buffers = batch.buffers();
@@ -399,6 +408,17 @@ class PyBatch {
     return static_cast<size_t>(env);
   }
 
+  // Throws, before anything has changed, if an action that counts is out of range.
+  void check_range(const Batch& batch, const int64_t* actions, size_t stride) const {
+    if (choices_ == 0) return;
+    for (size_t i = 0; i < batch.num_envs(); ++i) {
+      const int64_t* const action = actions + i * stride;
+      const bool is_in_range = action[0] >= 0 && action[0] < choices_ &&
+                               (nodes_ == 0 || (action[1] >= 0 && action[1] < nodes_));
+      if (!is_in_range && !batch.is_over(i)) throw std::out_of_range(std::to_string(i));
+    }
+  }
+
   Batch& asking_batch() const {
     Batch& batch = idle_batch();
     if (!batch.all_have_begun()) {
@@ -415,8 +435,9 @@ class PyBatch {
   }
 
   Use use_ = Use::kFree;
-  nb::object kept_;     // the columns that inputs point to
-  EpisodeJobs shared_;  // columns that episodes share
+  int64_t choices_ = 0, nodes_ = 0;  // 0 = any number is taken
+  nb::object kept_;                  // the columns that inputs point to
+  EpisodeJobs shared_;               // columns that episodes share
   nb::object buffers_;
   std::unique_ptr<Batch> batch_;
 };
@@ -448,6 +469,7 @@ void bind_batch(nb::module_& m) {
            "outages"_a.none(), "starts"_a.none())
       .def("reset", &PyBatch::reset, "envs"_a)
       .def("copy", &PyBatch::copy, "envs"_a, "other"_a, "from_"_a)
+      .def("refuse_out_of_range", &PyBatch::refuse_out_of_range, "choices"_a, "nodes"_a)
       .def("step", &PyBatch::step, "actions"_a)
       .def("step_single", &PyBatch::step_single, "action"_a, "node"_a)
       .def("__enter__", &PyBatch::enter)

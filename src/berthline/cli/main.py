@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "train": "train a policy, keep the best, and evaluate it",
     "report": "write a page about a run: verdict, tables and figures",
     "whatif": "show what other schedulers would have done to a week of your log",
+    "watch": "play a run in the terminal, or write it as GIF or MP4",
     "explain": "explain why a job waited, and what would have helped",
     "export": "export a run for Perfetto or Batsim, or as SWF",
     "traces": "list, fetch, show, check, convert and split traces",

@@ -52,6 +52,15 @@ class TorchPolicy:
             {name: torch.from_numpy(values) for name, values in tensors.items()},
         ).eval()
 
+    def scores(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the score of every action, for one flat observation."""
+        import torch
+
+        with torch.inference_mode():
+            scores, _ = self.network(torch.from_numpy(observation).unsqueeze(0))
+            found: npt.NDArray[np.float32] = scores[0, :, 0].numpy()
+            return found
+
     def choose(self, observation: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> int:
         """Return the allowed action with the highest score."""
         return best_by(self.network, observation, mask)

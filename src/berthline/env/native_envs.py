@@ -48,6 +48,13 @@ class HasNativeState:
         return twin
 
 
+def take_out_of_range(given: Any) -> str:
+    """Return what an action out of range is: `error` or `illegal`."""
+    if given not in ("error", "illegal"):
+        raise ConfigError(f"out_of_range is {given!r}", expected="'error' or 'illegal'")
+    return str(given)
+
+
 def check_fork(into: Any, of: Any) -> None:
     """Refuse to overwrite anything but a fork of these environments, or what they are a fork of."""
     if into is of or type(into) is not type(of) or into.plan.inputs is not of.plan.inputs:
@@ -81,12 +88,15 @@ class NativeEnvs(HasNativeState):
         final_pair_mask: (num_envs, window, num_nodes), of the same; empty except for PickPlace.
         scores: (num_envs, len(SCORES)), of the same; 0 for the others.
         same_step: as given.
+        out_of_range: as given.
 
     Args:
         plan: of the environments.
         num_envs: how many.
         num_threads: threads that step them; 1 = the caller's own.
         same_step: whether an environment whose episode is over begins the next at once.
+        out_of_range: what an action out of range is: an `error`, or `illegal`, as one that the mask
+            forbids.
         like: environments of an equal plan, whose native arguments are used again.
     """
 
@@ -97,10 +107,12 @@ class NativeEnvs(HasNativeState):
         num_threads: int,
         *,
         same_step: bool,
+        out_of_range: str = "error",
         like: NativeEnvs | None = None,
     ) -> None:
         self.plan = plan
         self.same_step = same_step
+        self.out_of_range = out_of_range
         # Its columns must outlive the batch.
         self._arguments: dict[str, Any] = (
             plan.native_arguments() if like is None else like._arguments
@@ -108,6 +120,11 @@ class NativeEnvs(HasNativeState):
         self._batch = _native.Batch(
             **self._arguments, num_envs=num_envs, num_threads=num_threads, same_step=same_step
         )
+        if out_of_range == "error":
+            is_of_pairs = plan.seat == "pickplace"
+            self._batch.refuse_out_of_range(
+                plan.num_actions, plan.cluster.num_nodes if is_of_pairs else 0
+            )
         size, actions = self._batch.observation_size, self._batch.num_actions
         nodes = plan.cluster.num_nodes if plan.seat == "pickplace" else 0
         self.num_envs = num_envs
@@ -167,10 +184,30 @@ class NativeEnvs(HasNativeState):
         Returns:
             Whether any episode ended, and whether any action was illegal.
         """
-        has_ended, has_illegal, needs_episodes = self._batch.step(actions)
+        try:
+            has_ended, has_illegal, needs_episodes = self._batch.step(actions)
+        except IndexError as error:
+            env = int(str(error))
+            raise self.not_in_range(
+                actions[env].tolist(), f"envs.step, environment {env}"
+            ) from None
         if needs_episodes:
             self.refill()
         return has_ended, has_illegal
+
+    def not_in_range(self, action: Any, where: str) -> ConfigError:
+        """Return the error for an action that is out of range."""
+        plan = self.plan
+        expected = f"0 to {plan.num_actions - 1}"
+        if plan.seat == "pickplace":
+            expected = f"a row or the no-op, {expected}, and a node, 0 to "
+            expected += str(plan.cluster.num_nodes - 1)
+        return ConfigError(
+            f"action is {action}",
+            where=where,
+            expected=expected,
+            hint='to count it as an action that the mask forbids, set out_of_range="illegal"',
+        )
 
     def refill(self) -> None:
         """Supply new episodes where there are none, and begin them where environments wait."""
@@ -186,7 +223,14 @@ class NativeEnvs(HasNativeState):
         They continue as these would, with the same random numbers; neither affects the other.
         """
         plan = self.plan.with_own_source()
-        forked = NativeEnvs(plan, len(envs), num_threads, same_step=self.same_step, like=self)
+        forked = NativeEnvs(
+            plan,
+            len(envs),
+            num_threads,
+            same_step=self.same_step,
+            out_of_range=self.out_of_range,
+            like=self,
+        )
         forked.overwrite(range(len(envs)), self, envs)
         return forked
 

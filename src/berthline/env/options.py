@@ -302,6 +302,23 @@ def resolve_options(seat: str, given: Mapping[str, Any], *, are_complete: bool =
     return options
 
 
+def with_max_steps(given: Mapping[str, Any], max_episode_steps: int | None) -> dict[str, Any]:
+    """Return options with Gymnasium's name for `max_steps`, if it is given.
+
+    Raises:
+        ConfigError: both are given, and differ.
+    """
+    options = dict(given)
+    if max_episode_steps is not None:
+        most = options.setdefault("max_steps", max_episode_steps)
+        if most != max_episode_steps:
+            raise ConfigError(
+                f"max_steps is {most!r} and max_episode_steps is {max_episode_steps!r}",
+                expected="one of them: they mean the same",
+            )
+    return options
+
+
 def _state_of(start: str) -> Snapshot:
     """Return the snapshot of a run directory, which is at the horizon of the run."""
     if not Path(start).is_dir():

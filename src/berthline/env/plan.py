@@ -110,7 +110,7 @@ class Plan:
         inputs = run_arguments(self.inputs)
         inputs["max_preemptions"] = max_preemptions(self.source.jobs)
         inputs["may_fail"] = self.can_fail
-        inputs["was_interrupted"] = self._was_interrupted
+        inputs["was_interrupted"] = self.was_interrupted
         options = self.options
         if self.seat == "preempt":
             inputs["scheduler"]["min_run"] = float(options.min_run)
@@ -265,7 +265,7 @@ class Plan:
         }
 
     @property
-    def _was_interrupted(self) -> bool:
+    def was_interrupted(self) -> bool:
         """Whether episodes begin with jobs that have stopped before, or may."""
         return isinstance(self.source, StartedEpisodes) and self.source.starts.is_interrupted
 
@@ -275,7 +275,7 @@ class Plan:
             [scheduler] = self.baseline
             baseline = run_arguments(self.kinds.inputs(scheduler, self.options.knowledge))
             baseline["may_fail"] = self.can_fail
-            baseline["was_interrupted"] = self._was_interrupted
+            baseline["was_interrupted"] = self.was_interrupted
         types = self.cluster.types
         return {
             "terms": [(term.occasion, formula_pair(term.parse())) for term in self.reward.terms],

@@ -12,9 +12,15 @@ import numpy.typing as npt
 
 from berthline import _native
 from berthline.env.make_plan import make_plan
-from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
+from berthline.env.native_envs import (
+    SCORES,
+    HasNativeState,
+    NativeEnvs,
+    check_fork,
+    take_out_of_range,
+)
 from berthline.env.option_types import SEED
-from berthline.env.options import resolve_options
+from berthline.env.options import resolve_options, with_max_steps
 from berthline.env.rendering.frames import (
     RENDERING,
     LastChoices,
@@ -48,6 +54,9 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
 
     Args:
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
+        max_episode_steps: the same as the option `max_steps`.
+        out_of_range: what an action out of range is: an `error`, or `illegal`, as one that the mask
+            forbids.
         render_mode: what `render` returns: `ansi`, a text, or `rgb_array`, a picture; None =
             nothing.
         options: see `berthline.env.options.Options`.
@@ -63,14 +72,22 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
     metadata = RENDERING
 
     def __init__(
-        self, seat: str = "pick", *, render_mode: str | None = None, **options: Any
+        self,
+        seat: str = "pick",
+        *,
+        max_episode_steps: int | None = None,
+        out_of_range: str = "error",
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
+        options = with_max_steps(options, max_episode_steps)
+        out_of_range = take_out_of_range(out_of_range)
         self.render_mode = take_render_mode(render_mode)
         self._thoughts: Thoughts | None = None
         plan = make_plan(seat, resolve_options(seat, options))
         self.observation_space = observation_space(plan)
         self.action_space = action_space(plan)
-        self._use(NativeEnvs(plan, 1, 1, same_step=False))
+        self._use(NativeEnvs(plan, 1, 1, same_step=False, out_of_range=out_of_range))
         self._is_seeded = False
         self._is_over = True
 
@@ -117,6 +134,9 @@ class SchedulingEnv(HasNativeState, gymnasium.Env[Observation, Any]):
             choice, node = action if self._has_pairs else (action, 0)
             # The native core refuses what does not fit into 64 bits.
             answer = self._answer(_integer(choice), _integer(node))
+        except IndexError:
+            given = [int(choice), int(node)] if self._has_pairs else int(choice)
+            raise self._envs.not_in_range(given, "env.step") from None
         except (TypeError, ValueError):
             raise ConfigError(
                 f"action is {action!r}",

@@ -12,10 +12,17 @@ from gymnasium.vector.utils import batch_space
 
 from berthline import _native
 from berthline.env.episodes_source import batch_seeds
+from berthline.env.interface.batch_attributes import HasAttributes
 from berthline.env.make_plan import make_plan
-from berthline.env.native_envs import SCORES, HasNativeState, NativeEnvs, check_fork
+from berthline.env.native_envs import (
+    SCORES,
+    HasNativeState,
+    NativeEnvs,
+    check_fork,
+    take_out_of_range,
+)
 from berthline.env.option_types import FLAG, SEED, whole
-from berthline.env.options import resolve_options
+from berthline.env.options import resolve_options, with_max_steps
 from berthline.env.rendering.frames import (
     RENDERING,
     LastChoices,
@@ -27,7 +34,7 @@ from berthline.env.rendering.frames import (
     warn_without_mode,
 )
 from berthline.env.spaces import action_space, observation_space, views
-from berthline.errors import ConfigError
+from berthline.errors import ConfigError, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +48,7 @@ _INT64 = np.dtype(np.int64)
 _ENVS, THREADS = whole(1, 2**20), whole(1, 2**10)  # more threads than machines have cores
 
 
-class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]]):
+class SchedulingVectorEnv(HasNativeState, HasAttributes, VectorEnv[Any, Any, npt.NDArray[Any]]):
     """Environments of one kind, stepped together.
 
     Environment i depends only on its seed and its actions, not on the number of environments or
@@ -50,15 +57,24 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     With `autoreset_mode="same_step"` an episode that ends is followed by the next in the same
     step; its last observation is in `infos["final_obs"]` and its results in `infos["final_info"]`,
     whose scores are 0 for the other environments. With `"next_step"` the step after the last begins
-    the next episode, and its action is ignored.
+    the next episode, and its action is ignored. With `"disabled"` an episode that is over stays
+    over: `reset(options={"reset_mask": terminated | truncated})` begins the next ones, and a step
+    without that is an error.
+
+    `final_obs` is an array of objects with an entry for each environment: the last observation, as
+    a single environment returns it (a dict of tables, or a flat vector), where `_final_obs` is
+    True, and None elsewhere.
 
     Args:
         num_envs: how many.
         seat: pick, place, pickplace, meta, backfill, gate or preempt.
         num_threads: threads that step them.
-        autoreset_mode: `same_step` or `next_step`.
+        autoreset_mode: `same_step`, `next_step` or `disabled`.
         copy: whether observations, masks and scores are copies; if not, the next step overwrites
             them, which is faster, and you must not write to them.
+        max_episode_steps: the same as the option `max_steps`.
+        out_of_range: what an action out of range is: an `error`, or `illegal`, as one that the mask
+            forbids.
         render_mode: what `render` returns for each environment: `ansi`, a text, or `rgb_array`, a
             picture; None = nothing.
         options: see `berthline.env.options.Options`.
@@ -81,9 +97,13 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         num_threads: int = 1,
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         copy: bool = True,
+        max_episode_steps: int | None = None,
+        out_of_range: str = "error",
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
+        options = with_max_steps(options, max_episode_steps)
+        out_of_range = take_out_of_range(out_of_range)
         self.render_mode = take_render_mode(render_mode)
         self._thoughts: Thoughts | None = None
         num_envs = _ENVS.take("num_envs", num_envs)
@@ -97,8 +117,16 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         self.single_action_space = action_space(plan)
         self._copy = copy
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._use(NativeEnvs(plan, num_envs, num_threads, same_step=self._same_step))
+        self._never_resets = self.autoreset_mode == AutoresetMode.DISABLED
+        self._use(
+            NativeEnvs(
+                plan, num_envs, num_threads, same_step=self._same_step, out_of_range=out_of_range
+            )
+        )
         self._is_seeded = np.zeros(num_envs, np.bool_)
+        # Episodes that are over and wait for a reset.
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._own_attributes: dict[str, tuple[Any, ...]] = {}
 
     def _use(self, envs: NativeEnvs) -> None:
         """Play in these environments."""
@@ -141,6 +169,7 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
                 self._envs.seed(env, own)
         self._is_seeded[envs] = True
         self._envs.reset(envs)
+        self._is_over[envs] = False
         self._last_choices.forget(envs)
         infos = {"action_mask": self.action_masks(), "_action_mask": self._everybody}
         return self._observations(), infos
@@ -158,6 +187,8 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
             actions = self._as_int64(actions)
         if self.render_mode is not None:
             self._note_choices(actions)
+        if self._never_resets:
+            self._check_none_is_over()
         has_ended, has_illegal = envs.step(actions)
         reward, terms, seconds, terminated, truncated = self._results(0)
         infos: dict[str, Any] = {
@@ -171,6 +202,8 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
         if has_illegal:
             infos["illegal"] = infos["_illegal"] = envs.illegal.copy()
         if has_ended:
+            if self._never_resets:
+                self._is_over = envs.ended.copy()
             self._add_ended(infos)
         observations = self._observations() if self._copy else self._views
         return observations, reward, terminated, truncated, infos
@@ -227,7 +260,8 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
             into.single_action_space = deepcopy(self.single_action_space)
             into._use(own.fork(from_, THREADS.take("num_threads", num_threads)))
         into._np_random = deepcopy(self._np_random)
-        into._is_seeded = self._is_seeded[from_]
+        into._is_seeded, into._is_over = self._is_seeded[from_], self._is_over[from_]
+        into._own_attributes = self._attributes_of(from_)
         return into
 
     def render(self) -> tuple[RenderedFrame, ...] | None:
@@ -303,6 +337,15 @@ class SchedulingVectorEnv(HasNativeState, VectorEnv[Any, Any, npt.NDArray[Any]])
     def episode_key(self, env: int) -> tuple[int, int]:
         """Return (seed, number) of an environment's episode."""
         return self._envs.episode(env)
+
+    def _check_none_is_over(self) -> None:
+        if self._is_over.any():
+            over = np.flatnonzero(self._is_over).tolist()
+            raise SimulationError(
+                "a step of environments whose episode is over",
+                where=f"environments {over[:8]}{' ...' if len(over) > 8 else ''}",
+                expected='reset(options={"reset_mask": terminated | truncated}) first',
+            )
 
     def _note_choices(self, actions: npt.NDArray[np.int64]) -> None:
         """Keep what environments are about to answer in words, for the next frames."""
@@ -413,12 +456,10 @@ def _array(given: Any) -> npt.NDArray[Any]:
 
 def _autoreset_mode(given: Any) -> AutoresetMode:
     if isinstance(given, AutoresetMode):
-        mode = given
-    else:
-        names = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP}
-        if not isinstance(given, str) or given not in names:
-            raise ConfigError(f"autoreset_mode is {given!r}", expected="'same_step' or 'next_step'")
-        mode = names[given]
-    if mode == AutoresetMode.DISABLED:
-        raise ConfigError("autoreset_mode is disabled", expected="same_step or next_step")
-    return mode
+        return given
+    names = {mode.name.lower(): mode for mode in AutoresetMode}
+    if not isinstance(given, str) or given not in names:
+        raise ConfigError(
+            f"autoreset_mode is {given!r}", expected="'same_step', 'next_step' or 'disabled'"
+        )
+    return names[given]

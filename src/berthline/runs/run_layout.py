@@ -42,6 +42,9 @@ FIGURES, REPORT = "figures", "report.html"
 SEED_PREFIX = "seed-"
 """Training with several seeds writes a run directory for each: `seed-0`, `seed-1`, ..."""
 
+TRIAL_PREFIX = "trial-"
+"""A sweep writes a run directory for each trial: `trial-000`, `trial-001`, ..."""
+
 _ALWAYS = (CONFIG, META, METRICS, SUMMARY)
 _TABLES = (EVENTS, JOBS, CLUSTER, WORKLOAD)
 

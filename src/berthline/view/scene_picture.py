@@ -69,6 +69,7 @@ def scene_picture(
     theme: str = "light",
     width: int = WIDTH,
     rows: int = ROWS,
+    notes: bool = True,
 ) -> Frame:
     """Return a scene as a picture, (height, width, 3); several scenes side by side.
 
@@ -77,12 +78,13 @@ def scene_picture(
         theme: light or dark.
         width: pixels of each.
         rows: waiting jobs shown.
+        notes: leave room below for the question and the last choice.
     """
     check_pillow("a picture")
     from PIL import Image
 
     shown = [scenes] if isinstance(scenes, Scene) else scenes
-    panels = [_Panel(scene, THEMES[theme], width, rows) for scene in shown]
+    panels = [_Panel(scene, THEMES[theme], width, rows, notes=notes) for scene in shown]
     tall = max(panel.height for panel in panels)
     # Even numbers of pixels: video formats need them.
     size = (len(panels) * width // 2 * 2, tall + tall % 2)
@@ -134,27 +136,36 @@ def _grid(sizes: tuple[int, ...], width: int) -> _Grid:
     across = max(max(sizes, default=1), 1)
     for cell in range(_LARGEST, _SMALLEST - 1, -1):
         label = 10 + 9 * len(str(len(sizes) - 1)) if cell >= 12 else 0
-        for columns in range(1, len(sizes) + 1):
+        block = _Grid(cell, label, 1, 1, across).block
+        columns = min(width // block, len(sizes))
+        if columns:
             grid = _Grid(cell, label, columns, -(-len(sizes) // columns), across)
-            if columns * grid.block > width:
-                break
             if grid.height <= (_TALLEST if cell < 12 else _TALLEST * 3 // 4):
                 return grid
     columns = max(width // _Grid(_SMALLEST, 0, 1, 1, across).block, 1)
     return _Grid(_SMALLEST, 0, columns, -(-len(sizes) // columns), across)
 
 
+def _about(seconds: float) -> str:
+    """Return a time in few digits: more of them would flicker in a film, and make it larger."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:.0f} h"
+
+
 class _Panel:
     """The picture of one scene."""
 
-    def __init__(self, scene: Scene, theme: _Theme, width: int, rows: int) -> None:
+    def __init__(self, scene: Scene, theme: _Theme, width: int, rows: int, *, notes: bool) -> None:
         self.scene, self.theme, self.width, self.rows = scene, theme, width, rows
         sizes = tuple(len(node.gpus) for node in scene.nodes)
         self.grid = _grid(sizes, width - 2 * _MARGIN)
         self.top_of_grid = 108
         self.top_of_queue = self.top_of_grid + self.grid.height + 12
         self.top_of_foot = self.top_of_queue + 26 + rows * _ROW
-        self.height = self.top_of_foot + 56
+        self.height = self.top_of_foot + (56 if notes else 12)
 
     def draw(self, image: Any, left: int) -> None:
         """Draw it into an image, from a pixel on."""
@@ -262,7 +273,8 @@ class _Panel:
         )
         if has_chances:
             self.text(self.right, self.top_of_queue, "chance", 15, theme.soft, "ra")
-        self.text(self.right - 106, self.top_of_queue, "waited", 15, theme.soft, "ra")
+        self.waited = self.right - 106 if scene.asked else self.right
+        self.text(self.waited, self.top_of_queue, "waited", 15, theme.soft, "ra")
         widest = max(len(node.gpus) for node in scene.nodes)
         most = self.rows - (scene.num_waiting > self.rows)
         for row, job in enumerate(scene.waiting[:most]):
@@ -276,7 +288,7 @@ class _Panel:
     def _waiting_job(self, job: WaitingJob, top: float, widest: int, *, asks: bool) -> None:
         """Draw a job as a bar as long as it has GPUs; with an outline where it cannot start."""
         theme, colour = self.theme, job_colour(job.job)
-        room = self.right - self.left - 190
+        room = self.waited - self.left - 84
         long = min(max(room * job.gpus / max(widest, 1), 40), room)
         box = (self.left, top, self.left + long, top + _ROW - 4)
         may = not asks or (job.choice is not None and job.choice.is_allowed) or job.is_at_hand
@@ -289,14 +301,14 @@ class _Panel:
         self.text(self.left + 6, top + _ROW / 2 - 2, label, 13, ink, "lm")
         gpus = f"{gpus_text(job.gpus)} GPU{'s' * (job.gpus != 1)}"
         begins = self.left + long + 8
-        if begins + _font(13).getlength(gpus) <= self.right - 178:
+        if begins + _font(13).getlength(gpus) <= self.waited - 72:
             self.text(begins, top + _ROW / 2 - 2, gpus, 13, theme.soft, "lm")
         elif long > 110:
             self.text(self.left + long - 6, top + _ROW / 2 - 2, gpus, 13, ink, "rm")
         if job.is_at_hand:
             self.text(self.left - 12, top + _ROW / 2 - 2, ">", 15, theme.ink, "lm")
-        waited = duration(job.waited)
-        self.text(self.right - 106, top + _ROW / 2 - 2, waited, 15, theme.ink, "rm")
+        waited = _about(job.waited)
+        self.text(self.waited, top + _ROW / 2 - 2, waited, 15, theme.ink, "rm")
         self._chance(job.choice, top)
 
     def _chance(self, choice: Choice | None, top: float) -> None:
@@ -331,7 +343,7 @@ class _Panel:
             self.text(self.left + 6, middle, str(job.job), 13, ink, "lm")
             gpus = f"{gpus_text(job.gpus)} GPU{'s' * (job.gpus != 1)}"
             self.text(self.left + 68, middle, gpus, 13, theme.soft, "lm")
-            self.text(self.right - 106, middle, duration(job.ran), 15, theme.ink, "rm")
+            self.text(self.right - 106, middle, _about(job.ran), 15, theme.ink, "rm")
             self._chance(job.choice, top)
 
     def _foot(self) -> None:

@@ -12,7 +12,7 @@ from berthline.cli.options import Json, parse_options
 from berthline.cli.output import note, print_facts, print_json, progress
 from berthline.runs.run_layout import FIGURES
 
-PARTS = ("figures", "curve")
+PARTS = ("figures", "curve", "trials")
 """First arguments that are not a directory but the name of a module of this room."""
 
 RunPath = Annotated[
@@ -33,6 +33,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     berthline report figures DIR writes only the figures, for a paper.
 
     berthline report curve FILE.csv ... draws training curves.
+
+    berthline report trials DIR draws what mattered in a sweep of berthline train.
 
     Examples:
       berthline report runs/compare

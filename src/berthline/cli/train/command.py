@@ -49,6 +49,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline train ppo --check
       berthline train ppo --resume --steps 300000 --out runs/ppo
       berthline train --config-file runs/ppo/config.toml --seed 1 --out runs/again
+      berthline train ppo --sweep config.learning_rate=1e-4:1e-2:log --trials 20 --out runs/lr
       berthline train es --space gate --budget 15
     """
 
@@ -151,6 +152,16 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     resume: Annotated[bool, arg(help_behavior_hint="")] = False
     """Resume the interrupted run in --out, with the same command; with more --steps also a
     complete one. The optimiser continues where it was."""
+    sweep: Annotated[
+        UseAppendAction[tuple[str, ...]],
+        arg(metavar="KEY=VALUES", help_behavior_hint="(repeatable)"),
+    ] = ()
+    """Train --trials times with other values of config.NAME, set.NAME, network, hidden or envs:
+    LOW:HIGH, LOW:HIGH:log, or choices A,B,C. Needs the extra `sweep`."""
+    trials: Annotated[
+        Whole | None, whole("--trials", lowest=1), arg(help_behavior_hint="(with --sweep)")
+    ] = None
+    """Number of trials of --sweep; with --resume and more, a sweep goes on."""
     callback: Annotated[
         UseAppendAction[tuple[str, ...]],
         arg(metavar="MODULE:NAME", help_behavior_hint="(repeatable)"),
@@ -179,6 +190,10 @@ def main(argv: list[str]) -> int:
         return _check(options)
     if options.out is None:
         raise ConfigError("--out is missing", expected="the directory of the run")
+    if options.sweep or options.trials is not None:
+        from berthline.cli.train import trials
+
+        return trials.run(options, argv)
     words = [word for word in argv if word != "--resume"]
     again = shlex.join(["berthline", "train", *words, "--resume"])
     try:

@@ -115,7 +115,7 @@ def frame_of(scene: Scene, mode: str) -> RenderedFrame:
     return scene_text(scene).plain if mode == "ansi" else scene_picture(scene)
 
 
-def _checked(thoughts: npt.ArrayLike | None, size: int) -> list[float] | None:
+def _checked(thoughts: npt.ArrayLike | None, size: int) -> npt.NDArray[np.float64] | None:
     if thoughts is None:
         return None
     found = np.asarray(thoughts, np.float64)
@@ -125,4 +125,4 @@ def _checked(thoughts: npt.ArrayLike | None, size: int) -> list[float] | None:
             where="render",
             expected=f"a probability for each entry of the mask, ({size},)",
         )
-    return [float(share) for share in found]
+    return found

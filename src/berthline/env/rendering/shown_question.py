@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from berthline.env.questions import QUESTIONS
 from berthline.view.playback import ShownQuestion
 from berthline.view.scene import Asked, Choice
@@ -11,14 +13,16 @@ from berthline.view.scene import Asked, Choice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from berthline.env.plan import Plan
 
 
 def shown_question(
     plan: Plan,
     question: dict[str, Any],
-    mask: Sequence[bool],
-    probabilities: Sequence[float] | None = None,
+    mask: npt.NDArray[np.bool_],
+    probabilities: npt.NDArray[np.float64] | None = None,
 ) -> ShownQuestion:
     """Return a question as scenes show it.
 
@@ -28,8 +32,10 @@ def shown_question(
         mask: which actions are allowed; for PickPlace, rows and no-op, then nodes.
         probabilities: of every entry of the mask; None = not known.
     """
-    chances = [None] * len(mask) if probabilities is None else [float(p) for p in probabilities]
-    choices = [Choice(bool(may), chance) for may, chance in zip(mask, chances, strict=True)]
+    chances: Sequence[float | None] = [None] * len(mask)
+    if probabilities is not None:
+        chances = probabilities.tolist()
+    choices = [Choice(may, chance) for may, chance in zip(mask.tolist(), chances, strict=True)]
     seat, options = plan.seat, plan.options
     jobs, running = question["jobs"], question["running"]
     at_hand = question["job_at_hand"]
@@ -60,6 +66,22 @@ def shown_question(
         of_running=of_running,
         of_nodes=of_nodes,
     )
+
+
+def of_rows_and_nodes(
+    plan: Plan, pairs: npt.NDArray[Any], *, is_mask: bool
+) -> npt.NDArray[np.float64]:
+    """Return numbers of pairs as numbers of rows and the no-op, then of nodes.
+
+    Args:
+        plan: of an environment of PickPlace.
+        pairs: a number for each pair, as in `pick_place_actions.py`, then that of the no-op.
+        is_mask: whether they say what is allowed; else they are probabilities, which add up.
+    """
+    table = np.asarray(pairs[:-1], np.float64).reshape(plan.options.window, -1)
+    rows, nodes = table.sum(axis=1), table.sum(axis=0)
+    joined = np.concatenate([rows, [float(pairs[-1])], nodes])
+    return np.minimum(joined, 1.0) if is_mask else joined
 
 
 def action_words(plan: Plan, question: dict[str, Any], action: int, node: int = 0) -> str:

@@ -1,0 +1,1 @@
+"""`berthline watch`."""

@@ -1,0 +1,1 @@
+"""What Gymnasium asks of environments: bounds of spaces, attributes of batches."""
