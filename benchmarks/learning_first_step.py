@@ -55,8 +55,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are")
     parser.add_argument("--only", choices=NAMES, help="only train this, and write nothing")
+    parser.add_argument("--page", action="store_true", help="train nothing, write the page")
     given = parser.parse_args()
-    for name in [given.only] if given.only else NAMES:
+    for name in [] if given.page else [given.only] if given.only else NAMES:
         if not (train(name, given.runs) if name in OWN else run_example(name, given.runs)):
             return 1
     if given.only:
@@ -223,7 +224,7 @@ def task_table(rules: dict[str, np.ndarray], facts: dict[str, float]) -> str:
     lines = [
         f"Over {len(EPISODES)} REPORT episodes, random ranks are asked "
         f"{facts['random: steps']:.0f} questions an episode, with "
-        f"{facts['random: actions']:.1f} jobs to choose from; "
+        f"{facts['random: actions']:.1f} jobs\nto choose from; "
         f"{facts['random: share of choices']:.0%} of the questions have more than one answer.",
         "",
         "| | mean JCT, s | return | mean JCT against the best rule |",
