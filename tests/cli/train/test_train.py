@@ -196,7 +196,8 @@ def test_of_a_trace_only_the_training_part_is_learned_from(tmp_path, capsys):
     jobs = bl.generate(cluster=bl.Cluster.parse("uniform:2x8:V100"), jobs=40)
     done = bl.simulate(jobs, bl.Cluster.parse("uniform:2x8:V100"), str(tmp_path / "run"))
     assert done.metrics().jobs.completed == 40
-    judged = EpisodeSet("pick", config.options | {"split_gap": 0}, part="report", episodes=4)
+    parts = config.options | {"split_gap": 0, "start": "empty", "warm_rule": None}
+    judged = EpisodeSet("pick", parts, part="report", episodes=4)
     first = int(judged._environments()._envs.plan.source.first_jobs(np.array([[5, 0]]))[0])
     assert first >= 0.65 * 400
 
