@@ -36,7 +36,7 @@ ROOT_PAGES = {
 }
 """Files of the repository's root that are pages of the site, and their names there."""
 API = "reference/api.md"
-COPIED = {".md", ".png", ".svg", ".csv"}
+COPIED = {".md", ".gif", ".png", ".svg", ".csv"}
 """Kinds of files in docs/ that are part of the site."""
 
 _LINK = re.compile(r"(\[[^\]\[]*\]\()([^()\s]+)(\))")

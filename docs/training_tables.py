@@ -5,6 +5,7 @@ from __future__ import annotations
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
 from berthline.learn.algorithms.settings import setting_rows, value_text
 from berthline.learn.training.defaults import settings_by_seat
+from berthline.learn.training.recipes import RECIPES
 
 
 def settings() -> str:
@@ -25,4 +26,19 @@ def settings() -> str:
     return "\n\n".join(parts)
 
 
-PARTS = {"settings of algorithms": settings}
+def recipes() -> str:
+    """Return a table of what presets bring for `train`."""
+    rows = [
+        "| preset | algorithm | network | `--envs` | `--steps` | settings |",
+        "| --- | --- | --- | ---: | ---: | --- |",
+    ]
+    for (preset, algorithm), recipe in RECIPES.items():
+        own = ", ".join(f"`{name}={value_text(value)}`" for name, value in recipe.settings.items())
+        rows.append(
+            f"| `{preset}` | `{algorithm}` | {recipe.network} | {recipe.envs} "
+            f"| {recipe.steps:,} | {own} |"
+        )
+    return "\n".join(rows)
+
+
+PARTS = {"settings of algorithms": settings, "recipes of presets": recipes}

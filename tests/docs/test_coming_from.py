@@ -230,6 +230,8 @@ def made_small(words: list[str]) -> list[str]:
         "train": ("--steps", "--envs", "--episodes"),
         "eval": ("--windows", "--window-jobs"),
     }.get(words[0], ())
+    if "--regimes" in words:
+        wanted = ("--windows",)  # regimes have their own jobs
     kept = list(words)
     for option in wanted:
         if option in kept:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.distilled_gates import (
+    CLUSTER,
     EXPERIMENT,
+    JOBS,
     KEPT,
+    LONG_JOBS,
     RULES,
     TERMS,
     Answers,
     imitated,
     shortened,
+    windows_of,
 )
 from benchmarks.gate_transfer import Home
 from benchmarks.paired_windows import MEASURES, names, parts
@@ -79,3 +83,23 @@ def test_rows_can_be_computed_again() -> None:
         run = bl.simulate(window, home.place.cluster, row["text"], knowledge="exact")
         values = {key: f"{read(run.metrics()):.10g}" for key, (_, read) in MEASURES.items()}
         assert {key: row[key] for key in values} == values
+
+
+def test_rules_made_from_networks_can_be_computed_again() -> None:
+    """Of the first windows; the networks themselves are not trained again."""
+    cluster, compared = bl.Cluster.parse(CLUSTER), 0
+    first = {
+        "": windows_of(30_000, 1, JOBS)[0],
+        ", long windows": windows_of(40_000, 1, LONG_JOBS)[0],
+    }
+    for row in ROWS:
+        part = row["setting"][len("PPO, seed 0") :]
+        is_rule = row["setting"].startswith("PPO") and row["scheduler"] != "network"
+        if not is_rule or row["window"] != "0":
+            continue
+        found = bl.simulate(first[part], cluster, row["text"]).metrics()
+        assert float(row["jct_mean"]) == pytest.approx(found.jct.mean, rel=1e-9)
+        slowdown = found.bounded_slowdown.mean
+        assert float(row["bounded_slowdown"]) == pytest.approx(slowdown, rel=1e-9)
+        compared += 1
+    assert compared == 20

@@ -153,8 +153,8 @@ _OWN = {
                 "beside large ones; the generated jobs have up to 8.",
                 "The original's placement by a mixed-integer program, for the agent only, is "
                 "`placement='milp-candidates'`: the best of its candidates, without a solver.",
-                "On the original's small clusters, its traces hardly ever let a job wait, and "
-                "all policies are equal. `load=1.2` rescales their arrivals.",
+                "The published Philly trace asks for more than twice what these 192 GPUs can do, "
+                "and the bundled one for less than a third: `load` rescales arrivals.",
             ),
             rivals=(
                 "fcfs",
@@ -240,7 +240,8 @@ _OWN = {
                 "The fourth order is the original's SRPT, which does not preempt: that is `sjf`.",
                 "An episode has the jobs of one hour on average, and ends when they have "
                 "finished. The 48 regimes are `meta_regimes()`: dials, GPUs and jobs of each; "
-                "`super_high=True` adds the 8 with 6 jobs a minute, on 4 and 16 GPUs.",
+                "`super_high=True` adds the 8 with 6 jobs a minute, on 4 and 16 GPUs. A policy is "
+                "trained in one of them, and `berthline eval --regimes` evaluates it in all.",
                 "The agent is asked every 10 minutes, the original every 5 s (`every_seconds=5`): "
                 "what an order does in 5 s is lost in the noise, and nothing is learned. It is "
                 "asked only while jobs wait; jobs start and end at any instant.",

@@ -8,10 +8,12 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,3 +246,34 @@ def test_a_terminal__steps_on_enter() -> None:
     code, shown = in_terminal("watch", "sjf", *SMALL, "--step", typed=b"\n\nq\n")
     assert code == 0, shown
     assert len(heads_of(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).replace("\r", ""))) == 3
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_film_of_the_readme__is_small_and_shown() -> None:
+    film = ROOT / "docs" / "film.gif"
+    assert film.stat().st_size < 2e6
+    assert "](docs/film.gif)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    with Image.open(film) as picture:
+        assert picture.n_frames > 50
+
+
+@pytest.mark.slow
+def test_the_film_of_the_readme__is_made_by_the_commands_of_its_page(
+    run, tmp_path, monkeypatch
+) -> None:
+    page = (ROOT / "docs" / "guides" / "watch.md").read_text(encoding="utf-8")
+    part = page.split("## The film of the README")[1].split("\n## ")[0]
+    train, film, _ = (shlex.split(line[12:]) for line in re.findall(r"^\$ .*", part, re.MULTILINE))
+    monkeypatch.chdir(tmp_path)
+    train[train.index("--steps") + 1] = "2000"  # the rest is as on the page
+    trained = run(*train, "--episodes", "4", "--envs", "8")
+    assert trained.code == 0, trained.err
+    shown = run(*film)
+    assert shown.code == 0, shown.err
+    waits = re.findall(r"^mean wait +(\S+) (\w+), (\w+)$", shown.out, re.MULTILINE)
+    assert [name for _, _, name in waits] == ["ppo", "fcfs"]
+    # What a rule does on these jobs is the same, whatever has been learned.
+    assert f"mean wait  {waits[1][0]} {waits[1][1]}, fcfs" in part
+    assert (tmp_path / "film.gif").stat().st_size < 3e6
