@@ -16,6 +16,8 @@ from berthline.tasks.published_scores import FILE, best_rule, published_scores, 
 from berthline.tasks.task_judge import Judge
 from berthline.tasks.task_table import TASKS
 
+EPISODES_OF_DEFAULTS = 64
+
 
 def main(argv: list[str]) -> int:
     """Measure everything, or the tasks that are named, and write the scores."""
@@ -38,8 +40,9 @@ def main(argv: list[str]) -> int:
     def tell(done: int, total: int, part: str) -> None:
         print(f"\r{done} of {total}: {part[:60]:<60}", end="", file=sys.stderr)
 
-    if names:
-        for one in measure_tasks(names, (), episodes=None, quick=False, report=tell):
+    for name in names:
+        count = EPISODES_OF_DEFAULTS if name in DEFAULTS else None
+        for one in measure_tasks([name], (), episodes=count, quick=False, report=tell):
             found[one.name] = one
     ordered = {name: found[name] for name in (*TASKS, *DEFAULTS) if name in found}
     text = msgspec.json.format(msgspec.json.encode(ordered), indent=1)
