@@ -17,10 +17,10 @@ from torch.distributions import Categorical
 
 from berthline.environments import expert_actions
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-ENVS, ROLLOUT, EPOCHS, MINIBATCHES = 64, 128, 4, 8
-LEARNING_RATE, CLIP, ENTROPY, VALUE_WEIGHT, MAX_GRADIENT = 2.5e-3, 0.2, 0.01, 0.5, 0.5
+ENVS, ROLLOUT, EPOCHS, MINIBATCHES = 64, 64, 6, 8
+LEARNING_RATE, CLIP, ENTROPY, VALUE_WEIGHT, MAX_GRADIENT = 2e-3, 0.2, 0.0, 0.5, 0.5
 GAMMA, LAMBDA = 0.999, 0.95
 
 
@@ -59,27 +59,26 @@ def seen(observation):
     return jobs, numbers, torch.from_numpy(observation["action_mask"]).bool()
 
 
-def judge(choose, episodes=64, experts=()):
-    """Mean JCT of one episode per environment, with jobs that training has not seen."""
-    envs = gym.make_vec("berthline/Pick-v0", num_envs=episodes, experts=list(experts))
-    observation, _ = envs.reset(seed=[10**9 + i for i in range(episodes)])
-    jct = np.full(episodes, np.nan)
+@torch.no_grad()
+def judge(choose, seeds=range(10**9, 10**9 + 64), experts=()):
+    """Mean JCT in one episode of each seed, with jobs that training has not seen."""
+    envs = gym.make_vec("berthline/Pick-v0", num_envs=len(seeds), experts=list(experts))
+    observation, _ = envs.reset(seed=list(seeds))
+    jct = np.full(len(seeds), np.nan)
     while np.isnan(jct).any():
         observation, _, terminated, truncated, infos = envs.step(choose(envs, observation))
         over = (terminated | truncated) & np.isnan(jct)
         if over.any():
             jct[over] = infos["final_info"]["sched"]["mean_jct"][over]
-    return jct.mean()
+    return jct
 
 
-@torch.no_grad()
-def greedy(agent):
-    return lambda _, observation: agent(*seen(observation))[0].probs.argmax(-1).numpy()
+def greedy(_, observation):
+    return agent(*seen(observation))[0].probs.argmax(-1).numpy()
 
 
-@torch.no_grad()
-def sampled(agent):
-    return lambda _, observation: agent(*seen(observation))[0].sample().numpy()
+def sampled(_, observation):
+    return agent(*seen(observation))[0].sample().numpy()
 
 
 torch.manual_seed(SEED)
@@ -148,5 +147,6 @@ for update in range(updates):
 rules = {"first come, first served": "fcfs+easy", "shortest job first": "sjf+easy"}
 for name, rule in rules.items():
     jct = judge(lambda envs, _, rule=rule: expert_actions(envs, rule), experts=[rule])
-    print(f"{name}: mean JCT {jct:,.0f} s")
-print(f"this agent: mean JCT {judge(greedy(agent)):,.0f} s, sampled {judge(sampled(agent)):,.0f} s")
+    print(f"{name}: mean JCT {jct.mean():,.0f} s")
+for choose in (greedy, sampled):
+    print(f"this agent, {choose.__name__}: mean JCT {judge(choose).mean():,.0f} s")

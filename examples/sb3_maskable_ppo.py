@@ -1,37 +1,52 @@
-"""Train sb3-contrib's MaskablePPO to pick jobs, and compare it with shortest-job-first.
+"""Train sb3-contrib's MaskablePPO, with its default settings, to order the queue of Pick.
 
-pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py
+`RowPolicy` scores jobs one by one; with "MultiInputPolicy" in its place the same learns slower.
+
+pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py [STEPS] [SEED] [ENVIRONMENTS]
 """
 
 import sys
 
+import gymnasium as gym
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 
 from berthline.compat import sb3
+from berthline.compat.sb3_rows import RowPolicy
 from berthline.environments import expert_actions
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
-OPTIONS = {"episode_jobs": 128, "load": 1.5, "window": 32, "observation": "flat"}
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 80_000
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
 
 
-def mean_wait(envs, choose):
-    """Mean wait over the first episode of each environment, the same ones for everybody."""
-    envs.seed(1_000_000)
-    seen, waits = envs.reset(), {}
-    while len(waits) < envs.num_envs:
-        seen, _, _, infos = envs.step(choose(seen, envs.action_masks()))
-        for env, info in enumerate(infos):
-            if "sched" in info:
-                waits.setdefault(env, info["sched"]["mean_wait"])
-    return np.mean(list(waits.values()))
+def judge(choose, seeds=range(10**9, 10**9 + 64)):
+    """Mean JCT in one episode of each seed, with jobs that training has not seen."""
+    envs = gym.make_vec("berthline/Pick-v0", num_envs=len(seeds), experts=["fcfs", "sjf"])
+    seen, _ = envs.reset(seed=list(seeds))
+    jct = np.full(len(seeds), np.nan)
+    while np.isnan(jct).any():
+        seen, _, terminated, truncated, infos = envs.step(choose(envs, seen))
+        over = (terminated | truncated) & np.isnan(jct)
+        if over.any():
+            jct[over] = infos["final_info"]["sched"]["mean_jct"][over]
+    return jct
+
+
+def greedy(envs, seen):
+    return model.predict(seen, action_masks=envs.action_masks(), deterministic=True)[0]
+
+
+def sampled(envs, seen):
+    return model.predict(seen, action_masks=envs.action_masks(), deterministic=False)[0]
 
 
 torch.set_num_threads(1)  # faster than two where other programs run
-model = MaskablePPO("MlpPolicy", sb3.make("berthline/Pick-v0", 64, **OPTIONS), n_steps=64, seed=1)
+model = MaskablePPO(RowPolicy, sb3.make("berthline/Pick-v0", ENVS), seed=SEED)
 model.learn(STEPS)
-test = sb3.make("berthline/Pick-v0", 32, experts=["sjf"], **OPTIONS)
-learnt = mean_wait(test, lambda seen, masks: model.predict(seen, action_masks=masks)[0])
-sjf = mean_wait(test, lambda *_: expert_actions(test.envs, "sjf"))
-print(f"mean wait: {learnt:.0f} s learnt in {STEPS} steps, {sjf:.0f} s shortest job first")
+for rule in ("fcfs", "sjf"):
+    jct = judge(lambda envs, _, rule=rule: expert_actions(envs, rule))
+    print(f"{rule}+easy: mean JCT {jct.mean():,.0f} s")
+for choose in (greedy, sampled):
+    print(f"MaskablePPO, {choose.__name__}: mean JCT {judge(choose).mean():,.0f} s")

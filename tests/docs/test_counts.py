@@ -15,6 +15,7 @@ NUMBERS = (
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
 )
 README, GUIDE = "README.md", "docs/guides/environments.md"
+SYSTEMS = len(PRESETS) - sum(bool(preset.busy) for preset in PRESETS.values())
 DEMO = "src/berthline/cli/demo/command.py"
 
 
@@ -25,9 +26,9 @@ DEMO = "src/berthline/cli/demo/command.py"
         (README, f"{{}} schedulers run the same {JOBS:,} jobs at load {LOAD:g}", len(SCHEDULERS)),
         (README, "{} kinds of figures", len(COMPARISON_FIGURES)),
         (README, "{} seats, columns and rewards", len(SEATS)),
-        (README, "the environments of {} published systems", len(PRESETS)),
+        (README, "the environments of {} published systems", SYSTEMS),
         (GUIDE, "{} gymnasium environments", len(SEATS)),
-        (GUIDE, "the environments of {} published schedulers", len(PRESETS)),
+        (GUIDE, "the environments of {} published schedulers", SYSTEMS),
         (DEMO, "compare {} schedulers on the same generated jobs", len(SCHEDULERS)),
     ],
 )

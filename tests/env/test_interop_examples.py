@@ -13,10 +13,13 @@ from tests.shared_traces import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 RUNS = {
-    "sb3_maskable_ppo.py": ("sb3_contrib", "4096", r"mean wait: \d+ s learnt in 4096 steps"),
+    "cleanrl_ppo.py": ("torch", "8192 1", r"this agent, sampled: mean JCT \d,\d+ s"),
+    "sb3_maskable_ppo.py": ("sb3_contrib", "2048 1 1", r"MaskablePPO, sampled: mean JCT \d,\d+ s"),
     "rllib_pick.py": ("ray.rllib", "1", r"mean return -\d+\.\d+"),
     "torchrl_pick.py": ("torchrl", "32", r"512 steps, mean reward -0\.\d+"),
 }
+MOST_LINES = {"cleanrl_ppo.py": 200, "sb3_maskable_ppo.py": 60}
+"""Of those that show an algorithm, or how it is compared; 40 for the others."""
 
 
 def is_installed(package):
@@ -32,16 +35,16 @@ def test_every_example_is_here():
 
 @pytest.mark.parametrize("name", RUNS)
 def test_it_is_short(name):
-    assert len((EXAMPLES / name).read_text().splitlines()) < 40
+    assert len((EXAMPLES / name).read_text().splitlines()) <= MOST_LINES.get(name, 40)
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_it_runs(name):
-    package, argument, expected = RUNS[name]
+    package, arguments, expected = RUNS[name]
     if not is_installed(package):
         pytest.skip(f"{package} is not installed")
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name, argument],
+        [sys.executable, EXAMPLES / name, *arguments.split()],
         capture_output=True,
         text=True,
         check=False,

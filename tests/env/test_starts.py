@@ -80,7 +80,11 @@ def test_a_rule_in_its_seat__has_the_log_of_resume(
     seat: str, rule: str, options: dict[str, Any], knowledge: str, start: str
 ) -> None:
     jobs = trace()
-    more: dict[str, Any] = {"start": snapshot_of(jobs), "episode_jobs": 120}
+    more: dict[str, Any] = {
+        "start": snapshot_of(jobs),
+        "episode_jobs": 120,
+        "cluster": CLUSTER,
+    }
     if start == "warm":
         more = {"start": "warm", "episode_jobs": 60, "cluster": CLUSTER}
     more |= {"workload": jobs, "knowledge": knowledge, **options}

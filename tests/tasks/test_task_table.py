@@ -27,7 +27,7 @@ FROZEN = {
     "PickPlaceTypes-v1": "73dbd9b0ad15aa9c",
     "MetaDrift-v1": "54e782563a43c2fa",
     "BackfillEstimates-v1": "2ccf7e79ac47f046",
-    "PreemptUnknown-v1": "c5998301387ca266",
+    "PreemptUnknown-v1": "bdad45a5505be7b7",
     "Deadlines-v1": "01c7fbb75d7a778a",
     "Energy-v1": "e5c18f08f753493b",
 }

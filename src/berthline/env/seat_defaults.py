@@ -4,16 +4,18 @@ They are the same in `gym.make`, `gym.make_vec` and `berthline train`. What a se
 the plain default of `Options`. A preset describes a task completely, so with one the plain defaults
 apply to what it leaves out.
 
-Loads are above 1, so that jobs wait. The reward is the wait, which shows the cost of a decision at
-once: without preemption and with GPUs of one speed, JCT = wait + a constant. Where a no-op could
-end a decision point early, it is allowed only if nothing can start: with a discount per step,
-waiting would pay.
+Loads are so high that jobs wait. The reward is the wait, which shows the cost of a decision at
+once: without preemption and with GPUs of one speed, JCT = wait + a constant. Where the agent may
+end a decision point early, it may do so only if nothing can start: with a discount per step,
+waiting would pay. docs/tasks.md has what is to be gained in each.
 
 Pick is the order that EASY works with, on a cluster small enough for 256 jobs to queue, and with
-estimates that are wrong, so that estimates are not run times. The gate is different. With a
-well-ordered queue, the common workload has almost no reason to hold jobs; jobs like Lublin and
-Feitelson's, many of them very short, have. A held job is not asked about again for a while, because
-the effect of a single answer would otherwise be lost in the noise.
+estimates that are wrong, so that estimates are not run times; Backfill and Preempt have the same
+jobs. In Place and PickPlace, GPU types differ in speed. In Meta, jobs of two kinds come by turns:
+for one kind, GPUs held free for short jobs help, for the other they cost. The gate has jobs like
+Lublin and Feitelson's, many of them very short: the common workload has almost no reason to hold
+jobs. A held job is not asked about again for a while, because the effect of a single answer would
+otherwise be lost in the noise.
 """
 
 from __future__ import annotations
@@ -26,23 +28,44 @@ from berthline.traces.workload_argument import is_generator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_QUEUES: dict[str, Any] = {"load": 1.1, "reward": "mean-wait-hours"}
+_SMALL: dict[str, Any] = {
+    "cluster": "uniform:4x8:V100",
+    "load": 1.2,
+    "dials": {"estimate_error": 1.0},
+    "reward": "mean-wait-hours",
+}
+# Where all nodes are alike, best-fit leaves nothing to gain. Fast types do more than their GPUs
+# count for in a load.
+_TYPES: dict[str, Any] = {
+    "workload": "poisson",
+    "cluster": "four-types",
+    "load": 2.0,
+    "dials": {"gpu_mix": "1:0.6,2:0.2,4:0.2", "estimate_error": 0.5},
+    "order": "sjf",
+    "placement": "fastest-type",
+}
 
 SEAT_DEFAULTS: dict[str, Mapping[str, Any]] = {
-    "pick": {
-        "cluster": "uniform:4x8:V100",
-        "load": 1.2,
-        "dials": {"estimate_error": 1.0},
-        "window": 32,
-        "reward": "mean-wait-hours",
-        "semantics": "rank",
-        "no_op": "when_blocked",
+    "pick": {**_SMALL, "window": 32, "semantics": "rank", "no_op": "when_blocked"},
+    "place": {**_TYPES, "window": 8},
+    "pickplace": {**_TYPES, "window": 32, "no_op": "when_blocked"},
+    "meta": {
+        "workload": "drift",
+        "load": 1.0,
+        "dials": {"phase_jobs": 128},
+        "episode_jobs": 512,
+        "schedulers": (
+            "fcfs+easy",
+            "sjf+easy",
+            "smallest-area+easy",
+            "sjf+easy?express-lane:T=1200:r=0.1",
+            "sjf+easy?express-lane:T=1200:r=0.3",
+        ),
+        # The effect of a choice that lasts only until the next event would be too small.
+        "every_seconds": 600.0,
+        "reward": "wait-and-slowdown",
     },
-    "place": _QUEUES,
-    "pickplace": {**_QUEUES, "no_op": "when_blocked"},
-    # The effect of a choice that lasts only until the next event would be too small to be noticed.
-    "meta": {**_QUEUES, "every_seconds": 1800.0},
-    "backfill": {**_QUEUES, "no_op": "when_blocked"},
+    "backfill": {**_SMALL, "no_op": "when_blocked"},
     "gate": {
         "workload": "lublin",
         "load": 1.0,
@@ -53,13 +76,18 @@ SEAT_DEFAULTS: dict[str, Mapping[str, Any]] = {
         "max_holds": 8,
         "reward": "wait-and-slowdown",
     },
-    "preempt": _QUEUES,
+    # A job that may yield without end, before it has saved anything, never finishes.
+    "preempt": {
+        **{name: value for name, value in _SMALL.items() if name != "reward"},
+        "min_run": 1800.0,
+        "max_restarts": 3.0,
+    },
 }
 
-_OF_WORKLOAD = ("workload", "load", "dials")
+_OF_WORKLOAD = ("workload", "load", "dials", "episode_jobs")
 """Defaults that describe the seat's own workload; another one has its own load."""
 
-_NEED_RUN_TIMES = ("order", "features")
+_NEED_RUN_TIMES = ("order", "features", "schedulers")
 """Defaults that use run times, left out where there are none."""
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from berthline.tasks.task_judge import Measurement
+
+if TYPE_CHECKING:
+    from berthline.tasks.opponents import Opponent
+    from berthline.tasks.task_judge import Judge
 
 FILE = Path(__file__).parent / "scores.json"
 
@@ -18,6 +23,14 @@ def published_scores() -> dict[str, Measurement]:
     if not FILE.is_file():
         return {}
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Measurement])
+
+
+def best_rule(judge: Judge) -> list[Opponent] | None:
+    """Return the best rule of the published scores alone; None = the task has none yet."""
+    published = published_scores().get(judge.name)
+    if published is None:
+        return None
+    return [one for one in judge.opponents() if one.name == published.best.name]
 
 
 def shipped_for(task: str) -> list[str]:

@@ -9,6 +9,7 @@ from berthline.errors import BerthlineError, ConfigError
 
 SMALL = [
     *("--set", "episode_jobs=16", "--set", "window=8", "--set", "running_window=4"),
+    *("--set", "cluster=uniform:1x8:V100"),
     *("--steps", "256", "--envs", "8", "--episodes", "4", "--hidden", "8", "--json"),
 ]
 

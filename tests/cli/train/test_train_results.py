@@ -9,7 +9,7 @@ from berthline.learn.training.train import train_config
 from berthline.learn.training.validation import EpisodeSet
 
 TINY = (
-    "--set", "episode_jobs=16", "window=8", "running_window=4",
+    "--set", "episode_jobs=16", "window=8", "running_window=4", "cluster=uniform:1x8",
     "--hidden", "8,8", "--envs", "4", "--episodes", "2",
 )  # fmt: skip
 
@@ -30,12 +30,13 @@ def test_a_run_without_an_update_says_so_and_has_no_verdict(tmp_path, capsys):
     assert summary["has_verdict"] is False
 
 
-def test_a_run_where_nobody_waits_says_so_and_has_no_verdict(tmp_path, capsys):
-    words = ("--steps", 8, "--set", "load=0.1", "--config", "rollout=2", "minibatches=1")
-    told = _train(capsys, "ppo", *words, "--out", tmp_path / "run")
-    assert "no job waited under any rival" in told
-    assert "better by" not in told
-    assert "(best on VAL)" not in told
+def test_a_run_where_nobody_waits_is_refused(tmp_path, capsys):
+    words = ("--steps", "8", "--set", "load=0.01", "--config", "rollout=2", "minibatches=1")
+    assert main(["train", "ppo", *TINY, *words, "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "all 8 rivals have the same mean JCT in all 2 VAL episodes" in told
+    assert "no job waits: raise the load" in told
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_the_metric_is_that_of_the_reward(reward, metric):
 
 
 def test_rival_table_and_curve_follow_the_metric(tmp_path, capsys):
-    words = ("--steps", 64, "--set", "load=3", "cluster=uniform:1x8:V100")
+    words = ("--steps", 64, "--set", "load=3")
     words += ("--config", "rollout=8", "minibatches=1")
     told = _train(
         capsys, "ppo", *words, "--metric", "bounded_slowdown_mean", "--out", tmp_path / "run"
@@ -159,10 +160,10 @@ def test_a_complete_run_goes_on_with_more_steps_and_its_optimiser(tmp_path, caps
 
 def test_short_traces_get_other_defaults_which_are_said(tmp_path, capsys):
     path = tmp_path / "short.csv"
-    rows = [f"{100 * n},{300 + n % 7},{1 + n % 3}" for n in range(240)]
+    rows = [f"{100 * n},{300 + n % 7 * 200},{1 + n % 8}" for n in range(240)]
     path.write_text("submit,run,gpus\n" + "\n".join(rows) + "\n")
     mapping = 'dials={"mapping": "submit=submit,run=run,gpus=gpus"}'
-    words = ["train", "ppo", "--set", f"workload={path}", mapping]
+    words = ["train", "ppo", "--set", f"workload={path}", mapping, "cluster=uniform:1x8:V100"]
     words += ["--steps", "8", "--envs", "4", "--episodes", "2", "--hidden", "8,8"]
     words += ["--config", "rollout=2", "minibatches=1", "--out", str(tmp_path / "run")]
     assert main(words) == 0

@@ -66,11 +66,13 @@ OFF_POLICY = {
     "n_step": 3,
     "learning_rate": 3e-3,
 }
+NO_OP = {"gap": 0.9, "priority_exponent": 0.5, "epsilon": 0.3, "epsilon_final": 0.1}
+"""What the small differences that a no-op makes need."""
 SETTINGS = {
     "ppo": {"rollout": 16, "learning_rate": 3e-3, "minibatches": 4},
-    "d3qn": OFF_POLICY,
-    "rainbow": {**OFF_POLICY, "noisy": True, "distributional": True, "n_step": 1},
-    "sac": {**OFF_POLICY, "entropy": 0.3},
+    "d3qn": {**OFF_POLICY, **NO_OP},
+    "rainbow": {**OFF_POLICY, **NO_OP, "noisy": True, "distributional": True, "n_step": 1},
+    "sac": {**OFF_POLICY, "entropy": 0.3, "temperature": 0.2},
     "meta-dqn": {**OFF_POLICY, "deadline_weight": 2.0, "energy": False},
 }
 STEPS = 6_000

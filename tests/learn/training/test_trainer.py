@@ -14,7 +14,8 @@ from berthline.learn.training.trainer import TrainConfig, Trainer
 CONFIG = TrainConfig(
     algorithm="ppo",
     seat="pick",
-    options=plain("pick") | {"episode_jobs": 16, "load": 3.0, "window": 8, "running_window": 4},
+    options=plain("pick")
+    | {"episode_jobs": 16, "load": 3.0, "window": 8, "running_window": 4, "cluster": "uniform:1x8"},
     settings={"rollout": 16, "epochs": 1, "minibatches": 2},
     network=NetworkConfig(hidden=(8, 8)),
     num_envs=8,

@@ -13,6 +13,7 @@ from tyro.conf import Positional, arg
 from berthline.cli.options import Json, check_choice, parse_options
 from berthline.cli.output import new_table, print_json, print_table
 from berthline.cli.policies import environments as learning
+from berthline.cli.policies.networks import networks, networks_table, tasks, tasks_table
 from berthline.cli.policies.shipped import shipped, shipped_table, show_cards
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             help_behavior_hint="(default: shipped policies and parts of schedulers)",
         ),
     ] = ""
-    """shipped (their cards); orders, disciplines, placements, gates, preemptions; words,
-    conditions; environments, columns, rewards, presets."""
+    """shipped (their cards), networks; tasks; orders, disciplines, placements, gates, preemptions;
+    words, conditions; environments, columns, rewards, presets."""
     json: Json = False
 
 
@@ -51,7 +52,7 @@ def main(argv: list[str]) -> int:
     options = parse_options(Policies, argv, verb="policies")
     if options.topic:
         check_choice("TOPIC", options.topic, TOPICS)
-    topics = [options.topic] if options.topic else ["shipped", *PARTS]
+    topics = [options.topic] if options.topic else ["shipped", "networks", *PARTS]
     if options.json:
         print_json({topic: TOPICS[topic][0]() for topic in topics})
         return 0
@@ -308,6 +309,8 @@ PARTS: dict[
 
 TOPICS = {
     "shipped": (shipped, shipped_table),
+    "networks": (networks, networks_table),
+    "tasks": (tasks, tasks_table),
     **PARTS,
     "words": (words, _words_table),
     "conditions": (conditions, _conditions_table),
@@ -318,5 +321,8 @@ TOPICS = {
 }
 """The same for everything that can be listed."""
 
-WITHOUT_MARKS = ("shipped", "placements", "conditions", "environments", "rewards", "presets")
+WITHOUT_MARKS = (
+    *("shipped", "networks", "tasks", "placements", "conditions", "environments"),
+    *("rewards", "presets"),
+)
 """Topics in which nothing is marked as needing run times."""

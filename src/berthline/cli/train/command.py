@@ -115,8 +115,13 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         arg(help_behavior_hint="(default: a fifth of --steps)"),
     ] = None
     """Steps between validations."""
-    episodes: Annotated[int, msgspec.Meta(ge=2), whole("--episodes", lowest=2)] = 64
-    """Episodes of VAL; REPORT has twice as many."""
+    episodes: Annotated[
+        Whole | None,
+        whole("--episodes", lowest=2),
+        arg(help_behavior_hint="(default: 64 to 128)"),
+    ] = None
+    """Episodes of VAL; REPORT has twice as many. By default, enough to tell the best rule from the
+    next."""
     patience: Annotated[int, msgspec.Meta(ge=0), whole("--patience", lowest=0)] = 0
     """Stop after N validations without improvement; 0 = never."""
     least_gain: Annotated[float, arg(metavar="X")] = 0.0

@@ -126,7 +126,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     table = new_table("", *heads, "return", *words)
     policy, means = report["policy"], report["return"]
     cells = [_cell(name, policy[name]) for name in columns]
-    table.add_row(summary["algorithm"], *cells, _value(means["policy"]))
+    table.add_row(summary.get("policy", summary["algorithm"]), *cells, _value(means["policy"]))
     sign = -1 if about.higher_is_better else 1
     for name, found in sorted(report["against"].items(), key=lambda x: sign * x[1][key]["mean"]):
         mark = " (best on VAL)" if has_verdicts and name == summary["best_heuristic"] else ""

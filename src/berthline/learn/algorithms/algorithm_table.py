@@ -60,9 +60,9 @@ class Entry(NamedTuple):
 
 
 _OWN = {
-    "ppo": Entry("ppo", "PPO", configs.PPOConfig, steps=150_000, learns_pairs=True),
-    "d3qn": Entry("dqn", "DQN", configs.DQNConfig, steps=40_000),
-    "sac": Entry("sac", "SAC", configs.SACConfig, steps=40_000),
+    "ppo": Entry("ppo", "PPO", configs.PPOConfig, steps=250_000, learns_pairs=True),
+    "d3qn": Entry("dqn", "DQN", configs.DQNConfig, steps=60_000),
+    "sac": Entry("sac", "SAC", configs.SACConfig, steps=50_000),
     "meta-dqn": Entry(
         "meta_dqn",
         "MetaDQN",

@@ -24,6 +24,7 @@ _STEPS = {("ppo", "gate"): 800_000}
 _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     # The cost of idle GPUs shows late, so rewards are discounted slowly.
     ("ppo", "gate"): {
+        "epochs": 4,
         "minibatches": 32,
         "learning_rate": 3e-3,
         # The benefit of holding is learned late; a decreasing rate would be too low by then.

@@ -73,7 +73,7 @@ def train(
     seed: int = 0,
     seeds: int = 1,
     validate_every: int | None = None,
-    episodes: int = 64,
+    episodes: int | None = None,
     patience: int = 0,
     least_gain: float = 0.0,
     metric: str | None = None,
@@ -110,7 +110,8 @@ def train(
         seed: of everything random.
         seeds: number of seeds, from `seed` on; each is trained in its own directory.
         validate_every: steps between validations; None = a fifth of `steps`.
-        episodes: episodes of VAL; REPORT has twice as many.
+        episodes: episodes of VAL; REPORT has twice as many. None = enough to tell the best rule
+            from the next: 64 to 128.
         patience: stop after this number of validations without improvement; 0 = never.
         least_gain: smallest improvement that counts, as a share of the absolute best return.
         metric: what rivals and verdicts are chosen by: jct_mean, jct_p99, wait_mean,
@@ -202,7 +203,7 @@ def train_config(
     seed: int = 0,
     seeds: int = 1,
     validate_every: int | None = None,
-    episodes: int = 64,
+    episodes: int | None = None,
     patience: int = 0,
     least_gain: float = 0.0,
     metric: str | None = None,
@@ -239,7 +240,7 @@ def train_config(
     whole(1).or_none().take("envs", envs)
     whole(1).take("seeds", seeds)
     whole(1).or_none().take("validate_every", validate_every)
-    whole(2).take("episodes", episodes)
+    whole(2).or_none().take("episodes", episodes)
     whole(0).take("patience", patience)
     given = dict(env_options or {})
     if preset is not None:
@@ -283,7 +284,7 @@ def train_config(
         seed=seed,
         validate_every=validate_every or max(1, steps // 5),
         val_episodes=episodes,
-        report_episodes=2 * episodes,
+        report_episodes=None if episodes is None else 2 * episodes,
         patience=patience,
         least_gain=least_gain,
         threads=threads,

@@ -34,6 +34,7 @@ from berthline.learn.training.episode_seeds import MOST_SEED, training_seed
 from berthline.learn.training.events import TrainingEvent
 from berthline.learn.training.recipes import pays_at_the_end
 from berthline.learn.training.validation import EpisodeSet, Scores, StopRequestedError
+from berthline.learn.training.validation_size import FIRST_EPISODES, episodes_needed
 from berthline.policies.learned import checkpoint_of
 from berthline.runs.growing_files import GrowingFiles
 from berthline.runs.run_layout import CHECKPOINTS, SUMMARY
@@ -65,8 +66,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         steps: environment steps in all.
         seed: of the run: weights, draws and episodes.
         validate_every: steps between validations.
-        val_episodes: episodes of VAL.
-        report_episodes: episodes of REPORT.
+        val_episodes: episodes of VAL; None = as many as `validation_size.py` finds necessary.
+        report_episodes: episodes of REPORT; None = twice as many.
         patience: validations without improvement after which the run ends; 0 = never.
         least_gain: smallest improvement that counts, as a share of |best return|.
         threads: of torch and of the environments.
@@ -86,8 +87,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     steps: int = 1_000_000
     seed: int = 0
     validate_every: int = 100_000
-    val_episodes: int = 64
-    report_episodes: int = 128
+    val_episodes: int | None = None
+    report_episodes: int | None = None
     patience: int = 0
     least_gain: float = 0.0
     threads: int = 1
@@ -198,13 +199,7 @@ class Trainer:
             self.algorithm: Algorithm = make_algorithm(
                 config.algorithm, envs, config.network, settings, seed=config.seed
             )
-        self._val = EpisodeSet(
-            config.seat,
-            config.options,
-            part="val",
-            episodes=config.val_episodes,
-            must_stop=lambda: self._must_stop(),
-        )
+        self._val = self._val_of(config.val_episodes or FIRST_EPISODES)
         self._metric = NAME_IN_EPISODES[config.metric]
         self._best: float | None = None
         self._last_val: float | None = None
@@ -259,7 +254,7 @@ class Trainer:
     def _train(self, report: Callable[[Progress], None]) -> dict[str, Any]:
         config, algorithm = self.config, self.algorithm
         began, first = time.monotonic(), algorithm.steps
-        self._heuristics = self._val.heuristics(config.against)
+        self._heuristics = self._rivals_on_val()
         for sentence in self._warnings():
             self._remark(sentence)
         # A run may have been stopped in a validation that was due.
@@ -296,6 +291,42 @@ class Trainer:
         self.files.write_json(SUMMARY, summary)
         self.files.close()
         return summary
+
+    def _val_of(self, episodes: int) -> EpisodeSet:
+        return EpisodeSet(
+            self.config.seat,
+            self.config.options,
+            part="val",
+            episodes=episodes,
+            must_stop=lambda: self._must_stop(),
+        )
+
+    def _rivals_on_val(self) -> list[Scores]:
+        """Return the rivals' scores on VAL, whose size follows from them unless it was given.
+
+        Raises:
+            ConfigError: all are equal, so that VAL cannot tell one policy from another.
+        """
+        config = self.config
+        found = self._val.heuristics(config.against)
+        if len(found) > 1 and all_equal(found, self._metric):
+            waits = any(one.mean("mean_wait") > 0 for one in found)
+            raise ConfigError(
+                f"all {len(found)} rivals have the same {METRICS[config.metric].label} in all "
+                f"{self._val.episodes} VAL episodes",
+                where=f"environment {config.seat!r}",
+                expected="episodes in which it matters what is chosen",
+                hint="name rivals that differ, with `against`"
+                if waits
+                else "no job waits: raise the load, use a smaller cluster or longer episodes, or "
+                "begin in a busy cluster, with start=warm",
+            )
+        if config.val_episodes is None:
+            needed = episodes_needed(found, self._metric)
+            if needed > self._val.episodes:
+                self._val = self._val_of(needed)
+                found = self._val.heuristics(config.against)
+        return found
 
     def _warnings(self) -> list[str]:
         """Return what in the settings does not fit the episodes; needs the heuristics."""
@@ -416,7 +447,7 @@ class Trainer:
             config.seat,
             config.options,
             part="report",
-            episodes=config.report_episodes,
+            episodes=config.report_episodes or 2 * self._val.episodes,
             must_stop=self._must_stop,
             test_seeds=config.test_seeds,
         )
@@ -440,6 +471,9 @@ class Trainer:
             "has_verdict": self.algorithm.updates > 0
             and not all_equal([ours, *others[1:]], self._metric),
             "best_checkpoint": path.name,
+            # A name that nothing learned may not have.
+            "policy": config.algorithm + ("" if best_step else " before the first step"),
+            "val_episodes": self._val.episodes,
             "val_return": self._best,
             "layout_sha256": self.layout.sha256,
             "best_heuristic": chosen,

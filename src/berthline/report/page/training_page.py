@@ -164,8 +164,9 @@ def _of_policy(results: dict[str, Any]) -> str:
     (jct_unit, jct), (p99_unit, p99), (_, slowdown) = columns
     heads = ["scheduler", f"mean JCT{jct_unit}", f"p99 JCT{p99_unit}", "bounded slowdown"]
     heads.append(f"{label} of the policy is")
+    policy = html.escape(str(results.get("policy", results["algorithm"])))
     own = [
-        Entry(f"<strong>{html.escape(str(results['algorithm']))}</strong>", "policy"),
+        Entry(f"<strong>{policy}</strong>", "policy"),
         jct[0],
         p99[0],
         slowdown[0],
