@@ -7,6 +7,7 @@ from berthline.env.datasets.record import record
 from berthline.env.episodes_source import GeneratedEpisodes, TraceWindows, WholeTrace, batch_seeds
 from berthline.env.experts import expert_actions
 from berthline.env.meta_regimes import meta_regimes
+from berthline.tasks.make_task import task_of
 from berthline.traces.generators.synthetic import episodes
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "expert_actions",
     "meta_regimes",
     "record",
+    "task_of",
 ]

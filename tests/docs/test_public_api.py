@@ -41,7 +41,7 @@ def is_public(module: str, name: str) -> bool:
     here, *path = *module.split("."), *([name] if name else [])
     value = berthline
     assert here == "berthline"
-    if path == ["compat", "sb3"]:  # needs an extra, which must not be imported here
+    if path[:1] == ["compat"]:  # its modules need extras, which must not be imported here
         return True
     for part in path:
         if part not in getattr(value, "__all__", ()):
