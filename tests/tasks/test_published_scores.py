@@ -12,7 +12,6 @@ from berthline.tasks.task_judge import BEGINS, EPISODES, Judge, Row
 from berthline.tasks.task_table import TASKS
 
 MOST_BYTES = 200_000
-SCORED = [name for name in published_scores() if name in TASKS]
 
 
 def judge_of(name: str, episodes: int) -> Judge:
@@ -29,7 +28,7 @@ def rows(name: str, episodes: int) -> dict[str, Row]:
     return {row.name: row for row in (found.random, found.first, found.best, *found.policies)}
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", TASKS)
 def test_scores__begin_as_published(name: str) -> None:
     published = published_scores()[name]
     assert published.episodes == EPISODES
@@ -40,7 +39,7 @@ def test_scores__begin_as_published(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", TASKS)
 def test_scores__are_as_published(name: str) -> None:
     published = published_scores()[name]
     own = rows(name, EPISODES)
@@ -48,7 +47,7 @@ def test_scores__are_as_published(name: str) -> None:
         assert own[row.name].value == pytest.approx(row.value, rel=1e-9), row.name
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", TASKS)
 def test_decisions__matter(name: str) -> None:
     """Otherwise nothing can be learned, and the task is not worth having."""
     published = published_scores()[name]
