@@ -218,7 +218,7 @@ def test_metrics_exist(capsys):
 SMALL = {
     "--steps": "64",
     "--envs": "4",
-    "--episodes": "2",
+    "--episodes": "8",
     "--windows": "2",
     "--window-jobs": "40",
 }

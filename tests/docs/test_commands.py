@@ -93,6 +93,13 @@ def test_command_runs(command, playground, capsys):
         short = "--steps 64 --envs 4 --episodes 2 --out runs/ppo"
         assert main(["train", "ppo", *short.split()]) == 0
         capsys.readouterr()
+    if re.search(r"^berthline report trials", command.text):  # so must a sweep
+        pytest.importorskip("torch", reason="the extra train is not installed")
+        pytest.importorskip("optuna", reason="the extra sweep is not installed")
+        short = "--steps 64 --envs 4 --episodes 2 --trials 2 --sweep config.entropy=0.01,0.02"
+        if not (playground / "runs/sweep").exists():
+            assert main(["train", "ppo", *short.split(), "--out", "runs/sweep"]) == 0
+            capsys.readouterr()
     if re.search(
         r"^berthline (sim|eval|export|watch) .*runs/ppo", command.text
     ):  # training takes long

@@ -132,7 +132,7 @@ def test_jobs_outside_the_window_come_after_all_shown_ones() -> None:
 
 @pytest.mark.parametrize("action", [3, 4, -1, 99])
 def test_an_action_that_is_not_allowed_is_the_first_allowed_one(action: int) -> None:
-    env = make(discipline="strict")
+    env = make(discipline="strict", out_of_range="illegal")
     env.reset(seed=0)
     *_, info = env.step(action)
     assert info["illegal"]

@@ -235,7 +235,7 @@ def test_energy_sums_to_the_energy_of_the_log(seat: str) -> None:
 @pytest.mark.parametrize("cluster", ["uniform:3x4:V100", "uniform:6x4:V100"])
 @pytest.mark.parametrize("seat", SEATS)
 def test_mask__to_write_to_it_does_no_harm(seat: str, cluster: str) -> None:
-    options = options_of(seat, cluster=cluster)
+    options = options_of(seat, cluster=cluster, out_of_range="illegal")
     envs = SchedulingVectorEnv(4, seat, copy=False, **options)
     random = np.random.default_rng(5)
     _, infos = envs.reset(seed=5)

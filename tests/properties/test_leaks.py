@@ -183,6 +183,8 @@ def test_agent__sees_no_run_times_by_default(
     options: dict[str, Any] = {"cluster": cluster, "episode_jobs": None, "knowledge": knowledge}
     if lookahead is not None:
         options |= {"lookahead": lookahead, "lookahead_size": cluster.total_gpus}
+    # These jobs run for minutes, so agents must be asked more often than by default.
+    options |= {"preempt": {"min_run": 0.0}, "meta": {"every_seconds": 0.0}}.get(seat, {})
     if seat == "meta" and knowledge == "none":
         options["schedulers"] = ["fcfs+skip", "lcfs+skip"]
     compared = 0

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OF_ONE = ("episode_key", "log", "question", "start", "workload")
+_OF_ONE = ("episode_key", "log", "question", "snapshot", "start", "workload")
 """Methods of the batch that take the number of one environment."""
 
 

@@ -61,7 +61,7 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
       berthline eval runs/compare --against fcfs+easy,wfp3+easy --out runs/eval
       berthline eval sjf+easy --workload trace.swf --gap 5m --windows 3
       berthline eval sjf+easy --against fcfs+easy,wfp3+easy --jitter 4
-      berthline eval runs/meta --regimes
+      berthline eval edf+strict --regimes --windows 2
     """
 
     run: Annotated[Positional[str], arg(metavar="RUN")]
