@@ -139,6 +139,10 @@ def trained(runs: Path, headline: Headline, seed: int) -> Path:
     return out
 
 
+def _is_complete(runs: Path, headline: Headline, seed: int) -> bool:
+    return (runs / f"{headline.name}-{seed}" / "summary.json").is_file()
+
+
 def regimes_of(path: Path) -> dict[str, Any]:
     """Return the evaluation of a policy over the regimes, made once.
 
@@ -355,6 +359,7 @@ def _detail(headline: Headline, rows: Sequence[Row]) -> list[str]:
         f"{headline.name}",
         "```",
         "",
+        *([] if len(ours) == len(SEEDS) else [f"Only {len(ours)} of the seeds so far.", ""]),
         f"{int(ours[0]['steps']):,} steps each; the best policies on VAL are those after {steps} "
         f"steps. {where}:",
         "",
@@ -388,6 +393,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/five-headlines"))
     parser.add_argument("--only", choices=[one.name for one in HEADLINES])
     parser.add_argument("--seed", type=int, choices=SEEDS, help="only train; write nothing")
+    parser.add_argument("--finished", action="store_true", help="train nothing; use what is there")
     parser.add_argument("--from-csv", action="store_true", help="write the page; run nothing")
     options = parser.parse_args(argv)
     table = RESULTS / f"{PAGE}.csv"
@@ -399,15 +405,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                     list(rows_of(options.runs, headline, seed))
             return 0
         if not options.from_csv:
-            write_rows(
-                table,
-                [
-                    row
-                    for one in HEADLINES
-                    for seed in SEEDS
-                    for row in rows_of(options.runs, one, seed)
-                ],
-            )
+            runs = [
+                (headline, seed)
+                for headline in HEADLINES
+                for seed in SEEDS
+                if not options.finished or _is_complete(options.runs, headline, seed)
+            ]
+            found = [row for run in runs for row in rows_of(options.runs, *run)]
+            write_rows(table, [*found, *load_rows()])
         fill_page(PAGE, parts(read_rows(table)))
     except BerthlineError as error:
         print(f"error: {error}", file=sys.stderr)
