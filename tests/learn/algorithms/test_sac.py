@@ -73,7 +73,7 @@ def test_the_temperature_goes_where_entropy_is_lacking():
     log_temperature = torch.tensor(-1.0, requires_grad=True)
     apart = torch.tensor([0.4, 0.0])
     temperature_objective(log_temperature, apart, allowed).backward()
-    assert log_temperature.grad == pytest.approx((0.02 * math.log(3) - 0.4) / 2)
+    assert log_temperature.grad == pytest.approx((0.15 * math.log(3) - 0.4) / 2)
     assert log_temperature.grad < 0  # too far apart: a descent step raises the temperature
 
 
@@ -92,7 +92,7 @@ def test_entropy_is_counted_from_a_plain_choice():
     expected = [0, one, 0, 0, one, 0, 0, 0, one * math.exp(-3)]
     assert plain.probs[0].tolist() == pytest.approx(expected, abs=1e-6)
     assert plain.probs[1].tolist() == [0.0] * 8 + [1.0]
-    assert algorithm._allowed_apart(masks).tolist() == pytest.approx([0.02 * math.log(3), 0.0])
+    assert algorithm._allowed_apart(masks).tolist() == pytest.approx([0.15 * math.log(3), 0.0])
 
 
 def test_critics_learn_what_the_definition_says():
@@ -111,7 +111,7 @@ def test_critics_learn_what_the_definition_says():
         lower = torch.minimum(q[0][i, allowed], q[1][i, allowed])
         plain = torch.tensor([math.exp(-3) if action == 8 else 1.0 for action in allowed])
         apart = (p * (p / (plain / plain.sum())).log()).sum()
-        value = (p * lower).sum() - 0.2 * (apart - 0.02 * math.log(len(allowed)))
+        value = (p * lower).sum() - 0.2 * (apart - 0.15 * math.log(len(allowed)))
         assert goals[i] == pytest.approx(float(batch.returns[i] + batch.discounts[i] * value), 1e-4)
 
 

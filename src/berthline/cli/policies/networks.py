@@ -43,6 +43,7 @@ def tasks() -> list[dict[str, Any]]:
 
     return [
         {
+            "name": task.name,
             "id": task_id(task.name),
             "seat": task.seat,
             "meaning": task.meaning,

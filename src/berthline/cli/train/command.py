@@ -49,7 +49,7 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline train ppo --check
       berthline train ppo --resume --steps 300000 --out runs/ppo
       berthline train --config-file runs/ppo/config.toml --seed 1 --out runs/again
-      berthline train ppo --sweep config.learning_rate=1e-4:1e-2:log --trials 20 --out runs/lr
+      berthline train ppo --sweep config.entropy=0:0.02 --trials 20 --out runs/s
       berthline train es --space gate --budget 15
     """
 

@@ -42,10 +42,11 @@ MOST_RUNS = 4
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Play a run in the terminal, or write it as GIF or MP4: GPUs, queue, and what is decided.
+    """Play a run in the terminal, or write it as GIF or MP4.
 
-    With --against, the same jobs are shown under several schedulers, side by side, at the same
-    instant. A learned policy plays the jobs it was trained on, unless told otherwise.
+    With --against, the same jobs run under other schedulers, side by side.
+
+    A learned policy plays the jobs of its training, unless told otherwise.
 
     Examples:
       berthline watch sjf+easy

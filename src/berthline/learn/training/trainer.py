@@ -342,7 +342,7 @@ class Trainer:
         if capacity and jobs and capacity // config.num_envs < jobs:
             found.append(
                 f"the replay holds {capacity // config.num_envs:,} steps of each environment, and "
-                f"an episode has {jobs:,} jobs: use fewer --envs, or --config capacity=N"
+                f"an episode has {jobs:,} jobs: use fewer environments or a larger capacity"
             )
         return found
 
@@ -543,7 +543,7 @@ def horizon_warnings(horizon: float | None, *, seconds: float, at_the_end: bool)
     when = "with rewards at its end, that is too short" if at_the_end else "that may be too short"
     return [
         f"rewards fade within {horizon:,.0f} s (horizon), and an episode lasts {seconds:,.0f} s: "
-        f"{when}; --config horizon=null turns it off"
+        f"{when}; without a horizon rewards do not fade"
     ]
 
 

@@ -308,7 +308,7 @@ class _Sweep:
             raise ConfigError(
                 "no trial has a value: no job waits under any rival, or nothing can be compared",
                 where=str(self.path),
-                hint="raise the load: --set load=1.2",
+                hint="raise the load",
             )
         best = min(done, key=lambda row: -_number(row) if higher else _number(row))
         found = json.loads((self.path / best.directory / SUMMARY).read_bytes())
