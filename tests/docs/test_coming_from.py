@@ -239,7 +239,8 @@ def made_small(words: list[str]) -> list[str]:
             del kept[at : at + 2]
         kept += [option, SMALL[option]]
     if words[0] == "train":
-        kept += ["--set", "episode_jobs=32"]
+        # Fewer jobs of this preset never wait, and training is refused where nothing matters.
+        kept += ["--set", f"episode_jobs={256 if 'rltune' in kept else 32}"]
         if any(word.startswith("workload=") for word in words):
             kept += ["--set", "split_gap=60"]
     return kept

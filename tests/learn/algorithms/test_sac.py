@@ -69,11 +69,11 @@ def test_what_is_forbidden_may_have_any_value():
 def test_the_temperature_goes_where_entropy_is_lacking():
     masks = torch.tensor([[True, True, True, False], [False, True, False, False]])
     allowed = 0.02 * log_allowed(masks)
-    assert allowed.tolist() == pytest.approx([0.15 * math.log(3), 0.0])
+    assert allowed.tolist() == pytest.approx([0.02 * math.log(3), 0.0])
     log_temperature = torch.tensor(-1.0, requires_grad=True)
     apart = torch.tensor([0.4, 0.0])
     temperature_objective(log_temperature, apart, allowed).backward()
-    assert log_temperature.grad == pytest.approx((0.15 * math.log(3) - 0.4) / 2)
+    assert log_temperature.grad == pytest.approx((0.02 * math.log(3) - 0.4) / 2)
     assert log_temperature.grad < 0  # too far apart: a descent step raises the temperature
 
 
