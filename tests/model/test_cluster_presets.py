@@ -31,12 +31,16 @@ TOTALS = {
     "alibaba-pai": (1814, 6742),
     "alibaba-pai-rltune": (49, 254),
     "openb-2023": (1213, 6212),
+    "openb-small": (11, 58),
     "spot-2026": (4278, 10_412),
     "acme-seren": (286, 2288),
     "acme-kalos": (302, 2416),
     "drl-scheduler": (14, 56),
     "drl-scheduler-types": (4, 56),
+    "four-types": (8, 32),
+    "thrifty-types": (6, 24),
     "lsf": (50, 1200),
+    "lsf-15": (15, 360),
 }
 
 

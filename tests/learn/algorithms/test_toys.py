@@ -35,11 +35,13 @@ CHANGING = {
         deadline=[2 * HOUR, 10 * HOUR, 11 * HOUR, 13 * HOUR],
     ),
     "schedulers": ("sjf", "edf"),
+    # Half of the shortest job: more often, most choices would change nothing.
+    "every_seconds": HOUR / 2,
 }
 MIDDLING = GpuType("MIDDLING", 125, 16_384, 10, 100, measured_speed=2 / 3)
 UNEQUAL = {
     **WHOLE,
-    # Short compared with PPO's horizon of two hours, so later rewards count almost in full.
+    # Short compared with PPO's horizon of four hours, so later rewards count almost in full.
     "workload": jobs((0, HOUR / 10, 1), (0, 4 * HOUR / 10, 1)),
     "cluster": Cluster.from_groups(
         [
