@@ -239,10 +239,11 @@ def made_small(words: list[str]) -> list[str]:
             del kept[at : at + 2]
         kept += [option, SMALL[option]]
     if words[0] == "train":
-        # Fewer jobs of this preset never wait, and training is refused where nothing matters.
-        kept += ["--set", f"episode_jobs={256 if 'rltune' in kept else 32}"]
+        kept += ["--set", "episode_jobs=32"]
         if any(word.startswith("workload=") for word in words):
             kept += ["--set", "split_gap=60"]
+        elif "rltune" in words:  # fewer jobs never wait, and training is refused where all tie
+            kept += ["--set", "episode_jobs=256"]
     return kept
 
 
