@@ -239,11 +239,12 @@ def made_small(words: list[str]) -> list[str]:
             del kept[at : at + 2]
         kept += [option, SMALL[option]]
     if words[0] == "train":
-        kept += ["--set", "episode_jobs=32"]
-        if any(word.startswith("workload=") for word in words):
+        is_trace = any(word.startswith("workload=") for word in words)
+        # Fewer jobs of RLTune's never wait, and training is refused where all rivals tie.
+        number = 256 if "rltune" in words and not is_trace else 32
+        kept += ["--set", f"episode_jobs={number}"]
+        if is_trace:
             kept += ["--set", "split_gap=60"]
-        elif "rltune" in words:  # fewer jobs never wait, and training is refused where all tie
-            kept += ["--set", "episode_jobs=256"]
     return kept
 
 
