@@ -28,6 +28,10 @@ def test_a_run_without_an_update_says_so_and_has_no_verdict(tmp_path, capsys):
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["updates"] == 0
     assert summary["has_verdict"] is False
+    assert summary["policy"] == "d3qn before the first step", (
+        "an untrained network has no other name"
+    )
+    assert "d3qn before the first step" in told
 
 
 def test_a_run_where_nobody_waits_is_refused(tmp_path, capsys):
