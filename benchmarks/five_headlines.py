@@ -354,6 +354,7 @@ def _detail(headline: Headline, rows: Sequence[Row]) -> list[str]:
         else f"{ours[0]['episodes']} REPORT episodes"
     )
     found = [
+        "<!-- not run: it learns for minutes -->",
         "```console",
         f"$ berthline train {headline.command} --seed {SEEDS[0]} --seeds {len(SEEDS)} --out runs/"
         f"{headline.name}",
