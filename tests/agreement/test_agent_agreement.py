@@ -180,9 +180,13 @@ def test_agent_agreement__pinned_numbers(block: int) -> None:
         SideBySide(random_agent_run(number)).play()
 
 
-@pytest.mark.parametrize("number", [51454868954])
+@pytest.mark.parametrize("number", [51454868954, 62281803194])
 def test_agent_agreement__numbers_that_once_failed(number: int) -> None:
-    """51454868954: one term is -inf, and another overflows to inf where their sum does not."""
+    """What these episodes are about.
+
+    51454868954: one term is -inf, and another overflows to inf where their sum does not.
+    62281803194: a column is the least of a value and 0 / 0, which is the value.
+    """
     SideBySide(random_agent_run(number)).play()
 
 

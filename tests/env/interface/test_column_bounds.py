@@ -46,6 +46,8 @@ MOST = 1e6
         ("2 / (1 + can_start)", (0, 2)),
         ("priority / max_priority", (-MOST, 1)),
         ("exp(-utilization)", (0, 1)),
+        ("min(queue_len, 0 / 0)", (0, MOST)),  # queue_len, as the second is no number
+        ("max(-can_start, utilization / utilization)", (-1, 1)),
     ],
 )
 def test_by_hand(text: str, expected: tuple[float, float]) -> None:

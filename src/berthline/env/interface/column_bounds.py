@@ -99,17 +99,28 @@ def _of_cluster(cluster: Cluster) -> dict[str, Bounds]:
 
 def _walk(node: Node, known: Mapping[str, Bounds]) -> Bounds:
     if node.op == "number":
-        return Bounds(node.value, node.value)
+        return _ANY if math.isnan(node.value) else Bounds(node.value, node.value)
     if node.op == "word":
         return known.get(node.word, _ANY)
     args = [_walk(one, known) for one in node.args]
     found = _OF_OPERATION[node.op](*args) if node.op in _OF_OPERATION else _ANY
     if node.op == "divide":
         found = _of_share(node, known, found)
+    # Both give their first argument where the second is no number, such as 0 / 0.
+    if node.op == "min" and _may_be_no_number(node.args[1]):
+        found = Bounds(found.low, args[0].high)
+    if node.op == "max" and _may_be_no_number(node.args[1]):
+        found = Bounds(args[0].low, found.high)
     # inf - inf or 0 * inf: the operation has no bound there.
     if math.isnan(found.low) or math.isnan(found.high):
         return _ANY
     return found
+
+
+def _may_be_no_number(node: Node) -> bool:
+    if node.op in ("negate", "abs", "floor"):
+        return _may_be_no_number(node.args[0])
+    return node.op not in ("number", "word") or (node.op == "number" and math.isnan(node.value))
 
 
 def _of_share(node: Node, known: Mapping[str, Bounds], found: Bounds) -> Bounds:
