@@ -86,7 +86,8 @@ def test_options_beside_the_file_replace_its_own(run, tmp_path):
 def test_training_is_repeated_with_every_setting(run, tmp_path):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
     words = (
-        "train", "ppo", "--preset", "rltune", "--set", "load=null", "episode_jobs=64", "window=4", "cluster=uniform:1x8:V100",
+        "train", "ppo", "--preset", "rltune",
+        "--set", "load=null", "episode_jobs=64", "window=4", "cluster=uniform:1x8:V100",
         "--config", "rollout=4", "minibatches=1", "horizon=null", "--steps", "16", "--envs", "4",
         "--episodes", "8", "--hidden", "8,8", "--network", "mlp", "--test-seeds", "42,43",
     )  # fmt: skip

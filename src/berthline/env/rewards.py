@@ -241,9 +241,7 @@ def register_reward(
         PolicyError: a formula cannot be used.
 
     Example:
-        register_reward("queue-and-use", {
-            "queue": ("second", "-queue_len / 3600"), "use": ("second", "utilization / 3600")
-        })
+        register_reward("queue", {"queue": ("second", "-queue_len / 3600")})
     """
     from berthline.evaluate.metrics.compared_metrics import check_metric
 
