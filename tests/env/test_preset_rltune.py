@@ -106,6 +106,7 @@ class TestRltune:
     @pytest.mark.parametrize("part", ["train", "test"])
     def test_its_own_trace(self, cluster, part):
         options = {"cluster": cluster, "load": None, "split": part, "split_gap": 600}
+        options["start"] = "empty"  # so that all jobs of the episode are its own
         env = make("pick", preset="rltune", workload=str(TRACE), episode_jobs=256, **options)
         episode = play_by(env, at_random(1))
         assert episode.info["sched"]["completed"] == 256
