@@ -47,7 +47,7 @@ class Options:
         start: the state in which episodes begin: `empty`, an empty cluster; `warm`, a cluster that
             `warm_rule` has kept busy so far; or a Snapshot or the run directory of one, with the
             jobs of the workload that come after it. None = `warm` for windows of a trace, unless
-            nothing comes before them or a preset is given, and `empty` otherwise.
+            nothing comes before them, and `empty` otherwise.
         warm_rule: the scheduler whose run an episode with `start="warm"` begins in; None = the
             environment's order, placement and gate, with the discipline `easy` (`skip` without run
             times) if none is given.
@@ -280,8 +280,7 @@ def resolve_options(seat: str, given: Mapping[str, Any], *, are_complete: bool =
                 expected=f"this option only in {expected}",
             )
     if plain.get("preset") is not None:
-        # The systems that presets follow begin every episode on an empty cluster.
-        plain = {"start": "empty", **_preset_options(seat, plain["preset"], plain), **plain}
+        plain = {**_preset_options(seat, plain["preset"], plain), **plain}
     elif not are_complete:
         plain = with_defaults(seat, plain)
     start = plain.get("start")
