@@ -108,7 +108,7 @@ def _section(task: Task, found: Measurement | None) -> str:
         )
         parts.append(table(("policy", "return", "95 % interval", "best rule"), _rows(found)))
         if not found.policies:
-            parts.append("No network is shipped: none has reached the best rule so far.")
+            parts.append("No network is shipped for it so far.")
         parts.append(f"`berthline bench tasks --task {task.name}` makes these rows.")
     return "\n\n".join(parts)
 
