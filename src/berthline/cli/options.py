@@ -17,9 +17,9 @@ import re
 import shlex
 import shutil
 import sys
-import textwrap
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import tyro
@@ -27,6 +27,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from berthline.cli.config_file import with_config_file
+from berthline.cli.option_errors import OTHER_NAMES, as_error, is_unknown, unknown_option
 from berthline.cli.output import NARROWEST
 from berthline.cli.visible_output import styled
 from berthline.errors import ConfigError, unknown_name
@@ -46,12 +47,7 @@ _POSITIONAL = ("what", "job", "workload", "run")
 _MAY_BE_LEFT_OUT = ("source",)
 """Positional arguments with a default."""
 
-_OTHER_NAMES = {"--until": "--horizon"}
-"""Options with two names: given by both, one would be forgotten without a word."""
-
-_BOX = re.compile(r"^│\s?|\s*│$")
-_RULE = re.compile(r"[╭╰]|[\s│]*[─-]{3,}[\s│]*$")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_TYPEGUARD = "typeguard"
 
 
 def whole(flag: str, *, lowest: int, metavar: str = "N") -> PrimitiveConstructorSpec[float | None]:
@@ -342,6 +338,7 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
             contextlib.redirect_stdout(styled(sys.stdout)),  # help has colours
             contextlib.redirect_stderr(caught),
             _wide_enough(),
+            _unchecked_defaults(),
         ):
             options, unknown = tyro.cli(
                 kind,
@@ -354,25 +351,42 @@ def parse_options(kind: type[_Options], argv: Sequence[str], *, verb: str) -> _O
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise _as_error(caught.getvalue(), help_command) from None
+        # An option that is not known is the cause where its value is taken for an argument.
+        unknown = [word for word in argv if is_unknown(kind, word)]
+        if not unknown:
+            raise as_error(caught.getvalue(), help_command) from None
     if unknown:
-        name = unknown[0].partition("=")[0]
-        flags = [f"--{field.replace('_', '-')}" for field in kind.__struct_fields__]
-        if not name.startswith("-"):
-            raise ConfigError(f"unexpected argument {name!r}", hint=f"see {help_command}")
-        what, _, hint = unknown_name("option", name, flags, list_command=help_command)
-        raise ConfigError(what, hint=hint)
+        raise unknown_option(kind, unknown[0].partition("=")[0], help_command)
     return _validated(options)
 
 
 def _check_names(argv: Sequence[str]) -> None:
     """Raise if an option is given by both of its names."""
     given = {word.partition("=")[0] for word in argv}
-    for name, other in _OTHER_NAMES.items():
+    for name, other in OTHER_NAMES.items():
         if name in given and other in given:
             raise ConfigError(
                 f"{other} and {name} are two names of one option", expected="one of them"
             )
+
+
+@contextlib.contextmanager
+def _unchecked_defaults() -> Iterator[None]:
+    """Keep tyro from importing typeguard, to check that our defaults are of their types.
+
+    The import takes longer than all else that reading the options does, and mypy has checked them.
+    """
+    if _TYPEGUARD in sys.modules:
+        yield
+        return
+    unchecked: Any = types.ModuleType(_TYPEGUARD)
+    unchecked.check_type = lambda value, kind: value  # noqa: ARG005 - called by position
+    unchecked.TypeCheckError = TypeError
+    sys.modules[_TYPEGUARD] = unchecked
+    try:
+        yield
+    finally:
+        del sys.modules[_TYPEGUARD]
 
 
 @contextlib.contextmanager
@@ -416,33 +430,6 @@ def _joined(argv: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-def _as_error(text: str, help_command: str) -> ConfigError:
-    """Return the message that tyro prints in a box as one of our errors.
-
-    With or without box characters, rules separate its parts: the title, what is wrong, and where
-    to find help.
-    """
-    parts: list[list[str]] = [[]]
-    for line in _COLOUR.sub("", text).splitlines():
-        if _RULE.match(line):
-            parts.append([])
-        else:
-            parts[-1].append(_BOX.sub("", line).rstrip())
-    told = textwrap.dedent("\n".join(parts[1] if len(parts) > 1 else parts[0])).strip()
-    if no_value := re.match(r"Missing value for argument '(\S+)'", told):
-        return ConfigError(f"{no_value[1]} has no value", hint=f"see {help_command}")
-    if told.startswith("Missing from "):
-        names = re.findall(r"^ {4}(\S+)", told, re.MULTILINE)
-        helps = " ".join(re.findall(r"^ {8}(.+)", told, re.MULTILINE))
-        return ConfigError(
-            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing",
-            expected=helps.removesuffix(" (required)").rstrip(".") if len(names) == 1 else "",
-            hint=f"see {help_command}",
-        )
-    what = told or "the options could not be read"
-    return ConfigError(what[:1].lower() + what[1:], hint=f"see {help_command}")
 
 
 def _validated(options: _Options) -> _Options:
