@@ -2,6 +2,6 @@
 
 import sys
 
-from berthline.cli.main import main
+from berthline.cli.main import command
 
-sys.exit(main())
+sys.exit(command())

@@ -43,6 +43,38 @@ def test_verb_list_is_light(argv):
     assert done.stderr.strip() == "[]"
 
 
+def test_a_process_of_its_own_ends_without_a_search_for_garbage():
+    code = (
+        "import sys; sys.argv = ['berthline', *sys.argv[1:]]; "
+        "from berthline.cli.main import command; code = command(); "
+        "import gc, os; print(code, gc.isenabled(), gc.get_freeze_count() > 0, "
+        "os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+
+    def last_line(*argv, **more):
+        done = python("-c", code, *argv, env=environment | more)
+        return done.stdout.splitlines()[-1]
+
+    assert last_line("--version") == "0 False True 1"
+    assert last_line("--version", OPENBLAS_NUM_THREADS="3") == "0 False True 3"
+    # Training may use all cores.
+    assert last_line("train", "--nothing") == "2 False True None"
+
+
+def test_explaining_a_run_loads_little(run, tmp_path):
+    directory = str(tmp_path / "run")
+    small = ("--cluster", "uniform:1x8", "--jobs", "50", "--load", "1.2")
+    assert run("sim", "synthetic", *small, "--out", directory).code == 0
+    heavy = ("simpy", "typeguard", "numpy.ma", "gymnasium", "matplotlib", "asyncio")
+    code = (
+        "import sys; from berthline.cli.main import main; "
+        f"code = main(['explain', 'longest', {directory!r}, '--quick']); "
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+    )
+    assert python("-c", code).stderr.strip() == "[]"
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_every_verb(run, verb):
     outcome = run(verb, "--help")
@@ -88,6 +120,9 @@ def test_unknown_verb_names_the_nearest(run):
     [
         (["sim", "synthetic", "--jbs", "3"], "did you mean '--jobs'?"),
         (["sim", "synthetic", "another"], "unexpected argument 'another'"),
+        (["explain", "--tp", "3", "run"], "did you mean '--top'?"),
+        (["explain", "run", "--job", "3"], "hint: it is given without --job: see berthline"),
+        (["sim", "--lod", "1"], "did you mean '--load'?"),
         (["sim", "synthetic", "--jobs"], "error: --jobs has no value\n"),
         (["sim"], "error: WORKLOAD is missing\nexpected: A trace file"),
         (["doctor", "--jsn"], "did you mean '--json'?"),

@@ -104,26 +104,30 @@ def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Sched
     kind = _index(frame["kind"], KINDS, "kind").astype(np.uint8)
     detail = np.full(len(frame), -1, dtype=np.int32)
     for code, reasons in REASONS.items():
-        rows = np.flatnonzero(kind == code)
-        detail[rows] = _index(frame["reason"].gather(rows), reasons, f"reason of a {KINDS[code]}")
+        rows = kind == code
+        if rows.any():
+            given = frame["reason"].filter(rows)
+            detail[rows] = _index(given, reasons, f"reason of a {KINDS[code]}")
     about_nodes = np.flatnonzero((kind == NODE_DOWN) | (kind == NODE_UP))
-    detail[about_nodes] = frame["nodes"].gather(about_nodes).list.first().to_numpy()
-    holding = frame.filter(frame["gpus"].list.len() > 0)
-    counts = holding["gpus"].list.len().to_numpy().astype(np.int64)
-    starts = np.flatnonzero(frame["gpus"].list.len().fill_null(0).to_numpy() > 0)
-    detail[starts] = np.concatenate([[0], counts.cumsum()[:-1]]) if counts.size else []
+    if about_nodes.size:
+        detail[about_nodes] = frame["nodes"].gather(about_nodes).list.first().to_numpy()
+    # Columns one by one, by a mask of polars: both a query and numpy's masks take long to load.
+    sizes = frame["gpus"].list.len().fill_null(0)
+    holds = sizes > 0
+    counts = sizes.filter(holds).to_numpy().astype(np.int64)
+    detail[holds.to_numpy()] = counts.cumsum() - counts
+    nodes, gpus, slots = (frame[name].filter(holds) for name in ("nodes", "gpus", "slots"))
     slot = np.full(int(counts.sum()), WHOLE_GPUS, dtype=np.int32)
-    shared = np.repeat(holding["slots"].is_not_null().to_numpy(), counts)
-    if shared.any():
-        given = holding["slots"].drop_nulls().explode()
-        slot[shared] = given.fill_null(WHOLE_GPUS).to_numpy()
+    if slots.null_count() < len(slots):
+        shared = np.repeat(slots.is_not_null().to_numpy(), counts)
+        slot[shared] = slots.drop_nulls().explode().fill_null(WHOLE_GPUS).to_numpy()
     return Schedule(
         time=frame["time"].to_numpy(),
         kind=kind,
         job=frame["job"].fill_null(NO_JOB).to_numpy(),
         detail=detail,
-        alloc_node=_flat(holding["nodes"]),
-        alloc_gpus=_flat(holding["gpus"]),
+        alloc_node=_flat(nodes),
+        alloc_gpus=_flat(gpus),
         alloc_slot=slot,
         horizon=horizon,
         decisions=decisions,
@@ -132,9 +136,7 @@ def schedule_of(frame: pl.DataFrame, *, horizon: float, decisions: int) -> Sched
 
 def _index(values: pl.Series, names: tuple[str, ...], what: str) -> IntColumn:
     """Return the index of each value among names."""
-    codes = values.replace_strict(
-        list(names), range(len(names)), default=None, return_dtype=pl.Int32
-    )
+    codes = values.cast(pl.Enum(names), strict=False).to_physical()
     if codes.null_count():
         row = int(codes.is_null().arg_max() or 0)
         raise ConfigError(f"{what} is {values[row]!r}", expected="one of " + ", ".join(names))

@@ -117,7 +117,7 @@ def run_time_scaling(workload: Workload, cluster: Cluster) -> RunTimeScaling | N
     kinds, of_job = _kinds(workload)
     known = _known_speeds(cluster)
     counts = np.bincount(of_job, weights=workload.gpus > 0, minlength=len(kinds)).astype(int)
-    with_gpus = {cluster.types[index] for index in np.unique(cluster.gpu_type[cluster.gpus > 0])}
+    with_gpus = {cluster.types[i] for i in set(cluster.gpu_type[cluster.gpus > 0].tolist())}
     pairs: dict[tuple[str, str], TypeScaling] = {}
     jobs = 0
     for (types, ran_on), count in zip(kinds, counts.tolist(), strict=True):

@@ -39,7 +39,6 @@ from berthline.model.schedule import (
 from berthline.random_streams import uniform
 from berthline.sim.inputs import FIRST_PREDICTION, Inputs, endless_preemption
 from berthline.sim.multiples import next_multiple
-from berthline.sim.reference_clock import Clock
 from berthline.sim.reference_decision_point import decide, decide_round
 from berthline.sim.reference_place import change, never_fits, unused_slot
 from berthline.sim.reference_speed import (
@@ -99,6 +98,9 @@ class Simulation(State):
 
     def __init__(self, inputs: Inputs) -> None:
         super().__init__(inputs)
+        # A replay, which has no use for SimPy, need not wait for its import.
+        from berthline.sim.reference_clock import Clock
+
         self.env = Clock()
         self.agenda: list[tuple[object, int, int]] = []  # (what, id, version) of this instant
         self.timer = math.inf

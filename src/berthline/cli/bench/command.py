@@ -57,6 +57,8 @@ from berthline.cli.bench.train import (
     measure_training,
     show_training,
 )
+from berthline.cli.bench.verbs import SEED as VERBS_SEED
+from berthline.cli.bench.verbs import VerbsReport, measure_verbs, show_verbs
 from berthline.cli.machine import machine_line
 from berthline.cli.options import Force, Json, Out, check_choice, parse_options, whole
 from berthline.cli.output import new_table, number, print_facts, print_json, print_table, progress
@@ -91,6 +93,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench snapshot
       berthline bench tasks --task PickSmall --policy runs/ppo --policy sjf+easy
       berthline bench train
+      berthline bench verbs
     """
 
     what: Annotated[Positional[str], arg(metavar="[WHAT]")] = "sim"
@@ -98,7 +101,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
     comparisons; nets, decisions of learned policies; snapshot, decisions on a
     state and runs that begin with one; tasks, what is to be gained in the frozen tasks and what
-    policies gain; train, PPO."""
+    policies gain; train, PPO; verbs, whole commands."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
     episodes."""
@@ -385,6 +388,12 @@ def _train(options: Bench, machine: str, tell: Progress) -> _Found:
     return _Found(report, speeds, TRAIN_SEED, lambda: show_training(report))
 
 
+def _verbs(options: Bench, machine: str, tell: Progress) -> _Found:
+    speeds = list(measure_verbs(quick=options.quick, report=tell))
+    report = VerbsReport(machine=machine, quick=options.quick, speeds=speeds)
+    return _Found(report, speeds, VERBS_SEED, lambda: show_verbs(speeds))
+
+
 def _packing(options: Bench, machine: str, tell: Progress) -> _Found:
     from berthline.experiments.packing import run_packing
     from berthline.report.figures.packing_figure import check_figure_file, draw_packing
@@ -418,6 +427,7 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
     "snapshot": _snapshot,
     "tasks": _tasks,
     "train": _train,
+    "verbs": _verbs,
 }
 
 

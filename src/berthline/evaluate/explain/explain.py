@@ -304,7 +304,7 @@ def _points(sim: Replay, times: FloatColumn, waits: list[Wait]) -> list[float]:
                 time = next_multiple(every, time)
             continue
         first, last = np.searchsorted(times, [wait.begin, wait.end])
-        inside = np.unique(times[first:last]).tolist()
+        inside = set(times[first:last].tolist())
         found.update(inside)
         if every > 0:
             ticks = (next_multiple(every, time, at_least=True) for time in inside)
@@ -316,8 +316,8 @@ def _thinned(points: list[float], most: int) -> list[float]:
     """Return at most `most` points, including the first and the last."""
     if len(points) <= most:
         return points
-    indices = np.unique(np.linspace(0, len(points) - 1, most).round().astype(int))
-    return [points[index] for index in indices]
+    indices = np.linspace(0, len(points) - 1, most).round().astype(int)
+    return [points[index] for index in sorted(set(indices.tolist()))]
 
 
 def _moment(sim: Replay, order: WaitingOrder, job: int, look: Look, top: int) -> Moment:

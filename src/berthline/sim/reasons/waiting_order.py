@@ -46,19 +46,23 @@ class WaitingOrder:
         self.sim = sim
         self.formula = sim.scheduler.order
         self._is_fixed = self.formula.changes == "never"
-        self._known: dict[tuple[int, int], float] = {}
+        # The key of a job that waits, and after how many restarts it was found.
+        self._known: dict[int, tuple[int, tuple[float, int]]] = {}
 
     def key(self, job: int) -> tuple[float, int]:
         """Return the sort key of a job."""
+        if not self._is_fixed or job in self.sim.running:
+            return self._found(job)
         # Such a value changes only while the job runs.
-        known = (job, self.sim.restarts[job])
-        if self._is_fixed and job not in self.sim.running and known in self._known:
-            return self._known[known], job
+        restarts = self.sim.restarts[job]
+        known = self._known.get(job)
+        if known is None or known[0] != restarts:
+            known = self._known[job] = restarts, self._found(job)
+        return known[1]
+
+    def _found(self, job: int) -> tuple[float, int]:
         value = self.sim.value(self.formula, job)
-        value = math.inf if math.isnan(value) else value
-        if job not in self.sim.running:
-            self._known[known] = value
-        return value, job
+        return math.inf if math.isnan(value) else value, job
 
     def of(self, jobs: Iterable[int]) -> list[int]:
         """Return some jobs in order."""
@@ -71,10 +75,13 @@ class WaitingOrder:
     def position(self, job: int) -> int:
         """Return the place of a job among the waiting jobs, from 1."""
         mine = self.key(job)
-        return 1 + sum(self.key(other) < mine for other in self.sim.queue)
+        return 1 + sum([self.key(other) < mine for other in self.sim.queue])
 
     def head(self) -> int | None:
         """Return the first job that may start; None = there is none."""
+        first = min(self.sim.queue, key=self.key, default=None)
+        if first is None or self._is_candidate(first):
+            return first
         return next((job for job in self.waiting() if self._is_candidate(job)), None)
 
     def candidates(self, *, until: int) -> list[int]:

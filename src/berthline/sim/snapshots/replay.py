@@ -89,7 +89,8 @@ class Replay(Simulation):
             return np.ones(len(log), np.bool_)
         over = np.zeros(len(inputs.workload) + 1, np.bool_)  # the last stands for NO_JOB
         over[log.job[past & ((log.kind == FINISH) | (log.kind == REJECT))]] = True
-        for user in np.unique(inputs.workload.user[over[:-1]]).tolist():
+        # `np.unique` would load numpy.ma, which takes longer than the rest.
+        for user in sorted(set(inputs.workload.user[over[:-1]].tolist())):
             self.user_usage[user] = Usage()
         self.arrived = int(np.count_nonzero(past & (log.kind == SUBMIT)))
         kept: npt.NDArray[np.bool_] = ~(past & over[log.job])
