@@ -17,6 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from berthline.changed_copy import changed_copy
 from berthline.counted import counted
 from berthline.model.cluster import Cluster
 from berthline.model.schedule import KINDS, NODE_DOWN, NODE_UP, PREEMPT, REFUSE, RESUME, Schedule
@@ -128,12 +129,14 @@ OF_SEAT = (
 )
 """What the seat of a learned policy remembers."""
 
-_NEW_SEAT = {name: getattr(Memory(), name) for name in OF_SEAT}
+_NOTHING = Memory()
+
+_NEW_SEAT = {name: getattr(_NOTHING, name) for name in OF_SEAT}
 
 
 def forget_seat(memory: Memory) -> Memory:
     """Return a memory without what a learned policy's seat remembers."""
-    return dataclasses.replace(memory, **_NEW_SEAT)
+    return changed_copy(memory, **_NEW_SEAT)
 
 
 _INTERRUPTS = np.isin(np.arange(len(KINDS)), (PREEMPT, RESUME, REFUSE, NODE_DOWN, NODE_UP))
@@ -168,7 +171,7 @@ class Snapshot:
     scheduler: str = ""
     knowledge: str = "estimate"
     seed: int = 0
-    memory: Memory = dataclasses.field(default_factory=Memory)
+    memory: Memory = _NOTHING
 
     def __repr__(self) -> str:
         of = f" of {self.scheduler}" if self.scheduler else ""

@@ -138,6 +138,11 @@ def check_ranges(
             "-1 or an index into ran_on_types",
         ),
     ]
+    all_good = rules[0][1].copy()
+    for _, good, _ in rules[1:]:
+        all_good &= good
+    if all_good.all():
+        return
     for key, good, expected in rules:
         if not good.all():
             bad = np.flatnonzero(~good)
@@ -170,7 +175,11 @@ def _column(key: str, value: Any, size: int, workload_name: str) -> npt.NDArray[
         )
     if array.dtype == dtype:
         return np.full(size, array) if array.ndim == 0 else array.copy()
-    with np.errstate(invalid="ignore"):  # values that do not fit change: checked below
+    if array.dtype.kind == dtype(0).dtype.kind == "i":
+        column = array.astype(dtype)  # values that do not fit change
+        if (column == array).all():
+            return np.full(size, column) if array.ndim == 0 else column
+    with np.errstate(invalid="ignore"):  # as above
         column = array.astype(dtype)
     if column.dtype.kind == "i":
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # it is an integer type

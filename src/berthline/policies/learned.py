@@ -165,9 +165,10 @@ def _check_rules(seat: str, discipline: str, placement: str, *, where: str) -> N
 def is_policy(path: TextOrPath) -> bool:
     """Whether a path is that of a training run, a checkpoint or an exported policy."""
     # Every decision on a live system asks this of its rule, so most texts get a quick answer.
-    path = place_of(os.fspath(path))
-    if not os.path.lexists(path):
+    text = os.fspath(path)
+    if text not in shipped_networks() and not os.path.lexists(text):
         return False
+    path = place_of(text)
     try:
         if path.suffix == ONNX:
             return path.is_file()

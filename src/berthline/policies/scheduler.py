@@ -15,6 +15,7 @@ one, written as its name: see `policies/shipped_policies.py`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from typing import TYPE_CHECKING
@@ -147,6 +148,18 @@ class Scheduler:
         learned = Learned.find(text)
         if learned is not None:
             return cls._of_learned(learned, has_more=order is not None or gate is not None)
+        if order is None and gate is None:
+            return cls._of_rules(text)
+        return cls._of_parts(text, order=order, gate=gate)
+
+    @classmethod
+    @functools.lru_cache(maxsize=1024)
+    def _of_rules(cls, text: str) -> Scheduler:
+        """Return the scheduler of a text that names no learned policy; names keep their meaning."""
+        return cls._of_parts(text, order=None, gate=None)
+
+    @classmethod
+    def _of_parts(cls, text: str, *, order: str | None, gate: str | None) -> Scheduler:
         if text.strip() in shipped_names():
             card = card_of(text.strip())
             found = cls.parse(card.scheduler, order=order, gate=gate)

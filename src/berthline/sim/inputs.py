@@ -436,20 +436,20 @@ def _classes(
         left_out: KIND_COLUMNS of jobs that need groups too. The classes of these kinds are behind
             those of the jobs in the first array returned.
     """
-    pool = np.concatenate([workload.pool, left_out[:, 4]])
-    if not cluster.pool_names:
+    count = len(workload) + len(left_out)
+    pool = np.concatenate([workload.pool, left_out[:, 4]]) if cluster.pool_names else None
+    if pool is None:
         # Nothing distinguishes the pools of a log here. With one class for all jobs, the search for
         # jobs that may start is done once.
-        pool = np.full(len(pool), -1, np.int32)
-    gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
-    is_for_all = (pool < 0).all() and not workload.gpu_type_sets
-    if is_for_all or not len(pool):
+        pool = np.full(count, -1, np.int32)
+    if not count or (not workload.gpu_type_sets and (pool < 0).all()):
         return (
-            np.zeros(len(pool), np.int32),
+            np.zeros(count, np.int32),
             np.ones((1, cluster.num_nodes), np.bool_),
             np.full(1, -1, np.int32),
             np.full(1, -1, np.int32),
         )
+    gpu_types = np.concatenate([workload.gpu_types, left_out[:, 5]])
     width = len(workload.gpu_type_sets) + 1
     codes = (pool + 1) * width + (gpu_types + 1)
     unique, job_class = np.unique(codes, return_inverse=True)

@@ -9,6 +9,7 @@ when both are over.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,11 +56,12 @@ def outages(cluster: Cluster, *, seed: int, until: float) -> Outages:
         down.append(np.tile(begin, len(members)))
         up.append(np.tile(end, len(members)))
 
+    fails = math.isfinite(conditions.mtbf) or math.isfinite(conditions.rack_mtbf)
+    if not (cluster.outages or fails or (cluster.mtbf > 0).any()):
+        return _no_outages()
     for outage in cluster.outages:
         add(outage.nodes, [outage.down], [outage.up])
     mtbf = np.where(cluster.mtbf > 0, cluster.mtbf, conditions.mtbf)
-    if not (cluster.outages or np.isfinite(mtbf).any() or np.isfinite(conditions.rack_mtbf)):
-        return _no_outages()
     mttr = np.where(cluster.mttr > 0, cluster.mttr, conditions.mttr)
     num_racks = len(cluster.rack_names)
     expected = (until / mtbf[np.isfinite(mtbf)]).sum()

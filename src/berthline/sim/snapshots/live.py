@@ -83,13 +83,12 @@ def snapshot_of(
         )
     running = running or {}
     try:
-        ids = np.fromiter(running, np.int64, len(running))
-        starts = np.array([one[0] for one in running.values()], np.float64)
-        held = [one[1] for one in running.values()]
-        sizes = np.fromiter(map(len, held), np.int64, len(ids))
-        slots = np.array(
-            [one[2] if len(one) > 2 else WHOLE_GPUS for one in running.values()], np.int32
-        )
+        given = list(running.values())
+        ids = np.array(list(running), np.int64)
+        starts = np.array([one[0] for one in given], np.float64)
+        held = [one[1] for one in given]
+        sizes = np.array(list(map(len, held)), np.int64)
+        slots = np.array([one[2] if len(one) > 2 else WHOLE_GPUS for one in given], np.int32)
         nodes = np.array(sorted(set(down)), np.int32)
         now = float(now)
         alloc_node = _whole(list(itertools.chain.from_iterable(held)))
@@ -102,21 +101,28 @@ def snapshot_of(
             hint="jobs by their rows and nodes by their ids in the cluster, not by name",
         ) from None
     _check_running(jobs, ids, sizes, slots)
+    # The rows of the log: submissions, starts, and nodes that are down, then sorted by time.
     known = np.arange(len(jobs), dtype=np.int32)
-    time = np.concatenate([jobs.submit, starts, np.full(len(nodes), float(now))])
-    kinds = np.array([SUBMIT, START, NODE_DOWN], np.uint8)
-    kind = np.repeat(kinds, [len(known), len(ids), len(nodes)])
-    job = np.concatenate([known, ids, np.full(len(nodes), NO_JOB)]).astype(np.int32)
-    detail = np.concatenate([np.full(len(known) + len(ids), -1), nodes]).astype(np.int32)
+    rows = len(known) + len(ids) + len(nodes)
+    time, kind = np.empty(rows), np.empty(rows, np.uint8)
+    job, detail = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    submits, others = slice(len(known)), slice(len(known) + len(ids), rows)
+    begins = slice(submits.stop, others.start)
+    time[submits], time[begins], time[others] = jobs.submit, starts, now
+    kind[submits], kind[begins], kind[others] = SUBMIT, START, NODE_DOWN
+    job[submits], job[begins], job[others] = known, ids, NO_JOB
+    detail[: others.start], detail[others] = -1, nodes
     # A job's submission stays before its start; equal starts are in the order of the jobs.
-    order = np.lexsort((job, np.where(kind == START, 1, 0), time))
+    order = np.lexsort((job, kind == START, time))
     kind, detail = kind[order], detail[order]
     # Allocations are in the order of the starts.
-    rank = order[kind == START] - len(known)
-    first = (np.cumsum(sizes) - sizes)[rank]
+    is_start = kind == START
+    rank = order[is_start] - len(known)
+    first = (sizes.cumsum() - sizes)[rank]
     sizes = sizes[rank]
-    detail[kind == START] = np.cumsum(sizes) - sizes
-    shares = np.repeat(first - detail[kind == START], sizes) + np.arange(len(alloc_node))
+    own = sizes.cumsum() - sizes
+    detail[is_start] = own
+    shares = np.repeat(first - own, sizes) + np.arange(len(alloc_node))
     snapshot = Snapshot(
         workload=jobs,
         cluster=cluster,
@@ -128,10 +134,10 @@ def snapshot_of(
             alloc_node=alloc_node[shares],
             alloc_gpus=alloc_gpus[shares],
             alloc_slot=np.repeat(slots[rank], sizes),
-            horizon=float(now),
+            horizon=now,
             decisions=0,
         ),
-        now=float(now),
+        now=now,
         number=known.astype(np.int64),
         scheduler=scheduler,
         knowledge=knowledge,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from berthline.argument_types import check_arguments
+from berthline.changed_copy import changed_copy
 from berthline.errors import ConfigError
 from berthline.model.schedule import FINISH
 from berthline.model.snapshot import Snapshot, forget_seat
@@ -161,7 +162,7 @@ def resumed_inputs(
     seed = snapshot.seed if seed is None else seed
     snapshot = start_for(snapshot, scheduler)
     if snapshot.seed != seed:
-        snapshot = dataclasses.replace(snapshot, seed=seed)
+        snapshot = changed_copy(snapshot, seed=seed)
     if is_decision:
         snapshot = without_run_times(snapshot, knowledge)
         workload = snapshot.workload
@@ -198,10 +199,10 @@ def without_run_times(snapshot: Snapshot, knowledge: str) -> Snapshot:
     is_over = np.zeros(len(workload), np.bool_)
     is_over[snapshot.log.job[snapshot.log.kind == FINISH]] = True
     if math.isnan(memory.failures_until):
-        memory = dataclasses.replace(memory, failures_until=snapshot.now)
-    return dataclasses.replace(
+        memory = changed_copy(memory, failures_until=snapshot.now)
+    return changed_copy(
         snapshot,
-        workload=dataclasses.replace(workload, run=np.where(is_over, workload.run, np.inf)),
+        workload=changed_copy(workload, run=np.where(is_over, workload.run, np.inf)),
         memory=memory,
     )
 
@@ -229,7 +230,7 @@ def start_for(snapshot: Snapshot, scheduler: Scheduler) -> Snapshot:
     if str(scheduler) == snapshot.scheduler:
         return snapshot
     memory = forget_seat(snapshot.memory)
-    return dataclasses.replace(snapshot, decides=True, memory=memory)
+    return changed_copy(snapshot, decides=True, memory=memory)
 
 
 def _with_arrivals(snapshot: Snapshot, arrivals: Workload) -> Workload:
