@@ -15,7 +15,7 @@ from berthline.model.workload_join import join
 from berthline.sim.reference_agent import Answer, Question
 from berthline.sim.simulate import Result
 from berthline.sim.snapshots.resume import without_run_times
-from berthline.sim.snapshots.take import rows_before_decision, take_jobs, take_snapshot
+from berthline.sim.snapshots.take import count_before_decision, take_jobs, take_snapshot
 
 if TYPE_CHECKING:
     from tests.agreement.random_agent_runs import AgentRun
@@ -185,7 +185,11 @@ class Broken:
 
     def expected(self) -> list[tuple[Any, ...]]:
         """Return the rest of the log of the whole run."""
-        return rest_of(self.log, ~rows_before_decision(self.log, self.at), self.all)
+        return rest_of(
+            self.log,
+            (np.arange(len(self.log)) >= count_before_decision(self.log, self.at)),
+            self.all,
+        )
 
     def answers(self) -> Answers:
         """Return the answers of the rest."""

@@ -17,7 +17,7 @@ import berthline as bl
 from berthline.errors import PolicyError
 from berthline.model.schedule import FINISH
 from berthline.sim.simulate import Result
-from berthline.sim.snapshots.take import rows_before_decision, take_jobs
+from berthline.sim.snapshots.take import count_before_decision, take_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def rows_after(log: Schedule, count: int, numbers: npt.NDArray[np.int64]) -> Row
 
 def decided_rows(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
     """Return which rows of a log are the first decision of an instant."""
-    later = (log.time == at) & ~rows_before_decision(log, at)
+    later = (log.time == at) & (np.arange(len(log)) >= count_before_decision(log, at))
     # A job may end at the instant at which it starts; then another decision follows.
     ends = np.flatnonzero(later & (log.kind == FINISH))
     last = int(ends[0]) if len(ends) else len(log)

@@ -18,7 +18,7 @@ from tests.agreement.random_instants import (
 
 import berthline as bl
 from berthline.model.schedule import REJECT
-from berthline.sim.snapshots.take import rows_before_decision
+from berthline.sim.snapshots.take import count_before_decision
 
 
 def assert_the_rest_is_the_same(instant: Instant) -> None:
@@ -37,7 +37,7 @@ def assert_the_rest_is_the_same(instant: Instant) -> None:
     snapshot = result.snapshot(at)
     numbers = instant.numbers(snapshot)
     log = instant.result.log
-    rest = ~rows_before_decision(log, at)
+    rest = np.arange(len(log)) >= count_before_decision(log, at)
     expected = rows_of(log, rest, np.append(np.arange(len(instant.run.workload)), -1))
     for simulator in ("native", "reference"):
         resumed = bl.resume(

@@ -14,7 +14,7 @@ import berthline as bl
 from berthline.learn.networks.networks import NetworkConfig
 from berthline.policies.learned import Learned
 from berthline.sim.policy_runner import policy_runner
-from berthline.sim.snapshots.take import rows_before_decision, take_jobs
+from berthline.sim.snapshots.take import count_before_decision, take_jobs
 
 torch.set_num_threads(1)
 CLUSTER = "uniform:4x8:V100"
@@ -64,7 +64,9 @@ def _rest(log, jobs, snapshot):
 
 
 def _expected(log, at):
-    return rest_of(log, ~rows_before_decision(log, at), np.arange(log.job.max() + 1))
+    return rest_of(
+        log, (np.arange(len(log)) >= count_before_decision(log, at)), np.arange(log.job.max() + 1)
+    )
 
 
 def _instants(log, count):

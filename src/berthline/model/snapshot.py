@@ -129,9 +129,10 @@ OF_SEAT = (
 )
 """What the seat of a learned policy remembers."""
 
-_NOTHING = Memory()
+NOTHING = Memory()
+"""Of a run that begins with an empty cluster."""
 
-_NEW_SEAT = {name: getattr(_NOTHING, name) for name in OF_SEAT}
+_NEW_SEAT = {name: getattr(NOTHING, name) for name in OF_SEAT}
 
 
 def forget_seat(memory: Memory) -> Memory:
@@ -171,7 +172,7 @@ class Snapshot:
     scheduler: str = ""
     knowledge: str = "estimate"
     seed: int = 0
-    memory: Memory = _NOTHING
+    memory: Memory = NOTHING
 
     def __repr__(self) -> str:
         of = f" of {self.scheduler}" if self.scheduler else ""

@@ -162,7 +162,7 @@ def measure_decisions(*, quick: bool) -> list[DecisionSpeed]:
 def measure_resumed(*, quick: bool) -> list[ResumeSpeed]:
     """Return what the rest of a run costs, for snapshots early and late in it."""
     import berthline as bl
-    from berthline.sim.snapshots.take import rows_before_decision, take_jobs
+    from berthline.sim.snapshots.take import count_before_decision, take_jobs
 
     cluster = bl.Cluster.uniform(nodes=64, gpus_per_node=NODE_GPUS)
     count = QUICK_RUN_JOBS if quick else RUN_JOBS
@@ -191,7 +191,7 @@ def measure_resumed(*, quick: bool) -> list[ResumeSpeed]:
         found.append(
             ResumeSpeed(
                 jobs=count,
-                rows=float(1 - rows_before_decision(result.log, at).mean()),
+                rows=1 - count_before_decision(result.log, at) / len(result.log),
                 take_ms=take,
                 whole_ms=whole,
                 first_ms=first,

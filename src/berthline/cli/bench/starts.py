@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ENVS = 256
 TRACE_JOBS, QUICK_TRACE_JOBS = 20_000, 2_000
+TRACE_LOAD = 0.9
 CLUSTER = "uniform:64x8:V100"
 SEED = 1
 ROUNDS, QUICK_ROUNDS = 20, 2
@@ -56,11 +57,13 @@ def measure_starts(*, quick: bool) -> list[StartCost]:
     def reset() -> None:
         envs.reset(seed=SEED)
 
-    for start in ("empty", "warm"):
+    for start, load in (("empty", None), ("warm", TRACE_LOAD), ("warm", None)):
         options: dict[str, Any] = {"workload": trace, "cluster": cluster, "start": start}
+        options |= {} if load is None else {"load": load}
         envs = gymnasium.make_vec("berthline/Pick-v0", num_envs=ENVS, **options)
         first, again = _seconds(reset, 1), _seconds(reset, rounds)
         what = "an empty cluster" if start == "empty" else f"a cluster that runs {jobs:,} jobs"
+        what += "" if load is None else f" at load {load:g}"
         targets = (None, None) if start == "empty" else (FIRST_TARGET, TARGET)
         add(f"{ENVS} environments, {what}, the first time", first, ENVS, targets[0])
         add(f"{ENVS} environments, {what}, afterwards", again, ENVS, targets[1])

@@ -7,11 +7,11 @@ continued from the state at the end of the one before, so only one part is read.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from berthline.changed_copy import changed_copy
 from berthline.sim.inputs import failures_until
 from berthline.sim.simulate import simulate
 from berthline.sim.snapshots.resume import resume
@@ -70,14 +70,12 @@ class RunInParts:
 
     def _state(self, part: int, at: float) -> Snapshot:
         found = take_snapshot(self._parts[part], at)
-        memory = dataclasses.replace(found.memory, failures_until=self._failures_until)
-        return dataclasses.replace(found, memory=memory)
+        memory = changed_copy(found.memory, failures_until=self._failures_until)
+        return changed_copy(found, memory=memory)
 
     def _run_next(self) -> None:
         part = len(self._parts)
-        jobs = take_jobs(
-            self._workload, np.arange(self._bounds[part], self._bounds[part + 1], dtype=np.int64)
-        )
+        jobs = take_jobs(self._workload, slice(self._bounds[part], self._bounds[part + 1]))
         end = self._times[part]
         if part == 0:
             result = simulate(

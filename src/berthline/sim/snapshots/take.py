@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from berthline.changed_copy import changed_copy
 from berthline.errors import ConfigError
 from berthline.model.schedule import (
     FINISH,
+    KINDS,
     NODE_DOWN,
     NODE_UP,
     NODE_WENT_DOWN,
@@ -20,7 +22,7 @@ from berthline.model.schedule import (
     SUBMIT,
     Schedule,
 )
-from berthline.model.snapshot import OF_SEAT, RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
+from berthline.model.snapshot import NOTHING, OF_SEAT, RECENT_JOBS, RECENT_SECONDS, Memory, Snapshot
 from berthline.model.workload import WHOLE_GPU, Workload
 from berthline.sim.inputs import failures_until, mix_sizes, prepare, stated_estimates
 from berthline.sim.native import remember
@@ -29,7 +31,8 @@ from berthline.sim.policy_runner import policy_runner
 if TYPE_CHECKING:
     from berthline.sim.simulate import Result
 
-_DUE = (FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT)
+_IS_DUE = np.isin(np.arange(len(KINDS)), (FINISH, NODE_UP, NODE_DOWN, SUBMIT, REJECT))
+"""Whether a row of each kind happens before the decision of its instant."""
 
 
 def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = None) -> Snapshot:
@@ -51,18 +54,18 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
     if start is not None and at == start.now:
         return start
     known = int(np.searchsorted(workload.submit, at, side="right"))
-    rows = rows_before_decision(log, at)
+    before = count_before_decision(log, at)
     number = _numbers(start, known)
     whole = Snapshot(
-        workload=take_jobs(workload, np.arange(known)),
+        workload=_first_jobs(workload, known),
         cluster=result.cluster,
-        log=cut_log(log, rows, np.arange(len(workload)), at),
+        log=_first_rows(log, before, at),
         now=at,
         number=number,
         scheduler=str(result.scheduler),
         knowledge=result.knowledge,
         seed=result.seed,
-        memory=Memory() if start is None else start.memory,
+        memory=NOTHING if start is None else start.memory,
     )
     inputs = prepare(
         workload,
@@ -85,7 +88,7 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
     return Snapshot(
         workload=take_jobs(workload, kept),
         cluster=result.cluster,
-        log=cut_log(log, rows & _concerns(log, rows, is_kept), kept, at),
+        log=cut_log(log, _concerns(log, before, is_kept), kept, at),
         now=at,
         number=number[kept],
         decides=found["decides"],
@@ -93,7 +96,7 @@ def take_snapshot(result: Result, at: float, *, seat: dict[str, Any] | None = No
         scheduler=str(result.scheduler),
         knowledge=result.knowledge,
         seed=result.seed,
-        memory=dataclasses.replace(_memory(found, result, at, known, kept), **_of_kept(seat, kept)),
+        memory=changed_copy(_memory(found, result, at, known, kept), **_of_kept(seat, kept)),
     )
 
 
@@ -151,29 +154,55 @@ def _of_kept(seat: dict[str, Any], kept: npt.NDArray[np.int64]) -> dict[str, Any
     return of_kept
 
 
-def rows_before_decision(log: Schedule, at: float) -> npt.NDArray[np.bool_]:
-    """Return which rows are before the first decision of an instant.
+def count_before_decision(log: Schedule, at: float) -> int:
+    """Return how many rows are before the first decision of an instant; they come first.
 
     An instant has a second decision if a job that starts is over at once: its run time is too short
     to change the clock.
     """
-    by_failure = (log.kind == PREEMPT) & (log.detail == NODE_WENT_DOWN)
-    due = np.isin(log.kind, _DUE) | by_failure
-    decided = np.flatnonzero((log.time >= at) & ~((log.time == at) & due))
-    before = int(decided[0]) if len(decided) else len(log)
-    rows: npt.NDArray[np.bool_] = np.arange(len(log)) < before
-    return rows
+    first, last = np.searchsorted(log.time, at, side="left"), np.searchsorted(log.time, at, "right")
+    kind = log.kind[first:last]
+    by_failure = (kind == PREEMPT) & (log.detail[first:last] == NODE_WENT_DOWN)
+    decided = np.flatnonzero(~(_IS_DUE[kind] | by_failure))
+    return int(first + decided[0]) if len(decided) else int(last)
 
 
-def _concerns(
-    log: Schedule, rows: npt.NDArray[np.bool_], is_kept: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """Return the rows about kept jobs, and the last row about each node that is down."""
-    about_node = (log.kind == NODE_DOWN) | (log.kind == NODE_UP)
+def _first_jobs(workload: Workload, count: int) -> Workload:
+    """Return the first jobs of a workload, which shares its columns."""
+    return workload if count == len(workload) else take_jobs(workload, slice(count))
+
+
+def _first_rows(log: Schedule, count: int, horizon: float) -> Schedule:
+    """Return the first rows of a log, which shares its columns."""
+    starts = log.detail[count:][log.is_start[count:]]
+    shares = int(starts[0]) if len(starts) else len(log.alloc_node)
+    return Schedule(
+        time=log.time[:count],
+        kind=log.kind[:count],
+        job=log.job[:count],
+        detail=log.detail[:count],
+        alloc_node=log.alloc_node[:shares],
+        alloc_gpus=log.alloc_gpus[:shares],
+        alloc_slot=log.alloc_slot[:shares],
+        horizon=horizon,
+        decisions=0,
+    )
+
+
+def _concerns(log: Schedule, before: int, is_kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the rows about kept jobs, and the last row about each node that is down.
+
+    Args:
+        log: the log.
+        before: how many rows there are to choose from, from the first on.
+        is_kept: of each job.
+    """
+    concerns = np.zeros(len(log), np.bool_)
     # Rows about nodes have the job -1: the last entry.
-    concerns: npt.NDArray[np.bool_] = np.append(is_kept, False)[log.job]
+    concerns[:before] = np.append(is_kept, False)[log.job[:before]]
+    kind = log.kind[:before]
     last: dict[int, int] = {}
-    for row in np.flatnonzero(rows & about_node).tolist():
+    for row in np.flatnonzero((kind == NODE_DOWN) | (kind == NODE_UP)).tolist():
         last[int(log.detail[row])] = row
     concerns[[row for row in last.values() if log.kind[row] == NODE_DOWN]] = True
     return concerns
@@ -219,15 +248,16 @@ def _counted(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return counted
 
 
-def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64]) -> Workload:
+def take_jobs(workload: Workload, jobs: npt.NDArray[np.int64] | slice) -> Workload:
     """Return some jobs of a workload, by id, on the same clock."""
     columns = {
         field.name: getattr(workload, field.name)[jobs]
         for field in dataclasses.fields(workload)
         if isinstance(getattr(workload, field.name), np.ndarray)
     }
-    history = workload.history and workload.history.take(jobs)
-    return dataclasses.replace(workload, **columns, history=history)
+    ids = np.arange(len(workload))[jobs] if isinstance(jobs, slice) else jobs
+    history = workload.history and workload.history.take(ids)
+    return changed_copy(workload, **columns, history=history)
 
 
 def _memory(
@@ -247,7 +277,7 @@ def _memory(
         kept: the jobs that are not left out.
     """
     workload, conditions = result.workload, result.cluster.conditions
-    earlier = Memory() if result.start is None else result.start.memory
+    earlier = NOTHING if result.start is None else result.start.memory
     old = 0 if result.start is None else result.start.num_jobs
     submitted = workload.submit[:known]
     before = earlier.submissions if len(earlier.submissions) else submitted[:old]
@@ -288,7 +318,7 @@ def _memory(
 def _kinds(result: Result, known: int) -> npt.NDArray[np.int64]:
     """Return KIND_COLUMNS of the jobs submitted so far."""
     workload = result.workload
-    old, left_out, past = 0, 0, Memory().kinds
+    old, left_out, past = 0, 0, NOTHING.kinds
     if result.start is not None and len(result.start.memory.kinds):
         old, left_out = result.start.num_jobs, result.start.memory.jobs
         past = result.start.memory.kinds
@@ -320,12 +350,31 @@ def _unique_rows(
     table: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return what `np.unique(table, axis=0, return_inverse=True)` does, some ten times as fast."""
+    weights = _weights(table) if len(table) else None
+    if weights is not None:
+        # One number stands for each row.
+        code = (table - table.min(axis=0)) @ weights
+        first, kind = np.unique(code, return_index=True, return_inverse=True)[1:]
+        return table[first], kind
     code = np.zeros(len(table), np.int64)
     for column in table.T:
-        if len(column) and (column == column[0]).all():
-            continue
         values, rank = np.unique(column, return_inverse=True)
         # Ranks of what was seen so far stay below the number of rows, so codes cannot overflow.
         code = np.unique(code * max(len(values), 1) + rank, return_inverse=True)[1]
     first, kind = np.unique(code, return_index=True, return_inverse=True)[1:]
     return table[first], kind
+
+
+def _weights(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Return the weight of each column in a number for a row that keeps the order of the rows.
+
+    Returns:
+        None: such numbers would be too large.
+    """
+    lowest: list[int] = table.min(axis=0).tolist()
+    highest: list[int] = table.max(axis=0).tolist()
+    weights, weight = [], 1
+    for low, high in zip(reversed(lowest), reversed(highest), strict=True):
+        weights.append(weight)
+        weight *= high - low + 1
+    return np.array(weights[::-1], np.int64) if weight < 2**62 else None
