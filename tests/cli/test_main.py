@@ -62,6 +62,15 @@ def test_a_process_of_its_own_ends_without_a_search_for_garbage():
     assert last_line("train", "--nothing") == "2 False True None"
 
 
+def test_a_process_that_has_loaded_much_ends_quietly(tmp_path):
+    learns = ("train", "ppo", "--env", "Nothing", "--out", str(tmp_path / "run"))
+    done = python("-m", "berthline", *learns)
+    assert done.returncode == 2
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["error", "expected"]
+    done = python("-m", "berthline", "sim", "synthetic", "--jobs", "5", "--cluster", "uniform:1x8")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_explaining_a_run_loads_little(run, tmp_path):
     directory = str(tmp_path / "run")
     small = ("--cluster", "uniform:1x8", "--jobs", "50", "--load", "1.2")
