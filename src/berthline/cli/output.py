@@ -196,7 +196,12 @@ def note_dropped_rows(workload: Workload) -> None:
 def trace_facts(workload: Workload) -> dict[str, str]:
     """Return which rows of a trace were left out, as facts for `print_facts`."""
     part = workload.provenance.get("part_read")
+    whole = workload.provenance.get("read_whole")
     return {
+        "all read": ""
+        if whole is None
+        else f"the whole file, for its first jobs: {whole}; berthline traces import makes a"
+        " copy that is read in part",
         "part read": ""
         if part is None
         else f"the first {part / 2**20:,.0f} MiB of the file; jobs there are by submission",

@@ -97,6 +97,9 @@ def load_trace(
         raise
 
 
+_NOT_IN_ORDER = "its jobs are not in order of submission"
+
+
 def load_first_jobs(
     path: Path,
     jobs: int,
@@ -106,7 +109,8 @@ def load_first_jobs(
     """Return at least the first jobs of a trace file, without reading all of a long one.
 
     Only the start of a long file is read, if its jobs are in order of submission there: the rest is
-    then assumed to be later. The provenance has the bytes read, unpacked, as `part_read`.
+    then assumed to be later. The provenance has the bytes read, unpacked, as `part_read`; or as
+    `read_whole` why all of the file was read.
 
     Args:
         path: as for `load_trace`.
@@ -118,8 +122,10 @@ def load_first_jobs(
         BerthlineError: as for `load_trace`.
     """
     entry = None
-    if path.is_file() and path.stat().st_size >= LONG_FILE:
+    if _size(path) >= LONG_FILE:
         entry = FORMATS.get(format) if format else _recognise(path, FORMATS.values())
+        if entry is not None and not entry.whole and not path.is_file():
+            entry = None  # which part has the first jobs is not known
     size = max(_FIRST_BYTES, _BYTES_PER_JOB * jobs)
     failed = False
     if entry is not None and entry.read_first is not None and not options:
@@ -143,7 +149,17 @@ def load_first_jobs(
             facts = {**workload.provenance, "part_read": size}
             return dataclasses.replace(workload, provenance=facts)
         size *= 4
-    return load_trace(path, format, **options)
+    workload = load_trace(path, format, **options)
+    why = "" if entry is None else _NOT_IN_ORDER if entry.by_line else entry.whole
+    if not why or len(workload) <= jobs:
+        return workload
+    return dataclasses.replace(workload, provenance={**workload.provenance, "read_whole": why})
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of the files in a directory."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _recognise(path: Path, among: Iterable[Format]) -> Format | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from berthline.cli.main import main
 from berthline.errors import ConfigError, TraceError
 from berthline.traces import load as module
 from berthline.traces.formats.format_table import FORMATS
@@ -85,6 +86,48 @@ def test_a_file_that_is_not_sorted_is_read_whole(long_file):
     found = load_first_jobs(long_file(rows), 5)
     assert len(found) == 5000
     assert "part_read" not in found.provenance
+    assert found.provenance["read_whole"] == "its jobs are not in order of submission"
+
+
+JSON_JOB = (
+    '{{"job_id": {0}, "time": {{"submission": {0}, "start": 60, "end": 90, "elapsed": 30}}, '
+    '"tres": {{"allocated": [{{"type": "gres", "name": "gpu", "count": 1}}]}}, "nodes": "n1"}}'
+)
+
+
+def test_it_is_said_why_a_format_is_read_whole(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "jobs.json"
+    jobs = ", ".join(JSON_JOB.format(number) for number in range(1, 30))
+    path.write_text(f'{{"jobs": [{jobs}]}}')
+    assert "read_whole" not in load_first_jobs(path, 5).provenance  # it is short
+    monkeypatch.setattr(module, "LONG_FILE", 1)
+    cut = resolve_workload(path, cluster="uniform:1x4", jobs=5)
+    assert cut.provenance["read_whole"] == "a JSON document ends with its last line"
+    assert main(["sim", str(path), "--jobs", "5", "--cluster", "uniform:1x4"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "all read the whole file, for its first jobs: a JSON document ends" in shown
+    # All jobs were asked for.
+    assert "read_whole" not in load_first_jobs(path, 29).provenance
+
+
+def test_it_is_said_why_a_trace_in_parts_is_read_whole(tmp_path, monkeypatch):
+    part = tmp_path / "job_events"
+    part.mkdir()
+    lines = [
+        f"{at},,{job},{kind},u,2,j,l" for job in range(1, 10) for at, kind in ((job, 0), (job, 1))
+    ]
+    lines += [f"{50 + job},,{job},4,u,2,j,l" for job in range(1, 10)]
+    (part / "part-00000-of-00500.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(module, "LONG_FILE", 1)
+    found = load_first_jobs(part, 5)
+    assert len(found) == 9
+    assert "last line" in found.provenance["read_whole"]
+
+
+def test_every_format_is_read_in_part_or_says_why_not():
+    for entry in module.FORMATS.values():
+        is_part = entry.by_line or entry.read_first is not None
+        assert is_part == (not entry.whole), entry.name
 
 
 def test_more_is_read_if_the_start_has_too_few_jobs(long_file):

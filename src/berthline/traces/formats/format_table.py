@@ -51,6 +51,8 @@ class Format:
             read for them.
         read_first: `read` of only the first jobs, for formats that have them in order of submission
             but not as lines of text: takes the path and a number; None = there is no such way.
+        whole: why all of a file is read even where only its first jobs are asked for; empty with
+            `by_line` or `read_first`.
         processors: from the same as `detect`, the processors (GPUs) of the cluster that the file
             states, or None; None = files of this format do not state them.
         lists_nodes: from the same as `detect`, whether the file has the nodes that jobs ran on;
@@ -65,9 +67,13 @@ class Format:
     parts: Callable[[Path], list[Path]] | None = None
     by_line: bool = False
     read_first: Callable[[Path, int], Workload] | None = None
+    whole: str = ""
     processors: Callable[[bytes, Path], int | None] | None = None
     lists_nodes: Callable[[bytes, Path], bool] | None = None
 
+
+_JSON_IS_ONE = "a JSON document ends with its last line"
+_NEEDS_A_TABLE = "its jobs need a second table"
 
 FORMATS: dict[str, Format] = {
     entry.name: entry
@@ -86,6 +92,7 @@ FORMATS: dict[str, Format] = {
             "Microsoft Philly: the native cluster_job_log JSON",
             philly.detect,
             philly.read,
+            whole=_JSON_IS_ONE,
         ),
         Format(
             "philly-reduced",
@@ -133,6 +140,7 @@ FORMATS: dict[str, Format] = {
             sacct_json.read,
             sacct_json.OPTIONS,
             lists_nodes=sacct_json.lists_nodes,
+            whole=_JSON_IS_ONE,
         ),
         Format(
             "slurm-database",
@@ -167,6 +175,7 @@ FORMATS: dict[str, Format] = {
             pai.read,
             pai.OPTIONS,
             parts=pai.parts,
+            whole="the ends of its jobs are in another table",
         ),
         Format(
             "alibaba-openb",
@@ -206,6 +215,7 @@ FORMATS: dict[str, Format] = {
             google_jobs.read,
             google_jobs.OPTIONS,
             google_jobs.parts,
+            whole="the ends of its first jobs may be on the last line",
         ),
         Format(
             "rltune",
@@ -234,6 +244,7 @@ FORMATS: dict[str, Format] = {
             pollux_sia.detect,
             pollux_sia.read,
             pollux_sia.OPTIONS,
+            whole=_NEEDS_A_TABLE,
         ),
         Format(
             "gavel",
@@ -241,6 +252,7 @@ FORMATS: dict[str, Format] = {
             gavel.detect,
             gavel.read,
             gavel.OPTIONS,
+            whole=_NEEDS_A_TABLE,
         ),
         Format(
             "parquet",
