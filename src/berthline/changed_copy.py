@@ -11,7 +11,7 @@ def changed_copy(value: _Frozen, **fields: Any) -> _Frozen:
     """Return a copy of a dataclass with other fields, as `dataclasses.replace` does, but faster.
 
     That calls `__init__`, which sets the fields of a frozen dataclass one by one. What is in the
-    object and is no field, such as a cached property, is not copied.
+    object and is not a field, such as a cached property, is not copied.
 
     Args:
         value: of a dataclass without slots and without `__post_init__`.

@@ -118,7 +118,7 @@ nb::dict log_columns(const Log& log, std::vector<Share> shares) {
 }  // namespace berthline
 
 NB_MODULE(_native, m) {
-  // A command ends without destroying what is left: that is no leak.
+  // A command ends without destroying what is left, which is not a leak.
   nanobind::set_leak_warnings(false);
   using namespace berthline;
   m.doc() = "Berthline's native core. Private: use the berthline package instead.";

@@ -27,7 +27,7 @@ def is_unknown(kind: type[msgspec.Struct], word: str) -> bool:
 
 
 def unknown_option(kind: type[msgspec.Struct], name: str, help_command: str) -> ConfigError:
-    """Return the error for a word that is no option of a verb."""
+    """Return the error for a word that is not an option of a verb."""
     if not name.startswith("-"):
         return ConfigError(f"unexpected argument {name!r}", hint=f"see {help_command}")
     options, places = _flags(kind)
