@@ -43,15 +43,17 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
   uses.lists_running = preempts || rounds || inputs.lists_running;
-  uses.dynamic = inputs.was_interrupted || uses.lists_running || sleeps || uses.interferes ||
+  uses.dynamic = inputs.was_interrupted || preempts || rounds || sleeps || uses.interferes ||
                  fails || conditions.refusal_rate > 0 || uses.uses_gittins;
+  uses.keeps_stretches = uses.dynamic || uses.lists_running;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
                           Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
     uses.keeps_totals |= uses.uses(word);
   }
-  uses.keeps_books = uses.dynamic || uses.lists_node_jobs || uses.keeps_totals || has_quotas;
+  uses.keeps_books =
+      uses.keeps_stretches || uses.lists_node_jobs || uses.keeps_totals || has_quotas;
 
   // Decisions.
   uses.shortcuts = !uses.dynamic && !has_quotas && layout.monotone && layout.only_whole &&
@@ -84,8 +86,10 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
-  // If no books are kept, there are no stretches, refusals or quotas.
-  uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
+  // Plain runs may list running jobs, and keep no other books.
+  const bool keeps_others =
+      uses.lists_node_jobs || uses.keeps_totals || !inputs.quotas.limit.empty();
+  uses.is_plain = uses.unit_rate && !keeps_others && !uses.is_timed && !uses.keeps_ids &&
                   !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&
                   inputs.outages.empty() && !inputs.plan;
 }

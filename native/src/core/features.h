@@ -9,11 +9,12 @@ namespace berthline {
 
 struct Features {
   // These follow from the inputs and the layout.
-  bool dynamic = false;          // jobs may stop, slow down or be refused: stretches are kept
+  bool dynamic = false;          // jobs may stop, slow down or be refused
   bool shortcuts = true;         // decisions may reuse what earlier ones found
   bool interferes = false;       // jobs on the same GPU slow each other down
   bool lists_node_jobs = false;  // the jobs of each node are kept
   bool lists_running = false;    // a list of running jobs is kept
+  bool keeps_stretches = false;  // of every job: dynamic runs, and those that list running jobs
   bool keeps_books = false;      // anything else about running jobs is kept
   bool keeps_totals = false;     // see totals.h
   bool reserves = false;         // the discipline makes reservations

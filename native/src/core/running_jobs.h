@@ -10,7 +10,7 @@
 
 namespace berthline {
 
-// A job's history and current stretch, kept if jobs may stop, slow down or be refused.
+// A job's history and current stretch.
 struct Stretch {
   double progress = 0;  // seconds of run time done; grows by `rate` from `since` on
   double kept = 0;      // the part of it that no preemption can take away
@@ -41,7 +41,7 @@ struct RunningJobs {
   int32_t count = 0;
   // For each started job, in the log's shares; in plain runs only if it will be needed.
   LargeArray<int32_t> first_share;
-  std::vector<Stretch> stretch;                 // of each job: Features::dynamic
+  std::vector<Stretch> stretch;                 // of each job: Features::keeps_stretches
   std::vector<int32_t> list;                    // unordered: Features::lists_running
   RunRows rows;                                 // of the same jobs
   std::vector<std::vector<int32_t>> node_jobs;  // unordered: Features::lists_node_jobs
