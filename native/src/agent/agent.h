@@ -122,6 +122,8 @@ class Agent {
   const SeatRules& rules() const { return rules_; }
   const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
+  // What is kept of them, if Features::sorts_by_end.
+  const std::vector<RunningEntry>& running_entries() const { return shown_entries_; }
   std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
   // Puts the mask into the caller's memory, which has the same size and is zero.
   void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
@@ -192,6 +194,7 @@ class Agent {
   void show(int32_t first);
   void show_top(int32_t first);
   void show_running();
+  void show_next_ends();
   void sort_running();
 
   // Shared by seats.
@@ -232,6 +235,7 @@ class Agent {
   Rewards rewards_;
 
   std::vector<int32_t> shown_;
+  std::vector<RunningEntry> shown_entries_;
 
   std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;

@@ -81,9 +81,53 @@ void Agent::show_top(int32_t first) {
 void Agent::show_running() {
   shown_.clear();
   if (rules_.running_order.empty()) return;
+  if (port_.features().sorts_by_end) return show_next_ends();
   sort_running();
   const size_t count = std::min<size_t>(rules_.running_window, running_.size());
   for (size_t i = 0; i < count; ++i) shown_.push_back(running_[i].job());
+}
+
+// The same if they are kept by expected end, and shown by what remains until then. Only the jobs
+// shown are evaluated: at rate 1 what remains differs from the time until the end by rounding, which
+// is far less than `slack`, or by being 0 when that is over. Jobs so near are sorted by value.
+void Agent::show_next_ends() {
+  const RunningByEnd& all = port_.running().by_end;
+  const double now = port_.now();
+  const auto window = static_cast<size_t>(rules_.running_window);
+  const auto slack = [now](const RunningEntry& entry) {
+    constexpr double kRounding = 0x1p-48;
+    return kRounding * (std::abs(now) + std::abs(entry.end()) + std::abs(entry.estimate));
+  };
+  std::vector<RunningEntry>& shown = shown_entries_;
+  shown.clear();
+  values_.clear();
+  double certain = kNever;  // later ends belong to later rows
+  bool is_sorted = true;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const RunningEntry& entry = all[i];
+    if (i >= window && entry.end() - slack(entry) > certain) break;
+    if (i + 1 == window) certain = std::max(entry.end() + slack(entry), now);
+    const double value = entry.remaining(now);
+    is_sorted = is_sorted && (i == 0 || values_.back() < value);
+    values_.push_back(std::isnan(value) ? kNever : value);
+    shown.push_back(entry);
+  }
+  for (size_t i = 1; i < shown.size() && !is_sorted; ++i) {
+    const double value = values_[i];
+    const RunningEntry entry = shown[i];
+    const auto is_before = [&](size_t at) {
+      return value < values_[at] || (value == values_[at] && entry.job < shown[at].job);
+    };
+    size_t place = i;
+    for (; place > 0 && is_before(place - 1); --place) {
+      values_[place] = values_[place - 1];
+      shown[place] = shown[place - 1];
+    }
+    values_[place] = value;
+    shown[place] = entry;
+  }
+  shown.resize(std::min(window, shown.size()));
+  for (const RunningEntry& entry : shown) shown_.push_back(entry.job);
 }
 
 // Sorts the running jobs. The order changes little between questions, so this starts from the last

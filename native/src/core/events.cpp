@@ -225,6 +225,10 @@ void end_stretch(Run& run, int32_t job) {
 void list_running(Run& run, int32_t job, std::span<const Share> shares) {
   RunningJobs& running = run.running;
   Stretch& stretch = running.stretch[job];
+  if (run.features.sorts_by_end) {
+    running.by_end.insert({stretch.start, run.estimate[job], gpu_amount(run, job), job});
+  }
+  if (!run.features.lists_running) return;
   stretch.position = static_cast<int32_t>(running.list.size());
   running.list.push_back(job);
   running.rows.push_back({run.inputs.jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
@@ -235,6 +239,10 @@ void list_running(Run& run, int32_t job, std::span<const Share> shares) {
 
 void unlist_running(Run& run, int32_t job) {
   RunningJobs& running = run.running;
+  if (run.features.sorts_by_end) {
+    running.by_end.erase({running.stretch[job].start, run.estimate[job], 0, job});
+  }
+  if (!run.features.lists_running) return;
   const int32_t position = running.stretch[job].position;
   running.rows.remove(position);
   running.list[position] = running.list.back();
@@ -246,10 +254,8 @@ void keep_books_of_start(Run& run, int32_t job, std::span<const Share> shares) {
   const Features& features = run.features;
   const Jobs& jobs = run.inputs.jobs;
   RunningJobs& running = run.running;
-  if (features.lists_running) {
-    list_running(run, job, shares);
-    if (features.index_is_steady) rank_later(run, job);
-  }
+  list_running(run, job, shares);
+  if (features.index_is_steady) rank_later(run, job);
   if (features.lists_node_jobs) {
     for (const Share& share : shares) running.node_jobs[share.node].push_back(job);
     if (features.interferes) {
@@ -271,10 +277,8 @@ void release(Run& run, int32_t job) {
   if (!features.keeps_books) return;
   if (features.keeps_stretches) end_stretch(run, job);
   if (features.dynamic && features.reserves) run.reservations.releases.withdraw(job);
-  if (features.lists_running) {
-    if (features.index_is_steady) forget_rank(run, job);
-    unlist_running(run, job);
-  }
+  if (features.index_is_steady) forget_rank(run, job);
+  unlist_running(run, job);
   if (features.lists_node_jobs) {
     if (features.interferes) touch_neighbours(run, job);
     for (const Share& share : shares) {

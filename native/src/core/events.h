@@ -56,7 +56,7 @@ void start_at_own_speed(Run& run, int32_t job, std::span<const Share> shares);
 // Begins the stretch of a job that starts now, or ends that of one that stops now.
 Stretch& begin_stretch(Run& run, int32_t job, double delay, double rate);
 void end_stretch(Run& run, int32_t job);
-// Add a job to the list of running jobs, after its stretch has begun, and remove it.
+// Add a job to the running jobs that are kept, after its stretch has begun, and remove it.
 void list_running(Run& run, int32_t job, std::span<const Share> shares);
 void unlist_running(Run& run, int32_t job);
 void keep_books_of_start(Run& run, int32_t job, std::span<const Share> shares);
@@ -123,7 +123,7 @@ inline void finish(Run& run, int32_t job, uint32_t where) {
     keep_books_of_finish(run, job);
     return;
   }
-  if (features.lists_running) {
+  if (features.keeps_stretches) {
     run.running.stretch[job].has_left = true;
     end_stretch(run, job);
     unlist_running(run, job);
@@ -174,7 +174,7 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   const auto first_share = static_cast<int32_t>(run.log.shares.size());
   const bool has_note =
       kPlain && shares.size() == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
-  if (!kPlain || features.reserves || features.lists_running || !has_note) {
+  if (!kPlain || features.reserves || features.keeps_stretches || !has_note) {
     run.running.first_share[job] = first_share;
   }
   const bool again = !kPlain && features.dynamic && run.running.stretch[job].restarts > 0;
@@ -199,7 +199,7 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   if constexpr (!kPlain) {
     run.nodes.take(gang_of(run, job), shares);
     if (features.keeps_books) keep_books_of_start(run, job, shares);
-  } else if (features.lists_running) {
+  } else if (features.keeps_stretches) {
     list_running(run, job, shares);
   }
   return true;

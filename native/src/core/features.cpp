@@ -18,6 +18,14 @@ bool differs(const double* speeds, int32_t count, double from) {
   return different != 0;
 }
 
+bool preempts(const Inputs& inputs) {
+  return inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
+}
+
+bool must_list_running(const Inputs& inputs) {
+  return preempts(inputs) || inputs.discipline == Discipline::kRounds || inputs.lists_running;
+}
+
 }  // namespace
 
 Features find_features(const Inputs& inputs, const Layout& layout) {
@@ -32,7 +40,6 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
     for (const Word word : {Word::kGittins, Word::kUserUsage, Word::kPredicted, Word::kNodeRunning})
       uses.words.set(static_cast<size_t>(word));
   }
-  const bool preempts = inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
   const bool moves = inputs.preemption.kind == PreemptionKind::kDefrag;
   const bool rounds = inputs.discipline == Discipline::kRounds;
   const bool sleeps = conditions.sleep_after < kNever;
@@ -42,10 +49,10 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   // Jobs.
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
-  uses.lists_running = preempts || rounds || inputs.lists_running;
-  uses.dynamic = inputs.was_interrupted || preempts || rounds || sleeps || uses.interferes ||
+  uses.dynamic = inputs.was_interrupted || preempts(inputs) || rounds || sleeps || uses.interferes ||
                  fails || conditions.refusal_rate > 0 || uses.uses_gittins;
-  uses.keeps_stretches = uses.dynamic || uses.lists_running;
+  uses.keeps_stretches =
+      uses.dynamic || must_list_running(inputs) || inputs.shows_next_ends;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
@@ -86,7 +93,10 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
-  // Plain runs may list running jobs, and keep no other books.
+  uses.sorts_by_end = inputs.shows_next_ends && uses.unit_rate;
+  uses.lists_running =
+      must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
+  // Plain runs may keep running jobs, and no other books.
   const bool keeps_others =
       uses.lists_node_jobs || uses.keeps_totals || !inputs.quotas.limit.empty();
   uses.is_plain = uses.unit_rate && !keeps_others && !uses.is_timed && !uses.keeps_ids &&

@@ -151,6 +151,7 @@ void Run::begin_running() {
   }
   running.list.clear();
   running.rows.clear();
+  running.by_end.clear();
   running.touched.clear();
   if (features.uses_gittins) gittins = {};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/large_array.h"
+#include "core/running_by_end.h"
 #include "core/running_columns.h"
 
 namespace berthline {
@@ -44,6 +45,7 @@ struct RunningJobs {
   std::vector<Stretch> stretch;                 // of each job: Features::keeps_stretches
   std::vector<int32_t> list;                    // unordered: Features::lists_running
   RunRows rows;                                 // of the same jobs
+  RunningByEnd by_end;                          // Features::sorts_by_end
   std::vector<std::vector<int32_t>> node_jobs;  // unordered: Features::lists_node_jobs
   std::vector<double> idle_since;               // of each node: Features::lists_node_jobs
   std::vector<PlannedEnd> planned;              // of each job: Inputs::remembers

@@ -1,0 +1,54 @@
+// Running jobs by expected end, for an agent that sees those that end next. Jobs of a run in which
+// all run at rate 1 keep this order; sorting them again at each question took 4.5 k instructions of
+// 11 k a step with 70 to 100 of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace berthline {
+
+// What the most common columns need, in half a cache line.
+struct RunningEntry {
+  double start, estimate, gpus;
+  int32_t job;
+
+  double end() const { return start + estimate; }
+  double attained(double now) const { return gpus * (now - start); }
+  double remaining(double now) const {
+    return std::max(estimate - std::max(now - start, 0.0), 0.0);
+  }
+};
+
+// It is descending, like SortedList, so that removing a job that is soon due moves little.
+class RunningByEnd {
+ public:
+  void clear() { entries_.clear(); }
+  size_t size() const { return entries_.size(); }
+  // The i-th to end.
+  const RunningEntry& operator[](size_t i) const { return entries_[entries_.size() - 1 - i]; }
+
+  void insert(const RunningEntry& entry) { entries_.insert(place_of(entry), entry); }
+  void erase(const RunningEntry& entry) {
+    auto place = place_of(entry);
+    if (place == entries_.end() || place->job != entry.job) {
+      place = std::ranges::find(entries_, entry.job, &RunningEntry::job);  // an estimate is NaN
+    }
+    entries_.erase(place);
+  }
+
+ private:
+  std::vector<RunningEntry>::iterator place_of(const RunningEntry& entry) {
+    return std::lower_bound(entries_.begin(), entries_.end(), entry,
+                            [](const RunningEntry& a, const RunningEntry& b) {
+                              const double first = a.end(), second = b.end();
+                              return second < first || (first == second && b.job < a.job);
+                            });
+  }
+
+  std::vector<RunningEntry> entries_;
+};
+
+}  // namespace berthline
