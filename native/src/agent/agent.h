@@ -195,6 +195,7 @@ class Agent {
   void show_top(int32_t first);
   void show_running();
   void show_next_ends();
+  void sort_shown();
   void sort_running();
 
   // Shared by seats.

@@ -79,10 +79,10 @@ void Agent::show_top(int32_t first) {
 
 // Fills `shown_` with running jobs, by their own order.
 void Agent::show_running() {
-  shown_.clear();
   if (rules_.running_order.empty()) return;
   if (port_.features().sorts_by_end) return show_next_ends();
   sort_running();
+  shown_.clear();
   const size_t count = std::min<size_t>(rules_.running_window, running_.size());
   for (size_t i = 0; i < count; ++i) shown_.push_back(running_[i].job());
 }
@@ -93,41 +93,51 @@ void Agent::show_running() {
 void Agent::show_next_ends() {
   const RunningByEnd& all = port_.running().by_end;
   const double now = port_.now();
-  const auto window = static_cast<size_t>(rules_.running_window);
   const auto slack = [now](const RunningEntry& entry) {
     constexpr double kRounding = 0x1p-48;
     return kRounding * (std::abs(now) + std::abs(entry.end()) + std::abs(entry.estimate));
   };
-  std::vector<RunningEntry>& shown = shown_entries_;
-  shown.clear();
-  values_.clear();
-  double certain = kNever;  // later ends belong to later rows
-  bool is_sorted = true;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const RunningEntry& entry = all[i];
-    if (i >= window && entry.end() - slack(entry) > certain) break;
-    if (i + 1 == window) certain = std::max(entry.end() + slack(entry), now);
-    const double value = entry.remaining(now);
-    is_sorted = is_sorted && (i == 0 || values_.back() < value);
-    values_.push_back(std::isnan(value) ? kNever : value);
-    shown.push_back(entry);
+  const size_t count = std::min<size_t>(rules_.running_window, all.size());
+  size_t near = count;  // jobs that may belong to the rows
+  if (count < all.size()) {
+    const RunningEntry& last = all[count - 1];
+    const double certain = std::max(last.end() + slack(last), now);
+    while (near < all.size() && !(all[near].end() - slack(all[near]) > certain)) ++near;
   }
-  for (size_t i = 1; i < shown.size() && !is_sorted; ++i) {
+  shown_entries_.resize(near);
+  values_.resize(near);
+  RunningEntry* const shown = shown_entries_.data();
+  double* const values = values_.data();
+  bool is_sorted = true;
+  double before = -kNever;
+  for (size_t i = 0; i < near; ++i) {
+    shown[i] = all[i];
+    const double value = shown[i].remaining(now);
+    values[i] = value == value ? value : kNever;
+    is_sorted &= before < value;
+    before = value;
+  }
+  if (!is_sorted) sort_shown();
+  shown_entries_.resize(count);
+  shown_.resize(count);
+  for (size_t i = 0; i < count; ++i) shown_[i] = shown[i].job;
+}
+
+// Sorts `shown_entries_` by value, and equal values by job: few are out of order.
+void Agent::sort_shown() {
+  for (size_t i = 1; i < shown_entries_.size(); ++i) {
     const double value = values_[i];
-    const RunningEntry entry = shown[i];
-    const auto is_before = [&](size_t at) {
-      return value < values_[at] || (value == values_[at] && entry.job < shown[at].job);
-    };
+    const RunningEntry entry = shown_entries_[i];
     size_t place = i;
-    for (; place > 0 && is_before(place - 1); --place) {
-      values_[place] = values_[place - 1];
-      shown[place] = shown[place - 1];
+    for (; place > 0; --place) {
+      const double other = values_[place - 1];
+      if (other < value || (other == value && shown_entries_[place - 1].job < entry.job)) break;
+      values_[place] = other;
+      shown_entries_[place] = shown_entries_[place - 1];
     }
     values_[place] = value;
-    shown[place] = entry;
+    shown_entries_[place] = entry;
   }
-  shown.resize(std::min(window, shown.size()));
-  for (const RunningEntry& entry : shown) shown_.push_back(entry.job);
 }
 
 // Sorts the running jobs. The order changes little between questions, so this starts from the last
