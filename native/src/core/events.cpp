@@ -224,11 +224,11 @@ void end_stretch(Run& run, int32_t job) {
 
 void list_running(Run& run, int32_t job, std::span<const Share> shares) {
   RunningJobs& running = run.running;
-  Stretch& stretch = running.stretch[job];
   if (run.features.sorts_by_end) {
-    running.by_end.insert({stretch.start, run.estimate[job], gpu_amount(run, job), job});
+    running.by_end.insert({run.clock.now, run.estimate[job], gpu_amount(run, job), job});
   }
   if (!run.features.lists_running) return;
+  Stretch& stretch = running.stretch[job];
   stretch.position = static_cast<int32_t>(running.list.size());
   running.list.push_back(job);
   running.rows.push_back({run.inputs.jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
@@ -239,9 +239,7 @@ void list_running(Run& run, int32_t job, std::span<const Share> shares) {
 
 void unlist_running(Run& run, int32_t job) {
   RunningJobs& running = run.running;
-  if (run.features.sorts_by_end) {
-    running.by_end.erase({running.stretch[job].start, run.estimate[job], 0, job});
-  }
+  if (run.features.sorts_by_end) running.by_end.erase(job);
   if (!run.features.lists_running) return;
   const int32_t position = running.stretch[job].position;
   running.rows.remove(position);

@@ -126,8 +126,8 @@ inline void finish(Run& run, int32_t job, uint32_t where) {
   if (features.keeps_stretches) {
     run.running.stretch[job].has_left = true;
     end_stretch(run, job);
-    unlist_running(run, job);
   }
+  if (features.keeps_books) unlist_running(run, job);
   if (where != kSeveralNodes) {
     run.nodes.change_whole(static_cast<int32_t>(where / kNodeFactor),
                            static_cast<int32_t>(where % kNodeFactor));
@@ -199,7 +199,7 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   if constexpr (!kPlain) {
     run.nodes.take(gang_of(run, job), shares);
     if (features.keeps_books) keep_books_of_start(run, job, shares);
-  } else if (features.keeps_stretches) {
+  } else if (features.keeps_books) {
     list_running(run, job, shares);
   }
   return true;

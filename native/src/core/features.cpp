@@ -51,16 +51,14 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   uses.interferes = layout.parts && conditions.interference > 0;
   uses.dynamic = inputs.was_interrupted || preempts(inputs) || rounds || sleeps || uses.interferes ||
                  fails || conditions.refusal_rate > 0 || uses.uses_gittins;
-  uses.keeps_stretches =
-      uses.dynamic || must_list_running(inputs) || inputs.shows_next_ends;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
                           Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
     uses.keeps_totals |= uses.uses(word);
   }
-  uses.keeps_books =
-      uses.keeps_stretches || uses.lists_node_jobs || uses.keeps_totals || has_quotas;
+  uses.keeps_books = uses.dynamic || must_list_running(inputs) || inputs.shows_next_ends ||
+                     uses.lists_node_jobs || uses.keeps_totals || has_quotas;
 
   // Decisions.
   uses.shortcuts = !uses.dynamic && !has_quotas && layout.monotone && layout.only_whole &&
@@ -96,6 +94,7 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
   uses.sorts_by_end = inputs.shows_next_ends && uses.unit_rate;
   uses.lists_running =
       must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
+  uses.keeps_stretches = uses.dynamic || uses.lists_running;
   // Plain runs may keep running jobs, and no other books.
   const bool keeps_others =
       uses.lists_node_jobs || uses.keeps_totals || !inputs.quotas.limit.empty();

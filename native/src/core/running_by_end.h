@@ -30,24 +30,21 @@ class RunningByEnd {
   // The i-th to end.
   const RunningEntry& operator[](size_t i) const { return entries_[entries_.size() - 1 - i]; }
 
-  void insert(const RunningEntry& entry) { entries_.insert(place_of(entry), entry); }
-  void erase(const RunningEntry& entry) {
-    auto place = place_of(entry);
-    if (place == entries_.end() || place->job != entry.job) {
-      place = std::ranges::find(entries_, entry.job, &RunningEntry::job);  // an estimate is NaN
-    }
-    entries_.erase(place);
+  void insert(const RunningEntry& entry) {
+    const auto is_later = [](const RunningEntry& a, const RunningEntry& b) {
+      const double first = a.end(), second = b.end();
+      return second < first || (first == second && b.job < a.job);
+    };
+    entries_.insert(std::lower_bound(entries_.begin(), entries_.end(), entry, is_later), entry);
+  }
+  // Jobs that end are among the next, unless estimates are far too long.
+  void erase(int32_t job) {
+    size_t place = entries_.size() - 1;
+    while (entries_[place].job != job) --place;
+    entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(place));
   }
 
  private:
-  std::vector<RunningEntry>::iterator place_of(const RunningEntry& entry) {
-    return std::lower_bound(entries_.begin(), entries_.end(), entry,
-                            [](const RunningEntry& a, const RunningEntry& b) {
-                              const double first = a.end(), second = b.end();
-                              return second < first || (first == second && b.job < a.job);
-                            });
-  }
-
   std::vector<RunningEntry> entries_;
 };
 
