@@ -124,7 +124,7 @@ class Agent {
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
   // What is kept of them, if Features::sorts_by_end.
   const std::vector<RunningEntry>& running_entries() const { return shown_entries_; }
-  std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
+  std::span<const uint8_t> mask() const { return mask_; }  // one byte for each action
   // Puts the mask into the caller's memory, which has the same size and is zero.
   void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
   // pickplace: for each row and node, whether the job's first GPUs may be there.

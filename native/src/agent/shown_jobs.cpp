@@ -88,8 +88,9 @@ void Agent::show_running() {
 }
 
 // The same if they are kept by expected end, and shown by what remains until then. Only the jobs
-// shown are evaluated: at rate 1 what remains differs from the time until the end by rounding, which
-// is far less than `slack`, or by being 0 when that is over. Jobs so near are sorted by value.
+// shown are evaluated: at rate 1 what remains differs from the time until the end by rounding,
+// which is far less than `slack`, or by being 0 when that is over. Jobs so near are sorted by
+// value.
 void Agent::show_next_ends() {
   const RunningByEnd& all = port_.running().by_end;
   const double now = port_.now();

@@ -41,8 +41,8 @@ void write_column(const double* values, size_t count, float* out, size_t width) 
   for (; i < count; ++i, out += width) *out = cut(values[i]);
 }
 
-// a / b, or a / (a + b), written at once: a running table takes 0.7 of the instructions that it
-// takes with a column between.
+// a / b, or a / (a + b), written at once: with a column between, the default running table
+// takes 1.16 times as many instructions.
 BERTHLINE_CLONES
 void write_shares(const double* a, double b, bool is_share, size_t count, float* out,
                   size_t width) {

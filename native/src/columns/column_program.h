@@ -99,9 +99,7 @@ class ColumnProgram {
   void keep_operand(Word word, double sign, size_t operand);
   bool add_logarithm(size_t steps_before, size_t position);
   bool add_share(size_t steps_before, size_t position);
-  bool has_others() const {
-    return !outputs_.empty() || !logarithms_.empty() || !shares_.empty();
-  }
+  bool has_others() const { return !outputs_.empty() || !logarithms_.empty() || !shares_.empty(); }
   void make_ready(size_t rows);
   double* kept_words(const RowRecords& records, int32_t id) const;
   void run_others(WordSource& source, const TableRows& rows);

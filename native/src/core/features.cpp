@@ -49,8 +49,8 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   // Jobs.
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
-  uses.dynamic = inputs.was_interrupted || preempts(inputs) || rounds || sleeps || uses.interferes ||
-                 fails || conditions.refusal_rate > 0 || uses.uses_gittins;
+  uses.dynamic = inputs.was_interrupted || preempts(inputs) || rounds || sleeps ||
+                 uses.interferes || fails || conditions.refusal_rate > 0 || uses.uses_gittins;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
@@ -92,8 +92,7 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
   uses.sorts_by_end = inputs.shows_next_ends && uses.unit_rate;
-  uses.lists_running =
-      must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
+  uses.lists_running = must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
   uses.keeps_stretches = uses.dynamic || uses.lists_running;
   // Plain runs may keep running jobs, and no other books.
   const bool keeps_others =

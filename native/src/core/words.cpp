@@ -121,17 +121,19 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
       return each([&](int32_t j) { return attained(run, j); });
     case Word::kRemaining:
       return each([&](int32_t j) {
-        return std::max(
-            run.estimate[j] -
-                (run.features.keeps_stretches ? run.running.stretch[j].progress_at(run.clock.now) : 0.0),
-            0.0);
+        return std::max(run.estimate[j] - (run.features.keeps_stretches
+                                               ? run.running.stretch[j].progress_at(run.clock.now)
+                                               : 0.0),
+                        0.0);
       });
     case Word::kRestarts:
-      return each(
-          [&](int32_t j) { return run.features.keeps_stretches ? run.running.stretch[j].restarts : 0; });
+      return each([&](int32_t j) {
+        return run.features.keeps_stretches ? run.running.stretch[j].restarts : 0;
+      });
     case Word::kRunning:
-      return each(
-          [&](int32_t j) { return run.features.keeps_stretches && run.running.stretch[j].is_running(); });
+      return each([&](int32_t j) {
+        return run.features.keeps_stretches && run.running.stretch[j].is_running();
+      });
     case Word::kPredicted:
       return each([&](int32_t j) { return run.predictions.values()[j]; });
     case Word::kGittins:
