@@ -109,6 +109,12 @@ format: $(STAMPS)/dev ## Format Python and C++ in place
 bench: $(STAMPS)/package $(STAMPS)/dev ## Measure speed; BENCH_ARGS chooses what (default: sim)
 	@$(BIN)/berthline bench $(BENCH_ARGS)
 
+.PHONY: bench-check
+bench-check: $(STAMPS)/package $(STAMPS)/dev ## Compare instructions with another checkout, BEFORE=DIR; fails on a loss; needs valgrind
+	@test -n "$(BEFORE)" || { echo "error: no checkout to compare with"; \
+	  echo "hint: git worktree add ../before main && make -C ../before build && make bench-check BEFORE=../before"; exit 2; }
+	@$(BIN)/python -m benchmarks.bench_check "$(BEFORE)" . $(BENCH_CHECK_ARGS)
+
 .PHONY: results
 results: $(STAMPS)/package $(STAMPS)/report $(if $(filter $(TRAINED_RESULTS),$(RESULTS)),$(STAMPS)/train) ## Recompute docs/results; RESULTS=page for one, RESULTS_ARGS its arguments
 	@for page in $(RESULTS); do $(BIN)/python -m benchmarks.$$page $(RESULTS_ARGS) || exit; done

@@ -21,7 +21,9 @@ Inputs with_agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewa
   for (const Formula& formula : rules.tops) inputs.watched.push_back(formula);
   if (!rules.running_order.empty()) {
     inputs.watched.push_back(rules.running_order);
-    inputs.lists_running = true;
+    const bool is_by_end =
+        rules.running_order.code().size() == 1 && rules.running_order.uses(Word::kRemaining);
+    (is_by_end ? inputs.shows_next_ends : inputs.lists_running) = true;
   }
   for (const SchedulerParts& parts : rules.menu) {
     inputs.placements.push_back(parts.placement);
@@ -179,6 +181,7 @@ void Agent::copy_state_from(const Agent& other, const Episode& episode) {
   const bool is_in_mask = other.fits_.data() == other.mask_.data();
   fits_ = std::span<const uint8_t>(is_in_mask ? mask_ : found_fits_).first(other.fits_.size());
   shown_ = other.shown_;
+  shown_entries_ = other.shown_entries_;
   pair_mask_ = other.pair_mask_;
   open_ = other.open_;
   running_ = other.running_;

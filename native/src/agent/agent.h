@@ -122,7 +122,9 @@ class Agent {
   const SeatRules& rules() const { return rules_; }
   const ShortList<int32_t>& rows() const { return rows_; }        // waiting jobs shown
   const std::vector<int32_t>& running() const { return shown_; }  // running jobs shown
-  std::span<const uint8_t> mask() const { return mask_; }         // one byte for each action
+  // What is kept of them, if Features::sorts_by_end.
+  const std::vector<RunningEntry>& running_entries() const { return shown_entries_; }
+  std::span<const uint8_t> mask() const { return mask_; }  // one byte for each action
   // Puts the mask into the caller's memory, which has the same size and is zero.
   void keep_mask_in(uint8_t* memory) { mask_ = {memory, mask_.size()}; }
   // pickplace: for each row and node, whether the job's first GPUs may be there.
@@ -192,6 +194,8 @@ class Agent {
   void show(int32_t first);
   void show_top(int32_t first);
   void show_running();
+  void show_next_ends();
+  void sort_shown();
   void sort_running();
 
   // Shared by seats.
@@ -232,6 +236,7 @@ class Agent {
   Rewards rewards_;
 
   std::vector<int32_t> shown_;
+  std::vector<RunningEntry> shown_entries_;
 
   std::vector<uint8_t> own_mask_, found_fits_;
   std::vector<uint8_t> pair_mask_;

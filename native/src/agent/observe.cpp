@@ -31,6 +31,31 @@ class RowWords final : public WordSource {
   RunReader& run_;
 };
 
+// The words of the rows of running jobs. If they are kept by expected end, most are known there.
+class ShownRunningWords final : public WordSource {
+ public:
+  ShownRunningWords(const std::vector<RunningEntry>& shown, RunReader& run)
+      : shown_(shown), run_(run) {}
+  void fill(Word word, const int32_t* jobs, int count, double* out) override {
+    const auto each = [&](auto value) { std::ranges::transform(shown_, out, value); };
+    if (run_.features().sorts_by_end && shown_.size() == static_cast<size_t>(count)) {
+      const double now = run_.now();
+      if (word == Word::kRemaining) {
+        return each([=](const RunningEntry& entry) { return entry.remaining(now); });
+      }
+      if (word == Word::kAttained) {
+        return each([=](const RunningEntry& entry) { return entry.attained(now); });
+      }
+      if (word == Word::kGpus) return each([](const RunningEntry& entry) { return entry.gpus; });
+    }
+    run_.words().fill(word, jobs, count, out);
+  }
+
+ private:
+  const std::vector<RunningEntry>& shown_;
+  RunReader& run_;
+};
+
 // The words of nodes, as if each node had a given number of free GPUs.
 class FreeGpusWords final : public WordSource {
  public:
@@ -167,8 +192,11 @@ bool Observer::is_fixed_for_jobs(const Formula& formula, bool may_run) const {
                                     formula.uses(Word::kRemaining))) {
     return false;
   }
-  return !may_run || std::none_of(std::begin(kChangedByRunning), std::end(kChangedByRunning),
-                                  [&](Word word) { return formula.uses(word); });
+  if (!may_run) return true;
+  return std::none_of(std::begin(kChangedByRunning), std::end(kChangedByRunning), [&](Word word) {
+    // No job starts twice if none may stop.
+    return formula.uses(word) && (word != Word::kRestarts || run_.features().dynamic);
+  });
 }
 
 // The most common words that stay the same while a job waits.
@@ -202,6 +230,7 @@ void Observer::begin(const Snapshot* from) {
 
 void Observer::copy_state_from(const Observer& other) {
   rows_written_ = other.rows_written_;
+  running_rows_written_ = other.running_rows_written_;
   waiting_records_.copy(other.waiting_records_);
   running_records_.copy(other.running_records_);
   gpu_job_ = other.gpu_job_;
@@ -235,7 +264,7 @@ void Observer::write(float* out, bool is_same) {
   out += seat.window * programs_->job_width;
   if (node_width_ > 0) write_nodes(out, is_same);
   out += static_cast<size_t>(run_.layout().num_nodes) * node_width_;
-  if (running_width_ > 0) write_running(out);
+  if (running_width_ > 0) write_running(out, is_same);
   out += seat.running_window * running_width_;
   if (global_width_ > 0) {
     const int32_t none = 0;
@@ -292,13 +321,16 @@ void Observer::write_nodes(float* out, bool is_same) {
   }
 }
 
-void Observer::write_running(float* out) {
+void Observer::write_running(float* out, bool is_same) {
   const std::vector<int32_t>& rows = agent_.running();
-  const size_t used = rows.size() * running_width_;
-  programs_->running.run(run_.words(),
+  const size_t used = rows.size();
+  ShownRunningWords words(agent_.running_entries(), run_);
+  programs_->running.run(words,
                          {rows.data(), rows.size(), out, running_width_, &running_records_.rows});
-  const size_t all = static_cast<size_t>(agent_.rules().running_window) * running_width_;
-  std::memset(out + used, 0, (all - used) * sizeof(float));
+  const size_t all = static_cast<size_t>(agent_.rules().running_window);
+  const size_t end = is_same ? running_rows_written_ : all;
+  if (used < end) std::fill(out + used * running_width_, out + end * running_width_, 0.0F);
+  if (is_same) running_rows_written_ = used;
 }
 
 // Which GPU of a node is the shared GPU with this number.

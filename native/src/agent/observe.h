@@ -78,7 +78,7 @@ class alignas(kCacheLine) Observer {
   void write_jobs(float* out, bool is_same);
   const uint8_t* find_fits();
   void write_nodes(float* out, bool is_same);
-  void write_running(float* out);
+  void write_running(float* out, bool is_same);
   void write_look_ahead(float* out);
   bool is_fixed_for_jobs(const Formula& formula, bool may_run) const;
   WordSet fixed_words() const;
@@ -107,7 +107,7 @@ class alignas(kCacheLine) Observer {
   Agent& agent_;
   RunReader& run_;
   std::shared_ptr<ObservationPrograms> programs_;
-  size_t rows_written_ = 0;  // by calls with `is_same`
+  size_t rows_written_ = 0, running_rows_written_ = 0;  // by calls with `is_same`
   JobRecords waiting_records_;
   size_t size_ = 0;
   size_t node_width_, running_width_, global_width_;

@@ -34,8 +34,7 @@ bool Agent::find_plain() const {
   const Layout& layout = port_.layout();
   return port_.features().is_plain && layout.indexed && layout.placement.is_by_level() &&
          layout.max_node_gpus < Sizes::kMany && !port_.is_filtered() &&
-         rules_.window_policy == Window::kHead && rules_.running_order.empty() &&
-         !rewards_.asks(Word::kStartableWork) &&
+         rules_.window_policy == Window::kHead && !rewards_.asks(Word::kStartableWork) &&
          ((rules_.seat == Seat::kPick && rules_.semantics == Semantics::kMask) ||
           (rules_.seat == Seat::kPlace && rules_.menu.empty()));
 }
@@ -59,6 +58,7 @@ bool Agent::ask_plainly() {
   if (port_.num_waiting() == 0 || port_.nodes().free_gpus() == 0) return false;
   if (rules_.seat == Seat::kPlace) return (left_ == 0 && show_nodes_for_head()) || ask_place();
   if (!show_startable()) return false;
+  show_running();
   const bool may_wait = allows_no_op(false);
   if (may_wait != may_wait_) mask_[no_op_] = may_wait_ = may_wait;
   return true;
@@ -108,6 +108,7 @@ bool Agent::show_nodes_for_head() {
   fits_ = {};
   rows_.resize(std::min(queue.size(), static_cast<size_t>(rules_.window)));
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = queue[i].job();
+  show_running();
   write_bytes(port_.nodes().at_least(gpus), mask_.size(), mask_.data());
   return true;
 }

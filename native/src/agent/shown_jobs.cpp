@@ -79,11 +79,66 @@ void Agent::show_top(int32_t first) {
 
 // Fills `shown_` with running jobs, by their own order.
 void Agent::show_running() {
-  shown_.clear();
   if (rules_.running_order.empty()) return;
+  if (port_.features().sorts_by_end) return show_next_ends();
   sort_running();
+  shown_.clear();
   const size_t count = std::min<size_t>(rules_.running_window, running_.size());
   for (size_t i = 0; i < count; ++i) shown_.push_back(running_[i].job());
+}
+
+// The same if they are kept by expected end, and shown by what remains until then. Only the jobs
+// shown are evaluated: at rate 1 what remains differs from the time until the end by rounding,
+// which is far less than `slack`, or by being 0 when that is over. Jobs so near are sorted by
+// value.
+void Agent::show_next_ends() {
+  const RunningByEnd& all = port_.running().by_end;
+  const double now = port_.now();
+  const auto slack = [now](const RunningEntry& entry) {
+    constexpr double kRounding = 0x1p-48;
+    return kRounding * (std::abs(now) + std::abs(entry.end()) + std::abs(entry.estimate));
+  };
+  const size_t count = std::min<size_t>(rules_.running_window, all.size());
+  size_t near = count;  // jobs that may belong to the rows
+  if (count < all.size()) {
+    const RunningEntry& last = all[count - 1];
+    const double certain = std::max(last.end() + slack(last), now);
+    while (near < all.size() && !(all[near].end() - slack(all[near]) > certain)) ++near;
+  }
+  shown_entries_.resize(near);
+  values_.resize(near);
+  RunningEntry* const shown = shown_entries_.data();
+  double* const values = values_.data();
+  bool is_sorted = true;
+  double before = -kNever;
+  for (size_t i = 0; i < near; ++i) {
+    shown[i] = all[i];
+    const double value = shown[i].remaining(now);
+    values[i] = value == value ? value : kNever;
+    is_sorted &= before < value;
+    before = value;
+  }
+  if (!is_sorted) sort_shown();
+  shown_entries_.resize(count);
+  shown_.resize(count);
+  for (size_t i = 0; i < count; ++i) shown_[i] = shown[i].job;
+}
+
+// Sorts `shown_entries_` by value, and equal values by job: few are out of order.
+void Agent::sort_shown() {
+  for (size_t i = 1; i < shown_entries_.size(); ++i) {
+    const double value = values_[i];
+    const RunningEntry entry = shown_entries_[i];
+    size_t place = i;
+    for (; place > 0; --place) {
+      const double other = values_[place - 1];
+      if (other < value || (other == value && shown_entries_[place - 1].job < entry.job)) break;
+      values_[place] = other;
+      shown_entries_[place] = shown_entries_[place - 1];
+    }
+    values_[place] = value;
+    shown_entries_[place] = entry;
+  }
 }
 
 // Sorts the running jobs. The order changes little between questions, so this starts from the last

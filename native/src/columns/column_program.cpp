@@ -41,6 +41,24 @@ void write_column(const double* values, size_t count, float* out, size_t width) 
   for (; i < count; ++i, out += width) *out = cut(values[i]);
 }
 
+// a / b, or a / (a + b), written at once: with a column between, the default running table
+// takes 1.16 times as many instructions.
+BERTHLINE_CLONES
+void write_shares(const double* a, double b, bool is_share, size_t count, float* out,
+                  size_t width) {
+  size_t i = 0;
+#if defined(__GNUC__)
+  for (; i + kLanes <= count; i += kLanes) {
+    const Lanes above = lanes(a + i), below = is_share ? above + b : Lanes{} + b;
+    const Lanes quotients = above / below;
+    FloatLanes several;
+    cut(quotients, several);
+    for (size_t lane = 0; lane < kLanes; ++lane, out += width) *out = several[lane];
+  }
+#endif
+  for (; i < count; ++i, out += width) *out = cut(a[i] / (is_share ? a[i] + b : b));
+}
+
 }  // namespace
 
 bool ColumnProgram::differs_by_row(Word word) const {
@@ -123,7 +141,7 @@ void ColumnProgram::add(const Formula& formula, size_t position) {
   }
   needs_age_ = needs_age_ || (age_ >= 0 && formula.uses(Word::kWait));
   needs_kept_ = needs_kept_ || needs_age_ || (formula.words() & kept_words_).any();
-  if (add_logarithm(steps_before, position)) return;
+  if (add_logarithm(steps_before, position) || add_share(steps_before, position)) return;
   outputs_.push_back({stack.back(), position});
 }
 
@@ -140,6 +158,20 @@ bool ColumnProgram::add_logarithm(size_t steps_before, size_t position) {
   logarithms_.push_back(
       {logarithm.operation, logarithm.argument[0], number_[over.argument[1]], position});
   steps_.resize(steps_.size() - 2);
+  return true;
+}
+
+// If a formula ends in the quotient of a column and a number, removes this step and adds a column
+// of quotients.
+bool ColumnProgram::add_share(size_t steps_before, size_t position) {
+  if (steps_.size() == steps_before) return false;
+  const Step& step = steps_.back();
+  if (step.operation != Operation::kDivide || !is_column(step.argument[0]) ||
+      is_column(step.argument[1])) {
+    return false;
+  }
+  shares_.push_back({step.argument[0], step.argument[1], step.is_share, position});
+  steps_.pop_back();
   return true;
 }
 
@@ -251,6 +283,9 @@ void ColumnProgram::run_rows(const TableRows& rows) {
     for (const auto& [which, value, divisor, position] : logarithms_) {
       out[position] = cut(apply_to_one(which, number[value], 0, 0) / divisor);
     }
+    for (const auto& [a, b, is_share, position] : shares_) {
+      out[position] = cut(number[a] / (is_share ? number[a] + number[b] : number[b]));
+    }
   }
 }
 
@@ -268,6 +303,9 @@ void ColumnProgram::run_columns(const TableRows& rows) {
   for (const Step& step : steps_) compute(step, static_cast<int>(count));
   for (const auto& [which, value, divisor, position] : logarithms_) {
     write_logarithms(which, divisor, column(value), count, rows.out + position, width);
+  }
+  for (const auto& [a, b, is_share, position] : shares_) {
+    write_shares(column(a), number_[b], is_share, count, rows.out + position, width);
   }
   for (const Output& output : outputs_) {
     float* to = rows.out + output.position;

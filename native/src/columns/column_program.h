@@ -64,6 +64,12 @@ class ColumnProgram {
     int32_t value;
     size_t position;
   };
+  // a / b, or a / (a + b), of a column and a number.
+  struct ShareOutput {
+    int32_t a, b;
+    bool is_share;
+    size_t position;
+  };
   struct LogarithmOutput {
     Operation which;
     int32_t value;  // the logarithm's argument
@@ -92,7 +98,8 @@ class ColumnProgram {
   void set_operand(int32_t value, size_t operand);
   void keep_operand(Word word, double sign, size_t operand);
   bool add_logarithm(size_t steps_before, size_t position);
-  bool has_others() const { return !outputs_.empty() || !logarithms_.empty(); }
+  bool add_share(size_t steps_before, size_t position);
+  bool has_others() const { return !outputs_.empty() || !logarithms_.empty() || !shares_.empty(); }
   void make_ready(size_t rows);
   double* kept_words(const RowRecords& records, int32_t id) const;
   void run_others(WordSource& source, const TableRows& rows);
@@ -114,6 +121,7 @@ class ColumnProgram {
   std::vector<Step> scalar_steps_, steps_;       // each after the steps it needs
   std::vector<Output> outputs_;
   std::vector<LogarithmOutput> logarithms_;  // columns that are a logarithm divided by a number
+  std::vector<ShareOutput> shares_;          // columns that are one quotient
   Quotients quotients_;  // columns that are one quotient of kept words, ages and numbers
   std::vector<StepOperand> step_operands_;
   std::vector<KeptOperand> kept_operands_;

@@ -13,6 +13,7 @@ namespace {
 using UsualRow = float
     __attribute__((vector_size(Quotients::kUsualWidth * sizeof(float)), aligned(alignof(float))));
 using Halves = int32_t __attribute__((vector_size(kLanes * sizeof(double))));
+using LaneBits = uint64_t __attribute__((vector_size(kLanes * sizeof(uint64_t))));
 #endif
 
 BERTHLINE_INLINE void copy_usual(const double* from, float* to) {
@@ -39,6 +40,9 @@ BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* st
   Halves kept_a, kept_b;
   std::memcpy(&kept_a, group.kept[0], sizeof kept_a);
   std::memcpy(&kept_b, group.kept[1], sizeof kept_b);
+  LaneBits has_a, has_b;
+  std::memcpy(&has_a, group.has_kept[0], sizeof has_a);
+  std::memcpy(&has_b, group.has_kept[1], sizeof has_b);
 #endif
   for (size_t row = 0; row < rows.count; ++row, out += width) {
     const double* const kept = kept_numbers + static_cast<size_t>(rows.ids[row]) * records.stride;
@@ -58,15 +62,18 @@ BERTHLINE_INLINE void Quotients::write_rows(const Group& group, const double* st
         less_b[lane] = kept[group.kept[1][2 * lane] / 2];
       }
     }
-    const Lanes a = step_a - less_a, b = step_b - less_b;
+    const Lanes a = step_a - (Lanes)((LaneBits)less_a & has_a);
+    const Lanes b = step_b - (Lanes)((LaneBits)less_b & has_b);
     const Lanes value = a / (is_share ? a + b : b);
     FloatLanes result;
     cut(value, result);
 #else
     float result[kLanes];
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double a = step[lane] - kept[group.kept[0][2 * lane] / 2];
-      const double b = step[kLanes + lane] - kept[group.kept[1][2 * lane] / 2];
+      const auto less = [&](size_t operand) {
+        return group.has_kept[operand][lane] ? kept[group.kept[operand][2 * lane] / 2] : 0.0;
+      };
+      const double a = step[lane] - less(0), b = step[kLanes + lane] - less(1);
       result[lane] = cut(a / (group.is_share[lane] != 0 ? a + b : b));
     }
 #endif
@@ -124,9 +131,6 @@ size_t Quotients::add(bool is_share, size_t position) {
     groups_.push_back({});
     std::fill_n(groups_.back().position, kLanes, position);
     steps_.resize(steps_.size() + 2 * kLanes, 1.0);
-    for (size_t operand = steps_.size() - 2 * kLanes; operand < steps_.size(); ++operand) {
-      set_kept(operand, 0);
-    }
   }
   groups_.back().is_share[lane] = is_share ? 1.0 : 0.0;
   groups_.back().position[lane] = position;
@@ -134,7 +138,9 @@ size_t Quotients::add(bool is_share, size_t position) {
 }
 
 void Quotients::set_kept(size_t operand, size_t kept) {
-  int32_t* const halves = &groups_[operand / (2 * kLanes)].kept[operand / kLanes % 2][0];
+  Group& group = groups_[operand / (2 * kLanes)];
+  int32_t* const halves = &group.kept[operand / kLanes % 2][0];
+  group.has_kept[operand / kLanes % 2][operand % kLanes] = ~uint64_t{0};
   for (size_t half = 0; half < 2; ++half) {
     halves[2 * (operand % kLanes) + half] = static_cast<int32_t>(2 * kept + half);
   }

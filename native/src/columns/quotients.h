@@ -40,7 +40,7 @@ struct TableRows {
 
 // An operand is a number of the step minus a number of the row's record. So one subtraction gives
 //   an age: now - time of submission;
-//   a number that all rows share: number - 0, and every record has a 0;
+//   a number that all rows share: number - 0;
 //   a kept word: -0.0 - (-word), which is the word itself, bit for bit.
 class Quotients {
  public:
@@ -52,7 +52,7 @@ class Quotients {
   // Adds a column; returns the index of its operand a. Operand b is at this index + kLanes.
   size_t add(bool is_share, size_t position);
   double& step(size_t operand) { return steps_[operand]; }
-  // How many numbers of a row's record they use. The first is 0.
+  // How many numbers of a row's record they use.
   size_t num_kept() const { return empty() ? 0 : std::max(num_kept_, kLanes); }
   // Adds one of these numbers; returns its index.
   size_t add_kept() { return num_kept_++; }
@@ -76,6 +76,9 @@ class Quotients {
     // The index of an operand's number in a record: the a's of all lanes, then the b's. Each double
     // has two indices, one for each half, because processors move numbers between lanes that way.
     int32_t kept[2][2 * kLanes];
+    // All bits of an operand that has one, no bit of others, from which 0 is subtracted: a record
+    // without a 0 of its own has room for the usual table's four words.
+    uint64_t has_kept[2][kLanes];
   };
   template <bool kIsUsual>
   static void write_rows(const Group& group, const double* step, const TableRows& rows);
@@ -86,7 +89,7 @@ class Quotients {
   std::vector<Group> groups_;
   std::vector<double> steps_;  // the step's number for each operand, group by group
   size_t count_ = 0;
-  size_t num_kept_ = 1;
+  size_t num_kept_ = 0;
 };
 
 }  // namespace berthline

@@ -173,7 +173,7 @@ bool admit(Run& run, int32_t job) {
   const int32_t reason = reject_reason(run, job);
   if (reason >= 0) {
     run.log.append(run.clock.now, Log::kReject, job, reason);
-    if (run.features.dynamic) run.running.stretch[job].has_left = true;
+    if (run.features.keeps_stretches) run.running.stretch[job].has_left = true;
     return false;
   }
   if (run.features.keeps_totals) run.totals.admit(user);
@@ -203,29 +203,57 @@ bool accept_start(Run& run, int32_t job) {
 void start_at_own_speed(Run& run, int32_t job, std::span<const Share> shares) {
   const double delay = delay_on(run, job, shares);
   const double rate = rate_on(run, job, shares);
-  if (run.features.dynamic) {
-    Stretch& stretch = run.running.stretch[job];
-    stretch.start = run.clock.now;
-    stretch.since = run.clock.now + delay;
-    stretch.rate = rate;
-  }
+  if (run.features.keeps_stretches) begin_stretch(run, job, delay, rate);
   plan_finish(run, job, delay, rate);
+}
+
+Stretch& begin_stretch(Run& run, int32_t job, double delay, double rate) {
+  Stretch& stretch = run.running.stretch[job];
+  stretch.start = run.clock.now;
+  stretch.since = run.clock.now + delay;
+  stretch.rate = rate;
+  return stretch;
+}
+
+void end_stretch(Run& run, int32_t job) {
+  Stretch& stretch = run.running.stretch[job];
+  stretch.ran += run.clock.now - stretch.start;
+  stretch.attained += gpu_amount(run, job) * (run.clock.now - stretch.start);
+  stretch.finish = -1;
+}
+
+void list_running(Run& run, int32_t job, std::span<const Share> shares) {
+  RunningJobs& running = run.running;
+  if (run.features.sorts_by_end) {
+    running.by_end.insert({run.clock.now, run.estimate[job], gpu_amount(run, job), job});
+  }
+  if (!run.features.lists_running) return;
+  Stretch& stretch = running.stretch[job];
+  stretch.position = static_cast<int32_t>(running.list.size());
+  running.list.push_back(job);
+  running.rows.push_back({run.inputs.jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
+                          gpu_amount(run, job), stretch.progress, stretch.since, stretch.rate,
+                          run.estimate[job], stretch.restarts,
+                          shares.size() == 1 ? shares[0].node : RunRow::kSeveralNodes});
+}
+
+void unlist_running(Run& run, int32_t job) {
+  RunningJobs& running = run.running;
+  if (run.features.sorts_by_end) running.by_end.erase(job);
+  if (!run.features.lists_running) return;
+  const int32_t position = running.stretch[job].position;
+  running.rows.remove(position);
+  running.list[position] = running.list.back();
+  running.stretch[running.list.back()].position = position;
+  running.list.pop_back();
 }
 
 void keep_books_of_start(Run& run, int32_t job, std::span<const Share> shares) {
   const Features& features = run.features;
   const Jobs& jobs = run.inputs.jobs;
   RunningJobs& running = run.running;
-  if (features.lists_running) {
-    Stretch& stretch = running.stretch[job];
-    stretch.position = static_cast<int32_t>(running.list.size());
-    running.list.push_back(job);
-    running.rows.push_back({jobs.submit[job], stretch.start, stretch.ran, stretch.attained,
-                            gpu_amount(run, job), stretch.progress, stretch.since, stretch.rate,
-                            run.estimate[job], stretch.restarts,
-                            shares.size() == 1 ? shares[0].node : RunRow::kSeveralNodes});
-    if (features.index_is_steady) rank_later(run, job);
-  }
+  list_running(run, job, shares);
+  if (features.index_is_steady) rank_later(run, job);
   if (features.lists_node_jobs) {
     for (const Share& share : shares) running.node_jobs[share.node].push_back(job);
     if (features.interferes) {
@@ -245,20 +273,10 @@ void release(Run& run, int32_t job) {
   --running.count;
   run.decisions.freed = true;
   if (!features.keeps_books) return;
-  if (features.dynamic) {
-    Stretch& stretch = running.stretch[job];
-    stretch.ran += run.clock.now - stretch.start;
-    stretch.attained += gpu_amount(run, job) * (run.clock.now - stretch.start);
-    stretch.finish = -1;
-    if (features.reserves) run.reservations.releases.withdraw(job);
-    if (features.lists_running) {
-      if (features.index_is_steady) forget_rank(run, job);
-      running.rows.remove(stretch.position);
-      running.list[stretch.position] = running.list.back();
-      running.stretch[running.list.back()].position = stretch.position;
-      running.list.pop_back();
-    }
-  }
+  if (features.keeps_stretches) end_stretch(run, job);
+  if (features.dynamic && features.reserves) run.reservations.releases.withdraw(job);
+  if (features.index_is_steady) forget_rank(run, job);
+  unlist_running(run, job);
   if (features.lists_node_jobs) {
     if (features.interferes) touch_neighbours(run, job);
     for (const Share& share : shares) {

@@ -53,6 +53,12 @@ bool admit(Run& run, int32_t job);
 // Whether the system lets a job start; false = it was refused and stays away for a while.
 bool accept_start(Run& run, int32_t job);
 void start_at_own_speed(Run& run, int32_t job, std::span<const Share> shares);
+// Begins the stretch of a job that starts now, or ends that of one that stops now.
+Stretch& begin_stretch(Run& run, int32_t job, double delay, double rate);
+void end_stretch(Run& run, int32_t job);
+// Add a job to the running jobs that are kept, after its stretch has begun, and remove it.
+void list_running(Run& run, int32_t job, std::span<const Share> shares);
+void unlist_running(Run& run, int32_t job);
 void keep_books_of_start(Run& run, int32_t job, std::span<const Share> shares);
 void keep_books_of_finish(Run& run, int32_t job);
 // A running job releases what it holds.
@@ -112,11 +118,16 @@ inline void finish(Run& run, int32_t job, uint32_t where) {
     if (kPlain || !features.dynamic) run.reservations.releases.remove(job);
   }
   if constexpr (!kPlain) {
-    if (features.dynamic) run.running.stretch[job].has_left = true;
+    if (features.keeps_stretches) run.running.stretch[job].has_left = true;
     release(run, job);
     keep_books_of_finish(run, job);
     return;
   }
+  if (features.keeps_stretches) {
+    run.running.stretch[job].has_left = true;
+    end_stretch(run, job);
+  }
+  if (features.keeps_books) unlist_running(run, job);
   if (where != kSeveralNodes) {
     run.nodes.change_whole(static_cast<int32_t>(where / kNodeFactor),
                            static_cast<int32_t>(where % kNodeFactor));
@@ -163,7 +174,9 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   const auto first_share = static_cast<int32_t>(run.log.shares.size());
   const bool has_note =
       kPlain && shares.size() == 1 && shares[0].gpus < static_cast<int32_t>(kNodeFactor);
-  if (!kPlain || features.reserves || !has_note) run.running.first_share[job] = first_share;
+  if (!kPlain || features.reserves || features.keeps_stretches || !has_note) {
+    run.running.first_share[job] = first_share;
+  }
   const bool again = !kPlain && features.dynamic && run.running.stretch[job].restarts > 0;
   append_row<kPlain>(run, again ? Log::kResume : Log::kStart, job, first_share);
   for (const Share& share : shares) {
@@ -174,8 +187,9 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   if (kPlain || features.unit_rate) {
     const uint32_t where =
         static_cast<uint32_t>(shares[0].node) * kNodeFactor + static_cast<uint32_t>(shares[0].gpus);
-    run.clock.finishes.push(
-        {run.clock.now + run.inputs.jobs.run[job], job, has_note ? where : kSeveralNodes});
+    const double finish = run.clock.now + run.inputs.jobs.run[job];
+    run.clock.finishes.push({finish, job, has_note ? where : kSeveralNodes});
+    if (features.keeps_stretches) begin_stretch(run, job, 0, 1).finish = finish;
     if (features.reserves) {
       run.reservations.add_release(run.clock.now + run.estimate[job], job);
     }
@@ -185,6 +199,8 @@ inline bool start(Run& run, int32_t job, int32_t gpus, std::span<const Share> sh
   if constexpr (!kPlain) {
     run.nodes.take(gang_of(run, job), shares);
     if (features.keeps_books) keep_books_of_start(run, job, shares);
+  } else if (features.keeps_books) {
+    list_running(run, job, shares);
   }
   return true;
 }

@@ -18,6 +18,14 @@ bool differs(const double* speeds, int32_t count, double from) {
   return different != 0;
 }
 
+bool preempts(const Inputs& inputs) {
+  return inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
+}
+
+bool must_list_running(const Inputs& inputs) {
+  return preempts(inputs) || inputs.discipline == Discipline::kRounds || inputs.lists_running;
+}
+
 }  // namespace
 
 Features find_features(const Inputs& inputs, const Layout& layout) {
@@ -32,7 +40,6 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
     for (const Word word : {Word::kGittins, Word::kUserUsage, Word::kPredicted, Word::kNodeRunning})
       uses.words.set(static_cast<size_t>(word));
   }
-  const bool preempts = inputs.preemption.kind != PreemptionKind::kNone || inputs.agent_preempts;
   const bool moves = inputs.preemption.kind == PreemptionKind::kDefrag;
   const bool rounds = inputs.discipline == Discipline::kRounds;
   const bool sleeps = conditions.sleep_after < kNever;
@@ -42,16 +49,16 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
   // Jobs.
   uses.uses_gittins = uses.uses(Word::kGittins);
   uses.interferes = layout.parts && conditions.interference > 0;
-  uses.lists_running = preempts || rounds || inputs.lists_running;
-  uses.dynamic = inputs.was_interrupted || uses.lists_running || sleeps || uses.interferes ||
-                 fails || conditions.refusal_rate > 0 || uses.uses_gittins;
+  uses.dynamic = inputs.was_interrupted || preempts(inputs) || rounds || sleeps ||
+                 uses.interferes || fails || conditions.refusal_rate > 0 || uses.uses_gittins;
   uses.lists_node_jobs =
       sleeps || uses.interferes || fails || moves || uses.uses(Word::kNodeRunning);
   for (const Word word : {Word::kUserUsage, Word::kUserShare, Word::kUserJobs, Word::kUserGpus,
                           Word::kPoolQueuedGpus, Word::kQueuedGpus, Word::kNumUsers}) {
     uses.keeps_totals |= uses.uses(word);
   }
-  uses.keeps_books = uses.dynamic || uses.lists_node_jobs || uses.keeps_totals || has_quotas;
+  uses.keeps_books = uses.dynamic || must_list_running(inputs) || inputs.shows_next_ends ||
+                     uses.lists_node_jobs || uses.keeps_totals || has_quotas;
 
   // Decisions.
   uses.shortcuts = !uses.dynamic && !has_quotas && layout.monotone && layout.only_whole &&
@@ -84,8 +91,13 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
-  // If no books are kept, there are no stretches, refusals or quotas.
-  uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
+  uses.sorts_by_end = inputs.shows_next_ends && uses.unit_rate;
+  uses.lists_running = must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
+  uses.keeps_stretches = uses.dynamic || uses.lists_running;
+  // Plain runs may keep running jobs, and no other books.
+  const bool keeps_others =
+      uses.lists_node_jobs || uses.keeps_totals || !inputs.quotas.limit.empty();
+  uses.is_plain = uses.unit_rate && !keeps_others && !uses.is_timed && !uses.keeps_ids &&
                   !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&
                   inputs.outages.empty() && !inputs.plan;
 }

@@ -9,12 +9,11 @@ namespace berthline {
 
 struct Features {
   // These follow from the inputs and the layout.
-  bool dynamic = false;          // jobs may stop, slow down or be refused: stretches are kept
+  bool dynamic = false;          // jobs may stop, slow down or be refused
   bool shortcuts = true;         // decisions may reuse what earlier ones found
   bool interferes = false;       // jobs on the same GPU slow each other down
   bool lists_node_jobs = false;  // the jobs of each node are kept
-  bool lists_running = false;    // a list of running jobs is kept
-  bool keeps_books = false;      // anything else about running jobs is kept
+  bool keeps_books = false;      // anything about running jobs is kept
   bool keeps_totals = false;     // see totals.h
   bool reserves = false;         // the discipline makes reservations
   bool is_timed = false;         // some decisions have no other event
@@ -29,9 +28,12 @@ struct Features {
   bool lists_arrivals = true;    // of this instant
   bool counts_sizes = true;      // of waiting jobs
   // These also depend on the jobs of a run.
-  bool unit_rate = true;  // every job runs at rate 1 and makes progress at once
-  bool is_plain = false;  // see events.h
-  WordSet words;          // in the run's formulas
+  bool unit_rate = true;         // every job runs at rate 1 and makes progress at once
+  bool is_plain = false;         // see events.h
+  bool lists_running = false;    // a list of running jobs is kept,
+  bool sorts_by_end = false;     //   or they are kept by expected end (running_by_end.h)
+  bool keeps_stretches = false;  // of every job: dynamic runs, and those that keep the list
+  WordSet words;                 // in the run's formulas
 
   bool uses(Word word) const { return words[static_cast<size_t>(word)]; }
 };

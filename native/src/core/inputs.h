@@ -164,6 +164,7 @@ struct Inputs {
   bool has_agent = false;
   std::vector<Formula> watched;  // of observations and rewards
   bool lists_running = false;    // the list of running jobs is needed
+  bool shows_next_ends = false;  // or the running jobs that end next, as far as expected
   bool agent_preempts = false;
   bool agent_picks = false;           // only the agent chooses which job starts
   bool may_fail = false;              // later runs may have outages

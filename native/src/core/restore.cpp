@@ -129,14 +129,14 @@ class Restorer {
       }
       case Log::kReject:
         if (features.keeps_totals) run.totals.finish(run.inputs.jobs.user[job]);
-        if (features.dynamic) run.running.stretch[job].has_left = true;
+        if (features.keeps_stretches) run.running.stretch[job].has_left = true;
         return stop_waiting(job);
       case Log::kStart:
       case Log::kResume:
         stop_waiting(job);
         return start(row);
       case Log::kFinish:
-        if (features.dynamic) run.running.stretch[job].has_left = true;
+        if (features.keeps_stretches) run.running.stretch[job].has_left = true;
         if (!keeps(job)) return;
         release(run, job);
         return keep_books_of_finish(run, job);
@@ -181,11 +181,13 @@ class Restorer {
     const std::span<const Share> shares = allocation(run_, job);
     // If jobs may stop, planned ends that no longer stand are skipped later; else only those that
     // stand may be planned.
+    if (features.keeps_stretches) begin_stretch(run_, job, 0, 1);
     if (features.dynamic || runs_[job]) {
       if (features.dynamic) ++run_.running.stretch[job].attempts;
       if (features.unit_rate) {
         const double finish = std::max(row.time + run_.inputs.jobs.run[job], from_.now);
         run_.clock.finishes.push({finish, job, kSeveralNodes});
+        if (features.keeps_stretches) run_.running.stretch[job].finish = finish;
         if (features.reserves) run_.reservations.add_release(row.time + run_.estimate[job], job);
       } else {
         start_at_own_speed(run_, job, shares);
@@ -254,7 +256,7 @@ class Restorer {
     const int32_t reason = reject_reason(run_, job);
     if (reason < 0) return true;
     run_.log.append(run_.clock.now, Log::kReject, job, reason);
-    if (run_.features.dynamic) run_.running.stretch[job].has_left = true;
+    if (run_.features.keeps_stretches) run_.running.stretch[job].has_left = true;
     if (run_.features.keeps_totals) run_.totals.finish(run_.inputs.jobs.user[job]);
     return false;
   }
@@ -282,12 +284,21 @@ class Restorer {
 
   // With another run time than a job had in its run, it may be over already: then it ends now.
   void end_overdue() {
-    if (!run_.features.dynamic) return;
+    Heap& finishes = run_.clock.finishes;
+    if (!run_.features.dynamic) {
+      while (!finishes.empty() && finishes.top().key() < from_.now) {
+        const int32_t job = finishes.top().job();
+        finishes.pop();
+        finishes.push({from_.now, job, kSeveralNodes});
+        if (run_.features.keeps_stretches) run_.running.stretch[job].finish = from_.now;
+      }
+      return;
+    }
     for (int32_t job = 0; job < from_.known; ++job) {
       Stretch& stretch = run_.running.stretch[job];
       if (!stretch.is_running() || stretch.finish >= from_.now) continue;
       stretch.finish = from_.now;
-      run_.clock.finishes.push({from_.now, job});
+      finishes.push({from_.now, job});  // the one in the past is skipped
     }
   }
 

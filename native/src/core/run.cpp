@@ -142,7 +142,7 @@ void Run::begin() {
 
 void Run::begin_running() {
   running.count = 0;
-  if (features.dynamic) running.stretch.assign(static_cast<size_t>(inputs.jobs.count), {});
+  if (features.keeps_stretches) running.stretch.assign(static_cast<size_t>(inputs.jobs.count), {});
   if (inputs.remembers) running.planned.assign(static_cast<size_t>(inputs.jobs.count), {});
   if (features.lists_node_jobs) {
     running.node_jobs.resize(layout.num_nodes);
@@ -151,6 +151,7 @@ void Run::begin_running() {
   }
   running.list.clear();
   running.rows.clear();
+  running.by_end.clear();
   running.touched.clear();
   if (features.uses_gittins) gittins = {};
 }

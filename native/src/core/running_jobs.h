@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "core/large_array.h"
+#include "core/running_by_end.h"
 #include "core/running_columns.h"
 
 namespace berthline {
 
-// A job's history and current stretch, kept if jobs may stop, slow down or be refused.
+// A job's history and current stretch.
 struct Stretch {
   double progress = 0;  // seconds of run time done; grows by `rate` from `since` on
   double kept = 0;      // the part of it that no preemption can take away
@@ -41,9 +42,10 @@ struct RunningJobs {
   int32_t count = 0;
   // For each started job, in the log's shares; in plain runs only if it will be needed.
   LargeArray<int32_t> first_share;
-  std::vector<Stretch> stretch;                 // of each job: Features::dynamic
+  std::vector<Stretch> stretch;                 // of each job: Features::keeps_stretches
   std::vector<int32_t> list;                    // unordered: Features::lists_running
   RunRows rows;                                 // of the same jobs
+  RunningByEnd by_end;                          // Features::sorts_by_end
   std::vector<std::vector<int32_t>> node_jobs;  // unordered: Features::lists_node_jobs
   std::vector<double> idle_since;               // of each node: Features::lists_node_jobs
   std::vector<PlannedEnd> planned;              // of each job: Inputs::remembers

@@ -111,7 +111,7 @@ void plan_finish(Run& run, int32_t job, double delay, double rate) {
   const double done = progress(run, job);
   const double left = std::max(run.inputs.jobs.run[job] - done, 0.0);
   const double finish = run.clock.now + (delay + left / rate);
-  if (run.features.dynamic) run.running.stretch[job].finish = finish;
+  if (run.features.keeps_stretches) run.running.stretch[job].finish = finish;
   if (run.inputs.remembers) run.running.planned[job] = {run.clock.now, delay};
   run.clock.finishes.push({finish, job});
   if (run.features.reserves) {

@@ -10,7 +10,7 @@
 namespace berthline {
 
 double ran(const Run& run, int32_t job) {
-  if (!run.features.dynamic) return 0;
+  if (!run.features.keeps_stretches) return 0;
   const Stretch& stretch = run.running.stretch[job];
   return stretch.is_running() ? stretch.ran + (run.clock.now - stretch.start) : stretch.ran;
 }
@@ -18,14 +18,14 @@ double ran(const Run& run, int32_t job) {
 namespace {
 
 double attained(const Run& run, int32_t job) {
-  if (!run.features.dynamic) return 0;
+  if (!run.features.keeps_stretches) return 0;
   const Stretch& stretch = run.running.stretch[job];
   if (!stretch.is_running()) return stretch.attained;
   return stretch.attained + gpu_amount(run, job) * (run.clock.now - stretch.start);
 }
 
 double borrowed_gpus(const Run& run, int32_t job) {
-  if (!run.features.dynamic || !run.running.stretch[job].is_running()) return 0;
+  if (!run.features.keeps_stretches || !run.running.stretch[job].is_running()) return 0;
   const std::vector<uint8_t>& own = run.inputs.cluster.may_use[class_of(run, job)];
   int64_t sum = 0;
   for (const Share& share : allocation(run, job)) {
@@ -121,17 +121,19 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
       return each([&](int32_t j) { return attained(run, j); });
     case Word::kRemaining:
       return each([&](int32_t j) {
-        return std::max(
-            run.estimate[j] -
-                (run.features.dynamic ? run.running.stretch[j].progress_at(run.clock.now) : 0.0),
-            0.0);
+        return std::max(run.estimate[j] - (run.features.keeps_stretches
+                                               ? run.running.stretch[j].progress_at(run.clock.now)
+                                               : 0.0),
+                        0.0);
       });
     case Word::kRestarts:
-      return each(
-          [&](int32_t j) { return run.features.dynamic ? run.running.stretch[j].restarts : 0; });
+      return each([&](int32_t j) {
+        return run.features.keeps_stretches ? run.running.stretch[j].restarts : 0;
+      });
     case Word::kRunning:
-      return each(
-          [&](int32_t j) { return run.features.dynamic && run.running.stretch[j].is_running(); });
+      return each([&](int32_t j) {
+        return run.features.keeps_stretches && run.running.stretch[j].is_running();
+      });
     case Word::kPredicted:
       return each([&](int32_t j) { return run.predictions.values()[j]; });
     case Word::kGittins:
@@ -280,7 +282,7 @@ void RunningWords::fill_from(Word word, const int32_t* list, int first, int coun
 }
 
 bool RunWords::is_running(int32_t job) const {
-  return run_.features.dynamic && run_.running.stretch[job].is_running();
+  return run_.features.keeps_stretches && run_.running.stretch[job].is_running();
 }
 
 // Words that are linear in time; see steady_formula.cpp for which.
@@ -293,7 +295,7 @@ Line RunWords::line(Word word, int32_t job) {
   switch (word) {
     case Word::kWait: {
       // While a job runs, its wait stays the same except for rounding.
-      const double ran = run.features.dynamic ? run.running.stretch[job].ran : 0;
+      const double ran = run.features.keeps_stretches ? run.running.stretch[job].ran : 0;
       line.slope = running ? 0 : 1;
       line.size = 3 * run.clock.now + std::abs(submit) + ran;
       line.growth = 2;

@@ -75,7 +75,13 @@ Inputs read_agent_inputs(const nb::dict& inputs, const ObservationRules& observe
     run.watched.insert(run.watched.end(), formulas->begin(), formulas->end());
   }
   run.watched.insert(run.watched.end(), observed.nodes.begin(), observed.nodes.end());
-  run.lists_running = !observed.running.empty() || observed.look_ahead > LookAhead::kOff;
+  run.lists_running = observed.look_ahead > LookAhead::kOff;
+  for (const Formula& formula : observed.running) {
+    // Of jobs by expected end, these are not kept (core/running_by_end.h).
+    for (const Word word : {Word::kWait, Word::kRunning, Word::kBorrowedGpus}) {
+      run.lists_running |= formula.uses(word);
+    }
+  }
   run.may_fail = nb::cast<bool>(inputs["may_fail"]);
   return run;
 }

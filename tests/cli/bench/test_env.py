@@ -30,3 +30,17 @@ def test_narrow_cases_do_not_follow_the_defaults(case) -> None:  # type: ignore[
         case.options["load"],
     )
     env.close()
+
+
+def test_a_case_and_its_narrow_one_differ_in_their_tables_alone() -> None:
+    by_name = {case.name: case for case in CASES}
+    pairs = [(case, by_name[case.narrow]) for case in CASES if case.narrow is not None]
+    assert len(pairs) == 3
+    for every, narrow in pairs:
+        options = [
+            {name: value for name, value in case.options.items() if name != "features"}
+            for case in (every, narrow)
+        ]
+        assert options[0] == options[1]
+        tables = [set(_make(case).single_observation_space.keys()) for case in (every, narrow)]
+        assert tables[1] == {"jobs", "action_mask"} < tables[0]

@@ -60,29 +60,54 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     envs: int = ENVS
     target: float | None = None
+    narrow: str | None = None
+    """The same with the table of waiting jobs alone: a case that the speed is divided by."""
 
 
+_SHORT: dict[str, Any] = {"cluster": "uniform:64x8:V100", "load": 0.9}
+_LONG: dict[str, Any] = {"cluster": "uniform:8x8:V100", "load": 3.0}
+_ALL_TABLES = {name: value for name, value in _NARROW.items() if name != "features"}
 _FULL = _Case(
     name="Pick, narrow (64 x 8 numbers), full windows",
     env="Pick",
-    options={**_NARROW, "cluster": "uniform:8x8:V100", "load": 3.0},
+    options={**_NARROW, **_LONG},
     target=1e6,
 )
+_SHORT_CASE = _Case(
+    name="Pick, narrow (64 x 8 numbers), short queues",
+    env="Pick",
+    options={**_NARROW, **_SHORT},
+    target=3e6,
+)
+_DEFAULT_JOBS = "Pick as it comes, but jobs only"
 
 CASES = (
-    _Case(name=f"Pick as it comes: {DEFAULT_LOAD:g} x load, every table", env="Pick", options={}),
-    _Case(name="Pick as it comes, one environment", env="Pick", options={}, envs=1),
     _Case(
-        name="Pick, narrow (64 x 8 numbers), short queues",
+        name=f"Pick as it comes: {DEFAULT_LOAD:g} x load, every table",
         env="Pick",
-        options={**_NARROW, "cluster": "uniform:64x8:V100", "load": 0.9},
-        target=3e6,
+        options={},
+        narrow=_DEFAULT_JOBS,
+    ),
+    _Case(name="Pick as it comes, one environment", env="Pick", options={}, envs=1),
+    _Case(name=_DEFAULT_JOBS, env="Pick", options={"features": _JOBS_ONLY}),
+    _SHORT_CASE,
+    _Case(
+        name="Pick, every table, short queues",
+        env="Pick",
+        options={**_ALL_TABLES, **_SHORT},
+        narrow=_SHORT_CASE.name,
     ),
     _FULL,
     _Case(
+        name="Pick, every table, full windows",
+        env="Pick",
+        options={**_ALL_TABLES, **_LONG},
+        narrow=_FULL.name,
+    ),
+    _Case(
         name="Pick, narrow, one environment",
         env="Pick",
-        options={**_NARROW, "cluster": "uniform:64x8:V100", "load": 0.9},
+        options={**_NARROW, **_SHORT},
         envs=1,
         target=3e5,
     ),
@@ -91,8 +116,7 @@ CASES = (
         env="Place",
         options={
             "workload": "synthetic",
-            "cluster": "uniform:64x8:V100",
-            "load": 0.9,
+            **_SHORT,
             "window": 1,
             "features": _HOSTS,
             "reward": "mean-jct-hours",
@@ -115,6 +139,8 @@ class EnvSpeed(msgspec.Struct, frozen=True, kw_only=True):
     target: float | None
     meets_target: bool | None
     """None = there is no target, or too few steps to tell."""
+    of_narrow: float | None = None
+    """The speed, divided by that of the same environment with the table of waiting jobs alone."""
 
 
 class ThreadSpeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +171,7 @@ def measure_envs(
         for number, (case, run) in enumerate(zip(CASES, runs, strict=True)):
             report((round_ + 1) * len(CASES) + number, total, case.name)
             run.repeat(time.process_time)
+    speeds = {case.name: run.speed for case, run in zip(CASES, runs, strict=True)}
     return [
         EnvSpeed(
             case=case.name,
@@ -153,6 +180,7 @@ def measure_envs(
             steps_per_cpu_second=run.speed,
             target=case.target,
             meets_target=None if quick or case.target is None else run.speed >= case.target,
+            of_narrow=None if case.narrow is None else run.speed / speeds[case.narrow],
         )
         for case, run in zip(CASES, runs, strict=True)
     ]
@@ -327,13 +355,14 @@ def _single_run(case: _Case, *, quick: bool) -> _Run:
 def show_envs(speeds: list[EnvSpeed], threads: ThreadSpeed) -> None:
     """Print the measurements as text."""
     print(f"\nsteps per CPU-second; episodes of {EPISODE_JOBS} jobs, new episodes included:\n")
-    table = new_table("environment", "envs", "steps", "target", "")
+    table = new_table("environment", "envs", "steps", "of jobs only", "target", "")
     marks = {True: "met", False: "missed", None: ""}
     for speed in speeds:
         table.add_row(
             speed.case,
             f"{speed.envs:,}",
             f"{speed.steps_per_cpu_second:,.0f}",
+            "" if speed.of_narrow is None else f"{speed.of_narrow:.2f} x",
             "" if speed.target is None else f">= {speed.target:,.0f}",
             marks[speed.meets_target],
         )
