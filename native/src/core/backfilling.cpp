@@ -109,6 +109,27 @@ int choose_easy(Run& run) {
   return kNothing;
 }
 
+Keyed first_to_pass(Run& run, int32_t head) {
+  protect_head(run, head);
+  const double by = run.reservations.head.time;
+  Keyed first = JobsOfOneSize::kNone;
+  for (const NeedIndex::Group& group : run.queue.needs.groups()) {
+    if (group.gpus > run.nodes.free_gpus()) break;
+    // Any job of the group stands for all: the head is not among them, because it does not fit.
+    const Keyed best = group.jobs.first();
+    if (!(best < first) || !fits(run, run.nodes, best.job())) continue;
+    if (run.clock.now + run.estimate[best.job()] <= by) {
+      first = best;
+      continue;
+    }
+    find_spare(run);
+    const bool may_pass = fits(run, run.reservations.spare, best.job());
+    first = std::min(first, may_pass ? best : group.jobs.first_that_ends(run.clock.now, by));
+  }
+  if (first < JobsOfOneSize::kNone) try_to_pass_head(run, first.job());
+  return first;
+}
+
 namespace {
 
 // Returns the first of `count` jobs that can start now if every job before it has a reservation;

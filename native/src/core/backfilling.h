@@ -64,6 +64,9 @@ void protect_head(Run& run, int32_t head);
 bool try_to_pass_head(Run& run, int32_t job);
 // Whether that would find a place, for a job that fits.
 bool may_pass_head(Run& run, int32_t job);
+// Of a queue with an index: reserves for the head, and finds and places the first job that may pass
+// it; kNone = there is none.
+Keyed first_to_pass(Run& run, int32_t head);
 // Both return the candidate that starts next, or kNothing (decide.h). EASY: the head, or the first
 // job that does not delay the reserved head. Conservative: the first job that can start now if
 // every job before it has a reservation.

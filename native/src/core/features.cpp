@@ -84,6 +84,13 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
+  // Whether a job can start then depends on its size and its estimate alone.
+  uses.may_index = uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
+                   inputs.gate.empty() && !uses.uses(Word::kQueuedWork) &&
+                   (!uses.keeps_ids || uses.order_is_steady) &&
+                   (inputs.discipline == Discipline::kStrict ||
+                    inputs.discipline == Discipline::kSkip ||
+                    (inputs.discipline == Discipline::kEasy && uses.unit_rate));
   // If no books are kept, there are no stretches, refusals or quotas.
   uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
                   !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&

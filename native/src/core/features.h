@@ -31,6 +31,7 @@ struct Features {
   // These also depend on the jobs of a run.
   bool unit_rate = true;  // every job runs at rate 1 and makes progress at once
   bool is_plain = false;  // see events.h
+  bool may_index = false;  // a long queue becomes a NeedIndex
   WordSet words;          // in the run's formulas
 
   bool uses(Word word) const { return words[static_cast<size_t>(word)]; }

@@ -9,6 +9,13 @@
 
 namespace berthline {
 
+namespace {
+
+// The index makes long queues cheap, and short ones dearer: see the table in need_index.h.
+constexpr int32_t kLong = 128;
+
+}  // namespace
+
 void Queue::begin() {
   sorted.clear();
   keys.clear();
@@ -18,6 +25,8 @@ void Queue::begin() {
   heap.clear();
   ids.clear();
   sizes.clear();
+  is_indexed = false;
+  needs.clear();
 }
 
 void enqueue(Run& run, int32_t job, double key) {
@@ -30,7 +39,9 @@ void enqueue(Run& run, int32_t job, double key) {
   if (!features.keeps_ids && !features.uses_heap) return add_to_queue(run, key, job, gpus);
   ++queue.count;
   if (features.counts_sizes) queue.sizes.add(gpus);
-  if (features.keeps_ids) {
+  if (queue.is_indexed) {
+    queue.steady.insert(queue.steady_order, run.words, job, run.clock.now, queue.needs);
+  } else if (features.keeps_ids) {
     queue.ids.insert(std::lower_bound(queue.ids.begin(), queue.ids.end(), job), job);
     // Until the clock advances, keys that depend only on time stay the same.
     if (features.order_is_steady) {
@@ -77,8 +88,33 @@ void sort_queue(Run& run) {
     sort_by_order(run, queue.ids, queue.sorted);
     return;
   }
-  queue.steady.update(queue.steady_order, run.words, run.clock.now, queue.sorted,
-                      [](int32_t, double) {});
+  if (queue.is_indexed) {
+    queue.steady.update(queue.steady_order, run.words, run.clock.now, queue.needs,
+                        [](int32_t, double) {});
+  } else {
+    queue.steady.update(queue.steady_order, run.words, run.clock.now, queue.sorted,
+                        [](int32_t, double) {});
+  }
+}
+
+void index_if_long(Run& run) {
+  Queue& queue = run.queue;
+  if (!run.features.may_index) return;
+  if (!queue.is_indexed && queue.count > kLong) {
+    queue.is_indexed = true;
+    queue.needs.belong_to(run.inputs.jobs.gpus, run.estimate);
+    for (const Keyed& entry : queue.sorted.descending()) queue.needs.insert(entry);
+    queue.sorted.clear();
+    queue.ids.clear();
+  } else if (queue.is_indexed && queue.count < kLong / 2) {
+    queue.is_indexed = false;
+    queue.needs.copy_to(run.scratch.keyed);
+    queue.needs.clear();
+    queue.sorted.assign(run.scratch.keyed);
+    if (!run.features.keeps_ids) return;
+    for (const Keyed& entry : run.scratch.keyed) queue.ids.push_back(entry.job());
+    std::sort(queue.ids.begin(), queue.ids.end());
+  }
 }
 
 void sort_by_order(Run& run, const std::vector<int32_t>& jobs, SortedList& out) {
@@ -104,6 +140,15 @@ void leave_queue(Run& run, size_t position) {
     queue.steady.erase(job, queue.sorted);
   } else {
     queue.sorted.erase_at(position);
+  }
+}
+
+void leave_index(Run& run, Keyed entry) {
+  Queue& queue = run.queue;
+  if (run.features.order_is_steady) {
+    queue.steady.erase(entry.job(), queue.needs);
+  } else {
+    queue.needs.erase(entry);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/keyed_jobs.h"
+#include "core/need_index.h"
 #include "core/steady_formula.h"
 
 namespace berthline {
@@ -18,6 +19,7 @@ struct Queue {
   std::vector<double> keys;       // for a block of coming jobs, if the order never changes
   int32_t first_key = 0;          // id of the first of them
   int32_t count = 0;              // number of waiting jobs
+  bool is_indexed = false;        // long: `needs` instead of `sorted` and `ids`
   bool must_sort = true;          // `ids` has changed since the queue was sorted,
   double sorted_at = -1;          //   at this time
   std::vector<int32_t> arrivals;  // jobs that began to wait at this instant
@@ -26,6 +28,7 @@ struct Queue {
   SteadyFormula steady_order;     // Features::order_is_steady
   SteadyOrder steady;             //   of `sorted`
   Sizes sizes;                    // Features::counts_sizes
+  NeedIndex needs;
 
   void begin();
   // The order changes, or time has passed.
@@ -47,8 +50,11 @@ double single_key(Run& run, int32_t job);
 void sort_queue(Run& run);
 // The same, only if it may have changed.
 void sort_if_needed(Run& run);
+// Changes to the index if the queue has become long, and back.
+void index_if_long(Run& run);
 void sort_by_order(Run& run, const std::vector<int32_t>& jobs, SortedList& out);
 void leave_queue(Run& run, size_t position);
+void leave_index(Run& run, Keyed entry);
 void leave_queue_by_id(Run& run, int32_t job);
 
 }  // namespace berthline

@@ -156,7 +156,8 @@ inline Gang borrowing(Run& run, Gang gang) {
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus) {
   ++run.queue.count;
   if (run.features.counts_sizes) run.queue.sizes.add(gpus);
-  run.queue.sorted.insert({key, job, static_cast<uint32_t>(gpus)});
+  const Keyed entry{key, job, static_cast<uint32_t>(gpus)};
+  run.queue.is_indexed ? run.queue.needs.insert(entry) : run.queue.sorted.insert(entry);
 }
 inline double fixed_key(Run& run, int32_t job) {
   const auto i = static_cast<size_t>(job - run.queue.first_key);
