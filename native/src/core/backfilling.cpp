@@ -113,7 +113,7 @@ Keyed first_to_pass(Run& run, int32_t head) {
   protect_head(run, head);
   const double by = run.reservations.head.time;
   Keyed first = JobsOfOneSize::kNone;
-  for (const NeedIndex::Group& group : run.queue.needs.groups()) {
+  for (NeedIndex::Group& group : run.queue.needs.groups()) {
     if (group.gpus > run.nodes.free_gpus()) break;
     // Any job of the group stands for all: the head is not among them, because it does not fit.
     const Keyed best = group.jobs.first();

@@ -171,10 +171,10 @@ void start_indexed(Run& run, Keyed entry) {
 // The first waiting job that fits, by the bounds of each size.
 Keyed first_that_fits(Run& run) {
   Keyed first = JobsOfOneSize::kNone;
-  for (const NeedIndex::Group& group : run.queue.needs.groups()) {
+  for (NeedIndex::Group& group : run.queue.needs.groups()) {
     if (group.gpus > run.nodes.free_gpus()) break;
-    if (group.jobs.first() < first && fits(run, run.nodes, group.jobs.first().job()))
-      first = group.jobs.first();
+    const Keyed best = group.jobs.first();
+    if (best < first && fits(run, run.nodes, best.job())) first = best;
   }
   return first;
 }

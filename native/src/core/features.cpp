@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/changing_order.h"
 #include "core/steady_formula.h"
 
 namespace berthline {
@@ -67,6 +68,8 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
                    inputs.placement.sees_queue() || inputs.may_reorder;
   uses.order_is_steady = uses.keeps_ids && inputs.order.changes() == Changes::kTime &&
                          SteadyFormula(inputs.order).is_steady_waiting() && !inputs.may_reorder;
+  uses.order_is_changing = uses.keeps_ids && !uses.order_is_steady && !inputs.has_agent &&
+                           ChangingOrder::can_rank(inputs.order);
   uses.uses_heap = inputs.discipline == Discipline::kStrict && inputs.gate.empty() &&
                    !uses.keeps_ids && uses.shortcuts && !inputs.has_agent;
   uses.lists_arrivals = !inputs.has_agent;
@@ -87,7 +90,7 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
   // Whether a job can start then depends on its size and its estimate alone.
   uses.may_index = uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
                    inputs.gate.empty() && !uses.uses(Word::kQueuedWork) &&
-                   (!uses.keeps_ids || uses.order_is_steady) &&
+                   (!uses.keeps_ids || uses.order_is_steady || uses.order_is_changing) &&
                    (inputs.discipline == Discipline::kStrict ||
                     inputs.discipline == Discipline::kSkip ||
                     (inputs.discipline == Discipline::kEasy && uses.unit_rate));

@@ -26,6 +26,7 @@ struct Features {
   bool uses_heap = false;
   bool keeps_ids = false;
   bool order_is_steady = false;  // a key of a waiting job stays the same for a known time
+  bool order_is_changing = false;  // it changes with time alone: changing_order.h
   bool lists_arrivals = true;    // of this instant
   bool counts_sizes = true;      // of waiting jobs
   // These also depend on the jobs of a run.

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <tuple>
 #include <utility>
 
+#include "core/changing_order.h"
 #include "core/inputs.h"
 
 namespace berthline {
@@ -18,153 +19,246 @@ Keyed by_estimate(double estimate, int32_t job) {
 
 const Keyed JobsOfOneSize::kNone{kNever, std::numeric_limits<int32_t>::max()};
 
-Keyed JobsOfOneSize::Leaf::best() const {
-  Keyed best = kNone;
-  for (size_t i = 0; i < count; ++i) best = std::min(best, entry[i]);
-  return best;
+void JobsOfOneSize::clear() {
+  nodes_.clear();
+  unused_.clear();
+  root_ = new_node(true);
 }
 
-Keyed JobsOfOneSize::first_that_ends(double now, double by) const {
-  const auto beyond = std::partition_point(
-      least_.begin() + 1, least_.end(), [=](const Keyed& least) { return now + least.key() <= by; });
-  // Jobs of a leaf are not larger than the least of the next one: only the last may have others.
-  const auto last = static_cast<size_t>(beyond - least_.begin()) - 1;
-  const Leaf& leaf = leaves_[order_[last]];
-  Keyed best = kNone;
-  for (size_t i = 0; i < leaf.count; ++i) {
-    if (now + leaf.by_estimate[i].key() <= by) best = std::min(best, leaf.entry[i]);
+int32_t JobsOfOneSize::new_node(bool is_leaf) {
+  constexpr double kFirstSpan = 64;
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<int32_t>(nodes_.size()));
+    nodes_.emplace_back();
   }
-  for (size_t left = capacity(), right = capacity() + last; left < right; left /= 2, right /= 2) {
-    if (left % 2 != 0) best = std::min(best, bests_[left++]);
-    if (right % 2 != 0) best = std::min(best, bests_[--right]);
-  }
-  return best;
+  const int32_t at = unused_.back();
+  unused_.pop_back();
+  Node& node = nodes_[at];
+  node.is_leaf = is_leaf;
+  node.count = 0;
+  node.first = kNone;
+  node.until = kNever;
+  node.span = kFirstSpan;
+  return at;
 }
 
-size_t JobsOfOneSize::leaf_at(Keyed by_estimate) const {
-  const auto after = std::upper_bound(least_.begin() + 1, least_.end(), by_estimate);
-  return static_cast<size_t>(after - least_.begin()) - 1;
+// The child that a job belongs to.
+int JobsOfOneSize::child_at(const Node& node, Keyed place) {
+  int position = 0;
+  for (int i = 1; i < node.count; ++i) position += !(place < node.least[i]);
+  return position;
+}
+
+// A job has been added below a node.
+void JobsOfOneSize::joined(Node& node, Keyed entry) {
+  if (order_ == nullptr) {
+    node.first = std::min(node.first, entry);
+    return;
+  }
+  if (node.until < order_->now()) return;
+  double span = node.span;
+  const Keyed rivals[] = {node.first, entry};
+  const bool is_only = node.first.job() == kNone.job();
+  const ChangingOrder::First found = order_->first_of(rivals + is_only, 2 - is_only, span);
+  const bool stays = found.entry.job() == node.first.job();
+  node.until = stays ? std::min(node.until, found.until) : kStale;
+}
+
+// A job has been removed below a node, whose entries are up to date.
+void JobsOfOneSize::left(Node& node, int32_t job) {
+  if (node.first.job() != job) return;
+  if (order_ != nullptr) {
+    node.until = kStale;
+    return;
+  }
+  node.first = kNone;
+  for (int i = 0; i < node.count; ++i) node.first = std::min(node.first, node.entry[i]);
+}
+
+void JobsOfOneSize::add(Node& node, int position, Keyed least, Keyed entry, int32_t child) {
+  for (int i = node.count++; i > position; --i) {
+    node.least[i] = node.least[i - 1];
+    node.entry[i] = node.entry[i - 1];
+    node.child[i] = node.child[i - 1];
+  }
+  node.least[position] = least;
+  node.entry[position] = entry;
+  node.child[position] = child;
+}
+
+void JobsOfOneSize::remove(Node& node, int position) {
+  --node.count;
+  for (int i = position; i < node.count; ++i) {
+    node.least[i] = node.least[i + 1];
+    node.entry[i] = node.entry[i + 1];
+    node.child[i] = node.child[i + 1];
+  }
 }
 
 void JobsOfOneSize::insert(double estimate, Keyed entry) {
-  const Keyed place = by_estimate(estimate, entry.job());
-  size_t position = leaf_at(place);
-  if (leaves_[order_[position]].count == kLeafSize) {
-    split(position);
-    position = leaf_at(place);
+  const int32_t added = insert(root_, by_estimate(estimate, entry.job()), entry);
+  if (added == kNoNode) return;
+  const int32_t old = root_;
+  root_ = new_node(false);
+  Node& root = nodes_[root_];
+  add(root, 0, nodes_[old].least[0], nodes_[old].first, old);
+  add(root, 1, nodes_[added].least[0], nodes_[added].first, added);
+  root.first = std::min(nodes_[old].first, nodes_[added].first);
+  if (order_ != nullptr) root.until = kStale;
+}
+
+// Returns a new node that follows this one, if it had to be split.
+int32_t JobsOfOneSize::insert(int32_t at, Keyed place, Keyed entry) {
+  if (nodes_[at].is_leaf) {
+    Node& leaf = nodes_[at];
+    add(leaf, leaf.count, place, entry, kNoNode);
+  } else {
+    const int position = child_at(nodes_[at], place);
+    const int32_t child = nodes_[at].child[position];
+    const int32_t added = insert(child, place, entry);
+    Node& node = nodes_[at];
+    node.entry[position] = nodes_[child].first;
+    if (added != kNoNode) {
+      add(node, position + 1, nodes_[added].least[0], nodes_[added].first, added);
+    }
   }
-  Leaf& leaf = leaves_[order_[position]];
-  leaf.by_estimate[leaf.count] = place;
-  leaf.entry[leaf.count++] = entry;
-  for (size_t node = capacity() + position; node > 0 && entry < bests_[node]; node /= 2) {
-    bests_[node] = entry;
+  joined(nodes_[at], entry);
+  return nodes_[at].count == kWidth ? split(at) : kNoNode;
+}
+
+// Moves the larger half of a node into a new one.
+int32_t JobsOfOneSize::split(int32_t at) {
+  constexpr int kHalf = kWidth / 2;
+  const int32_t added = new_node(nodes_[at].is_leaf);
+  Node& node = nodes_[at];
+  Node& larger = nodes_[added];
+  if (node.is_leaf) {
+    std::array<std::pair<Keyed, Keyed>, kWidth> jobs;
+    for (int i = 0; i < kWidth; ++i) jobs[i] = {node.least[i], node.entry[i]};
+    std::nth_element(jobs.begin(), jobs.begin() + kHalf, jobs.end());
+    for (int i = 0; i < kWidth; ++i) std::tie(node.least[i], node.entry[i]) = jobs[i];
   }
+  for (Node* half : {&larger, &node}) {
+    half->first = kNone;
+    half->until = order_ == nullptr ? kNever : kStale;
+    half->span = node.span;
+    half->count = kHalf;
+    for (int i = 0; i < kHalf; ++i) {
+      const int from = half == &node ? i : i + kHalf;
+      half->least[i] = node.least[from];
+      half->entry[i] = node.entry[from];
+      half->child[i] = node.child[from];
+      half->first = std::min(half->first, half->entry[i]);
+    }
+  }
+  return added;
 }
 
 void JobsOfOneSize::erase(double estimate, int32_t job) {
-  const size_t position = leaf_at(by_estimate(estimate, job));
-  Leaf& leaf = leaves_[order_[position]];
-  size_t i = 0;
-  while (leaf.entry[i].job() != job) ++i;
-  --leaf.count;
-  leaf.by_estimate[i] = leaf.by_estimate[leaf.count];
-  leaf.entry[i] = leaf.entry[leaf.count];
-  if (leaf.count == 0 && order_.size() > 1) return remove_leaf(position);
-  if (bests_[capacity() + position].job() == job) update(position);
+  erase(root_, by_estimate(estimate, job));
+  if (nodes_[root_].count == 0) clear();
 }
 
-// Moves the larger half of a leaf into a new one.
-void JobsOfOneSize::split(size_t position) {
-  if (unused_.empty()) {
-    unused_.push_back(static_cast<int32_t>(leaves_.size()));
-    leaves_.emplace_back();
+void JobsOfOneSize::erase(int32_t at, Keyed place) {
+  Node& node = nodes_[at];
+  if (node.is_leaf) {
+    int i = 0;
+    while (node.entry[i].job() != place.job()) ++i;
+    --node.count;
+    node.least[i] = node.least[node.count];
+    node.entry[i] = node.entry[node.count];
+  } else {
+    const int position = child_at(node, place);
+    const int32_t child = node.child[position];
+    erase(child, place);
+    if (nodes_[child].count > 0) {
+      node.entry[position] = nodes_[child].first;
+    } else {
+      unused_.push_back(child);
+      remove(node, position);
+    }
   }
-  const int32_t added = unused_.back();
-  unused_.pop_back();
-  Leaf& leaf = leaves_[order_[position]];
-  Leaf& larger = leaves_[added];
-  std::vector<std::pair<Keyed, Keyed>> jobs;
-  for (size_t i = 0; i < leaf.count; ++i) jobs.emplace_back(leaf.by_estimate[i], leaf.entry[i]);
-  constexpr size_t kHalf = kLeafSize / 2;
-  std::nth_element(jobs.begin(), jobs.begin() + kHalf, jobs.end());
-  leaf.count = larger.count = 0;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    Leaf& to = i < kHalf ? leaf : larger;
-    to.by_estimate[to.count] = jobs[i].first;
-    to.entry[to.count++] = jobs[i].second;
+  left(node, place.job());
+}
+
+// The first job below a node now; its key may be an old one.
+Keyed JobsOfOneSize::refresh(int32_t at) {
+  Node& node = nodes_[at];
+  if (order_ == nullptr || node.until >= order_->now()) return node.first;
+  double until = kNever;
+  for (int i = 0; i < node.count && !node.is_leaf; ++i) {
+    node.entry[i] = refresh(node.child[i]);
+    until = std::min(until, nodes_[node.child[i]].until);
   }
-  std::vector<Keyed> bests = bests_of_leaves();
-  const auto next = static_cast<ptrdiff_t>(position) + 1;
-  bests[position] = leaf.best();
-  bests.insert(bests.begin() + next, larger.best());
-  order_.insert(order_.begin() + next, added);
-  least_.insert(least_.begin() + next, jobs[kHalf].first);
-  rebuild(bests);
+  const ChangingOrder::First found = order_->first_of(node.entry.data(), node.count, node.span);
+  node.first = found.entry;
+  node.until = std::min(found.until, until);
+  return node.first;
 }
 
-void JobsOfOneSize::remove_leaf(size_t position) {
-  std::vector<Keyed> bests = bests_of_leaves();
-  const auto here = static_cast<ptrdiff_t>(position);
-  unused_.push_back(order_[position]);
-  bests.erase(bests.begin() + here);
-  order_.erase(order_.begin() + here);
-  least_.erase(least_.begin() + here);
-  rebuild(bests);
+Keyed JobsOfOneSize::first() {
+  const Keyed first = refresh(root_);
+  return order_ == nullptr || nodes_[root_].count == 0 ? first : order_->at_present(first.job());
 }
 
-std::vector<Keyed> JobsOfOneSize::bests_of_leaves() const {
-  const auto first = bests_.begin() + static_cast<ptrdiff_t>(capacity());
-  return {first, first + static_cast<ptrdiff_t>(order_.size())};
-}
-
-// The jobs of a leaf have changed.
-void JobsOfOneSize::update(size_t position) {
-  size_t node = capacity() + position;
-  bests_[node] = leaves_[order_[position]].best();
-  for (node /= 2; node > 0; node /= 2) {
-    bests_[node] = std::min(bests_[2 * node], bests_[2 * node + 1]);
+// Writes first jobs of parts of the tree to `found_`.
+void JobsOfOneSize::collect(int32_t at, double now, double by) {
+  const auto ends = [=](Keyed least) { return now + least.key() <= by; };
+  Node& node = nodes_[at];
+  if (node.is_leaf) {
+    for (int i = 0; i < node.count; ++i) {
+      if (ends(node.least[i])) found_.push_back(node.entry[i]);
+    }
+    return;
   }
+  // Jobs of a child are not larger than the least of the next one: only the last may have others.
+  int last = node.count - 1;
+  while (last > 0 && !ends(node.least[last])) --last;
+  for (int i = 0; i < last; ++i) found_.push_back(refresh(node.child[i]));
+  collect(node.child[last], now, by);
 }
 
-// Leaves have moved. They do so once in many changes, so this costs less than a balanced tree would
-// at up to a million jobs.
-void JobsOfOneSize::rebuild(const std::vector<Keyed>& bests) {
-  size_t capacity = 1;
-  while (capacity < bests.size()) capacity *= 2;
-  bests_.assign(2 * capacity, kNone);
-  std::copy(bests.begin(), bests.end(), bests_.begin() + static_cast<ptrdiff_t>(capacity));
-  for (size_t node = capacity - 1; node > 0; --node) {
-    bests_[node] = std::min(bests_[2 * node], bests_[2 * node + 1]);
+Keyed JobsOfOneSize::first_that_ends(double now, double by) {
+  found_.clear();
+  collect(root_, now, by);
+  Keyed first = kNone;
+  for (const Keyed& entry : found_) {
+    first = std::min(first, order_ == nullptr ? entry : order_->at_present(entry.job()));
   }
+  return first;
 }
 
-void NeedIndex::clear() {
+void NeedIndex::begin(const int32_t* gpus, const double* estimate, ChangingOrder* order) {
+  gpus_ = gpus;
+  estimate_ = estimate;
+  order_ = order;
   groups_.clear();
   place_.clear();
 }
 
-NeedIndex::Group& NeedIndex::group_of(int32_t gpus) {
+JobsOfOneSize& NeedIndex::jobs_like(int32_t job) {
+  const int32_t gpus = gpus_[job];
   if (static_cast<size_t>(gpus) >= place_.size()) place_.resize(gpus + 1, kNoGroup);
   if (place_[gpus] == kNoGroup) {
     const auto larger = std::find_if(groups_.begin(), groups_.end(),
                                      [=](const Group& group) { return group.gpus > gpus; });
-    groups_.insert(larger, {gpus, {}});
+    groups_.insert(larger, {gpus, JobsOfOneSize(order_)});
     for (size_t i = 0; i < groups_.size(); ++i) place_[groups_[i].gpus] = static_cast<int32_t>(i);
   }
-  return groups_[place_[gpus]];
+  return groups_[place_[gpus]].jobs;
 }
 
 void NeedIndex::insert(Keyed entry) {
-  group_of(gpus_[entry.job()]).jobs.insert(estimate_[entry.job()], entry);
+  jobs_like(entry.job()).insert(estimate_[entry.job()], entry);
 }
 
 void NeedIndex::erase(Keyed entry) {
-  group_of(gpus_[entry.job()]).jobs.erase(estimate_[entry.job()], entry.job());
+  jobs_like(entry.job()).erase(estimate_[entry.job()], entry.job());
 }
 
-Keyed NeedIndex::first() const {
+Keyed NeedIndex::first() {
   Keyed first = JobsOfOneSize::kNone;
-  for (const Group& group : groups_) first = std::min(first, group.jobs.first());
+  for (Group& group : groups_) first = std::min(first, group.jobs.first());
   return first;
 }
 

@@ -40,7 +40,11 @@ void enqueue(Run& run, int32_t job, double key) {
   ++queue.count;
   if (features.counts_sizes) queue.sizes.add(gpus);
   if (queue.is_indexed) {
-    queue.steady.insert(queue.steady_order, run.words, job, run.clock.now, queue.needs);
+    if (features.order_is_steady) {
+      queue.steady.insert(queue.steady_order, run.words, job, run.clock.now, queue.needs);
+    } else {
+      queue.needs.insert({key, job});
+    }
   } else if (features.keeps_ids) {
     queue.ids.insert(std::lower_bound(queue.ids.begin(), queue.ids.end(), job), job);
     // Until the clock advances, keys that depend only on time stay the same.
@@ -102,8 +106,14 @@ void index_if_long(Run& run) {
   if (!run.features.may_index) return;
   if (!queue.is_indexed && queue.count > kLong) {
     queue.is_indexed = true;
-    queue.needs.belong_to(run.inputs.jobs.gpus, run.estimate);
-    for (const Keyed& entry : queue.sorted.descending()) queue.needs.insert(entry);
+    const bool changes = run.features.keeps_ids && !run.features.order_is_steady;
+    queue.needs.begin(run.inputs.jobs.gpus, run.estimate,
+                      changes ? run.changing_order.get() : nullptr);
+    if (changes) {
+      for (const int32_t job : queue.ids) queue.needs.insert({0, job});
+    } else {
+      for (const Keyed& entry : queue.sorted.descending()) queue.needs.insert(entry);
+    }
     queue.sorted.clear();
     queue.ids.clear();
   } else if (queue.is_indexed && queue.count < kLong / 2) {
@@ -114,6 +124,7 @@ void index_if_long(Run& run) {
     if (!run.features.keeps_ids) return;
     for (const Keyed& entry : run.scratch.keyed) queue.ids.push_back(entry.job());
     std::sort(queue.ids.begin(), queue.ids.end());
+    queue.must_sort = true;
   }
 }
 

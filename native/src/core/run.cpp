@@ -96,6 +96,8 @@ void Run::copy_layout_from(const Run& other) {
 void Run::find_needs() {
   features = find_features(inputs, layout);
   queue.steady_order = SteadyFormula(inputs.order);
+  if (features.order_is_changing)
+    changing_order = std::make_unique<ChangingOrder>(*this, inputs.order);
   preemption.steady_index = SteadyFormula(inputs.preemption.index);
   if (inputs.placement.choice == NodeChoice::kFormula || inputs.has_agent) {
     layout.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& ids,

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/admission.h"
 #include "core/backfilling.h"
+#include "core/changing_order.h"
 #include "core/clock.h"
 #include "core/decide.h"
 #include "core/features.h"
@@ -55,6 +57,7 @@ struct Run {
   PreemptionState preemption;
   Admission admission;
   Totals totals;            // Features::keeps_totals
+  std::unique_ptr<ChangingOrder> changing_order;  // Features::order_is_changing
   Predictions predictions;  // if the inputs or a formula need them
   GittinsTable gittins;     // Features::uses_gittins
   size_t next_mix = 0;      // of the inputs' mixes
