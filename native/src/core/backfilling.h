@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/pool_profile.h"
 #include "core/releases.h"
 #include "place/nodes.h"
 
@@ -44,12 +45,17 @@ struct Reservations {
   };
   std::vector<Step> profile;
   std::vector<Nodes> profile_states;
+  PoolProfile pool;  // the same: Features::profiles_pool
 
   void add_release(double time, int32_t job) {
     releases.add(time, job);
     head.state_changed(time <= head.time);
   }
-  void finish(int32_t job, double now) { head.state_changed(releases.time_of(job) <= now); }
+  void finish(int32_t job, double now) {
+    const double expected = releases.time_of(job);
+    head.state_changed(expected <= now);
+    if (expected != now) pool.forget();
+  }
 };
 
 struct Run;

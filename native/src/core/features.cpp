@@ -94,6 +94,9 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    (inputs.discipline == Discipline::kStrict ||
                     inputs.discipline == Discipline::kSkip ||
                     (inputs.discipline == Discipline::kEasy && uses.unit_rate));
+  uses.profiles_pool = uses.shortcuts && uses.unit_rate && layout.is_pool && !inputs.has_agent &&
+                       inputs.discipline == Discipline::kConservative;
+  uses.keeps_profile = uses.profiles_pool && inputs.gate.empty() && !uses.keeps_ids;
   // If no books are kept, there are no stretches, refusals or quotas.
   uses.is_plain = uses.unit_rate && !uses.keeps_books && !uses.is_timed && !uses.keeps_ids &&
                   !uses.uses_heap && is_by_size && layout.num_kinds == 0 && !predicts &&

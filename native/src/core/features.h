@@ -32,6 +32,8 @@ struct Features {
   // These also depend on the jobs of a run.
   bool unit_rate = true;  // every job runs at rate 1 and makes progress at once
   bool is_plain = false;  // see events.h
+  bool profiles_pool = false;  // reservations by numbers of GPUs alone: pool_profile.h
+  bool keeps_profile = false;  //   at later decisions
   bool may_index = false;  // a long queue becomes a NeedIndex
   WordSet words;          // in the run's formulas
 

@@ -138,6 +138,7 @@ void Run::begin() {
   begin_preemption(*this);
   if (features.reserves) reservations.releases.clear();
   reservations.head = {};
+  reservations.pool.forget();
   decisions.freed = true;
   find_filtered(*this);
 }
