@@ -5,6 +5,7 @@
 // of the C library need a margin.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,8 +30,11 @@ class BoundedFormula {
   static constexpr int kMost = 64;
 
  private:
+  void apply(Operation operation, double* low, double* high, int count);
+
   std::vector<Instruction> code_;
   std::vector<double> low_, high_;  // kMost values for each level of the stack
+  std::array<uint8_t, kMost> unknown_{};  // values that may be no number
 };
 
 }  // namespace berthline

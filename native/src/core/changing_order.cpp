@@ -41,29 +41,27 @@ Keyed ChangingOrder::at_present(int32_t job) {
 }
 
 ChangingOrder::First ChangingOrder::first_of(const Keyed* entries, int count, double& span) {
-  int32_t jobs[BoundedFormula::kMost];
-  double keys[BoundedFormula::kMost], high[BoundedFormula::kMost];
-  for (int i = 0; i < count; ++i) jobs[i] = entries[i].job();
-  run_.inputs.order.evaluate(run_.words, jobs, count, keys);
-  const auto entry = [&](int i) {
-    return Keyed{std::isnan(keys[i]) ? kNever : keys[i], jobs[i]};
-  };
-  int first = 0;
-  for (int i = 1; i < count; ++i) {
-    if (entry(i) < entry(first)) first = i;
-  }
-  const Keyed found = entry(first);
-  if (count == 1) return {found, kNever};
-  later_ = now() + span;
-  bounded_.evaluate(*this, jobs, count, keys, high);
-  bool stays = true;
-  for (int i = 0; i < count; ++i) {
-    stays &= high[first] < keys[i] || i == first ||
-             (high[first] <= keys[i] && jobs[first] < jobs[i]);
-  }
+  if (count == 1) return {entries[0], kNever};
   constexpr double kShortest = 1e-3, kLongest = 1e9;
-  span = stays ? std::min(2 * span, kLongest) : std::max(span / 4, kShortest);
-  return {found, stays ? later_ : now()};
+  int32_t jobs[BoundedFormula::kMost];
+  double low[BoundedFormula::kMost], high[BoundedFormula::kMost];
+  for (int i = 0; i < count; ++i) jobs[i] = entries[i].job();
+  later_ = now() + span;
+  bounded_.evaluate(*this, jobs, count, low, high);
+  const auto least = static_cast<int>(std::min_element(high, high + count) - high);
+  // Usually no other job can come before the one with the least upper bound.
+  int rivals = 0;
+  for (int i = 0; i < count; ++i) {
+    if (low[i] <= high[least]) jobs[rivals++] = jobs[i];
+  }
+  if (rivals == 1) {
+    span = std::min(2 * span, kLongest);
+    return {entries[least], later_};
+  }
+  span = std::max(span / 4, kShortest);
+  Keyed first = at_present(jobs[0]);
+  for (int i = 1; i < rivals; ++i) first = std::min(first, at_present(jobs[i]));
+  return {first, now()};
 }
 
 void ChangingOrder::fill(Word word, const int32_t* jobs, int count, double* low, double* high) {

@@ -19,7 +19,7 @@ class ChangingOrder : public BoundSource {
 
   ChangingOrder(Run& run, const Formula& order) : run_(run), bounded_(order) {}
   struct First {
-    Keyed entry;   // with its key of now
+    Keyed entry;   // its key may be an old one
     double until;  // it comes first up to and including this time, if no job joins
   };
   // The first of `count` jobs. `span` is for how many seconds to try, and is adapted.
