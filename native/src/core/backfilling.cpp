@@ -110,14 +110,19 @@ int choose_easy(Run& run) {
   return kNothing;
 }
 
+Keyed first_of_size(Run& run, JobsOfOneSize& jobs, Keyed before, double by) {
+  if (run.split_gate && !is_idle(run, 0)) return jobs.first_open(before, run.clock.now, by);
+  return by == kNever ? jobs.first() : jobs.first_that_ends(run.clock.now, by);
+}
+
 Keyed first_to_pass(Run& run, int32_t head) {
   protect_head(run, head);
   const double by = run.reservations.head.time;
   Keyed first = JobsOfOneSize::kNone;
   for (NeedIndex::Group& group : run.queue.needs.groups()) {
     if (group.gpus > run.nodes.free_gpus()) break;
-    // Any job of the group stands for all: the head is not among them, because it does not fit.
-    const Keyed best = group.jobs.first();
+    const Keyed best = first_of_size(run, group.jobs, first, kNever);
+    // Any job of the size stands for all: the head is not among them, because it does not fit.
     if (!(best < first) || !fits(run, run.nodes, best.job())) continue;
     if (run.clock.now + run.estimate[best.job()] <= by) {
       first = best;
@@ -125,7 +130,7 @@ Keyed first_to_pass(Run& run, int32_t head) {
     }
     find_spare(run);
     const bool may_pass = fits(run, run.reservations.spare, best.job());
-    first = std::min(first, may_pass ? best : group.jobs.first_that_ends(run.clock.now, by));
+    first = std::min(first, may_pass ? best : first_of_size(run, group.jobs, first, by));
   }
   if (first < JobsOfOneSize::kNone) try_to_pass_head(run, first.job());
   return first;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/need_index.h"
 #include "core/pool_profile.h"
 #include "core/releases.h"
 #include "place/nodes.h"
@@ -70,6 +71,9 @@ void protect_head(Run& run, int32_t head);
 bool try_to_pass_head(Run& run, int32_t job);
 // Whether that would find a place, for a job that fits.
 bool may_pass_head(Run& run, int32_t job);
+// Of a queue with an index: the first job of a size with an open gate that comes before another and
+// would end by a time, or kNone.
+Keyed first_of_size(Run& run, JobsOfOneSize& jobs, Keyed before, double by);
 // Of a queue with an index: reserves for the head, and finds and places the first job that may pass
 // it; kNone = there is none.
 Keyed first_to_pass(Run& run, int32_t head);

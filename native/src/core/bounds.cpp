@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace berthline {
 namespace {
@@ -88,7 +89,7 @@ Bounds chosen(const Bounds& condition, const Bounds& a, const Bounds& b) {
 
 }  // namespace
 
-BoundedFormula::BoundedFormula(const Formula& formula) : code_(formula.code()) {
+BoundedFormula::BoundedFormula(std::vector<Instruction> code) : code_(std::move(code)) {
   size_t depth = 0;
   size_t deepest = 0;
   for (const Instruction& instruction : code_) {

@@ -23,7 +23,7 @@ class BoundSource {
 class BoundedFormula {
  public:
   BoundedFormula() = default;
-  explicit BoundedFormula(const Formula& formula);
+  explicit BoundedFormula(std::vector<Instruction> code);
   // Writes bounds for each of at most kMost jobs; infinite ones also stand for values that may be
   // no number.
   void evaluate(BoundSource& source, const int32_t* jobs, int count, double* low, double* high);

@@ -9,27 +9,38 @@
 namespace berthline {
 namespace {
 
-constexpr WordSet set_of(std::initializer_list<Word> words) {
-  WordSet set;
-  for (const Word word : words) set.set(static_cast<size_t>(word));
-  return set;
-}
-
 bool changes_with_time(Word word) {
   return word == Word::kWait || word == Word::kSlack || word == Word::kNow;
 }
 
 }  // namespace
 
+const WordSet& words_of_jobs_and_time() {
+  static const WordSet kWords =
+      set_of({Word::kWait, Word::kSlack, Word::kNow, Word::kSubmit, Word::kEstimate, Word::kGpus,
+              Word::kCpus, Word::kMemoryMib, Word::kWork, Word::kPriority, Word::kDeadline,
+              Word::kRandom, Word::kPredicted, Word::kNodesMin, Word::kTotalGpus,
+              Word::kMaxNodeGpus, Word::kMaxNodeCpus, Word::kMaxNodeMemoryMib});
+  return kWords;
+}
+
+void fill_until(Run& run, double later, Word word, const int32_t* jobs, int count, double* low,
+                double* high) {
+  run.words.fill(word, jobs, count, low);
+  if (!changes_with_time(word)) {
+    std::copy_n(low, count, high);
+    return;
+  }
+  const double now = std::exchange(run.clock.now, later);
+  run.words.fill(word, jobs, count, high);
+  run.clock.now = now;
+  for (int i = 0; i < count; ++i) {
+    if (high[i] < low[i]) std::swap(low[i], high[i]);
+  }
+}
+
 bool ChangingOrder::can_rank(const Formula& order) {
-  if (order.changes() != Changes::kTime) return false;
-  WordSet others = order.words();
-  others &= ~set_of({Word::kWait,       Word::kSlack,       Word::kNow,         Word::kSubmit,
-                     Word::kEstimate,   Word::kGpus,        Word::kCpus,        Word::kMemoryMib,
-                     Word::kWork,       Word::kPriority,    Word::kDeadline,    Word::kRandom,
-                     Word::kPredicted,  Word::kNodesMin,    Word::kTotalGpus,   Word::kMaxNodeGpus,
-                     Word::kMaxNodeCpus, Word::kMaxNodeMemoryMib});
-  return others.none();
+  return order.changes() == Changes::kTime && (order.words() & ~words_of_jobs_and_time()).none();
 }
 
 double ChangingOrder::now() const { return run_.clock.now; }
@@ -65,17 +76,7 @@ ChangingOrder::First ChangingOrder::first_of(const Keyed* entries, int count, do
 }
 
 void ChangingOrder::fill(Word word, const int32_t* jobs, int count, double* low, double* high) {
-  run_.words.fill(word, jobs, count, low);
-  if (!changes_with_time(word)) {
-    std::copy_n(low, count, high);
-    return;
-  }
-  const double now = std::exchange(run_.clock.now, later_);
-  run_.words.fill(word, jobs, count, high);
-  run_.clock.now = now;
-  for (int i = 0; i < count; ++i) {
-    if (high[i] < low[i]) std::swap(low[i], high[i]);
-  }
+  fill_until(run_, later_, word, jobs, count, low, high);
 }
 
 }  // namespace berthline

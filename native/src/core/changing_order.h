@@ -12,12 +12,18 @@ namespace berthline {
 
 struct Run;
 
+// Words that change with time alone, each in one direction, while a job waits.
+const WordSet& words_of_jobs_and_time();
+// Bounds of such a word from now until later.
+void fill_until(Run& run, double later, Word word, const int32_t* jobs, int count, double* low,
+                double* high);
+
 class ChangingOrder : public BoundSource {
  public:
-  // Whether words of this order change with time alone, each in one direction.
+  // Whether it has no other words.
   static bool can_rank(const Formula& order);
 
-  ChangingOrder(Run& run, const Formula& order) : run_(run), bounded_(order) {}
+  ChangingOrder(Run& run, const Formula& order) : run_(run), bounded_(order.code()) {}
   struct First {
     Keyed entry;   // its key may be an old one
     double until;  // it comes first up to and including this time, if no job joins

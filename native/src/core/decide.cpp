@@ -168,13 +168,13 @@ void start_indexed(Run& run, Keyed entry) {
   leave_index(run, entry);
 }
 
-// The first waiting job that fits, by the bounds of each size.
-Keyed first_that_fits(Run& run) {
+// The first candidate that needs at most so many GPUs; if `only_fitting`, that fits.
+Keyed first_candidate(Run& run, int64_t most_gpus, bool only_fitting) {
   Keyed first = JobsOfOneSize::kNone;
   for (NeedIndex::Group& group : run.queue.needs.groups()) {
-    if (group.gpus > run.nodes.free_gpus()) break;
-    const Keyed best = group.jobs.first();
-    if (best < first && fits(run, run.nodes, best.job())) first = best;
+    if (group.gpus > most_gpus) break;
+    const Keyed best = first_of_size(run, group.jobs, first, kNever);
+    if (best < first && (!only_fitting || fits(run, run.nodes, best.job()))) first = best;
   }
   return first;
 }
@@ -184,14 +184,16 @@ void decide_by_index(Run& run) {
   Queue& queue = run.queue;
   if (run.features.order_is_steady) sort_queue(run);
   while (queue.count > 0 && run.nodes.free_gpus() > 0) {
-    const Keyed head = queue.needs.first();
+    if (run.split_gate) run.split_gate->look();
+    const Keyed head = first_candidate(run, run.layout.total_gpus, false);
+    if (!(head < JobsOfOneSize::kNone)) return;
     Keyed chosen = head;
     if (!try_place(run, run.nodes, head.job())) {
       if (run.inputs.discipline == Discipline::kStrict) return;
       if (run.inputs.discipline == Discipline::kEasy) {
         chosen = first_to_pass(run, head.job());
       } else {
-        chosen = first_that_fits(run);
+        chosen = first_candidate(run, run.nodes.free_gpus(), true);
         if (chosen < JobsOfOneSize::kNone) try_place(run, run.nodes, chosen.job());
       }
       if (!(chosen < JobsOfOneSize::kNone)) return;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "core/changing_order.h"
+#include "core/split_gate.h"
 #include "core/steady_formula.h"
 
 namespace berthline {
@@ -17,6 +19,18 @@ bool differs(const double* speeds, int32_t count, double from) {
     different |= std::bit_cast<uint64_t>(speeds[i]) ^ std::bit_cast<uint64_t>(from);
   }
   return different != 0;
+}
+
+// Whether sums of the jobs' work have no rounding, in whichever order they are made.
+bool sums_are_exact(const Jobs& jobs) {
+  constexpr double kMost = 1LL << 53;
+  double sum = 0;
+  for (int32_t i = 0; i < jobs.count; ++i) {
+    const double work = jobs.estimate[i] * (int64_t{jobs.gpus[i]} * jobs.gpu_milli[i] / 1000.0);
+    if (!(work >= 0 && work == std::floor(work))) return false;
+    sum += work;
+  }
+  return sum < kMost;
 }
 
 }  // namespace
@@ -70,6 +84,8 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
                          SteadyFormula(inputs.order).is_steady_waiting() && !inputs.may_reorder;
   uses.order_is_changing = uses.keeps_ids && !uses.order_is_steady && !inputs.has_agent &&
                            ChangingOrder::can_rank(inputs.order);
+  uses.gate_is_split = !inputs.gate.empty() && !uses.order_is_changing && !inputs.has_agent &&
+                       SplitGate::can_split(inputs.gate);
   uses.uses_heap = inputs.discipline == Discipline::kStrict && inputs.gate.empty() &&
                    !uses.keeps_ids && uses.shortcuts && !inputs.has_agent;
   uses.lists_arrivals = !inputs.has_agent;
@@ -87,10 +103,14 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
                    !differs(inputs.jobs.reference_speed, inputs.jobs.count, speed.front());
   const bool is_by_size = layout.one_class && layout.only_whole && !layout.limits;
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
+  uses.sums_work = uses.uses(Word::kQueuedWork) && !predicts && sums_are_exact(inputs.jobs);
   // Whether a job can start then depends on its size and its estimate alone.
   uses.may_index = uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
-                   inputs.gate.empty() && !uses.uses(Word::kQueuedWork) &&
-                   (!uses.keeps_ids || uses.order_is_steady || uses.order_is_changing) &&
+                   (inputs.gate.empty() || uses.gate_is_split) &&
+                   (!uses.uses(Word::kQueuedWork) || uses.sums_work) &&
+                   inputs.order.changes() != Changes::kState &&
+                   (inputs.order.changes() == Changes::kNever || uses.order_is_steady ||
+                    uses.order_is_changing) &&
                    (inputs.discipline == Discipline::kStrict ||
                     inputs.discipline == Discipline::kSkip ||
                     (inputs.discipline == Discipline::kEasy && uses.unit_rate));

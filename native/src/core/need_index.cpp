@@ -7,6 +7,7 @@
 
 #include "core/changing_order.h"
 #include "core/inputs.h"
+#include "core/split_gate.h"
 
 namespace berthline {
 namespace {
@@ -22,6 +23,8 @@ const Keyed JobsOfOneSize::kNone{kNever, std::numeric_limits<int32_t>::max()};
 void JobsOfOneSize::clear() {
   nodes_.clear();
   unused_.clear();
+  bounds_.clear();
+  bounds_until_.clear();
   root_ = new_node(true);
 }
 
@@ -30,9 +33,14 @@ int32_t JobsOfOneSize::new_node(bool is_leaf) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<int32_t>(nodes_.size()));
     nodes_.emplace_back();
+    if (gate_ != nullptr) {
+      bounds_.resize(nodes_.size() * gate_->num_parts());
+      bounds_until_.resize(nodes_.size());
+    }
   }
   const int32_t at = unused_.back();
   unused_.pop_back();
+  if (gate_ != nullptr) bounds_until_[at] = kStale;
   Node& node = nodes_[at];
   node.is_leaf = is_leaf;
   node.count = 0;
@@ -109,6 +117,7 @@ void JobsOfOneSize::insert(double estimate, Keyed entry) {
 
 // Returns a new node that follows this one, if it had to be split.
 int32_t JobsOfOneSize::insert(int32_t at, Keyed place, Keyed entry) {
+  if (gate_ != nullptr) bounds_until_[at] = kStale;
   if (nodes_[at].is_leaf) {
     Node& leaf = nodes_[at];
     add(leaf, leaf.count, place, entry, kNoNode);
@@ -160,6 +169,7 @@ void JobsOfOneSize::erase(double estimate, int32_t job) {
 }
 
 void JobsOfOneSize::erase(int32_t at, Keyed place) {
+  if (gate_ != nullptr) bounds_until_[at] = kStale;
   Node& node = nodes_[at];
   if (node.is_leaf) {
     int i = 0;
@@ -228,7 +238,72 @@ Keyed JobsOfOneSize::first_that_ends(double now, double by) {
   return first;
 }
 
-void NeedIndex::begin(const int32_t* gpus, const double* estimate, ChangingOrder* order) {
+// Bounds of the parts of gates below a node.
+std::pair<double, double>* JobsOfOneSize::bounds(int32_t at) {
+  const size_t num_parts = gate_->num_parts();
+  std::pair<double, double>* const found = &bounds_[static_cast<size_t>(at) * num_parts];
+  double& until = bounds_until_[at];
+  if (until >= gate_->now()) return found;
+  const Node& node = nodes_[at];
+  if (node.is_leaf) {
+    std::array<int32_t, kWidth> jobs;
+    for (int i = 0; i < node.count; ++i) jobs[i] = node.entry[i].job();
+    until = gate_->find_bounds(jobs.data(), node.count, found);
+    return found;
+  }
+  until = kNever;
+  for (int i = 0; i < node.count; ++i) {
+    const std::pair<double, double>* const below = bounds(node.child[i]);
+    until = std::min(until, bounds_until_[node.child[i]]);
+    for (size_t part = 0; part < num_parts; ++part) {
+      found[part] = i == 0 ? below[part]
+                           : std::pair(std::min(found[part].first, below[part].first),
+                                       std::max(found[part].second, below[part].second));
+    }
+  }
+  return found;
+}
+
+// Looks for a better job below a node, the most promising child first.
+void JobsOfOneSize::find_open(int32_t at, double now, double by, Keyed& best) {
+  const auto ends = [=](Keyed least) { return now + least.key() <= by; };
+  const Node& node = nodes_[at];
+  if (node.is_leaf) {
+    for (int i = 0; i < node.count; ++i) {
+      if (node.entry[i] < best && ends(node.least[i]) && gate_->is_open(node.entry[i].job()))
+        best = node.entry[i];
+    }
+    return;
+  }
+  std::array<std::pair<Keyed, int32_t>, kWidth> children;
+  std::array<const std::pair<double, double>*, kWidth> parts;
+  std::array<bool, kWidth> may_open;
+  int count = 0;
+  for (int i = 0; i < node.count && (i == 0 || ends(node.least[i])); ++i) {
+    if (!(node.entry[i] < best)) continue;
+    parts[count] = bounds(node.child[i]);
+    children[count++] = {node.entry[i], node.child[i]};
+  }
+  gate_->find_may_open(parts.data(), count, may_open.data());
+  int left = 0;
+  for (int i = 0; i < count; ++i) {
+    if (may_open[i]) children[left++] = children[i];
+  }
+  std::sort(children.begin(), children.begin() + left);
+  for (int i = 0; i < left && children[i].first < best; ++i) {
+    find_open(children[i].second, now, by, best);
+  }
+}
+
+Keyed JobsOfOneSize::first_open(Keyed before, double now, double by) {
+  Keyed best = before;
+  find_open(root_, now, by, best);
+  return best < before ? best : kNone;
+}
+
+void NeedIndex::begin(const int32_t* gpus, const double* estimate, ChangingOrder* order,
+                      SplitGate* gate) {
+  gate_ = gate;
   gpus_ = gpus;
   estimate_ = estimate;
   order_ = order;
@@ -242,7 +317,7 @@ JobsOfOneSize& NeedIndex::jobs_like(int32_t job) {
   if (place_[gpus] == kNoGroup) {
     const auto larger = std::find_if(groups_.begin(), groups_.end(),
                                      [=](const Group& group) { return group.gpus > gpus; });
-    groups_.insert(larger, {gpus, JobsOfOneSize(order_)});
+    groups_.insert(larger, {gpus, JobsOfOneSize(order_, gate_)});
     for (size_t i = 0; i < groups_.size(); ++i) place_[groups_[i].gpus] = static_cast<int32_t>(i);
   }
   return groups_[place_[gpus]].jobs;

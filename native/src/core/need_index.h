@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/keyed_jobs.h"
@@ -14,18 +15,21 @@
 namespace berthline {
 
 class ChangingOrder;
+class SplitGate;
 
 // The jobs with one number of GPUs: a tree over their estimates (a B+-tree), whose nodes know the
 // first job below them in the scheduler's order.
 class JobsOfOneSize {
  public:
-  // Null = keys stay the same.
-  explicit JobsOfOneSize(ChangingOrder* order) : order_(order) { clear(); }
+  // Null = keys stay the same; gates are open.
+  JobsOfOneSize(ChangingOrder* order, SplitGate* gate) : order_(order), gate_(gate) { clear(); }
 
   // The first job, with its key of now, or kNone.
   Keyed first();
   // The first of the jobs that end by a time if they start now, or kNone.
   Keyed first_that_ends(double now, double by);
+  // The same, of jobs that come before another and have an open gate. Only if keys stay the same.
+  Keyed first_open(Keyed before, double now, double by);
   void insert(double estimate, Keyed entry);
   void erase(double estimate, int32_t job);
   template <typename Visit>
@@ -67,6 +71,8 @@ class JobsOfOneSize {
   void left(Node& node, int32_t job);
   Keyed refresh(int32_t at);
   void collect(int32_t at, double now, double by);
+  void find_open(int32_t at, double now, double by, Keyed& best);
+  std::pair<double, double>* bounds(int32_t at);
   template <typename Visit>
   void for_each(int32_t at, Visit visit) const {
     const Node& node = nodes_[at];
@@ -80,7 +86,11 @@ class JobsOfOneSize {
   }
 
   ChangingOrder* order_;
+  SplitGate* gate_;
   std::vector<Node> nodes_;
+  // Of the parts of jobs' gates below each node, and until when they hold.
+  std::vector<std::pair<double, double>> bounds_;
+  std::vector<double> bounds_until_;
   std::vector<int32_t> unused_;  // among nodes_
   int32_t root_ = 0;
   std::vector<Keyed> found_;  // scratch
@@ -88,9 +98,9 @@ class JobsOfOneSize {
 
 class NeedIndex {
  public:
-  // Columns of jobs that outlive the index; `order` is null if keys stay the same.
-  void begin(const int32_t* gpus, const double* estimate, ChangingOrder* order);
-  void clear() { begin(nullptr, nullptr, nullptr); }
+  // Columns of jobs that outlive the index. Null: keys stay the same, or gates are open.
+  void begin(const int32_t* gpus, const double* estimate, ChangingOrder* order, SplitGate* gate);
+  void clear() { begin(nullptr, nullptr, nullptr, nullptr); }
   void insert(Keyed entry);
   void erase(Keyed entry);
   // The first of all jobs; there is one.
@@ -109,6 +119,7 @@ class NeedIndex {
   const int32_t* gpus_ = nullptr;
   const double* estimate_ = nullptr;
   ChangingOrder* order_ = nullptr;
+  SplitGate* gate_ = nullptr;
   std::vector<Group> groups_;
   std::vector<int32_t> place_;  // of a number of GPUs among the groups, or kNoGroup
   static constexpr int32_t kNoGroup = -1;

@@ -25,6 +25,7 @@ void Queue::begin() {
   heap.clear();
   ids.clear();
   sizes.clear();
+  work = 0;
   is_indexed = false;
   needs.clear();
 }
@@ -39,11 +40,13 @@ void enqueue(Run& run, int32_t job, double key) {
   if (!features.keeps_ids && !features.uses_heap) return add_to_queue(run, key, job, gpus);
   ++queue.count;
   if (features.counts_sizes) queue.sizes.add(gpus);
+  if (features.sums_work) queue.work += run.estimate[job] * gpu_amount(run, job);
   if (queue.is_indexed) {
     if (features.order_is_steady) {
       queue.steady.insert(queue.steady_order, run.words, job, run.clock.now, queue.needs);
     } else {
-      queue.needs.insert({key, job});
+      if (!features.order_is_changing) run.inputs.order.evaluate(run.words, &job, 1, &key);
+      queue.needs.insert({std::isnan(key) ? kNever : key, job});
     }
   } else if (features.keeps_ids) {
     queue.ids.insert(std::lower_bound(queue.ids.begin(), queue.ids.end(), job), job);
@@ -106,9 +109,10 @@ void index_if_long(Run& run) {
   if (!run.features.may_index) return;
   if (!queue.is_indexed && queue.count > kLong) {
     queue.is_indexed = true;
-    const bool changes = run.features.keeps_ids && !run.features.order_is_steady;
-    queue.needs.begin(run.inputs.jobs.gpus, run.estimate,
-                      changes ? run.changing_order.get() : nullptr);
+    const bool changes = run.features.order_is_changing;
+    if (run.features.keeps_ids && !changes) sort_queue(run);
+    queue.needs.begin(run.inputs.jobs.gpus, run.estimate, run.changing_order.get(),
+                      run.split_gate.get());
     if (changes) {
       for (const int32_t job : queue.ids) queue.needs.insert({0, job});
     } else {

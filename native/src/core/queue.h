@@ -29,6 +29,7 @@ struct Queue {
   SteadyOrder steady;             //   of `sorted`
   Sizes sizes;                    // Features::counts_sizes
   NeedIndex needs;
+  double work = 0;                // of waiting jobs: Features::sums_work
 
   void begin();
   // The order changes, or time has passed.

@@ -21,6 +21,7 @@
 #include "core/preempt.h"
 #include "core/queue.h"
 #include "core/running_jobs.h"
+#include "core/split_gate.h"
 #include "core/totals.h"
 #include "core/words.h"
 #include "place/layout.h"
@@ -58,6 +59,7 @@ struct Run {
   Admission admission;
   Totals totals;            // Features::keeps_totals
   std::unique_ptr<ChangingOrder> changing_order;  // Features::order_is_changing
+  std::unique_ptr<SplitGate> split_gate;          // Features::gate_is_split
   Predictions predictions;  // if the inputs or a formula need them
   GittinsTable gittins;     // Features::uses_gittins
   size_t next_mix = 0;      // of the inputs' mixes
