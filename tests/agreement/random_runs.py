@@ -272,6 +272,21 @@ QUEUE_FORMULAS = (
     "[sqrt(wait - 20)]",
 )
 
+STATE_WORDS = (
+    *("free_gpus", "pool_free_gpus", "queue_len", "queued_gpus", "queued_work", "running_jobs"),
+    *("fragmentation", "arrival_rate", "arrival_burstiness", "total_gpus", "utilization"),
+)
+QUEUE_GATES = (
+    "[free_gpus - gpus - 2]",
+    "[where(estimate > 30, pool_free_gpus - gpus - total_gpus * clip(0.4 + 0.1 * log2(estimate)"
+    " - 0.3 * log2(1 + wait / estimate) - 0.05 * fragmentation, 0, 0.9), 0)]",
+    "[wait - 3 * queue_len]",
+    "[where(queued_work > 3000, 1, wait - 5)]",
+    "[(wait + 1) / estimate - queued_gpus / 50]",
+    "[wait - estimate * (1 - free_gpus / total_gpus)]",
+)
+
+
 
 def long_queue_run(number: int) -> Run:
     """Return run `number` of a kind whose queue becomes long, and short again.
@@ -316,6 +331,11 @@ def long_queue_run(number: int) -> Run:
         order = str(rng.choice(QUEUE_FORMULAS))
     else:
         order = f"[{random_formula(rng, TIME_WORDS, depth=int(rng.integers(1, 5)))}]"
-    scheduler = f"{order}+{discipline}@{rng.choice((*RULES, 'fgd'))}"
+    gate = ""
+    if rng.integers(3) == 0:
+        words = (*TIME_WORDS, *STATE_WORDS)
+        formula = f"[{random_formula(rng, words, depth=int(rng.integers(1, 5)))}]"
+        gate = f"?{rng.choice((*QUEUE_GATES, formula))}"
+    scheduler = f"{order}+{discipline}@{rng.choice((*RULES, 'fgd'))}{gate}"
     knowledge = str(rng.choice(["estimate", "exact", "predicted"], p=[0.6, 0.3, 0.1]))
     return Run(workload, cluster, scheduler, knowledge, int(rng.integers(1000)), None)
