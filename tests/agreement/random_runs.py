@@ -287,7 +287,6 @@ QUEUE_GATES = (
 )
 
 
-
 def long_queue_run(number: int) -> Run:
     """Return run `number` of a kind whose queue becomes long, and short again.
 
