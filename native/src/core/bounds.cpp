@@ -136,8 +136,10 @@ void BoundedFormula::apply(Operation operation, double* low, double* high, int c
       return of_two(quotient);
     case Operation::kPower: {
       const auto all_are = [&](double exponent) {
-        return std::all_of(low + kMost, low + kMost + count, [=](double x) { return x == exponent; }) &&
-               std::all_of(high + kMost, high + kMost + count, [=](double x) { return x == exponent; });
+        return std::all_of(low + kMost, low + kMost + count,
+                           [=](double x) { return x == exponent; }) &&
+               std::all_of(high + kMost, high + kMost + count,
+                           [=](double x) { return x == exponent; });
       };
       if (all_are(2)) return of_one(small_power<2>);
       if (all_are(3)) return of_one(small_power<3>);
@@ -173,9 +175,11 @@ void BoundedFormula::apply(Operation operation, double* low, double* high, int c
     case Operation::kTanh:
       return rising([](double x) { return std::tanh(x); });
     case Operation::kMin:
-      return of_two([](B a, B b) { return Bounds{std::min(a.low, b.low), std::min(a.high, b.high)}; });
+      return of_two(
+          [](B a, B b) { return Bounds{std::min(a.low, b.low), std::min(a.high, b.high)}; });
     case Operation::kMax:
-      return of_two([](B a, B b) { return Bounds{std::max(a.low, b.low), std::max(a.high, b.high)}; });
+      return of_two(
+          [](B a, B b) { return Bounds{std::max(a.low, b.low), std::max(a.high, b.high)}; });
     case Operation::kWhere:
       return each([&](int i) { return chosen(argument(0, i), argument(1, i), argument(2, i)); });
     case Operation::kNumber:

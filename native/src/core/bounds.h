@@ -1,8 +1,8 @@
 // Bounds of a formula's value while the words it reads stay within bounds.
 //
 // Rounding keeps the order of the operations' results, so bounds of a value that was computed in
-// floating point are what the same operations give for the bounds of their arguments. Only functions
-// of the C library need a margin.
+// floating point are what the same operations give for the bounds of their arguments. Only
+// functions of the C library need a margin.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class BoundedFormula {
   void apply(Operation operation, double* low, double* high, int count);
 
   std::vector<Instruction> code_;
-  std::vector<double> low_, high_;  // kMost values for each level of the stack
+  std::vector<double> low_, high_;        // kMost values for each level of the stack
   std::array<uint8_t, kMost> unknown_{};  // values that may be no number
 };
 

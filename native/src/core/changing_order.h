@@ -1,5 +1,6 @@
-// Orders of waiting jobs that change as time passes, such as wfp3's: which job of a few comes first,
-// and until when it certainly does. So a long queue need not be sorted again at every decision.
+// Orders of waiting jobs that change as time passes, such as wfp3's: which job of a few comes
+// first, and until when it certainly does. So a long queue need not be sorted again at every
+// decision.
 #pragma once
 
 #include <cstdint>

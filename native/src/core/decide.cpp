@@ -180,8 +180,10 @@ Keyed first_candidate(Run& run, int64_t most_gpus, bool only_fitting) {
 }
 
 // As decide_in_full, with an index instead of a list.
-void decide_by_index(Run& run) {
+[[gnu::noinline]] void decide_by_index(Run& run) {
   Queue& queue = run.queue;
+  index_if_long(run);
+  if (!queue.is_indexed) return decide_in_full(run);
   if (run.features.order_is_steady) sort_queue(run);
   while (queue.count > 0 && run.nodes.free_gpus() > 0) {
     if (run.split_gate) run.split_gate->look();
@@ -233,11 +235,10 @@ void decide(Run& run) {
   }
   const bool is_fixed = run.inputs.gate.empty() && !features.keeps_ids;
   if (is_fixed && !run.decisions.freed && nothing_can_start(run)) return;
-  index_if_long(run);
-  if (run.queue.is_indexed) {
+  if (features.may_index && is_long(run.queue)) {
     decide_by_index(run);
   } else if (run.inputs.discipline == Discipline::kSkip && run.inputs.gate.empty() &&
-      run.inputs.order.changes() != Changes::kState) {
+             run.inputs.order.changes() != Changes::kState) {
     if (features.keeps_ids) sort_queue(run);
     decide_skip_once(run);
   } else {

@@ -105,15 +105,15 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
   const bool predicts = inputs.predicted || uses.uses(Word::kPredicted);
   uses.sums_work = uses.uses(Word::kQueuedWork) && !predicts && sums_are_exact(inputs.jobs);
   // Whether a job can start then depends on its size and its estimate alone.
-  uses.may_index = uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
-                   (inputs.gate.empty() || uses.gate_is_split) &&
-                   (!uses.uses(Word::kQueuedWork) || uses.sums_work) &&
-                   inputs.order.changes() != Changes::kState &&
-                   (inputs.order.changes() == Changes::kNever || uses.order_is_steady ||
-                    uses.order_is_changing) &&
-                   (inputs.discipline == Discipline::kStrict ||
-                    inputs.discipline == Discipline::kSkip ||
-                    (inputs.discipline == Discipline::kEasy && uses.unit_rate));
+  uses.may_index =
+      uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
+      (inputs.gate.empty() || uses.gate_is_split) &&
+      (!uses.uses(Word::kQueuedWork) || uses.sums_work) &&
+      inputs.order.changes() != Changes::kState &&
+      (inputs.order.changes() == Changes::kNever || uses.order_is_steady ||
+       uses.order_is_changing) &&
+      (inputs.discipline == Discipline::kStrict || inputs.discipline == Discipline::kSkip ||
+       (inputs.discipline == Discipline::kEasy && uses.unit_rate));
   uses.profiles_pool = uses.shortcuts && uses.unit_rate && layout.is_pool && !inputs.has_agent &&
                        inputs.discipline == Discipline::kConservative;
   uses.keeps_profile = uses.profiles_pool && inputs.gate.empty() && !uses.keeps_ids;

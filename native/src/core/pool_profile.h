@@ -1,10 +1,11 @@
-// How many GPUs of a pool are free at which time, if running jobs end when expected and waiting jobs
-// start when reserved: the profile of the conservative discipline where only numbers of GPUs matter.
+// How many GPUs of a pool are free at which time, if running jobs end when expected and waiting
+// jobs start when reserved: the profile of the conservative discipline where only numbers of GPUs
+// matter.
 //
 // A later decision finds the same reservations again if jobs have ended when expected and new jobs
 // come last in order: before its reservation a job does not fit, whatever has started as reserved.
-// So the profile is kept, and only new jobs are placed. `conservative` with 500 waiting jobs takes a
-// hundredth of the time that copies of nodes' states take, with 5,000 less.
+// So the profile is kept, and only new jobs are placed. `conservative` with 500 waiting jobs takes
+// a hundredth of the time that copies of nodes' states take, with 5,000 less.
 #pragma once
 
 #include <algorithm>
@@ -67,9 +68,9 @@ class PoolProfile {
       if (i == steps_.size() || !(steps_[i].time < end)) break;
       at = i;
     }
-    const auto after = std::lower_bound(
-        steps_.begin() + static_cast<ptrdiff_t>(first_), steps_.end(), end,
-        [](const Step& step, double time) { return step.time < time; });
+    const auto after =
+        std::lower_bound(steps_.begin() + static_cast<ptrdiff_t>(first_), steps_.end(), end,
+                         [](const Step& step, double time) { return step.time < time; });
     if (after == steps_.end() || after->time != end) {
       const int32_t free = (after - 1)->free;
       steps_.insert(after, {end, free});

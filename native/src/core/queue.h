@@ -29,7 +29,7 @@ struct Queue {
   SteadyOrder steady;             //   of `sorted`
   Sizes sizes;                    // Features::counts_sizes
   NeedIndex needs;
-  double work = 0;                // of waiting jobs: Features::sums_work
+  double work = 0;  // of waiting jobs: Features::sums_work
 
   void begin();
   // The order changes, or time has passed.
@@ -39,6 +39,9 @@ struct Queue {
   }
 };
 
+// The index makes long queues cheap, and short ones dearer.
+inline constexpr int32_t kLong = 128;
+inline bool is_long(const Queue& queue) { return queue.is_indexed || queue.count > kLong; }
 void enqueue(Run& run, int32_t job, double key);
 // The same if the queue is a sorted list with fixed keys.
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus);
@@ -55,6 +58,7 @@ void sort_if_needed(Run& run);
 void index_if_long(Run& run);
 void sort_by_order(Run& run, const std::vector<int32_t>& jobs, SortedList& out);
 void leave_queue(Run& run, size_t position);
+void add_to_index(Run& run, int32_t job);
 void leave_index(Run& run, Keyed entry);
 void leave_queue_by_id(Run& run, int32_t job);
 

@@ -57,12 +57,12 @@ struct Run {
   Reservations reservations;
   PreemptionState preemption;
   Admission admission;
-  Totals totals;            // Features::keeps_totals
+  Totals totals;                                  // Features::keeps_totals
   std::unique_ptr<ChangingOrder> changing_order;  // Features::order_is_changing
   std::unique_ptr<SplitGate> split_gate;          // Features::gate_is_split
-  Predictions predictions;  // if the inputs or a formula need them
-  GittinsTable gittins;     // Features::uses_gittins
-  size_t next_mix = 0;      // of the inputs' mixes
+  Predictions predictions;                        // if the inputs or a formula need them
+  GittinsTable gittins;                           // Features::uses_gittins
+  size_t next_mix = 0;                            // of the inputs' mixes
   struct {
     int32_t of = 0;  // the first jobs
     double value = 1;
@@ -161,8 +161,9 @@ inline Gang borrowing(Run& run, Gang gang) {
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus) {
   ++run.queue.count;
   if (run.features.counts_sizes) run.queue.sizes.add(gpus);
-  const Keyed entry{key, job, static_cast<uint32_t>(gpus)};
-  run.queue.is_indexed ? run.queue.needs.insert(entry) : run.queue.sorted.insert(entry);
+  if (run.queue.is_indexed) [[unlikely]]
+    return run.queue.needs.insert({key, job, static_cast<uint32_t>(gpus)});
+  run.queue.sorted.insert({key, job, static_cast<uint32_t>(gpus)});
 }
 inline double fixed_key(Run& run, int32_t job) {
   const auto i = static_cast<size_t>(job - run.queue.first_key);

@@ -14,11 +14,11 @@ namespace {
 constexpr int kFirstPart = 128, kFirstState = 192, kMostOfEach = 64;
 
 const WordSet kStates =
-    set_of({Word::kPoolFreeGpus, Word::kPoolTotalGpus, Word::kPoolFragmentation,
-            Word::kQueueLen, Word::kQueuedGpus, Word::kQueuedWork, Word::kRunningJobs,
-            Word::kBusyGpus, Word::kFreeGpus, Word::kTotalGpus, Word::kDownGpus,
-            Word::kUtilization, Word::kFragmentation, Word::kArrivalRate,
-            Word::kArrivalBurstiness, Word::kNumUsers, Word::kMaxNodeGpus, Word::kMaxPriority});
+    set_of({Word::kPoolFreeGpus, Word::kPoolTotalGpus, Word::kPoolFragmentation, Word::kQueueLen,
+            Word::kQueuedGpus, Word::kQueuedWork, Word::kRunningJobs, Word::kBusyGpus,
+            Word::kFreeGpus, Word::kTotalGpus, Word::kDownGpus, Word::kUtilization,
+            Word::kFragmentation, Word::kArrivalRate, Word::kArrivalBurstiness, Word::kNumUsers,
+            Word::kMaxNodeGpus, Word::kMaxPriority});
 
 }  // namespace
 

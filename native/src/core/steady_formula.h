@@ -105,8 +105,7 @@ class SteadyOrder {
   double value(int32_t job) const { return known_[job].value; }
   // Updates the list. Calls changed(job, old value) for each job that was evaluated.
   template <typename List, typename Changed>
-  void update(SteadyFormula& formula, LineSource& source, double now, List& list,
-              Changed changed) {
+  void update(SteadyFormula& formula, LineSource& source, double now, List& list, Changed changed) {
     if (due_.empty() || !(due_.top().key() < now)) return;
     take_due(now, list);
     for (const Keyed& taken : taken_) {
