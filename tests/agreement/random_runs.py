@@ -252,3 +252,89 @@ def overdue_run(number: int) -> Run:
     discipline = str(rng.choice(["easy", "easy", "easy", "conservative"]))
     scheduler = f"{order}+{discipline}@{rng.choice(RULES)}"
     return Run(workload, cluster, scheduler, "estimate", int(rng.integers(1000)), None)
+
+
+TIME_WORDS = (
+    *("wait", "wait", "slack", "now", "estimate", "gpus", "submit", "work", "priority"),
+    *("random", "deadline", "nodes_min", "predicted"),
+)
+"""Words of orders that change with time alone: the core keeps long queues sorted by them."""
+QUEUE_FORMULAS = (
+    "[-(wait / estimate) ** 3 * gpus]",
+    "[-((wait + 1) / estimate) ** 2 * gpus]",
+    "[floor(wait / 20) * where(priority > 0, -1, 1)]",
+    "[abs(slack - 100) - sqrt(wait) * gpus]",
+    "[log2(1 + wait) * (gpus - 3) + floor(estimate / 9)]",
+    "[(wait / estimate) ** (gpus - 2)]",
+    "[where(wait > 40, -estimate, estimate)]",
+    "[max(slack, 1) / (priority + 2)]",
+    "[tanh(wait / 50) * min(gpus, 4) - exp(-wait / estimate)]",
+    "[sqrt(wait - 20)]",
+)
+
+STATE_WORDS = (
+    *("free_gpus", "pool_free_gpus", "queue_len", "queued_gpus", "queued_work", "running_jobs"),
+    *("fragmentation", "arrival_rate", "arrival_burstiness", "total_gpus", "utilization"),
+)
+QUEUE_GATES = (
+    "[free_gpus - gpus - 2]",
+    "[where(estimate > 30, pool_free_gpus - gpus - total_gpus * clip(0.4 + 0.1 * log2(estimate)"
+    " - 0.3 * log2(1 + wait / estimate) - 0.05 * fragmentation, 0, 0.9), 0)]",
+    "[wait - 3 * queue_len]",
+    "[where(queued_work > 3000, 1, wait - 5)]",
+    "[(wait + 1) / estimate - queued_gpus / 50]",
+    "[wait - estimate * (1 - free_gpus / total_gpus)]",
+)
+
+
+def long_queue_run(number: int) -> Run:
+    """Return run `number` of a kind whose queue becomes long, and short again.
+
+    Jobs need whole GPUs of any node, so that the core finds those that can start by an index.
+    """
+    rng = np.random.default_rng([number, 0x10])
+    nodes = int(rng.choice([1, 1, 2, 5, 12]))
+    cluster = Cluster.uniform(nodes=nodes, gpus_per_node=int(rng.integers(2, 9)))
+    if nodes == 1 and rng.integers(2):
+        cluster = Cluster.uniform(nodes=1, gpus_per_node=int(rng.integers(8, 130)))
+    discipline = str(rng.choice(["strict", "skip", "easy", "easy", "conservative"]))
+    jobs = int(rng.integers(40, 80) if discipline == "conservative" else rng.integers(150, 260))
+    widest = min(cluster.total_gpus, int(rng.choice([3, 8, 100])))
+    gpus = rng.integers(1, widest + 1, jobs)
+    if rng.integers(2):  # most jobs are small
+        gpus = np.minimum(gpus, rng.integers(1, widest + 1, jobs))
+    run = np.ceil(rng.lognormal(3, float(rng.choice([0.3, 1.0, 2.0])), jobs))
+    estimate = run
+    if rng.integers(3) == 0:
+        estimate = np.maximum(1, np.rint(run * rng.lognormal(0, 0.5, jobs)))
+    elif rng.integers(2):  # few values
+        estimate = np.exp2(np.ceil(np.log2(run)))
+    mean_gap = float((run * gpus).mean()) / cluster.total_gpus / float(rng.choice([2, 5, 30]))
+    gaps = rng.exponential(mean_gap, jobs)
+    gaps[rng.random(jobs) < float(rng.choice([0, 0.7]))] = 0  # many come together
+    workload = Workload.from_columns(
+        submit=np.cumsum(np.rint(gaps) if rng.integers(3) else gaps),
+        run=run,
+        gpus=gpus,
+        estimate=estimate,
+        priority=rng.integers(-1, 4, jobs),
+        deadline=np.where(rng.random(jobs) < 0.3, np.inf, 20.0 * rng.integers(1, 60, jobs)),
+        user=rng.integers(0, 5, jobs),
+    )
+    kind = int(rng.integers(4))
+    if kind == 0:
+        order = str(rng.choice(["fcfs", "sjf", "lcfs", "smallest-area", "las", "srpt", "random"]))
+    elif kind == 1:
+        order = str(rng.choice(["wfp3", "hrrn", "sexp", "unicep", "dynamic-heuristic"]))
+    elif kind == 2:
+        order = str(rng.choice(QUEUE_FORMULAS))
+    else:
+        order = f"[{random_formula(rng, TIME_WORDS, depth=int(rng.integers(1, 5)))}]"
+    gate = ""
+    if rng.integers(3) == 0:
+        words = (*TIME_WORDS, *STATE_WORDS)
+        formula = f"[{random_formula(rng, words, depth=int(rng.integers(1, 5)))}]"
+        gate = f"?{rng.choice((*QUEUE_GATES, formula))}"
+    scheduler = f"{order}+{discipline}@{rng.choice((*RULES, 'fgd'))}{gate}"
+    knowledge = str(rng.choice(["estimate", "exact", "predicted"], p=[0.6, 0.3, 0.1]))
+    return Run(workload, cluster, scheduler, knowledge, int(rng.integers(1000)), None)

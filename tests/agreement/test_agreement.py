@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agreement.random_runs import Run, overdue_run, random_run
+from tests.agreement.random_runs import Run, long_queue_run, overdue_run, random_run
 
 import berthline as bl
 from berthline.errors import BerthlineError, PolicyError
@@ -65,6 +65,19 @@ def test_agreement__pinned_seeds(block: int) -> None:
 def test_agreement__overdue_reservations(block: int) -> None:
     for number in range(300):
         assert assert_agreement(overdue_run(block * 300 + number))
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_agreement__long_queues(block: int) -> None:
+    for number in range(12):
+        assert assert_agreement(long_queue_run(block * 12 + number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(40))
+def test_agreement__many_long_queues(block: int) -> None:
+    for number in range(50):
+        assert assert_agreement(long_queue_run(1_000_000 + block * 50 + number))
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,6 +1,7 @@
 #include "core/backfilling.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/decide.h"
 #include "core/run.h"
@@ -109,6 +110,32 @@ int choose_easy(Run& run) {
   return kNothing;
 }
 
+Keyed first_of_size(Run& run, JobsOfOneSize& jobs, Keyed before, double by) {
+  if (run.split_gate && !is_idle(run, 0)) return jobs.first_open(before, run.clock.now, by);
+  return by == kNever ? jobs.first() : jobs.first_that_ends(run.clock.now, by);
+}
+
+Keyed first_to_pass(Run& run, int32_t head) {
+  protect_head(run, head);
+  const double by = run.reservations.head.time;
+  Keyed first = JobsOfOneSize::kNone;
+  for (NeedIndex::Group& group : run.queue.needs.groups()) {
+    if (group.gpus > run.nodes.free_gpus()) break;
+    const Keyed best = first_of_size(run, group.jobs, first, kNever);
+    // Any job of the size stands for all: the head is not among them, because it does not fit.
+    if (!(best < first) || !fits(run, run.nodes, best.job())) continue;
+    if (run.clock.now + run.estimate[best.job()] <= by) {
+      first = best;
+      continue;
+    }
+    find_spare(run);
+    const bool may_pass = fits(run, run.reservations.spare, best.job());
+    first = std::min(first, may_pass ? best : first_of_size(run, group.jobs, first, by));
+  }
+  if (first < JobsOfOneSize::kNone) try_to_pass_head(run, first.job());
+  return first;
+}
+
 namespace {
 
 // Returns the first of `count` jobs that can start now if every job before it has a reservation;
@@ -198,9 +225,63 @@ int choose_with_reservations(Run& run, size_t count, JobAt job_at, const Nodes**
   return kNothing;
 }
 
+// Rebuilds the profile, without places for waiting jobs. Returns whether all running jobs are
+// expected to end later.
+bool begin_pool_profile(Run& run) {
+  PoolProfile& profile = run.reservations.pool;
+  Releases& releases = run.reservations.releases;
+  releases.update();
+  profile.begin(run.clock.now, static_cast<int32_t>(run.nodes.free_gpus()));
+  for (size_t i = 0; i < releases.size(); ++i) {
+    profile.release(release_time(run, i), run.inputs.jobs.gpus[releases.job(i)]);
+  }
+  return releases.size() == 0 || releases.time(0) > run.clock.now;
+}
+
+// Whether the profile of an earlier decision is the one of now: jobs have ended when expected, and
+// those that have arrived come after those that have a place.
+bool pool_profile_stands(Run& run) {
+  PoolProfile& profile = run.reservations.pool;
+  Releases& releases = run.reservations.releases;
+  if (!profile.is_valid() || run.queue.sorted.count_up_to(profile.last()) != profile.num_placed())
+    return false;
+  releases.update();
+  if (releases.size() > 0 && releases.time(0) <= run.clock.now) return false;
+  profile.advance(run.clock.now);
+  return true;
+}
+
+// The conservative discipline where only numbers of GPUs matter.
+int choose_in_pool(Run& run) {
+  PoolProfile& profile = run.reservations.pool;
+  const bool may_keep = run.features.keeps_profile;
+  bool may_stand = may_keep;
+  if (!may_keep || !pool_profile_stands(run)) may_stand &= begin_pool_profile(run);
+  size_t choice = num_candidates(run);
+  if (profile.starts_at(run.clock.now)) {
+    choice = run.queue.sorted.count_up_to(profile.take_start()) - 1;
+  } else {
+    const int32_t fewest = std::countr_zero(run.queue.sizes.present());
+    for (size_t i = profile.num_placed(); i < num_candidates(run); ++i) {
+      if (profile.free() < fewest) break;  // no job can start now
+      const int32_t job = candidate(run, i);
+      const Keyed& entry = run.queue.sorted[position_of(run, i)];
+      if (!profile.place(entry, run.inputs.jobs.gpus[job], expected_at_most(run, job))) continue;
+      choice = i;
+      break;
+    }
+  }
+  if (!may_stand) profile.forget();
+  if (choice == num_candidates(run)) return kNothing;
+  profile.one_started();
+  try_place(run, run.nodes, candidate(run, choice));
+  return static_cast<int>(choice);
+}
+
 }  // namespace
 
 int choose_conservative(Run& run) {
+  if (run.features.profiles_pool) return choose_in_pool(run);
   const Nodes* state = nullptr;
   const int choice = choose_with_reservations(
       run, num_candidates(run), [&](size_t i) { return candidate(run, i); }, &state);

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/need_index.h"
+#include "core/pool_profile.h"
 #include "core/releases.h"
 #include "place/nodes.h"
 
@@ -44,12 +46,17 @@ struct Reservations {
   };
   std::vector<Step> profile;
   std::vector<Nodes> profile_states;
+  PoolProfile pool;  // the same: Features::profiles_pool
 
   void add_release(double time, int32_t job) {
     releases.add(time, job);
     head.state_changed(time <= head.time);
   }
-  void finish(int32_t job, double now) { head.state_changed(releases.time_of(job) <= now); }
+  void finish(int32_t job, double now) {
+    const double expected = releases.time_of(job);
+    head.state_changed(expected <= now);
+    if (expected != now) pool.forget();
+  }
 };
 
 struct Run;
@@ -64,6 +71,12 @@ void protect_head(Run& run, int32_t head);
 bool try_to_pass_head(Run& run, int32_t job);
 // Whether that would find a place, for a job that fits.
 bool may_pass_head(Run& run, int32_t job);
+// Of a queue with an index: the first job of a size with an open gate that comes before another and
+// would end by a time, or kNone.
+Keyed first_of_size(Run& run, JobsOfOneSize& jobs, Keyed before, double by);
+// Of a queue with an index: reserves for the head, and finds and places the first job that may pass
+// it; kNone = there is none.
+Keyed first_to_pass(Run& run, int32_t head);
 // Both return the candidate that starts next, or kNothing (decide.h). EASY: the head, or the first
 // job that does not delay the reserved head. Conservative: the first job that can start now if
 // every job before it has a reservation.

@@ -163,17 +163,58 @@ void decide_skip_once(Run& run) {
   }
 }
 
+void start_indexed(Run& run, Keyed entry) {
+  start(run, entry.job());
+  leave_index(run, entry);
+}
+
+// The first candidate that needs at most so many GPUs; if `only_fitting`, that fits.
+Keyed first_candidate(Run& run, int64_t most_gpus, bool only_fitting) {
+  Keyed first = JobsOfOneSize::kNone;
+  for (NeedIndex::Group& group : run.queue.needs.groups()) {
+    if (group.gpus > most_gpus) break;
+    const Keyed best = first_of_size(run, group.jobs, first, kNever);
+    if (best < first && (!only_fitting || fits(run, run.nodes, best.job()))) first = best;
+  }
+  return first;
+}
+
+// As decide_in_full, with an index instead of a list.
+[[gnu::noinline]] void decide_by_index(Run& run) {
+  Queue& queue = run.queue;
+  index_if_long(run);
+  if (!queue.is_indexed) return decide_in_full(run);
+  if (run.features.order_is_steady) sort_queue(run);
+  while (queue.count > 0 && run.nodes.free_gpus() > 0) {
+    if (run.split_gate) run.split_gate->look();
+    const Keyed head = first_candidate(run, run.layout.total_gpus, false);
+    if (!(head < JobsOfOneSize::kNone)) return;
+    Keyed chosen = head;
+    if (!try_place(run, run.nodes, head.job())) {
+      if (run.inputs.discipline == Discipline::kStrict) return;
+      if (run.inputs.discipline == Discipline::kEasy) {
+        chosen = first_to_pass(run, head.job());
+      } else {
+        chosen = first_candidate(run, run.nodes.free_gpus(), true);
+        if (chosen < JobsOfOneSize::kNone) try_place(run, run.nodes, chosen.job());
+      }
+      if (!(chosen < JobsOfOneSize::kNone)) return;
+    }
+    start_indexed(run, chosen);
+  }
+}
+
 // No GPU was freed since the last decision that left nothing to start, so older jobs still do not
 // fit, and while the head's reservation is valid none of them may pass it: only jobs that arrived
 // now can start. Returns whether none of these can either; false = decide in full.
 bool nothing_can_start(Run& run) {
   Queue& queue = run.queue;
-  if (queue.sorted.empty()) return true;
+  if (queue.count == 0) return true;
   if (run.inputs.discipline == Discipline::kConservative || queue.arrivals.size() > 1) return false;
   if (run.inputs.discipline == Discipline::kSkip) {
     return queue.arrivals.empty() || !fits(run, run.nodes, queue.arrivals.front());
   }
-  const int32_t head = queue.sorted[0].job();
+  const int32_t head = queue.is_indexed ? queue.needs.first().job() : queue.sorted[0].job();
   if (!reservation_stands(run, head)) return false;
   if (queue.arrivals.empty()) return true;
   return head != queue.arrivals.front() && !try_to_pass_head(run, queue.arrivals.front());
@@ -194,8 +235,10 @@ void decide(Run& run) {
   }
   const bool is_fixed = run.inputs.gate.empty() && !features.keeps_ids;
   if (is_fixed && !run.decisions.freed && nothing_can_start(run)) return;
-  if (run.inputs.discipline == Discipline::kSkip && run.inputs.gate.empty() &&
-      run.inputs.order.changes() != Changes::kState) {
+  if (features.may_index && is_long(run.queue)) {
+    decide_by_index(run);
+  } else if (run.inputs.discipline == Discipline::kSkip && run.inputs.gate.empty() &&
+             run.inputs.order.changes() != Changes::kState) {
     if (features.keeps_ids) sort_queue(run);
     decide_skip_once(run);
   } else {

@@ -182,6 +182,7 @@ bool admit(Run& run, int32_t job) {
 
 bool accept_start(Run& run, int32_t job) {
   const Conditions& conditions = run.inputs.conditions;
+  if (run.features.sums_work) run.queue.work -= run.estimate[job] * gpu_amount(run, job);
   if (run.features.keeps_totals) {
     run.totals.queue(run.inputs.jobs.job_class[job], -milli(run, job));
   }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
+#include "core/changing_order.h"
+#include "core/split_gate.h"
 #include "core/steady_formula.h"
 
 namespace berthline {
@@ -24,6 +27,18 @@ bool preempts(const Inputs& inputs) {
 
 bool must_list_running(const Inputs& inputs) {
   return preempts(inputs) || inputs.discipline == Discipline::kRounds || inputs.lists_running;
+}
+
+// Whether sums of the jobs' work have no rounding, in whichever order they are made.
+bool sums_are_exact(const Jobs& jobs) {
+  constexpr double kMost = 1LL << 53;
+  double sum = 0;
+  for (int32_t i = 0; i < jobs.count; ++i) {
+    const double work = jobs.estimate[i] * (int64_t{jobs.gpus[i]} * jobs.gpu_milli[i] / 1000.0);
+    if (!(work >= 0 && work == std::floor(work))) return false;
+    sum += work;
+  }
+  return sum < kMost;
 }
 
 }  // namespace
@@ -74,6 +89,10 @@ Features find_features(const Inputs& inputs, const Layout& layout) {
                    inputs.placement.sees_queue() || inputs.may_reorder;
   uses.order_is_steady = uses.keeps_ids && inputs.order.changes() == Changes::kTime &&
                          SteadyFormula(inputs.order).is_steady_waiting() && !inputs.may_reorder;
+  uses.order_is_changing = uses.keeps_ids && !uses.order_is_steady && !inputs.has_agent &&
+                           ChangingOrder::can_rank(inputs.order);
+  uses.gate_is_split = !inputs.gate.empty() && !uses.order_is_changing && !inputs.has_agent &&
+                       SplitGate::can_split(inputs.gate);
   uses.uses_heap = inputs.discipline == Discipline::kStrict && inputs.gate.empty() &&
                    !uses.keeps_ids && uses.shortcuts && !inputs.has_agent;
   uses.lists_arrivals = !inputs.has_agent;
@@ -94,6 +113,20 @@ void find_run_features(const Inputs& inputs, const Layout& layout, Features& use
   uses.sorts_by_end = inputs.shows_next_ends && uses.unit_rate;
   uses.lists_running = must_list_running(inputs) || (inputs.shows_next_ends && !uses.sorts_by_end);
   uses.keeps_stretches = uses.dynamic || uses.lists_running;
+  uses.sums_work = uses.uses(Word::kQueuedWork) && !predicts && sums_are_exact(inputs.jobs);
+  // Whether a job can start then depends on its size and its estimate alone.
+  uses.may_index =
+      uses.shortcuts && is_by_size && !inputs.has_agent && !uses.uses_heap &&
+      (inputs.gate.empty() || uses.gate_is_split) &&
+      (!uses.uses(Word::kQueuedWork) || uses.sums_work) &&
+      inputs.order.changes() != Changes::kState &&
+      (inputs.order.changes() == Changes::kNever || uses.order_is_steady ||
+       uses.order_is_changing) &&
+      (inputs.discipline == Discipline::kStrict || inputs.discipline == Discipline::kSkip ||
+       (inputs.discipline == Discipline::kEasy && uses.unit_rate));
+  uses.profiles_pool = uses.shortcuts && uses.unit_rate && layout.is_pool && !inputs.has_agent &&
+                       inputs.discipline == Discipline::kConservative;
+  uses.keeps_profile = uses.profiles_pool && inputs.gate.empty() && !uses.keeps_ids;
   // Plain runs may keep running jobs, and no other books.
   const bool keeps_others =
       uses.lists_node_jobs || uses.keeps_totals || !inputs.quotas.limit.empty();

@@ -24,15 +24,21 @@ struct Features {
   // over the queue must follow job ids, the ids are also kept.
   bool uses_heap = false;
   bool keeps_ids = false;
-  bool order_is_steady = false;  // a key of a waiting job stays the same for a known time
-  bool lists_arrivals = true;    // of this instant
-  bool counts_sizes = true;      // of waiting jobs
+  bool order_is_steady = false;    // a key of a waiting job stays the same for a known time
+  bool order_is_changing = false;  // it changes with time alone: changing_order.h
+  bool gate_is_split = false;      // split_gate.h
+  bool lists_arrivals = true;      // of this instant
+  bool counts_sizes = true;        // of waiting jobs
   // These also depend on the jobs of a run.
   bool unit_rate = true;         // every job runs at rate 1 and makes progress at once
   bool is_plain = false;         // see events.h
   bool lists_running = false;    // a list of running jobs is kept,
   bool sorts_by_end = false;     //   or they are kept by expected end (running_by_end.h)
   bool keeps_stretches = false;  // of every job: dynamic runs, and those that keep the list
+  bool profiles_pool = false;    // reservations by numbers of GPUs alone: pool_profile.h
+  bool keeps_profile = false;    //   at later decisions
+  bool sums_work = false;        // of waiting jobs, exactly
+  bool may_index = false;        // a long queue becomes a NeedIndex
   WordSet words;                 // in the run's formulas
 
   bool uses(Word word) const { return words[static_cast<size_t>(word)]; }

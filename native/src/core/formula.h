@@ -6,6 +6,7 @@
 
 #include <bitset>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <vector>
 
@@ -232,6 +233,11 @@ inline constexpr const char* kWordNames[] = {
     "baseline_utilization",
 };
 using WordSet = std::bitset<std::size(kWordNames)>;
+inline WordSet set_of(std::initializer_list<Word> words) {
+  WordSet set;
+  for (const Word word : words) set.set(static_cast<size_t>(word));
+  return set;
+}
 // Words from here on are about a node, and occur only in formulas of placements and observations,
 inline constexpr Word kFirstNodeWord = Word::kNodeId;
 // and words from here on are only for rewards.

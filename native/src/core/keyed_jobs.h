@@ -171,6 +171,12 @@ class SortedList {
   void erase_if(Predicate predicate) {
     std::erase_if(entries_, predicate);
   }
+  // Number of entries up to and including this one, which need not be there.
+  size_t count_up_to(Keyed entry) const {
+    const auto first = std::partition_point(entries_.begin(), entries_.end(),
+                                            [&](const Keyed& other) { return entry < other; });
+    return static_cast<size_t>(entries_.end() - first);
+  }
   // All entries, the largest first.
   std::span<const Keyed> descending() const { return entries_; }
   // Entries with a larger key, the largest first.

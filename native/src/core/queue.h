@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/keyed_jobs.h"
+#include "core/need_index.h"
 #include "core/steady_formula.h"
 
 namespace berthline {
@@ -18,6 +19,7 @@ struct Queue {
   std::vector<double> keys;       // for a block of coming jobs, if the order never changes
   int32_t first_key = 0;          // id of the first of them
   int32_t count = 0;              // number of waiting jobs
+  bool is_indexed = false;        // long: `needs` instead of `sorted` and `ids`
   bool must_sort = true;          // `ids` has changed since the queue was sorted,
   double sorted_at = -1;          //   at this time
   std::vector<int32_t> arrivals;  // jobs that began to wait at this instant
@@ -26,6 +28,8 @@ struct Queue {
   SteadyFormula steady_order;     // Features::order_is_steady
   SteadyOrder steady;             //   of `sorted`
   Sizes sizes;                    // Features::counts_sizes
+  NeedIndex needs;
+  double work = 0;  // of waiting jobs: Features::sums_work
 
   void begin();
   // The order changes, or time has passed.
@@ -35,6 +39,9 @@ struct Queue {
   }
 };
 
+// The index makes long queues cheap, and short ones dearer.
+inline constexpr int32_t kLong = 128;
+inline bool is_long(const Queue& queue) { return queue.is_indexed || queue.count > kLong; }
 void enqueue(Run& run, int32_t job, double key);
 // The same if the queue is a sorted list with fixed keys.
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus);
@@ -47,8 +54,12 @@ double single_key(Run& run, int32_t job);
 void sort_queue(Run& run);
 // The same, only if it may have changed.
 void sort_if_needed(Run& run);
+// Changes to the index if the queue has become long, and back.
+void index_if_long(Run& run);
 void sort_by_order(Run& run, const std::vector<int32_t>& jobs, SortedList& out);
 void leave_queue(Run& run, size_t position);
+void add_to_index(Run& run, int32_t job);
+void leave_index(Run& run, Keyed entry);
 void leave_queue_by_id(Run& run, int32_t job);
 
 }  // namespace berthline

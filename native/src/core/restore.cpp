@@ -245,6 +245,7 @@ class Restorer {
     run.reservations.head = {};
     run.decisions.freed = true;
     run.queue.count = 0;
+    run.queue.work = 0;
     for (int32_t job = 0; job < from_.known; ++job) {
       if (waits_[job] && can_ever_run(job)) enqueue(run, job, single_key(run, job));
     }

@@ -96,6 +96,9 @@ void Run::copy_layout_from(const Run& other) {
 void Run::find_needs() {
   features = find_features(inputs, layout);
   queue.steady_order = SteadyFormula(inputs.order);
+  if (features.order_is_changing)
+    changing_order = std::make_unique<ChangingOrder>(*this, inputs.order);
+  if (features.gate_is_split) split_gate = std::make_unique<SplitGate>(*this, inputs.gate);
   preemption.steady_index = SteadyFormula(inputs.preemption.index);
   if (inputs.placement.choice == NodeChoice::kFormula || inputs.has_agent) {
     layout.node_values = [this](const Nodes& state, int32_t job, const std::vector<int32_t>& ids,
@@ -136,6 +139,7 @@ void Run::begin() {
   begin_preemption(*this);
   if (features.reserves) reservations.releases.clear();
   reservations.head = {};
+  reservations.pool.forget();
   decisions.freed = true;
   find_filtered(*this);
 }

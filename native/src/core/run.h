@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/admission.h"
 #include "core/backfilling.h"
+#include "core/changing_order.h"
 #include "core/clock.h"
 #include "core/decide.h"
 #include "core/features.h"
@@ -19,6 +21,7 @@
 #include "core/preempt.h"
 #include "core/queue.h"
 #include "core/running_jobs.h"
+#include "core/split_gate.h"
 #include "core/totals.h"
 #include "core/words.h"
 #include "place/layout.h"
@@ -54,10 +57,12 @@ struct Run {
   Reservations reservations;
   PreemptionState preemption;
   Admission admission;
-  Totals totals;            // Features::keeps_totals
-  Predictions predictions;  // if the inputs or a formula need them
-  GittinsTable gittins;     // Features::uses_gittins
-  size_t next_mix = 0;      // of the inputs' mixes
+  Totals totals;                                  // Features::keeps_totals
+  std::unique_ptr<ChangingOrder> changing_order;  // Features::order_is_changing
+  std::unique_ptr<SplitGate> split_gate;          // Features::gate_is_split
+  Predictions predictions;                        // if the inputs or a formula need them
+  GittinsTable gittins;                           // Features::uses_gittins
+  size_t next_mix = 0;                            // of the inputs' mixes
   struct {
     int32_t of = 0;  // the first jobs
     double value = 1;
@@ -156,6 +161,8 @@ inline Gang borrowing(Run& run, Gang gang) {
 inline void add_to_queue(Run& run, double key, int32_t job, int32_t gpus) {
   ++run.queue.count;
   if (run.features.counts_sizes) run.queue.sizes.add(gpus);
+  if (run.queue.is_indexed) [[unlikely]]
+    return run.queue.needs.insert({key, job, static_cast<uint32_t>(gpus)});
   run.queue.sorted.insert({key, job, static_cast<uint32_t>(gpus)});
 }
 inline double fixed_key(Run& run, int32_t job) {

@@ -256,24 +256,4 @@ SteadyValue SteadyFormula::evaluate(LineSource& source, int32_t job, double now)
   return {last.value, last.is_steady ? last.until : now};
 }
 
-void SteadyOrder::insert(SteadyFormula& formula, LineSource& source, int32_t job, double now,
-                         SortedList& sorted) {
-  SteadyValue& known = known_[job];
-  known = formula.evaluate(source, job, now);
-  if (std::isnan(known.value)) known.value = std::numeric_limits<double>::infinity();
-  sorted.insert({known.value, job});
-  if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
-}
-
-// Removes the jobs from the list whose values may have changed.
-void SteadyOrder::take_due(double now, SortedList& sorted) {
-  taken_.clear();
-  for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
-    const int32_t job = due_.top().job();
-    if (known_[job].until != due_.top().key()) continue;  // it was removed, or is up to date
-    taken_.push_back({known_[job].value, job});
-    erase(job, sorted);
-  }
-}
-
 }  // namespace berthline

@@ -3,6 +3,7 @@
 // evaluated at every decision.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -87,27 +88,44 @@ class SteadyOrder {
     known_.resize(num_jobs);
     due_.clear();
   }
-  void insert(SteadyFormula& formula, LineSource& source, int32_t job, double now,
-              SortedList& sorted);
-  void erase(int32_t job, SortedList& sorted) {
-    sorted.erase({known_[job].value, job});
+  // A list is a SortedList or a NeedIndex.
+  template <typename List>
+  void insert(SteadyFormula& formula, LineSource& source, int32_t job, double now, List& list) {
+    SteadyValue& known = known_[job];
+    known = formula.evaluate(source, job, now);
+    if (std::isnan(known.value)) known.value = std::numeric_limits<double>::infinity();
+    list.insert({known.value, job});
+    if (known.until < std::numeric_limits<double>::infinity()) due_.push({known.until, job});
+  }
+  template <typename List>
+  void erase(int32_t job, List& list) {
+    list.erase({known_[job].value, job});
     known_[job].until = kGone;
   }
   double value(int32_t job) const { return known_[job].value; }
   // Updates the list. Calls changed(job, old value) for each job that was evaluated.
-  template <typename Changed>
-  void update(SteadyFormula& formula, LineSource& source, double now, SortedList& sorted,
-              Changed changed) {
+  template <typename List, typename Changed>
+  void update(SteadyFormula& formula, LineSource& source, double now, List& list, Changed changed) {
     if (due_.empty() || !(due_.top().key() < now)) return;
-    take_due(now, sorted);
+    take_due(now, list);
     for (const Keyed& taken : taken_) {
-      insert(formula, source, taken.job(), now, sorted);
+      insert(formula, source, taken.job(), now, list);
       changed(taken.job(), taken.key());
     }
   }
 
  private:
-  void take_due(double now, SortedList& sorted);
+  // Removes the jobs from the list whose values may have changed.
+  template <typename List>
+  void take_due(double now, List& list) {
+    taken_.clear();
+    for (; !due_.empty() && due_.top().key() < now; due_.pop()) {
+      const int32_t job = due_.top().job();
+      if (known_[job].until != due_.top().key()) continue;  // it was removed, or is up to date
+      taken_.push_back({known_[job].value, job});
+      erase(job, list);
+    }
+  }
   static constexpr double kGone = -std::numeric_limits<double>::infinity();
 
   std::vector<SteadyValue> known_;  // of each job; +infinity instead of NaN

@@ -201,6 +201,7 @@ void RunWords::fill(Word word, const int32_t* jobs, int count, double* out) {
     case Word::kQueuedGpus:
       return same(run.totals.queued_gpus());
     case Word::kQueuedWork: {
+      if (run.features.sums_work) return same(run.queue.work);
       double sum = 0;
       for (int32_t job : run.queue.ids) sum += run.estimate[job] * gpu_amount(run, job);
       return same(sum);

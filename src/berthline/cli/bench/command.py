@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import msgspec
 from tyro.conf import Positional, UseAppendAction, arg
 
+from berthline.cli.bench.backlog import Backlog, measure_backlogs, show_backlogs
 from berthline.cli.bench.compare import SEED as COMPARE_SEED
 from berthline.cli.bench.compare import CompareReport, measure_compare, show_compare
 from berthline.cli.bench.env import SEED as ENV_SEED
@@ -83,6 +84,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Examples:
       berthline bench sim
       berthline bench sim --quick --json
+      berthline bench sim --long
       berthline bench load
       berthline bench model
       berthline bench packing --seeds 20 --figure packing.png
@@ -105,6 +107,8 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
     episodes."""
+    long: Annotated[bool, arg(help_behavior_hint="")] = False
+    """sim: a million jobs also where many wait; takes two minutes more."""
     jobs: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         whole("--jobs", lowest=1),
@@ -208,6 +212,7 @@ class SimReport(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     speeds: list[Speed]
     yardsticks: list[Yardstick]
+    backlogs: list[Backlog]
     max_rss_mb: float | None
     agrees: bool
 
@@ -251,6 +256,7 @@ def _check_options(options: Bench) -> None:
         ConfigError: an option belongs to another benchmark.
     """
     for field, what in (
+        ("long", "sim"),
         ("jobs", "model"),
         ("seeds", "packing"),
         ("pods", "packing"),
@@ -261,7 +267,7 @@ def _check_options(options: Bench) -> None:
         ("episodes", "tasks"),
     ):
         option = "--" + field.replace("_", "-")
-        if getattr(options, field) not in (None, ()) and options.what != what:
+        if getattr(options, field) not in (None, (), False) and options.what != what:
             raise ConfigError(
                 f"{option} does not apply to berthline bench {options.what}",
                 expected=f"{option} with berthline bench {what}",
@@ -279,20 +285,25 @@ class _Found(NamedTuple):
 
 
 def _sim(options: Bench, machine: str, tell: Progress) -> _Found:
+    if options.quick and options.long:
+        raise ConfigError("--quick and --long exclude each other", expected="one of them")
     # First, while this process is small: a new process inherits its parent's high-water mark.
     max_rss = None if options.quick else max_rss_mb(MEMORY_JOBS, MEMORY_GPUS)
     speeds = list(measure_speeds(quick=options.quick, report=tell))
     yardsticks = measure_yardsticks()
+    backlogs = list(measure_backlogs(quick=options.quick, long=options.long, report=tell))
     report = SimReport(
         machine=machine,
         quick=options.quick,
         speeds=speeds,
         yardsticks=yardsticks,
+        backlogs=backlogs,
         max_rss_mb=max_rss,
         agrees=all(speed.agrees is not False for speed in speeds)
         and all(stick.agrees for stick in yardsticks),
     )
-    return _Found(report, speeds, SEED, lambda: show(report), 0 if report.agrees else 1)
+    metrics = [*speeds, *backlogs]
+    return _Found(report, metrics, SEED, lambda: show(report), 0 if report.agrees else 1)
 
 
 def _load(options: Bench, machine: str, tell: Progress) -> _Found:
@@ -467,3 +478,4 @@ def show(report: SimReport) -> None:
         print(f"mean waits equal the published ones in all {len(checked)} cases that have one")
     if report.max_rss_mb is not None:
         print(f"{MEMORY_JOBS:,} jobs took at most {report.max_rss_mb:,.0f} MB, Python included")
+    show_backlogs(report.backlogs)
