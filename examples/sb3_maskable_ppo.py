@@ -1,6 +1,8 @@
 """Train sb3-contrib's MaskablePPO, with its default settings, to order the queue of Pick.
 
 `RowPolicy` scores jobs one by one; with "MultiInputPolicy" in its place the same learns slower.
+Each choice is rewarded with what it changes if shortest job first decides from then on (`credit`).
+That is all that it causes, so it counts as an episode of its own (`one_decision`).
 
 pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py [STEPS] [SEED] [ENVIRONMENTS]
 """
@@ -43,7 +45,8 @@ def sampled(envs, seen):
 
 
 torch.set_num_threads(1)  # faster than two where other programs run
-model = MaskablePPO(RowPolicy, sb3.make("berthline/Pick-v0", ENVS), seed=SEED)
+envs = sb3.make("berthline/Pick-v0", ENVS, credit="sjf", one_decision=True)
+model = MaskablePPO(RowPolicy, envs, seed=SEED)
 model.learn(STEPS)
 for rule in ("fcfs", "sjf"):
     jct = judge(lambda envs, _, rule=rule: expert_actions(envs, rule))

@@ -19,9 +19,8 @@ void Agent::take_and_credit(int64_t action, int64_t node) {
   take(action, node);
   credited_ = 0;
   // After the expert's own answer, it goes on as it would have.
-  const bool follows =
-      was_legal_ && action == advice.action &&
-      (rules_.seat != Seat::kPickPlace || action == no_op_ || node == advice.node);
+  const bool follows = was_legal_ && action == advice.action &&
+                       (rules_.seat != Seat::kPickPlace || action == no_op_ || node == advice.node);
   if (follows || !has_question) return;
   const double expected = end_ == End::kNot ? return_if_followed() : rewards_.sum();
   const double change = expected - expected_;
