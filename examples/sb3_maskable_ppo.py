@@ -18,9 +18,9 @@ from berthline.compat import sb3
 from berthline.compat.sb3_rows import RowPolicy
 from berthline.environments import expert_actions
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 80_000
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 60_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 
 
 def judge(choose, seeds=range(10**9, 10**9 + 64)):
