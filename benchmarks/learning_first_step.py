@@ -68,7 +68,9 @@ def main() -> int:
     parts = {
         "task": task_table(rules, episodes),
         "algorithms": "\n\n".join(
-            algorithm_table(name, given.runs / name, rules) for name in NAMES
+            algorithm_table(name, given.runs / name, rules)
+            for name in NAMES
+            if scores(given.runs / name)
         ),
         "summary": summary_table(given.runs, rules),
     }
@@ -299,6 +301,8 @@ def summary_table(runs: Path, rules: dict[str, np.ndarray]) -> str:
     ]
     for name, label in NAMES.items():
         found = list(scores(runs / name).values())
+        if not found:
+            continue
         cells, good = [f"{int(found[0]['steps']):,}", str(len(found))], []
         for way in ("greedy", "sampled"):
             if way not in ways(name):
