@@ -109,7 +109,7 @@ def train(name: str, runs: Path) -> bool:
 def scores_of_run(run: Path) -> dict[str, np.ndarray]:
     """Return mean JCTs on EPISODES: of the best checkpoint, greedy, and of the last one, sampled.
 
-    VAL judges most probable actions, so it says nothing about how sharp a policy is.
+    VAL is played with most probable actions, so it says nothing about how sharp a policy is.
     """
     import torch
 
