@@ -1,6 +1,8 @@
 """Train sb3-contrib's MaskablePPO, with its default settings, to order the queue of Pick.
 
 `RowPolicy` scores jobs one by one; with "MultiInputPolicy" in its place the same learns slower.
+Each choice is rewarded with what it changes if shortest job first decides from then on (`credit`).
+That is all that it causes, so it counts as an episode of its own (`one_decision`).
 
 pip install 'berthline[sb3]' && python examples/sb3_maskable_ppo.py [STEPS] [SEED] [ENVIRONMENTS]
 """
@@ -16,9 +18,9 @@ from berthline.compat import sb3
 from berthline.compat.sb3_rows import RowPolicy
 from berthline.environments import expert_actions
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 80_000
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 60_000
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+ENVS = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 
 
 def judge(choose, seeds=range(10**9, 10**9 + 64)):
@@ -43,7 +45,8 @@ def sampled(envs, seen):
 
 
 torch.set_num_threads(1)  # faster than two where other programs run
-model = MaskablePPO(RowPolicy, sb3.make("berthline/Pick-v0", ENVS), seed=SEED)
+envs = sb3.make("berthline/Pick-v0", ENVS, credit="sjf", one_decision=True)
+model = MaskablePPO(RowPolicy, envs, seed=SEED)
 model.learn(STEPS)
 for rule in ("fcfs", "sjf"):
     jct = judge(lambda envs, _, rule=rule: expert_actions(envs, rule))

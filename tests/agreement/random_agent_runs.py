@@ -217,6 +217,20 @@ def random_seat_options(rng: np.random.Generator, seat: str, knowledge: str) -> 
     return {}
 
 
+def random_credit(rng: np.random.Generator, options: dict[str, Any], seat: str) -> str | None:
+    """Return the scheduler that rewards are credited against; None = there cannot be one."""
+    if seat in ("meta", "place"):
+        menu = options.get("schedulers") or [f"fcfs@{r}" for r in options.get("placements", ())]
+        return str(rng.choice(menu)) if menu else None
+    if seat not in ("pick", "backfill", "gate") or options.get("semantics") == "mask":
+        return None
+    orders = ["fcfs", "smallest-first", "[gpus - wait]"]
+    if options["knowledge"] != "none":
+        orders += ["sjf", "[estimate - 2 * wait]"]
+    gates = ["", "?express-lane:T=100:r=0.2"] if options["knowledge"] != "none" else [""]
+    return f"{rng.choice(orders)}+skip{rng.choice(gates)}"
+
+
 def random_agent_run(number: int) -> AgentRun:
     """Return episode `number`; the same number always gives the same episode."""
     rng = np.random.default_rng([number, 0xA6])
@@ -268,6 +282,8 @@ def random_agent_run(number: int) -> AgentRun:
     own = np.random.default_rng([number, 0xB7])
     if seat in ONLY_OF["no_op"] and options.get("semantics") != "rank":
         options["no_op"] = str(own.choice(["never", "when_blocked", "always"], p=[0.2, 0.3, 0.5]))
+    if own.random() < 0.25:
+        options["credit"] = random_credit(own, options, seat)
     # Jobs that are preempted before they save anything would run forever.
     endless = seat == "preempt" or cluster.conditions.mtbf < np.inf
     if endless or options["reward"] == "lookahead" or rng.random() < 0.2:

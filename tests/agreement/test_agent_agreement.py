@@ -144,7 +144,7 @@ class SideBySide:
         names = [(term.occasion, term.formula) for term in self.env.plan.reward.terms]
         np.testing.assert_allclose(self.terms, expected, rtol=1e-9, atol=1e-9, err_msg=str(names))
         np.testing.assert_allclose(
-            self.reward, self.reference.rewards.total, rtol=1e-9, atol=1e-9, err_msg=str(names)
+            self.reward, self.reference.reward, rtol=1e-9, atol=1e-9, err_msg=str(names)
         )
         assert self.info.get("illegal", False) == (not self.reference.was_legal)
         self.illegal += not self.reference.was_legal

@@ -27,30 +27,36 @@ SEEDS = range(10**9, 10**9 + 96)
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "steps", "worse"),
-    [("ppo", 100_000, 0.03), ("d3qn", 40_000, 0.06), ("sac", 50_000, 0.15)],
+    ("algorithm", "steps", "greedy", "sampled"),
+    [("ppo", 130_000, 0.01, 0.02), ("d3qn", 24_000, 0.02, None), ("sac", 24_000, 0.02, 0.02)],
 )
 def test_our_algorithms__come_near_the_best_rule(
-    algorithm: str, steps: int, worse: float, tmp_path: Path
+    algorithm: str, steps: int, greedy: float, sampled: float | None, tmp_path: Path
 ) -> None:
     found = train(algorithm, steps=steps, episodes=64, against=RIVALS, out=tmp_path / "run")
     assert found.summary is not None
     report = json.loads((tmp_path / "run/summary.json").read_text())["report"]
     mine = report["policy"]["mean_jct"]
     rules = {name: report["against"][name]["mean_jct"]["mean"] for name in RIVALS}
-    assert mine < (1 + worse) * min(rules.values())
-    assert mine < 0.95 * rules["fcfs+easy"]
-    assert mine < 0.95 * rules["fcfs+skip"]
+    assert mine < (1 + greedy) * min(rules.values())
+    assert mine < 0.9 * rules["fcfs+easy"]
+    assert mine < 0.9 * rules["fcfs+skip"]
+    if sampled is None:
+        return
+    its = runpy.run_path(str(REPOSITORY / "benchmarks/learning_first_step.py"))
+    drawn = its["scores_of_run"](tmp_path / "run")["sampled"]
+    _, known = its["rules_of_the_task"](tmp_path)
+    assert drawn.mean() < (1 + sampled) * known[its["best_rule"](known)].mean()
 
 
 def test_ppo_in_one_file__comes_near_the_best_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["cleanrl_ppo.py", "150000", "1"])
+    monkeypatch.setattr(sys, "argv", ["cleanrl_ppo.py", "160000", "1"])
     its = runpy.run_path(str(REPOSITORY / "examples/cleanrl_ppo.py"))
     rules = {rule: its["judge"](_following(rule), SEEDS, [rule]).mean() for rule in RIVALS[:-1]}
     for way in ("greedy", "sampled"):
         mine = its["judge"](its[way], SEEDS).mean()
         assert mine < 0.9 * rules["fcfs+easy"], way
-        assert mine < (1.05 if way == "greedy" else 1.15) * min(rules.values()), way
+        assert mine < (1.01 if way == "greedy" else 1.025) * min(rules.values()), way
 
 
 def _following(rule: str):

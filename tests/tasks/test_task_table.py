@@ -39,7 +39,7 @@ longer the one of the published scores: undo the change, or make a task with ano
 def test_tasks__name_every_option_of_their_seat(name: str) -> None:
     task = TASKS[name]
     fields = {field.name for field in dataclasses.fields(Options)}
-    free = {"observation", "experts", "preset"}
+    free = {"observation", "experts", "credit", "preset"}
     not_of_seat = {option for option, seats in ONLY_OF.items() if task.seat not in seats}
     if task.options.get("semantics") == "rank":
         not_of_seat.add("no_op")

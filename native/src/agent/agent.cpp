@@ -65,8 +65,9 @@ Jobs Episode::jobs() const {
 }
 
 Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, const Agent* like)
-    : rules_(rules),
-      port_(with_agent(std::move(inputs), rules, rewards)),
+    : has_credit_(rules.has_credit),
+      rules_(rules),
+      port_(with_agent(inputs, rules, rewards)),
       rewards_(rewards, port_, like != nullptr ? &like->rewards_ : nullptr) {
   const int64_t nodes = port_.layout().num_nodes;
   const auto choices = static_cast<int64_t>(rules_.menu.size());
@@ -101,6 +102,14 @@ Agent::Agent(Inputs inputs, const SeatRules& rules, const RewardRules& rewards, 
   mask_ = own_mask_;
   rows_.make_room(rules_.window);
   found_fits_.resize(rules_.window);
+  if (!has_credit_) return;
+  if (like != nullptr) {
+    follower_ = like->follower_;
+    return;
+  }
+  SeatRules followed = rules;
+  followed.has_credit = false;
+  follower_ = std::make_shared<Agent>(std::move(inputs), followed, rewards, nullptr);
 }
 
 // When an episode is truncated.
@@ -157,10 +166,19 @@ void Agent::begin_run(const Jobs& jobs, const RunSetting& setting, const Snapsho
   unasked_end_ = end_;
   end_ = End::kNot;
   may_wait_ = no_op_ >= 0 && mask_[no_op_] != 0;
+  if (has_credit_) begin_credit();
 }
 
 void Agent::copy_state_from(const Agent& other, const Episode& episode) {
-  port_.copy_state_from(other.port_, episode.jobs());
+  copy_run_from(other, episode.jobs());
+  credited_ = other.credited_;
+  sum_credited_ = other.sum_credited_;
+  expected_ = other.expected_;
+}
+
+// All but what has been credited.
+void Agent::copy_run_from(const Agent& other, const Jobs& jobs) {
+  port_.copy_state_from(other.port_, jobs);
   rewards_.copy_state_from(other.rewards_);
   rules_.menu = other.rules_.menu;  // one of them has been exchanged for the run's own rules
   no_op_ = other.no_op_;
@@ -237,6 +255,10 @@ SeatMemory Agent::memory() const {
 }
 
 void Agent::act(int64_t action, int64_t node) {
+  has_credit_ ? take_and_credit(action, node) : take(action, node);
+}
+
+void Agent::take(int64_t action, int64_t node) {
   ++steps_;
   if (unasked_end_ != End::kNot) {
     end_ = unasked_end_;

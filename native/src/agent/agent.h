@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,9 @@ struct SeatRules {
   Formula running_order;             // smallest first; empty = none are shown
   std::vector<SchedulerParts> menu;  // meta: schedulers; place: rules, if not empty
   std::vector<SchedulerParts> experts;  // that `advise` can ask
+  // Whom rewards are credited against: the last expert, or one answer for all questions.
+  bool has_credit = false;
+  int64_t credit_answer = -1;  // -1 = ask the expert
 };
 
 class Agent {
@@ -108,8 +112,9 @@ class Agent {
 
   End end() const { return end_; }
   bool was_legal() const { return was_legal_; }
-  double reward() const { return rewards_.total(); }
-  double sum_of_rewards() const { return rewards_.sum(); }  // over the episode
+  double reward() const { return has_credit_ ? credited_ : rewards_.total(); }
+  // Over the episode.
+  double sum_of_rewards() const { return has_credit_ ? sum_credited_ : rewards_.sum(); }
   std::span<const double> reward_terms() const { return rewards_.terms(); }
   int64_t steps() const { return steps_; }
   Scores scores() const;
@@ -135,6 +140,14 @@ class Agent {
   int64_t num_actions() const { return static_cast<int64_t>(mask_.size()); }
 
  private:
+  void take(int64_t action, int64_t node);
+  // Credit (credit.cpp).
+  void begin_credit();
+  void take_and_credit(int64_t action, int64_t node);
+  Advice followed();
+  double return_if_followed();
+  void copy_run_from(const Agent& other, const Jobs& jobs);
+
   template <bool kPlain>
   void carry_out(int64_t action, int64_t node);
   template <bool kPlain>
@@ -228,6 +241,7 @@ class Agent {
   bool has_concluded_ = false;  // nothing more to decide at it
   bool is_plain_ = false;       // see plain_seats.cpp
   bool may_wait_ = false;       // the mask's value for the no-op (plain_seats.cpp)
+  bool has_credit_ = false;     // rewards are credited (credit.cpp)
   ShortList<int32_t> rows_;
   std::span<uint8_t> mask_;
   std::span<const uint8_t> fits_;  // in found_fits_, or in the mask if both are the same
@@ -262,6 +276,12 @@ class Agent {
   // gate
   std::vector<int32_t> holds_;  // of each job
   std::vector<double> again_;   // when each job is checked again, if there is a recheck
+  // credit
+  double credited_ = 0;      // reward of the last decision
+  double sum_credited_ = 0;  // over the episode
+  double expected_ = 0;      // return of the episode if the expert answers from now on
+  // Plays the rest of an episode; agents that are stepped by the same thread share it.
+  std::shared_ptr<Agent> follower_;
 };
 
 }  // namespace berthline

@@ -46,6 +46,8 @@ SeatRules read_seat(const Entries& entries) {
   for (nb::handle parts : entries.get<nb::list>("experts")) {
     rules.experts.push_back(read_parts(Entries(nb::cast<nb::dict>(parts))));
   }
+  rules.has_credit = entries.get<bool>("has_credit");
+  rules.credit_answer = entries.get<int64_t>("credit_answer");
   rules.every_events = entries.get<int32_t>("every_events");
   rules.every_seconds = entries.get<double>("every_seconds");
   rules.max_holds = entries.get<int32_t>("max_holds");

@@ -32,13 +32,21 @@ _OF_ONE = ("episode_key", "log", "question", "snapshot", "start", "workload")
 """Methods of the batch that take the number of one environment."""
 
 
-def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) -> SB3VecEnv:  # noqa: A002 - Gymnasium's name
+def make(
+    id: str,  # noqa: A002 - Gymnasium's name
+    num_envs: int = 1,
+    *,
+    num_threads: int = 1,
+    one_decision: bool = False,
+    **options: Any,
+) -> SB3VecEnv:
     """Return environments as a Stable-Baselines3 VecEnv.
 
     Args:
         id: Gymnasium's id, such as `berthline/Pick-v0`.
         num_envs: number of environments.
         num_threads: threads that step them.
+        one_decision: see SB3VecEnv.
         options: see `berthline.env.options.Options`; `observation="flat"` is for MlpPolicy, the
             default `"dict"` for MultiInputPolicy.
 
@@ -55,7 +63,8 @@ def make(id: str, num_envs: int = 1, *, num_threads: int = 1, **options: Any) ->
     if id not in seats:
         what, expected, hint = unknown_name("environment", id, seats)
         raise ConfigError(what, where="berthline.compat.sb3.make", expected=expected, hint=hint)
-    return SB3VecEnv(SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **options))
+    envs = SchedulingVectorEnv(num_envs, seats[id], num_threads=num_threads, **options)
+    return SB3VecEnv(envs, one_decision=one_decision)
 
 
 class SB3VecEnv(VecEnv):  # type: ignore[misc]
@@ -68,12 +77,15 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
     Args:
         envs: the environments. They must begin the next episode in the step that ends one
             (`same_step`) and return copies; both are the defaults.
+        one_decision: whether algorithms are told that an episode ends with each decision, so that
+            no later reward counts, whatever their discount is. For the option `credit`, with which
+            the reward of a decision is complete. `info` has scores only at the end of real ones.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: they do not, or `one_decision` is set without `credit`.
     """
 
-    def __init__(self, envs: SchedulingVectorEnv) -> None:
+    def __init__(self, envs: SchedulingVectorEnv, *, one_decision: bool = False) -> None:
         if envs.autoreset_mode != AutoresetMode.SAME_STEP:
             raise ConfigError(
                 "autoreset_mode is 'next_step'",
@@ -86,7 +98,14 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 where="SB3VecEnv",
                 expected="True: SB3's algorithms store an observation after the next step",
             )
+        if one_decision and envs.plan.credit is None:
+            raise ConfigError(
+                "one_decision without credit",
+                where="SB3VecEnv",
+                expected='environments with the option credit, such as credit="sjf"',
+            )
         self.envs = envs
+        self._one_decision = one_decision
         self._actions: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
@@ -134,6 +153,8 @@ class SB3VecEnv(VecEnv):  # type: ignore[misc]
                 },
                 "sched": {name: float(column[env]) for name, column in final["sched"].items()},
             }
+        if self._one_decision:
+            dones = np.ones_like(dones)
         return observations, rewards.astype(np.float32), dones, own
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 WIDTH = 64
 """Of all layers, as in Stable-Baselines3's default networks."""
 
+SCALE = 16.0
+"""Of logits: a choice among ten jobs is sharp where they differ by about that much."""
+
 
 class QueueFeatures(BaseFeaturesExtractor):  # type: ignore[misc]
     """Encoded rows of `jobs`, and a summary of them and of `globals`.
@@ -91,7 +94,7 @@ class _RowScores(nn.Module):
         rows, summary = parts[:, :-1], parts[:, -1]
         beside = summary.unsqueeze(1).expand_as(rows)
         scores = self.job(torch.cat((rows, beside), dim=-1)).squeeze(-1)
-        return torch.cat((scores, self.no_op(summary)), dim=-1)
+        return SCALE * torch.cat((scores, self.no_op(summary)), dim=-1)
 
 
 class RowPolicy(MaskableMultiInputActorCriticPolicy):  # type: ignore[misc]
@@ -125,7 +128,7 @@ class RowPolicy(MaskableMultiInputActorCriticPolicy):  # type: ignore[misc]
         for module, last in (
             (self.features_extractor, 2**0.5),
             (self.action_net, 0.01),
-            (self.value_net, 1.0),
+            (self.value_net, 0.01),  # rewards may be small: the critic begins near 0, as they do
         ):
             layers = [part for part in module.modules() if isinstance(part, nn.Linear)]
             for layer in layers:

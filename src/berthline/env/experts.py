@@ -77,6 +77,27 @@ def expert_scheduler(seat: str, text: str, menu: Sequence[Scheduler]) -> Schedul
     return scheduler
 
 
+def credit_expert(
+    seat: str, text: str, menu: Sequence[Scheduler], semantics: str
+) -> tuple[Scheduler, int | None]:
+    """Return the scheduler that the option `credit` means, and its answer if it has only one.
+
+    Raises:
+        ConfigError: credit is not defined for this seat.
+        PolicyError: it is not a scheduler, or cannot answer the questions of this seat.
+    """
+    follows_order = seat == "backfill" or (seat == "pick" and semantics != "mask")
+    if not (follows_order or seat == "gate" or menu):
+        raise ConfigError(
+            f"credit is {text!r}",
+            where=f"environment {seat!r}",
+            expected="None: credit is for Backfill, Gate, Meta, Place with a menu of rules, and "
+            "Pick with ranks or waits",
+        )
+    scheduler = expert_scheduler(seat, text, menu)
+    return scheduler, _number_in(menu, seat, scheduler) if menu else None
+
+
 def expert_actions(env: SchedulingEnv | SchedulingVectorEnv | Any, expert: str) -> Any:
     """Return what a scheduler would do now: an action, or those of all environments of a batch.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from berthline.env.columns import TABLES, resolve_columns
-from berthline.env.experts import NOT_JOB_BY_JOB, expert_scheduler
+from berthline.env.experts import NOT_JOB_BY_JOB, credit_expert, expert_scheduler
 from berthline.env.job_kinds import JobKinds
 from berthline.env.plan import Plan
 from berthline.env.rewards import resolve_reward
@@ -68,6 +68,9 @@ def make_plan(seat: str, options: Options) -> Plan:
         reward=reward,
         menu=menu,
         experts=tuple(expert_scheduler(seat, text, menu) for text in options.experts),
+        credit=None
+        if options.credit is None
+        else credit_expert(seat, options.credit, menu, options.semantics),
         kinds=kinds,
         inputs=kinds.inputs(scheduler, options.knowledge),
         lookahead_size=_lookahead_size(options, cluster),
@@ -206,7 +209,7 @@ def _check_knowledge(plan: Plan) -> None:
             raise PolicyError(
                 f"{formula.text!r} needs run times, but knowledge is 'none'", where=where
             )
-    for where, schedulers in (("schedulers", plan.menu), ("experts", plan.experts)):
+    for where, schedulers in (("schedulers", plan.menu), ("experts", plan.asked)):
         for scheduler in schedulers:
             if scheduler.needs_run_times:
                 raise PolicyError(

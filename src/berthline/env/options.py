@@ -84,6 +84,9 @@ class Options:
         reward: a name, or terms: see "Reward" in docs/mdp.md.
         reward_weights: weights of its terms.
         baseline: scheduler that rewards compare with.
+        credit: a scheduler, as in `experts`; each decision is rewarded with what it changes in the
+            return of the episode if this scheduler decides from then on: see "Credit" in
+            docs/mdp.md. None = the reward is paid as it comes.
         semantics: Pick only: `mask` (jobs that can start now), `wait` (any job; time runs until it
             starts, and others may pass it as the discipline allows) or `rank` (the order that the
             discipline works with).
@@ -144,6 +147,7 @@ class Options:
     reward: RewardArgument = "mean-jct-hours"
     reward_weights: Mapping[str, float] | None = None
     baseline: str = "fcfs+easy"
+    credit: str | None = None
     semantics: str = "mask"
     rerank: bool | None = None
     no_op: str = "always"
@@ -204,6 +208,7 @@ _TYPES: dict[str, option_types.OptionType] = {
     "lookahead_seconds": option_types.number(0, above=True),
     "reward_weights": option_types.numbers_by_name('{"jct": 2}').or_none(),
     "baseline": option_types.TEXT,
+    "credit": option_types.TEXT.or_none(),
     "semantics": option_types.TEXT,
     "rerank": option_types.FLAG.or_none(),
     "no_op": option_types.TEXT,

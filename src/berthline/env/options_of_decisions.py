@@ -32,6 +32,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "experts": (),
     "reward": "mean-jct-hours",
     "reward_weights": None,
+    "credit": None,
     "observation": "flat",
 }
 """Options that do not affect the decisions of a policy, with the values that it runs with."""

@@ -43,6 +43,8 @@ class Plan:
         reward: its terms.
         menu: what the agent chooses from: schedulers in Meta, rules in Place.
         experts: schedulers that can be asked what they would do.
+        credit: the expert that rewards are credited against, and its answer to every question
+            where that is always the same; None = rewards are paid as they come.
         kinds: of jobs.
         inputs: of a run with one job of each kind.
         lookahead_size: numbers in the look-ahead; 0 = there is none.
@@ -57,6 +59,7 @@ class Plan:
     reward: Reward
     menu: tuple[Scheduler, ...]
     experts: tuple[Scheduler, ...]
+    credit: tuple[Scheduler, int | None] | None
     kinds: JobKinds
     inputs: Inputs
     lookahead_size: int
@@ -164,6 +167,11 @@ class Plan:
         )
 
     @property
+    def asked(self) -> list[Scheduler]:
+        """The experts; last, the one that rewards are credited against, if any is."""
+        return [*self.experts, *([] if self.credit is None else self.credit[:1])]
+
+    @property
     def baseline(self) -> list[Scheduler]:
         """The scheduler that rewards compare with, if any does."""
         compares = self.reward.uses(_BASELINE_WORDS)
@@ -172,7 +180,7 @@ class Plan:
     @functools.cached_property
     def words(self) -> frozenset[str]:
         """Every word that any formula uses."""
-        rules = (self.inputs.scheduler, *self.menu, *self.experts, *self.baseline)
+        rules = (self.inputs.scheduler, *self.menu, *self.asked, *self.baseline)
         formulas = [
             *(formula for table in TABLES for formula in self.formulas(table)),
             *(formula for rule in rules for formula in rule.formulas),
@@ -234,6 +242,7 @@ class Plan:
 
     def _seat_arguments(self) -> dict[str, Any]:
         options = self.options
+        answer = None if self.credit is None else self.credit[1]
         return {
             "seat": self.seat,
             "window": options.window,
@@ -254,7 +263,9 @@ class Plan:
             "no_op": options.no_op,
             "protects_head": self.protects_head,
             "menu": [scheduler_parts(scheduler) for scheduler in self.menu],
-            "experts": [scheduler_parts(expert) for expert in self.experts],
+            "experts": [scheduler_parts(expert) for expert in self.asked],
+            "has_credit": self.credit is not None,
+            "credit_answer": -1 if answer is None else answer,
             "every_events": options.every_events,
             "every_seconds": float(options.every_seconds),
             "max_holds": options.max_holds,

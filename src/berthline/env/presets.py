@@ -121,6 +121,8 @@ _OWN = {
                 "so idle that every policy is equal, and 256 jobs are over before a lower load "
                 "has filled them. Its traces are read with `workload=FILE` and `load=None`, and "
                 "`split` separates training windows from test windows.",
+                "Windows of a trace begin inside the running cluster; in the original, every "
+                'trajectory begins on an empty one: `start="empty"`.',
                 "Run times do not depend on the GPU type, as in the original; without "
                 "`conditions` they do.",
                 "The other clusters are `helios-rltune` and `alibaba-pai-rltune`. A job that "

@@ -13,6 +13,7 @@ import numpy as np
 
 from berthline import _native
 from berthline.env.columns import TABLES
+from berthline.env.reference_credit import ReferenceCredit
 from berthline.env.reference_rewards import ReferenceRewards
 from berthline.model.schedule import FINISH, PREEMPT, RESUME, START, WHOLE_GPUS
 from berthline.policies.formulas import Formula
@@ -121,22 +122,36 @@ class ReferenceEpisode(AgentSimulation):
         self._player, self._seed = agent, seed
         self._answers: list[Answer] = []
         self.rewards = ReferenceRewards(self, plan, seed)
+        self.credit = None if plan.credit is None else ReferenceCredit(self)
 
-    def fork(self, agent: Callable[[Question], Answer]) -> ReferenceEpisode:
+    def fork(
+        self, agent: Callable[[Question], Answer], plan: Plan | None = None
+    ) -> ReferenceEpisode:
         """Return the episode at its last question, which `agent` answers, and all later ones.
 
         The answers so far are given again when it is played.
+
+        Args:
+            agent: answers questions.
+            plan: another plan than that of the episode, with the same seat.
         """
-        past = iter(self._answers)
+        past = iter([*self._answers])
         return ReferenceEpisode(
-            self.plan,
+            self.plan if plan is None else plan,
             self.inputs.workload,
             self._seed,
             lambda question: next(past, None) or agent(question),
             self.inputs,
         )
 
+    @property
+    def reward(self) -> float:
+        """The reward of the last decision."""
+        return self.rewards.total if self.credit is None else self.credit.reward
+
     def _asked(self, question: Question) -> Answer:
+        if self.credit is not None:
+            self.credit.look_ahead()
         answer = self._player(question)
         self._answers.append(answer)
         return answer
@@ -162,6 +177,8 @@ class ReferenceEpisode(AgentSimulation):
     def over(self) -> None:
         """Reward the episode as a whole."""
         self.rewards.finish_episode()
+        if self.credit is not None:
+            self.credit.over()
 
     # --- observations ----------------------------------------------------------------------------
 

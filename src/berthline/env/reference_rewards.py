@@ -30,7 +30,7 @@ SCORES = ("jct", "wait", "slowdown", "bounded_slowdown", "utilization")
 
 
 class ReferenceRewards:
-    """The reward since the last decision, `total`, and its terms, `sums`.
+    """The reward since the last decision, `total`, its terms, `sums`, and over the episode, `sum`.
 
     Rewards before the first decision are added to it, so that the sum over an episode is complete.
 
@@ -45,11 +45,17 @@ class ReferenceRewards:
         self.terms = [(term.occasion, term.parse()) for term in plan.reward.terms]
         self.sums = [0.0] * len(self.terms)
         self.total = 0.0
+        self.before = 0.0  # before the last decision
         self.has_decided = False
         self.asleep_at: float | None = None  # the time at which nodes count as asleep; None = now
         self.values: dict[str, float] = {}  # words that have a value only at one moment
         self.idle_w = [plan.cluster.types[kind].idle_w for kind in plan.cluster.gpu_type]
         self.peak_w = [plan.cluster.types[kind].peak_w for kind in plan.cluster.gpu_type]
+
+    @property
+    def sum(self) -> float:
+        """The return of the episode so far."""
+        return self.before + self.total
 
     def true_work(self, job: int) -> float:
         """GPU-seconds of a job."""
@@ -61,6 +67,7 @@ class ReferenceRewards:
         """A decision was made and carried out."""
         if self.has_decided:
             self.sums = [0.0] * len(self.terms)
+            self.before += self.total
             self.total = 0.0
         self.has_decided = True
         self.values = {

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from berthline.env.single import SchedulingEnv
     from berthline.env.vector import SchedulingVectorEnv
 
-FREE = ("observation", "experts")
-"""Options of a task that may be chosen: they change the form of what is seen, or nothing."""
+FREE = ("observation", "experts", "credit")
+"""Options of a task that may be chosen: they change the form of what is seen, how a reward is
+credited while one learns, or nothing."""
 
 
 def task_of(name: str) -> Task:

@@ -181,7 +181,14 @@ def as_expert(expert: str) -> Choose:
 def rule_environment(options: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
     """Return the options of Meta in which a scheduler runs the jobs of another environment."""
     others = {"placement", "order", "discipline", "gate", "window_policy", "window_formulas"}
-    others |= {"lookahead", "lookahead_size", "lookahead_seconds", "experts", "running_order"}
+    others |= {
+        "lookahead",
+        "lookahead_size",
+        "lookahead_seconds",
+        "experts",
+        "running_order",
+        "credit",
+    }
     kept = {
         key: value for key, value in options.items() if key not in ONLY_OF and key not in others
     }
@@ -197,7 +204,9 @@ def policy_environment(learned: Learned, seat: str, options: Mapping[str, Any]) 
     """Return the environment of a policy, with the jobs and the reward of another environment."""
     own = dict(read_policy(learned).facts["config"]["options"])
     task = resolve_options(seat, options)
-    return own | {name: getattr(task, name) for name in OF_THE_TASK} | {"experts": ()}
+    return (
+        own | {name: getattr(task, name) for name in OF_THE_TASK} | {"experts": (), "credit": None}
+    )
 
 
 def as_policy(learned: Learned, seat: str, options: Mapping[str, Any]) -> Choose:

@@ -49,9 +49,38 @@ def test_the_replay_of_a_recipe_holds_more_than_an_episode(preset, algorithm):
         assert capacity // recipe.envs > 2 * options.episode_jobs
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "env_options", "credit"),
+    [
+        ("ppo", {}, "sjf"),
+        ("d3qn", {}, "sjf"),
+        ("sac", {"credit": "fcfs"}, "fcfs"),
+        ("ppo", {"credit": None}, None),
+        ("ppo", {"preset": "rltune"}, None),
+        ("ppo", {"semantics": "wait", "no_op": "always"}, None),
+        ("ppo", {"knowledge": "none"}, None),
+        ("ppo", {"episode_jobs": 513}, None),
+        ("ppo", {"reward": "relative-utilization"}, None),
+        ("bc", {}, None),
+    ],
+)
+def test_credit_is_usual_where_it_helps__and_then_no_later_reward_counts(
+    algorithm, env_options, credit
+):
+    config = train_config(algorithm, env="Pick", env_options=env_options)
+    assert resolve_options("pick", config.options).credit == credit
+    if algorithm != "bc":
+        assert (config.settings["discount"] == 0.0) == (credit is not None)
+
+
+def test_val_is_played_without_credit():
+    episodes = EpisodeSet("pick", {"credit": "sjf"}, part="val", episodes=2)
+    assert episodes._environments().plan.credit is None
+
+
 def test_rewards_at_the_end_do_not_fade():
     for reward, fades in (("relative-jct", False), ("mean-wait-hours", True)):
-        config = train_config("ppo", env="Pick", env_options={"reward": reward})
+        config = train_config("ppo", env="Pick", env_options={"reward": reward, "credit": None})
         assert (config.settings["horizon"] is not None) == fades
     assert train_config("sac", env_options={"reward": "relative-jct"}).settings["horizon"] is None
     assert not pays_at_the_end("multi-objective", {"overdue": 0, "fairness": 0})

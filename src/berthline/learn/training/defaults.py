@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from berthline.env.options import Options, resolve_options
+from berthline.env.rewards import resolve_reward
 from berthline.env.sources.make_source import trace_of
 from berthline.errors import ConfigError
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
@@ -36,6 +37,30 @@ _SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
         "entropy_schedule": "constant",
     }
 }
+
+
+CREDIT = "sjf"
+"""The scheduler that rewards are credited against unless told otherwise; see the next function."""
+
+_MOST_CREDITED_JOBS = 512
+"""In longer episodes, playing them to the end after each decision takes too long."""
+
+
+def is_usually_credited(algorithm: str, seat: str, options: Options) -> bool:
+    """Whether `train` credits rewards unless told otherwise: where that was measured to help.
+
+    That is Pick with ranks and rewards about JCT or waits; docs/results/learning-first-step.md.
+    """
+    jobs = options.episode_jobs
+    return (
+        algorithm in ("ppo", "d3qn", "sac")
+        and (seat, options.semantics) == ("pick", "rank")
+        and options.preset is None
+        and options.knowledge != "none"
+        and jobs is not None
+        and jobs <= _MOST_CREDITED_JOBS
+        and resolve_reward(options.reward, options.reward_weights).metric == "jct_mean"
+    )
 
 
 def on_training_part(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import numpy.typing as npt
 from berthline.env.experts import expert_actions
 from berthline.env.native_envs import SCORES
 from berthline.env.observation_layout import ObservationLayout
-from berthline.env.options import resolve_options
 from berthline.env.pick_place_actions import Pairs
-from berthline.env.rewards import Reward, Term, resolve_reward
 from berthline.env.vector import SchedulingVectorEnv
 
 if TYPE_CHECKING:
@@ -55,7 +52,7 @@ class Environments:
         options: Mapping[str, Any],
         num_threads: int = 1,
     ) -> None:
-        flat = {**options, "observation": "flat", "reward": _with_clock(seat, options)}
+        flat = {**options, "observation": "flat"}
         self._vector = SchedulingVectorEnv(num, seat, copy=False, num_threads=num_threads, **flat)
         self._envs = self._vector._envs
         self.num = num
@@ -66,8 +63,7 @@ class Environments:
         self.masks = self._envs.mask if self._pairs is None else self._pairs.masks
         self._since: list[list[int]] = [[] for _ in range(num)]
         self._returns: npt.NDArray[np.float64] = np.zeros(num)
-        self._reward: npt.NDArray[np.float64] = np.zeros(num)
-        self.seconds = self._envs.terms[:, -1]
+        self.seconds = self._envs.seconds
         # Not those of `batch_seeds`: `episode_seeds.py` keeps a range for each training.
         seeds = range(seed, seed + num) if isinstance(seed, int) else seed
         self._vector.reset(seed=[*seeds])
@@ -86,15 +82,14 @@ class Environments:
             history.append(action)
         for env in np.flatnonzero(ended):
             self._since[env].clear()
-        return self._reward, self._envs.terminated, self._envs.truncated
+        return self._envs.reward, self._envs.terminated, self._envs.truncated
 
     def _step(self, actions: npt.NDArray[np.int64]) -> None:
         # Environments whose episode was over have begun another.
         self._returns[self._envs.terminated | self._envs.truncated] = 0.0
         self._envs.step(actions if self._pairs is None else self._pairs.split(actions))
         self._look()
-        self._reward = self._envs.terms[:, :-1].sum(axis=1)
-        self._returns += self._reward
+        self._returns += self._envs.reward
 
     def _look(self) -> None:
         if self._pairs is not None:
@@ -180,10 +175,3 @@ class Environments:
                 actions[env] = history[at] if at >= 0 else 0
             self._step(actions)
         self._since = [list(history) for history in histories]
-
-
-def _with_clock(seat: str, options: Mapping[str, Any]) -> Reward:
-    """Return the reward with one more term, seconds, which is excluded from sums of rewards."""
-    reward = resolve_reward(resolve_options(seat, options).reward)
-    clock = Term("seconds since the last question", "second", "1")
-    return dataclasses.replace(reward, terms=(*reward.terms, clock))

@@ -101,6 +101,33 @@ def settings_for_reward(reward: Any, weights: Any, known: tuple[str, ...]) -> di
     return {name: value for name, value in _NO_FADING.items() if name in known}
 
 
+_AT_ONCE: dict[str, Any] = {"discount": 0.0, "n_step": 1, **_NO_FADING}
+# Of the choices that a rule leaves out, only exploration says what they would have changed.
+_CREDITED: dict[str, dict[str, Any]] = {
+    "ppo": {"rollout": 16, "epochs": 6, "learning_rate": 4e-3},
+    "d3qn": {"epsilon": 0.5, "epsilon_final": 0.2, "reuse": 24.0},
+    "sac": {"entropy": 0.1, "reuse": 24.0, "learning_rate": 2e-3},
+}
+
+
+def settings_for_credit(
+    algorithm: str, credit: str | None, known: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return settings that follow from the option `credit`.
+
+    A credited reward has all that a decision changes, so later rewards would only add noise.
+
+    Args:
+        algorithm: its name.
+        credit: the option.
+        known: the settings of the algorithm.
+    """
+    if credit is None:
+        return {}
+    at_once = {name: value for name, value in _AT_ONCE.items() if name in known}
+    return {**at_once, **_CREDITED.get(algorithm, {})}
+
+
 def pays_at_the_end(reward: Any, weights: Any) -> bool:
     """Whether all of a reward, or a part of it, comes at the end of an episode."""
     terms = resolve_reward(reward, weights).terms

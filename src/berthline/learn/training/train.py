@@ -228,12 +228,18 @@ def train_config(
     from berthline.learn.algorithms.algorithm_table import config_of
     from berthline.learn.networks.networks import NETWORKS, NetworkConfig
     from berthline.learn.training.defaults import (
+        CREDIT,
         default_settings,
         default_steps,
         fit_to_trace,
+        is_usually_credited,
         on_training_part,
     )
-    from berthline.learn.training.recipes import recipe_of, settings_for_reward
+    from berthline.learn.training.recipes import (
+        recipe_of,
+        settings_for_credit,
+        settings_for_reward,
+    )
     from berthline.learn.training.trainer import TrainConfig, check_config
 
     whole(1).or_none().take("steps", steps)
@@ -258,6 +264,9 @@ def train_config(
     if algorithm == "bc" and (expert is not None or "experts" not in given):
         given["experts"] = (expert or EXPERT,)
     resolved = resolve_options(seat, given)
+    if "credit" not in given and is_usually_credited(algorithm, seat, resolved):
+        given["credit"] = CREDIT
+        resolved = resolve_options(seat, given)
     recipe = recipe_of(resolved.preset, algorithm)
     network = network or recipe.network
     if network not in NETWORKS:
@@ -268,6 +277,7 @@ def train_config(
     settings = {
         **default_settings(algorithm, seat),
         **settings_for_reward(resolved.reward, resolved.reward_weights, known),
+        **settings_for_credit(algorithm, resolved.credit, known),
         **recipe.settings,
         **(config or {}),
     }

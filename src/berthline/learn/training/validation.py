@@ -117,7 +117,7 @@ class EpisodeSet:
         must_stop: Callable[[], bool] = lambda: False,
         test_seeds: Sequence[int] = (),
     ) -> None:
-        given = dict(options)
+        given = {**options, "credit": None}  # returns are those of the task
         if given.get("split") is not None:
             given["split"] = "validation" if part == "val" else "test"
         self._seat, self._options, self.episodes = seat, given, episodes
