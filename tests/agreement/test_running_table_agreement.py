@@ -48,7 +48,7 @@ def jobs_of(seed: int) -> Workload:
 @pytest.mark.parametrize("seat", SEATS)
 def test_running_tables_agree(seat: str, columns: str) -> None:
     for seed in range(4):
-        options = {
+        options: dict[str, Any] = {
             "workload": jobs_of(seed),
             "cluster": "uniform:4x4:V100",
             "episode_jobs": None,
