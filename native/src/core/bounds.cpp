@@ -101,7 +101,7 @@ BoundedFormula::BoundedFormula(std::vector<Instruction> code) : code_(std::move(
 }
 
 // Replaces the arguments of an operation, on top of the stack, by its results. Every operation is a
-// loop of its own, as in formula.cpp: a switch for each job takes 1.6 times as long.
+// loop of its own, as in formula.cpp.
 void BoundedFormula::apply(Operation operation, double* low, double* high, int count) {
   const auto argument = [=](int k, int i) {
     return Bounds{low[k * kMost + i], high[k * kMost + i]};

@@ -60,7 +60,8 @@ ChangingOrder::First ChangingOrder::first_of(const Keyed* entries, int count, do
   later_ = now() + span;
   bounded_.evaluate(*this, jobs, count, low, high);
   const auto least = static_cast<int>(std::min_element(high, high + count) - high);
-  // Usually no other job can come before the one with the least upper bound.
+  // Usually no other job can come before the one with the least upper bound, and no exact key is
+  // needed. Exact keys of all jobs, and bounds job by job, take 1.6 times as long (wfp3+easy).
   int rivals = 0;
   for (int i = 0; i < count; ++i) {
     if (low[i] <= high[least]) jobs[rivals++] = jobs[i];

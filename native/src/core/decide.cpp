@@ -168,7 +168,7 @@ void start_indexed(Run& run, Keyed entry) {
   leave_index(run, entry);
 }
 
-// The first candidate that needs at most so many GPUs; if `only_fitting`, that fits.
+// The first candidate that needs at most that number of GPUs; if `only_fitting`, that fits.
 Keyed first_candidate(Run& run, int64_t most_gpus, bool only_fitting) {
   Keyed first = JobsOfOneSize::kNone;
   for (NeedIndex::Group& group : run.queue.needs.groups()) {

