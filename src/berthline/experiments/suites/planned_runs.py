@@ -106,20 +106,13 @@ class Unit:
         """Return about how much work some of its runs are, in jobs."""
         return runs * (50.0 + (self.clean.jobs or USUAL_JOBS))
 
-    def key(self, cell: SuiteCell, what: str) -> bytes:
-        """Return a hash of everything that affects a part of its results.
-
-        Args:
-            cell: one of its cells.
-            what: the scheduler, or what else is kept.
-        """
-        text = repr(
-            (
-                package_version(), dataclasses.astuple(cell), self.part, self.seed, self.windows,
-                self.plan_seed, file_digest(cell.workload), file_digest(cell.cluster), what,
-            )
-        )  # fmt: skip
-        return hashlib.sha256(text.encode()).digest()
+    def digest(self, cell: int) -> hashlib._Hash:
+        """Return a hash of everything that affects all results of one of its cells."""
+        own = self.cells[cell]
+        of_cell = [getattr(own, field.name) for field in dataclasses.fields(own)]
+        files = (file_digest(own.workload), file_digest(own.cluster))
+        of_unit = (self.part, self.seed, self.windows, self.plan_seed)
+        return hashlib.sha256(repr((package_version(), of_cell, files, of_unit)).encode())
 
 
 class PlannedRuns:
