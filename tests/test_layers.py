@@ -36,8 +36,8 @@ LAYERS = {
     " evaluate env learn.networks engines",
     "deploy": "base model policies sim view env learn.networks",
     "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
-    "experiments": "base model runs.run_layout policies traces evaluate.metrics sim runs env evaluate"
-    " learn deploy engines",
+    "experiments": "base engines model runs.run_layout policies traces evaluate.metrics sim runs"
+    " env evaluate learn deploy",
     "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
     " experiments",
     "compat": "base env",

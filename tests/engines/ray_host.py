@@ -32,7 +32,9 @@ def main() -> None:
     os.environ.pop("RAY_ADDRESS", None)
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     nodes = [cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)]
     _tell(answers, cluster.address)
     started: list[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]] = []
@@ -40,7 +42,7 @@ def main() -> None:
         what, *words = json.loads(line)
         if what in ("run", "start"):
             files = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-            process = subprocess.Popen(words, stdout=files[0], stderr=files[1], cwd=os.getcwd())
+            process = subprocess.Popen(words, stdout=files[0], stderr=files[1])
             started.append((process, *files))
             _tell(answers, len(started) - 1 if what == "start" else _finished(started[-1]))
         elif what == "wait":

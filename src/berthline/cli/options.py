@@ -49,6 +49,9 @@ _POSITIONAL = ("what", "job", "workload", "run")
 _MAY_BE_LEFT_OUT = ("source",)
 """Positional arguments with a default."""
 
+_OF_HOW = ("json", "out", "force", "resume", "workers", "engine", "address", "config_file")
+"""Fields that do not affect the numbers."""
+
 _OTHER_NAMES = {"--until": "--horizon"}
 """Options with two names: given by both, one would be forgotten without a word."""
 
@@ -511,7 +514,7 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
     written_out = () if briefly else ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("json", "out", "force", "resume", "workers", "engine", "address", "config_file"):
+        if field.name in _OF_HOW:
             continue
         if field.name in _MAY_BE_LEFT_OUT:
             places += [value] if value else []

@@ -108,7 +108,8 @@ def cluster_cores() -> int:
     """Return the number of CPUs of the connected cluster."""
     import ray
 
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return max(1, int(resources.get("CPU", 1)))
 
 
 class RayActor:
@@ -174,9 +175,7 @@ class RayPool:
         import ray
 
         self._ray, self._timeout = ray, timeout
-        self._class = ray.remote(RayActor).options(
-            num_cpus=1, max_restarts=0, max_task_retries=0
-        )
+        self._class = ray.remote(RayActor).options(num_cpus=1, max_restarts=0, max_task_retries=0)
         content = pickle.dumps(setup, protocol=pickle.HIGHEST_PROTOCOL)
         self._arguments = (module, ray.put(content), list(sys.path))
         self._failed_starts = 0
@@ -207,13 +206,11 @@ class RayPool:
             for worker in self.workers:
                 if worker.node and worker.stream is None:
                     self._give(worker, next_message)
-            streams = {worker.stream: worker for worker in self.workers if worker.stream is not None}
+            streams = {one.stream: one for one in self.workers if one.stream is not None}
             if not streams and any(worker.node for worker in self.workers):
                 return  # the ones that are still starting would find nothing to do
             starting = {w.starting: w for w in self.workers if not w.node}
-            ready, _ = self._ray.wait(
-                [*streams, *starting], num_returns=1, timeout=_LOOK_SECONDS
-            )
+            ready, _ = self._ray.wait([*streams, *starting], num_returns=1, timeout=_LOOK_SECONDS)
             for one in ready:
                 if one in starting:
                     self._note_start(starting[one], lost)
@@ -254,9 +251,7 @@ class RayPool:
                 ) from None
             self._replace(worker, lost, "it did not start")
 
-    def _replace(
-        self, worker: RayWorker, lost: Callable[[RayWorker, str], None], how: str
-    ) -> None:
+    def _replace(self, worker: RayWorker, lost: Callable[[RayWorker, str], None], how: str) -> None:
         """Start a worker in the place of one that is lost."""
         self._end(worker)
         was_busy, worker.stream = worker.stream is not None, None

@@ -33,7 +33,7 @@ from berthline.cli.suite.show import (
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from berthline.experiments.suites.plan import SuitePlan
+    from berthline.experiments.suites.suite_plan import SuitePlan
 
 STATUS = "status"
 ALL = "all"
@@ -102,9 +102,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         arg(help_behavior_hint="(with --launch; default: 16)"),
     ] = None
     """Number of tasks of the array job."""
-    share: Annotated[
-        str | None, arg(metavar="I/N", help_behavior_hint="(default: all runs)")
-    ] = None
+    share: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="(default: all runs)")] = (
+        None
+    )
     """Make the I-th of N shares of the runs, from 0; --resume without it collects them."""
     yes: Annotated[bool, arg(help_behavior_hint="")] = False
     """Make more than a million runs without asking."""
@@ -126,7 +126,7 @@ def main(argv: list[str]) -> int:
         )
     if not options.what:
         return list_suites(as_json=options.json)
-    from berthline.experiments.suites.plan import find_suite
+    from berthline.experiments.suites.suite_plan import find_suite
 
     plan = plan_of(find_suite(options.what[0]), options)
     if options.dry_run:
@@ -168,7 +168,7 @@ def plan_of(plan: SuitePlan, options: Suite) -> SuitePlan:
     Raises:
         ConfigError: an option does not apply to the suite.
     """
-    from berthline.experiments.suites.plan import check_plan
+    from berthline.experiments.suites.suite_plan import check_plan
 
     changes: dict[str, object] = {}
     if options.schedulers == ALL:

@@ -18,7 +18,6 @@ import msgspec
 
 from berthline.errors import ConfigError
 from berthline.evaluate.compare.protocol import REPORT, VAL
-from berthline.experiments.suites.plan import SuitePlan
 from berthline.experiments.suites.suite_cells import (
     USUAL_JOBS,
     SuiteCell,
@@ -32,6 +31,8 @@ from berthline.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from berthline.experiments.suites.suite_plan import SuitePlan
 
 BEST_ON_VAL = "best-on-val"
 """Stands for the rule that was best on the VAL windows of a cell."""
@@ -248,13 +249,11 @@ class PlannedRuns:
             raise ConfigError(
                 f"`limit` is {limit}",
                 where=self.plan.name,
-                expected=f"{2 * each + on_val} runs or more: all schedulers in a window and its twin",
+                expected=f"{2 * each + on_val} or more: all schedulers in a window and its twin",
             )
         return taken
 
-    def _units(
-        self, cells: Sequence[SuiteCell], chosen: set[tuple[str, int]]
-    ) -> Iterator[Unit]:
+    def _units(self, cells: Sequence[SuiteCell], chosen: set[tuple[str, int]]) -> Iterator[Unit]:
         plan = self.plan
         windows = (plan.val_seeds if plan.policy else 0, plan.seeds)
         numbers = itertools.count()
@@ -266,9 +265,7 @@ class PlannedRuns:
                 if not own and (regime, seed) not in chosen:
                     continue
                 has_some = True
-                yield Unit(
-                    next(numbers), (clean, *own), REPORT, seed, windows, plan.seed
-                )
+                yield Unit(next(numbers), (clean, *own), REPORT, seed, windows, plan.seed)
             if has_some and self.chooses_on_val:
                 for seed in range(plan.val_seeds):
                     yield Unit(next(numbers), (clean,), VAL, seed, windows, plan.seed)

@@ -15,7 +15,6 @@ from berthline.atomic_write import complete_file, write_atomically
 from berthline.engines.engine import Engine
 from berthline.errors import BerthlineError, ConfigError
 from berthline.experiments.suites import unit_worker
-from berthline.experiments.suites.plan import SuitePlan
 from berthline.experiments.suites.planned_runs import PlannedRuns, asked_of
 from berthline.experiments.suites.suite_progress import (
     FAILED,
@@ -36,6 +35,7 @@ from berthline.runs.run_layout import CELLS, FAILURES, JOBS, LOCK, SUITE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.experiments.suites.planned_runs import PlannedScheduler
     from berthline.experiments.suites.suite_work import Store
     from berthline.runs.run_directory import FileWriter
@@ -245,9 +245,7 @@ def check_policies(planned: PlannedRuns) -> None:
             key = (cell.cluster, cell.knowledge)
             if key not in seen:
                 try:
-                    load_policy(
-                        learned, environment_of(learned, cell.nodes, cell.knowledge).layout
-                    )
+                    load_policy(learned, environment_of(learned, cell.nodes, cell.knowledge).layout)
                     seen[key] = ""
                 except BerthlineError as error:
                     seen[key] = error.what

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +25,7 @@ from berthline.runs.kept_runs import KeptRun
 from berthline.worker_pool import Attempts, ErrorText
 
 if TYPE_CHECKING:
+    import hashlib
     from typing import Protocol
 
     class Store(Protocol):
