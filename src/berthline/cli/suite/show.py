@@ -33,8 +33,8 @@ _MOST_SHOWN = 5
 def list_suites(*, as_json: bool) -> int:
     """Print the suites that the package brings, with what they take."""
     from berthline.experiments.suites.estimate import estimate_of
-    from berthline.experiments.suites.suite_plan import shipped_suites
     from berthline.experiments.suites.planned_runs import PlannedRuns
+    from berthline.experiments.suites.suite_plan import shipped_suites
 
     plans = shipped_suites()
     found = {

@@ -35,8 +35,8 @@ from berthline.runs.run_layout import CELLS, FAILURES, JOBS, LOCK, SUITE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.experiments.suites.planned_runs import PlannedScheduler
+    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.experiments.suites.suite_work import Store
     from berthline.runs.run_directory import FileWriter
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from berthline.evaluate.metrics.measure import Metrics
-from berthline.experiments.suites.suite_plan import CLEAN
 from berthline.experiments.suites.planned_runs import RunId, Unit
 from berthline.experiments.suites.suite_cells import window_of
+from berthline.experiments.suites.suite_plan import CLEAN
 from berthline.policies.scheduler import Scheduler
 from berthline.runs.job_outcomes import job_outcomes
 from berthline.runs.job_tables import WindowColumns
