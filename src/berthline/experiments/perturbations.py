@@ -390,7 +390,7 @@ KINDS: Mapping[str, Kind] = {
         _bursts,
     ),
     "capacity-dip": Kind(
-        "this share of the nodes is down for so many hours, after a third of the submissions",
+        "this share of the nodes is down for some hours, after a third of the submissions",
         "a share and hours, such as 30%/6h",
         ("10%/1h", "30%/1h", "50%/1h", "10%/6h", "30%/6h", "50%/6h"),
         re.compile(rf"(?P<percent>{_NUMBER})%/(?P<hours>{_NUMBER})h"),
