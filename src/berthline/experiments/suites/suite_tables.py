@@ -202,7 +202,9 @@ class SuiteResults:
         if record is None:
             return facts
         found = facts | msgspec.structs.asdict(record.metrics)
-        return found | ({"against_twin": record.against_twin} if record.against_twin else {})
+        # Curves are in the table of runs only: here they would be most of the file.
+        measures = {k: v for k, v in record.against_twin.items() if not isinstance(v, list)}
+        return found | ({"against_twin": measures} if measures else {})
 
     def _facts(self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool) -> dict[str, Any]:
         cell, planned = row.unit.cells[row.cell], row.planned
