@@ -259,9 +259,7 @@ class PlannedRuns:
             )
         return taken
 
-    def _units(
-        self, cells: Sequence[SuiteCell], chosen: set[tuple[str, int]]
-    ) -> Iterator[Unit]:
+    def _units(self, cells: Sequence[SuiteCell], chosen: set[tuple[str, int]]) -> Iterator[Unit]:
         plan = self.plan
         windows = (plan.val_seeds if plan.policy else 0, plan.seeds)
         numbers = itertools.count()
@@ -273,9 +271,7 @@ class PlannedRuns:
                 if not own and (regime, seed) not in chosen:
                     continue
                 has_some = True
-                yield Unit(
-                    next(numbers), (clean, *own), REPORT, seed, windows, plan.seed
-                )
+                yield Unit(next(numbers), (clean, *own), REPORT, seed, windows, plan.seed)
             if has_some and self.chooses_on_val:
                 for seed in range(plan.val_seeds):
                     yield Unit(next(numbers), (clean,), VAL, seed, windows, plan.seed)

@@ -245,9 +245,7 @@ def check_policies(planned: PlannedRuns) -> None:
             key = (cell.cluster, cell.knowledge)
             if key not in seen:
                 try:
-                    load_policy(
-                        learned, environment_of(learned, cell.nodes, cell.knowledge).layout
-                    )
+                    load_policy(learned, environment_of(learned, cell.nodes, cell.knowledge).layout)
                     seen[key] = ""
                 except BerthlineError as error:
                     seen[key] = error.what

@@ -197,18 +197,14 @@ class SuiteResults:
         if runs:
             write_jobs(runs, path)
 
-    def _line(
-        self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool
-    ) -> dict[str, Any]:
+    def _line(self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool) -> dict[str, Any]:
         facts = self._facts(row, record, limited=limited)
         if record is None:
             return facts
         found = facts | msgspec.structs.asdict(record.metrics)
         return found | ({"against_twin": record.against_twin} if record.against_twin else {})
 
-    def _facts(
-        self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool
-    ) -> dict[str, Any]:
+    def _facts(self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool) -> dict[str, Any]:
         cell, planned = row.unit.cells[row.cell], row.planned
         return {
             "suite": self.planned.plan.name,
