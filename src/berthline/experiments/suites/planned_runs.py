@@ -18,7 +18,6 @@ import msgspec
 
 from berthline.errors import ConfigError
 from berthline.evaluate.compare.protocol import REPORT, VAL
-from berthline.experiments.suites.plan import SuitePlan
 from berthline.experiments.suites.suite_cells import (
     USUAL_JOBS,
     SuiteCell,
@@ -32,6 +31,8 @@ from berthline.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from berthline.experiments.suites.suite_plan import SuitePlan
 
 BEST_ON_VAL = "best-on-val"
 """Stands for the rule that was best on the VAL windows of a cell."""
@@ -106,20 +107,13 @@ class Unit:
         """Return about how much work some of its runs are, in jobs."""
         return runs * (50.0 + (self.clean.jobs or USUAL_JOBS))
 
-    def key(self, cell: SuiteCell, what: str) -> bytes:
-        """Return a hash of everything that affects a part of its results.
-
-        Args:
-            cell: one of its cells.
-            what: the scheduler, or what else is kept.
-        """
-        text = repr(
-            (
-                package_version(), dataclasses.astuple(cell), self.part, self.seed, self.windows,
-                self.plan_seed, file_digest(cell.workload), file_digest(cell.cluster), what,
-            )
-        )  # fmt: skip
-        return hashlib.sha256(text.encode()).digest()
+    def digest(self, cell: int) -> hashlib._Hash:
+        """Return a hash of everything that affects all results of one of its cells."""
+        own = self.cells[cell]
+        of_cell = [getattr(own, field.name) for field in dataclasses.fields(own)]
+        files = (file_digest(own.workload), file_digest(own.cluster))
+        of_unit = (self.part, self.seed, self.windows, self.plan_seed)
+        return hashlib.sha256(repr((package_version(), of_cell, files, of_unit)).encode())
 
 
 class PlannedRuns:
@@ -255,7 +249,7 @@ class PlannedRuns:
             raise ConfigError(
                 f"`limit` is {limit}",
                 where=self.plan.name,
-                expected=f"{2 * each + on_val} runs or more: all schedulers in a window and its twin",
+                expected=f"{2 * each + on_val} or more: all schedulers in a window and its twin",
             )
         return taken
 

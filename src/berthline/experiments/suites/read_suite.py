@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from berthline.errors import ConfigError
-from berthline.experiments.suites.plan import SuitePlan, read_plan
+from berthline.experiments.suites.suite_plan import SuitePlan, read_plan
 from berthline.runs.run_layout import CELLS, FAILURES, SUITE, SUMMARY
 
 if TYPE_CHECKING:
     import os
-
-    import polars as pl
 
 
 @dataclasses.dataclass(frozen=True)

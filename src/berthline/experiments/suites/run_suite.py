@@ -15,7 +15,6 @@ from berthline.atomic_write import complete_file, write_atomically
 from berthline.engines.engine import Engine
 from berthline.errors import BerthlineError, ConfigError
 from berthline.experiments.suites import unit_worker
-from berthline.experiments.suites.plan import SuitePlan
 from berthline.experiments.suites.planned_runs import PlannedRuns, asked_of
 from berthline.experiments.suites.suite_progress import (
     FAILED,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from berthline.experiments.suites.planned_runs import PlannedScheduler
+    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.experiments.suites.suite_work import Store
     from berthline.runs.run_directory import FileWriter
 

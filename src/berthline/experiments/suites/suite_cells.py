@@ -14,14 +14,14 @@ from berthline.env.meta_regimes import meta_regimes
 from berthline.errors import ConfigError, unknown_name
 from berthline.evaluate.compare.protocol import spread_windows
 from berthline.evaluate.compare.regimes import PRESET
-from berthline.experiments.suites.plan import CLEAN, CellTable
+from berthline.experiments.suites.suite_plan import CLEAN, CellTable
 from berthline.traces.cluster_argument import resolve_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from berthline.experiments.suites.plan import SuitePlan
+    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
 

@@ -195,7 +195,7 @@ def _verdict(schedulers: Sequence[SuiteScheduler], metric: str, incomplete: Sequ
     if not known:
         return f"no scheduler has finished in a whole cell{caution}"
     choose = max if higher else min
-    best = choose(known, key=lambda one: one.mean_ratio or 0.0)
+    best = choose(known, key=lambda one: round(one.mean_ratio or 0.0, 9))
     interval = "" if best.low is None else f" [{best.low:.3f}, {best.high:.3f}]"
     return (
         f"{best.scheduler} is nearest to the best rule of each cell in hindsight: {label} "

@@ -202,7 +202,9 @@ class SuiteResults:
         if record is None:
             return facts
         found = facts | msgspec.structs.asdict(record.metrics)
-        return found | ({"against_twin": record.against_twin} if record.against_twin else {})
+        # Curves are in the table of runs only: here they would be most of the file.
+        measures = {k: v for k, v in record.against_twin.items() if not isinstance(v, list)}
+        return found | ({"against_twin": measures} if measures else {})
 
     def _facts(self, row: SuiteRow, record: SuiteRecord | None, *, limited: bool) -> dict[str, Any]:
         cell, planned = row.unit.cells[row.cell], row.planned
@@ -266,7 +268,8 @@ def _flatten(struct: msgspec.Struct, prefix: str, found: dict[str, Any]) -> None
 def flat_names(kind: Any = Metrics, prefix: str = "") -> list[str]:
     """Return the flat names of all metrics, in order."""
     names: list[str] = []
-    for field in msgspec.inspect.type_info(kind).fields:  # type: ignore[union-attr]
+    struct: Any = msgspec.inspect.type_info(kind)
+    for field in struct.fields:
         types = getattr(field.type, "types", (field.type,))
         inner = [one for one in types if isinstance(one, msgspec.inspect.StructType)]
         if inner:

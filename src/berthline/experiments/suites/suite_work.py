@@ -25,6 +25,7 @@ from berthline.runs.kept_runs import KeptRun
 from berthline.worker_pool import Attempts, ErrorText
 
 if TYPE_CHECKING:
+    import hashlib
     from typing import Protocol
 
     class Store(Protocol):
@@ -107,6 +108,7 @@ class SuiteWork:
         self.planned, self.store = planned, store
         self.failures: dict[RunId, Failure] = {}
         self.doing: dict[Any, str] = {}
+        self._digests: dict[tuple[int, int], hashlib._Hash] = {}
         self._attempts = Attempts(MOST_ATTEMPTS)
         self._given: dict[Any, collections.deque[RunId]] = {}
         self._tasks: dict[Any, list[UnitTask]] = {}
@@ -141,7 +143,17 @@ class SuiteWork:
         """Return the key of a run."""
         plan, scheduler = self.planned.plan, self.planned.schedulers[run.scheduler]
         what = f"{scheduler.identity}\0{plan.jobs_table}\0{plan.costs}"
-        return unit.key(unit.cells[run.cell], what)
+        return self._key(unit, run.cell, what)
+
+    def _key(self, unit: Unit, cell: int, what: str) -> bytes:
+        if (unit.number, cell) not in self._digests:
+            self._digests[unit.number, cell] = unit.digest(cell)
+        digest = self._digests[unit.number, cell].copy()
+        digest.update(what.encode())
+        return digest.digest()
+
+    def _columns_key(self, unit: Unit, cell: int) -> bytes:
+        return self._key(unit, cell, "columns")
 
     def next_for(self, worker: Any, workers: int) -> list[UnitTask] | None:
         """Return the next message for a worker; None = no runs are left to start."""
@@ -180,7 +192,7 @@ class SuiteWork:
         """
         if isinstance(answer, ColumnsAnswer):
             unit = self._unit(answer.unit)
-            self.store.add(KeptRun(_columns_key(unit, answer.cell), b"", answer.content))
+            self.store.add(KeptRun(self._columns_key(unit, answer.cell), b"", answer.content))
             return None
         run, unit = answer.run, self._unit(answer.run.unit)
         self._given[worker].remove(run)
@@ -221,13 +233,13 @@ class SuiteWork:
     def jobs_of(self, unit: Unit, run: RunId) -> tuple[WindowColumns, JobOutcomes] | None:
         """Return the jobs of a run; None = it failed or was not made."""
         kept = self.store.find(self.key_of(unit, run))
-        columns = self.store.find(_columns_key(unit, run.cell))
+        columns = self.store.find(self._columns_key(unit, run.cell))
         if kept is None or kept.jobs is None or columns is None or columns.jobs is None:
             return None
         return columns_of_bytes(columns.jobs), JobOutcomes.from_bytes(kept.jobs)
 
     def _lacks_columns(self, unit: Unit, cell: int) -> bool:
-        return _columns_key(unit, cell) not in self.store
+        return self._columns_key(unit, cell) not in self.store
 
     def _unit(self, number: int) -> Unit:
         return self.planned.units[number]
@@ -236,8 +248,3 @@ class SuiteWork:
         first = tasks[0].unit
         more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
         return f"{first.clean.name}, seed {first.seed}{more}"
-
-
-def _columns_key(unit: Unit, cell: int) -> bytes:
-    """Return the key of the columns of a window."""
-    return unit.key(unit.cells[cell], "columns")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from berthline.evaluate.metrics.measure import Metrics
-from berthline.experiments.suites.plan import CLEAN
 from berthline.experiments.suites.planned_runs import RunId, Unit
 from berthline.experiments.suites.suite_cells import window_of
+from berthline.experiments.suites.suite_plan import CLEAN
 from berthline.policies.scheduler import Scheduler
 from berthline.runs.job_outcomes import job_outcomes
 from berthline.runs.job_tables import WindowColumns
@@ -245,10 +245,9 @@ def columns_of_bytes(content: bytes) -> WindowColumns:
     """Return the columns that `columns_bytes` wrote."""
     import numpy as np
 
-    found = msgspec.msgpack.decode(content)
-    return WindowColumns(
-        **{
-            name: tuple(value) if name.endswith("_names") else np.frombuffer(value[1], value[0])
-            for name, value in found.items()
-        }
-    )
+    found: dict[str, Any] = msgspec.msgpack.decode(content)
+    columns: dict[str, Any] = {
+        name: tuple(value) if name.endswith("_names") else np.frombuffer(value[1], value[0])
+        for name, value in found.items()
+    }
+    return WindowColumns(**columns)
