@@ -17,7 +17,7 @@ WORST = 2.0
 """From this ratio on, the colour stays the same; the number tells."""
 _BETTER, _EVEN, _WORSE = BLUE, "#DCDCDC", RED
 _DARK = 0.45  # brightness below which text is white
-_LONG = 14  # letters of a name of a column, from which on all are tilted
+_INCHES_OF_LETTER = 0.085
 _NARROW_COLUMNS = 4
 
 
@@ -105,10 +105,11 @@ def map_figure(
     """
     step = _NARROW_COLUMNS if is_narrow() else len(columns)
     begins = range(0, len(columns), step)
-    is_long = max(map(len, columns)) > _LONG
+    width = max(7.5, 3.2 + 0.75 * len(columns))
+    is_long = max(map(len, columns)) * _INCHES_OF_LETTER > (width - 2.4) / step
     labels = 1.15 if is_long else 0.45
     height = len(begins) * (0.3 * len(rows) + labels) + 0.8 + (0.5 if is_narrow() else 0.1)
-    figure = new_figure(max(7.5, 3.2 + 0.75 * len(columns)), height)
+    figure = new_figure(width, height)
     panels = figure.subplots(len(begins), 1, squeeze=False).ravel()
     for panel, begin in zip(panels, begins, strict=True):
         part = slice(begin, begin + step)

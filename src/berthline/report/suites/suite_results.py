@@ -23,7 +23,7 @@ from berthline.report.run_results import NotShown
 if TYPE_CHECKING:
     import polars as pl
 
-    from berthline.experiments.suites.plan import SuitePlan
+    from berthline.experiments.suites.suite_plan import SuitePlan
     from berthline.runs.open_run import Run
 
 RESAMPLES = 2_000
@@ -61,21 +61,27 @@ class CellRatio:
         return includes_one(self.low, self.high)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class SuiteResults:
     """The results of a suite.
 
-    Attributes:
+    Args:
         run: its run directory.
         plan: as it was run.
-        cells: one row for each run, with `label`: the scheduler, or the part it is.
+        cells: one row for each run.
         failures: the runs that failed.
+
+    Attributes:
+        cells: with `label`: the scheduler, or the part it is.
     """
 
-    run: Run
-    plan: SuitePlan
-    cells: pl.DataFrame
-    failures: list[dict[str, Any]]
+    def __init__(
+        self, run: Run, plan: SuitePlan, cells: pl.DataFrame, failures: list[dict[str, Any]]
+    ) -> None:
+        import polars as pl
+
+        label = pl.when(pl.col("part") == "").then(pl.col("scheduler")).otherwise(pl.col("part"))
+        self.run, self.plan, self.failures = run, plan, failures
+        self.cells = cells.with_columns(label=label)
 
     @property
     def metric(self) -> str:
@@ -195,6 +201,40 @@ class SuiteResults:
         # Policies of several training seeds have run the same jobs: these are no further windows.
         return ratio_of_logs(logs.reshape(times, -1).mean(axis=0), resamples=RESAMPLES)
 
+    def compared(self, scheduler: str, other: str, column: str) -> Ratio:
+        """Return the ratio of a column of two schedulers: a geometric mean over clean cells.
+
+        The interval is over cells.
+        """
+        import numpy as np
+        import polars as pl
+
+        keys = ["cell", "seed"]
+        mine, theirs = (
+            self.clean.filter(pl.col("label") == name).select(*keys, column)
+            for name in (scheduler, other)
+        )
+        pairs = mine.join(theirs, on=keys, suffix="_other").filter(
+            (pl.col(column) > 0) & (pl.col(f"{column}_other") > 0)
+        )
+        if not len(pairs):
+            return Ratio(ratio=None, low=None, high=None, windows=0)
+        logs = (
+            pairs.with_columns(log=(pl.col(column) / pl.col(f"{column}_other")).log())
+            .group_by("cell", maintain_order=True)
+            .agg(pl.col("log").mean())
+        )
+        return ratio_of_logs(np.asarray(logs["log"].to_numpy()), resamples=RESAMPLES)
+
+    def best_in(self, scheduler: str) -> int:
+        """Return the number of clean cells in which no rule has a better mean."""
+        sign = -1.0 if self.higher else 1.0
+        return sum(
+            sign * _mean(ours) <= sign * _mean(self.values(cell, best))
+            for cell in self.clean_cells
+            if (ours := self.values(cell, scheduler)) and (best := self.best_rule(cell))
+        )
+
     @functools.cached_property
     def overall(self) -> dict[str, Ratio]:
         """Every scheduler over all clean cells: the geometric mean of its ratios to the best."""
@@ -224,7 +264,7 @@ class SuiteResults:
 
     @property
     def judged(self) -> str:
-        """The scheduler that the suite is about: a policy, the best rule on VAL, a part, or a rule."""
+        """What the suite is about: a policy, the best rule on VAL, a part, or a rule."""
         others = [name for name in self.ranked if name not in self.rules]
         first = [name for name in (self.plan.run, BEST_ON_VAL) if name in others]
         # With rules only, the first of the plan: the best one would be compared with itself.
@@ -246,11 +286,8 @@ def suite_results(run: Run) -> SuiteResults:
     Raises:
         ConfigError: it cannot be read, or no run has finished.
     """
-    import polars as pl
-
     found = read_suite(run.path)
-    label = pl.when(pl.col("part") == "").then(pl.col("scheduler")).otherwise(pl.col("part"))
-    cells = found.cells.with_columns(label=label)
+    cells = found.cells
     if not len(cells) or cells["error"].is_not_null().all():
         raise ConfigError(
             "no run of the suite has finished",
