@@ -14,7 +14,8 @@
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PYTEST_ARGS ?= -n auto --maxprocesses 8
+# Tests of one group run in one process: those on a Ray cluster share it.
+PYTEST_ARGS ?= -n auto --maxprocesses 8 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \

@@ -8,7 +8,8 @@ leave on the descriptor given as argument.
     ["start", WORD...]      start a program: its number
     ["wait", NUMBER]        wait for it: as `run`
     ["kill", NUMBER]        kill -9
-    ["remove_node"]         remove the last node, as if its machine were switched off
+    ["remove_node", IDS]    remove a node with such an id, as if its machine were switched off:
+                            whether there is one besides the head
     ["add_node"]            add one
 """
 
@@ -41,7 +42,7 @@ def main() -> None:
     for line in sys.stdin:
         what, *words = json.loads(line)
         if what in ("run", "start"):
-            files = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+            files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
             process = subprocess.Popen(words, stdout=files[0], stderr=files[1])
             started.append((process, *files))
             _tell(answers, len(started) - 1 if what == "start" else _finished(started[-1]))
@@ -51,8 +52,11 @@ def main() -> None:
             started[words[0]][0].kill()
             _tell(answers, _finished(started[words[0]]))
         elif what == "remove_node":
-            cluster.remove_node(nodes.pop())
-            _tell(answers, None)
+            found = [one for one in nodes if one.node_id[:8] in words[0]][:1]
+            for node in found:
+                nodes.remove(node)
+                cluster.remove_node(node, allow_graceful=False)
+            _tell(answers, bool(found))
         elif what == "add_node":
             nodes.append(cluster.add_node(num_cpus=1))
             _tell(answers, None)

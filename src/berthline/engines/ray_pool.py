@@ -77,6 +77,8 @@ def connect(address: str | None) -> ModuleType:
             expected="the address of a running cluster of the same Ray and Python versions",
             hint="ray status --address HOST:PORT shows whether it runs",
         ) from None
+    # Even so Ray prints lost workers to standard output, where results go; its switch is private.
+    ray._private.worker._worker_logs_enabled = False
     return ray
 
 
