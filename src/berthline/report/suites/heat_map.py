@@ -58,11 +58,13 @@ def heat_map(
 
     colours = [[_colour(square.ratio, higher=higher) for square in line] for line in squares]
     axes.imshow(
-        [[_parts(colour) for colour in line] for line in colours],
+        [[(*_parts(colour), 255 if colour else 0) for colour in line] for line in colours],
         extent=(0, len(columns), len(rows), 0), aspect="auto", interpolation="nearest",
     )  # fmt: skip
     for row, line in enumerate(squares):
         for column, square in enumerate(line):
+            if square.ratio is None and not square.text:
+                continue
             hatch = "////" if square.is_open and square.ratio is not None else None
             axes.add_patch(
                 Rectangle((column, row), 1, 1, fill=False, hatch=hatch, edgecolor=ON_DARK)
@@ -103,7 +105,8 @@ def map_figure(
         better: what blue means.
         higher: whether higher ratios are better.
     """
-    step = _NARROW_COLUMNS if is_narrow() else len(columns)
+    maps = math.ceil(len(columns) / _NARROW_COLUMNS) if is_narrow() else 1
+    step = math.ceil(len(columns) / maps)
     begins = range(0, len(columns), step)
     width = max(7.5, 3.2 + 0.75 * len(columns))
     is_long = max(map(len, columns)) * _INCHES_OF_LETTER > (width - 2.4) / step
@@ -156,7 +159,7 @@ def _key(figure: Any, *, worse: str, better: str) -> None:
 
 def _colour(ratio: float | None, *, higher: bool) -> str:
     if ratio is None or math.isnan(ratio):
-        return PAPER
+        return ""  # nothing is drawn
     change = -math.inf if ratio <= 0 else math.log(ratio) / math.log(WORST)
     change = min(max(-change if higher else change, -1.0), 1.0)
     return _between(_EVEN, _WORSE if change > 0 else _BETTER, abs(change) ** 0.7)
@@ -173,4 +176,6 @@ def _brightness(colour: str) -> float:
 
 
 def _parts(colour: str) -> list[int]:
+    if not colour:
+        return [255, 255, 255]
     return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]

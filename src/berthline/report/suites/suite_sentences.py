@@ -81,8 +81,8 @@ def _against_rules(suite: SuiteResults) -> list[str]:
         told.append(
             f"{label[0].upper()}{label[1:]} against the best fixed rule of each cell in hindsight, "
             "of what is no fixed rule: "
-            + "; ".join(f"{name} {ratio_words(suite.overall[name])}" for name in worse)
-            + ". All of these lose to it."
+            + "; ".join(f"{_name(name)} {ratio_words(suite.overall[name])}" for name in worse)
+            + (". All of these lose to it." if len(worse) > 1 else ". It loses to it.")
         )
     if even := [name for name in others if name not in worse]:
         told.append(
