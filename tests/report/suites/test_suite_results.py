@@ -42,7 +42,7 @@ def test_every_cell_has_its_own_best_rule():
     assert found["x", "learned"].ratio == pytest.approx(expected)
     assert not found["x", "learned"].is_open
     assert suite.ranked == ["learned", "b", "a"]
-    assert suite.judged == "learned"
+    assert suite.subject == "learned"
     assert suite.best_in("a") == suite.best_in("b") == 1
     assert suite.best_in("learned") == 0
     assert suite.worst("a").cell == "y"

@@ -27,7 +27,7 @@ MOST_CELLS = 24
 
 
 def regime_data(suite: SuiteResults) -> pl.DataFrame:
-    """Return the judged scheduler against the best rule of each regime.
+    """Return the scheduler that the suite is about, against the best rule of each regime.
 
     Returns:
         Columns scheduler, shape, intensity, gpus, best, ratio, low, high, is_open, higher.
@@ -54,7 +54,7 @@ def regime_data(suite: SuiteResults) -> pl.DataFrame:
             "higher": suite.higher,
         }
         for one in suite.ratios
-        if one.scheduler == suite.judged and one.cell in of
+        if one.scheduler == suite.subject and one.cell in of
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 

@@ -138,7 +138,7 @@ class SuiteResults:
 
     @functools.cached_property
     def rules(self) -> list[str]:
-        """The schedulers that are no policy, bandit or choice: what hindsight chooses from."""
+        """The fixed rules, without policies, bandits and choices on VAL: hindsight chooses from them."""
         named = set(self.plan.schedulers) or {
             part.name for part in self.plan.parts if part.scheduler
         }
@@ -263,7 +263,7 @@ class SuiteResults:
         return sorted(self.overall, key=lambda name: sign * (self.overall[name].ratio or math.inf))
 
     @property
-    def judged(self) -> str:
+    def subject(self) -> str:
         """What the suite is about: a policy, the best rule on VAL, a part, or a rule."""
         others = [name for name in self.ranked if name not in self.rules]
         first = [name for name in (self.plan.run, BEST_ON_VAL) if name in others]

@@ -79,8 +79,7 @@ def _against_rules(suite: SuiteResults) -> list[str]:
     worse = [name for name in others if _is_worse(suite, name)]
     if worse:
         told.append(
-            f"{label[0].upper()}{label[1:]} against the best fixed rule of each cell in hindsight, "
-            "of what is no fixed rule: "
+            f"{label[0].upper()}{label[1:]} against the best fixed rule of each cell in hindsight: "
             + "; ".join(f"{_name(name)} {ratio_words(suite.overall[name])}" for name in worse)
             + (". All of these lose to it." if len(worse) > 1 else ". It loses to it.")
         )

@@ -1,4 +1,4 @@
-"""Transfer: policies trained in one place, judged in all."""
+"""Transfer: policies trained in one place, evaluated in all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def transfer_data(suite: SuiteResults) -> pl.DataFrame:
     """Return the ratio of every trained part to the best rule, in every cell.
 
     Returns:
-        Columns trained_on (the part), judged_on (the cell), best, ratio, low, high, is_open,
+        Columns trained_on (the part), evaluated_on (the cell), best, ratio, low, high, is_open,
         higher.
 
     Raises:
@@ -32,7 +32,7 @@ def transfer_data(suite: SuiteResults) -> pl.DataFrame:
     rows = [
         {
             "trained_on": one.scheduler,
-            "judged_on": one.cell,
+            "evaluated_on": one.cell,
             "best": one.best,
             "ratio": one.ratio,
             "low": one.low,
@@ -55,8 +55,8 @@ def draw_transfer(frame: pl.DataFrame, lineup: Lineup) -> Any:
 
 def _draw_transfer(frame: pl.DataFrame, lineup: Lineup) -> Any:
     rows = list(dict.fromkeys(frame["trained_on"].to_list()))
-    columns = list(dict.fromkeys(frame["judged_on"].to_list()))
-    found = {(row["trained_on"], row["judged_on"]): row for row in frame.to_dicts()}
+    columns = list(dict.fromkeys(frame["evaluated_on"].to_list()))
+    found = {(row["trained_on"], row["evaluated_on"]): row for row in frame.to_dicts()}
     squares = [
         [
             Square(None) if one is None else Square(one["ratio"], one["is_open"])
@@ -69,7 +69,7 @@ def _draw_transfer(frame: pl.DataFrame, lineup: Lineup) -> Any:
         squares,
         [lineup.names[row] for row in rows],
         list(short_cells(columns).values()),
-        title="Trained (row), judged (column): ratio to the best rule there",
+        title="Trained (row), evaluated (column): ratio to the best rule there",
         worse="worse than the best rule",
         better="better",
         higher=bool(frame["higher"][0]),
