@@ -123,13 +123,14 @@ class Engine:
                 workers = usable_cores()
         return max(1, workers if most is None else min(workers, most))
 
-    def pool(self, module: str, setup: Any, count: int) -> Pool:
+    def pool(self, module: str, setup: Any, count: int, *, apart: bool = False) -> Pool:
         """Return workers.
 
         Args:
             module: the module whose `answers_of` does the work.
             setup: what every worker gets first.
             count: how many workers; 1 = this process, except on Ray or with a timeout.
+            apart: whether a single one is a process of its own too.
 
         Raises:
             MissingExtraError: Ray is not installed.
@@ -140,7 +141,7 @@ class Engine:
 
             self.connect()
             return RayPool(module, setup, count, timeout=self.timeout)
-        if count == 1 and self.timeout is None:
+        if count == 1 and self.timeout is None and not apart:
             return ThisProcess(module, setup)
         return WorkerPool(module, setup, count, timeout=self.timeout)
 

@@ -99,11 +99,16 @@ def run_suite(
         BerthlineError: the engine cannot be reached, or results cannot be written.
     """
     engine = engine or Engine()
-    planned = PlannedRuns(plan, yes=yes)  # mistakes are told before anything is written
+    # Mistakes are told before anything is written.
+    planned = PlannedRuns(plan, yes=yes)
     check_policies(planned)
+    if any(part.train is not None for part in plan.parts):
+        from berthline.experiments.suites.suite_training import trained_parts
+
+        trained_parts(plan)
     engine.connect()
     with _directory(out, force=force, resume=resume) as directory:
-        trained = _trained(plan, directory, engine, workers, remark)
+        trained = _trained(plan, directory, engine, workers, remark, progress)
         if trained:
             planned = PlannedRuns(plan, trained, yes=yes)
             check_policies(planned)
@@ -212,6 +217,7 @@ def _trained(
     engine: Engine,
     workers: int | None,
     remark: Callable[[str], None] | None,
+    progress: Progress | None,
 ) -> list[PlannedScheduler]:
     """Return the policies of the parts that are trained, which are trained now if need be."""
     if all(part.train is None for part in plan.parts):
@@ -224,7 +230,7 @@ def _trained(
         )
     from berthline.experiments.suites.suite_training import train_parts
 
-    return train_parts(plan, directory.path, engine, workers, remark)
+    return train_parts(plan, directory.path, engine, workers, remark, progress)
 
 
 def check_policies(planned: PlannedRuns) -> None:

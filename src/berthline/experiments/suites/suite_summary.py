@@ -156,7 +156,7 @@ def _one(
             continue
         best = min(finished.values(), key=lambda each: sign * float(np.mean(each)))
         # A part that was trained several times has several values for each seed.
-        rival = np.tile(best, len(ours) // len(best)) if len(ours) % len(best) == 0 else best
+        rival = np.repeat(best, len(ours) // len(best)) if len(ours) % len(best) == 0 else best
         if len(rival) != len(ours) or (of_windows := log_ratios(ours, list(rival))) is None:
             continue
         logs[cell] = float(of_windows.mean())
