@@ -19,12 +19,12 @@ PYTEST_ARGS ?= -n auto --maxprocesses 8 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
+  suites common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
   preemptive_index meta_regimes mixed_clusters gate_transfer gate_frontier gate_inputs \
   hold_and_preempt racks_and_failures distilled_gates continuous_runs packing whatif_causes \
   five_headlines
 RESULTS_ARGS ?=
-TRAINED_RESULTS := distilled_gates learning_first_step five_headlines
+TRAINED_RESULTS := distilled_gates learning_first_step five_headlines suites
 
 VENV := .venv
 BIN := $(VENV)/bin

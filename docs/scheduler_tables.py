@@ -195,6 +195,19 @@ def bandits() -> str:
     )
 
 
+def perturbations() -> str:
+    """Return the kinds of perturbations."""
+    from berthline.experiments.perturbations import KINDS
+
+    return table(
+        ("kind", "value", "meaning", "in the suite `robustness`"),
+        (
+            (code(name), kind.form, kind.meaning, ", ".join(map(code, kind.shipped)))
+            for name, kind in KINDS.items()
+        ),
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "words of a job": lambda: words("job"),
     "words of a node": lambda: words("node"),
@@ -208,5 +221,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "spaces": spaces,
     "shipped": shipped,
     "bandits": bandits,
+    "perturbations": perturbations,
 }
 """Each generated part and what makes it."""

@@ -256,7 +256,9 @@ def check_policies(planned: PlannedRuns) -> None:
             key = (cell.cluster, cell.knowledge)
             if key not in seen:
                 try:
-                    load_policy(learned, environment_of(learned, cell.nodes, cell.knowledge).layout)
+                    environment = environment_of(learned, cell.nodes, cell.knowledge)
+                    if learned.bandit is None:  # a bandit has nothing to load
+                        load_policy(learned, environment.layout)
                     seen[key] = ""
                 except BerthlineError as error:
                     seen[key] = error.what
