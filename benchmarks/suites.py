@@ -40,7 +40,7 @@ STEPS: dict[str, int | None] = {
     "robustness": None,
     "online": None,
     "ablation": 12_000,
-    "ablation-gate": 40_000,
+    "ablation-gate": 200_000,
 }
 """The suites of the page, and the steps of each training: fewer than theirs, so that the page takes
 minutes instead of hours."""

@@ -80,12 +80,18 @@ def effects(suite: SuiteResults) -> list[PartEffect]:
         adjusted = holm([ratio.p_value for ratio in ratios])
         trained = len(whole) if None not in whole else 0
         found += [
-            PartEffect(group, name, ratio, str(word), p, trained)
+            PartEffect(group, name, ratio, _of_training(str(word), trained), p, trained)
             for name, ratio, word, p in zip(others, ratios, words, adjusted, strict=True)
         ]
     if not found:
         raise NotShown("no part of this suite is called whole")
     return found
+
+
+def _of_training(words: str, trained: int) -> str:
+    """Return a verdict whose windows are training seeds, or seeds of jobs."""
+    seeds = "training seed" if trained else "seed"
+    return words.replace("in every window", f"with every {seeds}").replace("windows", f"{seeds}s")
 
 
 _Values = dict[int | None, dict[tuple[str, int], float]]

@@ -138,7 +138,7 @@ class SuiteResults:
 
     @functools.cached_property
     def rules(self) -> list[str]:
-        """The fixed rules, without policies, bandits and choices on VAL: hindsight chooses from them."""
+        """The fixed rules, no policies or bandits: hindsight chooses from them."""
         named = set(self.plan.schedulers) or {
             part.name for part in self.plan.parts if part.scheduler
         }
