@@ -15,7 +15,7 @@ from berthline.learn.algorithms.meta_dqn import environment_options
 from berthline.learn.training.train import train_config
 from berthline.report.page.write_report import write_report
 from berthline.report.suites.parts_figure import effects
-from berthline.report.suites.suite_results import suite_results
+from berthline.report.suites.shown_suite import shown_suite
 from berthline.runs.open_run import open_run
 
 SWITCHES = {
@@ -89,7 +89,7 @@ def test_ablation(tmp_path):
     runs = pl.read_parquet(tmp_path / "run" / "cells.parquet").filter(pl.col("part") != "")
     assert runs.group_by("part").agg(pl.col("training_seed").n_unique())["training_seed"].unique(
     ).to_list() == [5]  # fmt: skip
-    suite = suite_results(open_run(tmp_path / "run"))
+    suite = shown_suite(open_run(tmp_path / "run"))
     found = effects(suite)
     assert [one.part for one in found] == list(SWITCHES)
     assert all(one.ratio.windows == one.trained == 5 for one in found)

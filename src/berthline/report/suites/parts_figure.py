@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 WHOLE = "whole"
 RESAMPLES = 10_000
@@ -55,7 +55,7 @@ class PartEffect(NamedTuple):
     trained: int
 
 
-def effects(suite: SuiteResults) -> list[PartEffect]:
+def effects(suite: ShownSuite) -> list[PartEffect]:
     """Return the effect of each part, group by group.
 
     Formula: per training seed (for rules: per seed), the mean over cells (and seeds) of
@@ -98,7 +98,7 @@ _Values = dict[int | None, dict[tuple[str, int], float]]
 """ln(value) by training seed, then by cell and seed."""
 
 
-def _by_training(suite: SuiteResults, name: str) -> _Values:
+def _by_training(suite: ShownSuite, name: str) -> _Values:
     import polars as pl
 
     found: _Values = {}
@@ -128,7 +128,7 @@ def _effect(without: _Values, whole: _Values) -> Ratio:
     return ratio_of_logs(logs, resamples=RESAMPLES)
 
 
-def part_data(suite: SuiteResults) -> pl.DataFrame:
+def part_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the effects as a table.
 
     Returns:
