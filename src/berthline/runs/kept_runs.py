@@ -26,7 +26,7 @@ from berthline.errors import ConfigError, OutputError
 from berthline.sealed_json import damaged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _MAGIC = b"BERTHLINE RUNS 2\n"
@@ -81,6 +81,9 @@ class KeptRuns:
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._places
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._places)
 
     def find(self, key: bytes) -> KeptRun | None:
         """Return the run with a key; None = it is not kept.

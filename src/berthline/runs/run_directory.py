@@ -30,6 +30,7 @@ from berthline.runs.run_layout import (
     LOCK,
     META,
     METRICS,
+    SHARES,
     SUMMARY,
     UNFINISHED,
     files_of,
@@ -179,7 +180,8 @@ class RunDirectory:
             raise ConfigError(
                 f"cannot read the output directory: {error.strerror}", where=str(path)
             ) from None
-        is_unfinished = UNFINISHED in present or (LOCK in present and SUMMARY not in present)
+        has_begun = LOCK in present or SHARES in present
+        is_unfinished = UNFINISHED in present or (has_begun and SUMMARY not in present)
         if is_unfinished and not (self.force or self.resume):
             raise ConfigError(
                 "the output directory holds an unfinished run",

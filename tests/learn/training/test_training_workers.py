@@ -77,6 +77,7 @@ def test_complete_seeds_are_kept_and_others_go_on(one_by_one: Path, tmp_path: Pa
 
 
 KILLER = """
+import os
 from pathlib import Path
 from berthline.learn.training import training_workers, trainer
 run = trainer.Trainer._validate

@@ -134,7 +134,7 @@ def main(argv: list[str]) -> int:
     if options.launch is not None or options.share is not None:
         from berthline.cli.suite import launch
 
-        return launch.run(plan, options, argv)
+        return launch.run(plan, options)
     from berthline.experiments.suites.run_suite import run_suite
 
     engine = engine_of(options.engine, options.address, options.timeout)

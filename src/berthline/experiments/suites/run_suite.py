@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from berthline.policies.scheduler import Scheduler
 from berthline.runs.directory_lock import locked, refuse_if_held
 from berthline.runs.kept_runs import KeptRuns
 from berthline.runs.run_directory import RunDirectory, open_directory, to_toml
-from berthline.runs.run_layout import CELLS, FAILURES, JOBS, LOCK, SUITE
+from berthline.runs.run_layout import CELLS, FAILURES, JOBS, LOCK, SHARES, SUITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -114,6 +115,10 @@ def run_suite(
             check_policies(planned)
         path = None if directory is None else directory.path
         with _kept(plan, directory) as store:
+            if isinstance(store, KeptRuns):
+                from berthline.experiments.suites.launch_slurm import collect
+
+                collect(plan, store.path.parent, store)
             if directory is not None:
                 write_atomically(directory.path / SUITE, to_toml(plan.table()).encode())
             work = SuiteWork(planned, store)
@@ -320,5 +325,6 @@ def _write(
         files=files,
     )
     if not failures:
+        shutil.rmtree(directory.path / SHARES, ignore_errors=True)
         with contextlib.suppress(OSError):
             directory.unfinished.unlink()
