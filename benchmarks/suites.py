@@ -25,7 +25,7 @@ from berthline.report.run_results import NotShown
 from berthline.report.suites.against_twin import against_twins, recovery_words
 from berthline.report.suites.parts_figure import effects
 from berthline.report.suites.robustness_figures import draw_twins
-from berthline.report.suites.suite_results import SuiteResults, suite_results
+from berthline.report.suites.shown_suite import ShownSuite, shown_suite
 from berthline.report.suites.suite_sentences import suite_sentences
 from berthline.runs.open_run import open_run
 
@@ -40,7 +40,7 @@ STEPS: dict[str, int | None] = {
     "robustness": None,
     "online": None,
     "ablation": 12_000,
-    "ablation-gate": 40_000,
+    "ablation-gate": 200_000,
 }
 """The suites of the page, and the steps of each training: fewer than theirs, so that the page takes
 minutes instead of hours."""
@@ -90,10 +90,10 @@ def measure(name: str) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         run_suite(plan_of(name), out=path)
-        yield from rows_of(name, suite_results(open_run(path)))
+        yield from rows_of(name, shown_suite(open_run(path)))
 
 
-def rows_of(name: str, suite: SuiteResults) -> Iterator[Row]:
+def rows_of(name: str, suite: ShownSuite) -> Iterator[Row]:
     """Yield the rows of a suite."""
     for sentence in suite_sentences(suite):
         yield row(name, "verdict", words=sentence)

@@ -9,7 +9,7 @@ import polars as pl
 
 from berthline.experiments.suites.suite_plan import CellTable, Part, SuitePlan
 from berthline.experiments.suites.suite_tables import flat_names
-from berthline.report.suites.suite_results import SuiteResults
+from berthline.report.suites.shown_suite import ShownSuite
 
 FACTS = {
     "suite": "own", "shape": "", "intensity": "", "gpus": 4, "perturbation": "", "twin": "",
@@ -40,4 +40,4 @@ def suite_of(rows, *, schedulers, parts=(), path=Path(), page="", **plan):
         parts=[Part(name=name, **given) for name, given in parts],
         **plan,
     )
-    return SuiteResults(types.SimpleNamespace(path=path), asked, frame, [])
+    return ShownSuite(types.SimpleNamespace(path=path), asked, frame, [])

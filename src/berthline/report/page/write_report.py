@@ -26,9 +26,9 @@ from berthline.report.page.search_page import search_page, search_sentences
 from berthline.report.page.training_page import training_page, training_sentences
 from berthline.report.page.whatif_page import whatif_of, whatif_page, whatif_sentences
 from berthline.report.run_results import COMPARED, results_of
+from berthline.report.suites.shown_suite import shown_suite
 from berthline.report.suites.suite_figures import SUITE_FIGURES
 from berthline.report.suites.suite_page import suite_page
-from berthline.report.suites.suite_results import suite_results
 from berthline.report.suites.suite_sentences import suite_sentences
 from berthline.runs.open_run import AS_WRITTEN, open_run
 from berthline.runs.run_layout import FIGURES, REPORT, SUMMARY
@@ -89,7 +89,7 @@ REPORTS: dict[str, ReportKind] = {
     ),
     "suite": ReportKind(
         SUITE_FIGURES,
-        suite_results,
+        shown_suite,
         suite_sentences,
         lambda run, suite, figures, _: suite_page(run, suite, figures),
     ),

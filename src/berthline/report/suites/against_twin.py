@@ -11,12 +11,12 @@ import numpy as np
 from berthline.evaluate.statistics.paired import Ratio, log_ratios, ratio_of_logs
 from berthline.experiments.perturbations import KINDS, begins_at, kind_of
 from berthline.experiments.robustness_measures import recovery_seconds, twin_band, variation
-from berthline.report.suites.suite_results import RESAMPLES
+from berthline.report.suites.shown_suite import RESAMPLES
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 
 class AgainstTwin(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class AgainstTwin(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
 
 
-def against_twins(suite: SuiteResults) -> list[AgainstTwin]:
+def against_twins(suite: ShownSuite) -> list[AgainstTwin]:
     """Return every scheduler under every perturbation.
 
     Raises:
@@ -73,7 +73,7 @@ def against_twins(suite: SuiteResults) -> list[AgainstTwin]:
     return found
 
 
-def _of(suite: SuiteResults, scheduler: str, text: str, pairs: pl.DataFrame) -> AgainstTwin:
+def _of(suite: ShownSuite, scheduler: str, text: str, pairs: pl.DataFrame) -> AgainstTwin:
     logs = log_ratios(pairs[suite.column].to_list(), pairs["twin_value"].to_list())
     recoveries: list[float] = []
     varies: list[tuple[float, float]] = []

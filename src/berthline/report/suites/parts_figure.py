@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 WHOLE = "whole"
 RESAMPLES = 10_000
@@ -55,7 +55,7 @@ class PartEffect(NamedTuple):
     trained: int
 
 
-def effects(suite: SuiteResults) -> list[PartEffect]:
+def effects(suite: ShownSuite) -> list[PartEffect]:
     """Return the effect of each part, group by group.
 
     Formula: per training seed (for rules: per seed), the mean over cells (and seeds) of
@@ -80,7 +80,7 @@ def effects(suite: SuiteResults) -> list[PartEffect]:
         adjusted = holm([ratio.p_value for ratio in ratios])
         trained = len(whole) if None not in whole else 0
         found += [
-            PartEffect(group, name, ratio, str(word), p, trained)
+            PartEffect(group, name, ratio, _of_training(str(word), trained), p, trained)
             for name, ratio, word, p in zip(others, ratios, words, adjusted, strict=True)
         ]
     if not found:
@@ -88,11 +88,17 @@ def effects(suite: SuiteResults) -> list[PartEffect]:
     return found
 
 
+def _of_training(words: str, trained: int) -> str:
+    """Return a verdict whose windows are training seeds, or seeds of jobs."""
+    seeds = "training seed" if trained else "seed"
+    return words.replace("in every window", f"with every {seeds}").replace("windows", f"{seeds}s")
+
+
 _Values = dict[int | None, dict[tuple[str, int], float]]
 """ln(value) by training seed, then by cell and seed."""
 
 
-def _by_training(suite: SuiteResults, name: str) -> _Values:
+def _by_training(suite: ShownSuite, name: str) -> _Values:
     import polars as pl
 
     found: _Values = {}
@@ -122,7 +128,7 @@ def _effect(without: _Values, whole: _Values) -> Ratio:
     return ratio_of_logs(logs, resamples=RESAMPLES)
 
 
-def part_data(suite: SuiteResults) -> pl.DataFrame:
+def part_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the effects as a table.
 
     Returns:

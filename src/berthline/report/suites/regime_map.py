@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 MOST_CELLS = 24
 
 
-def regime_data(suite: SuiteResults) -> pl.DataFrame:
+def regime_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the scheduler that the suite is about, against the best rule of each regime.
 
     Returns:
@@ -87,7 +87,7 @@ def _draw_regimes(frame: pl.DataFrame, lineup: Lineup) -> Any:
     )
 
 
-def cell_data(suite: SuiteResults) -> pl.DataFrame:
+def cell_data(suite: ShownSuite) -> pl.DataFrame:
     """Return every scheduler against the best rule of every cell.
 
     Returns:
@@ -146,7 +146,7 @@ def _draw_cells(frame: pl.DataFrame, lineup: Lineup) -> Any:
     )
 
 
-def oracle_data(suite: SuiteResults) -> pl.DataFrame:
+def oracle_data(suite: ShownSuite) -> pl.DataFrame:
     """Return every scheduler over all clean cells.
 
     Formula: the geometric mean over cells of the ratio to the best fixed rule of each, in

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 MOST_PANELS = 8
 
 
-def twin_data(suite: SuiteResults) -> pl.DataFrame:
+def twin_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the ratio to the clean twin, by perturbation and scheduler.
 
     Returns:
@@ -96,7 +96,7 @@ def _short(text: str) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def radar_data(suite: SuiteResults) -> pl.DataFrame:
+def radar_data(suite: ShownSuite) -> pl.DataFrame:
     """Return how little each kind of perturbation costs.
 
     Formula: 1 / ratio to the twin (its ratio, for utilisation), at the level of the kind that is
@@ -160,7 +160,7 @@ def _draw_radar(frame: pl.DataFrame, lineup: Lineup) -> Any:
     return figure
 
 
-def recovery_data(suite: SuiteResults) -> pl.DataFrame:
+def recovery_data(suite: ShownSuite) -> pl.DataFrame:
     """Return queues around the capacity dip from which recovery takes longest.
 
     It is the dip and the regime with the longest mean recovery over schedulers; a run that does not

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 LEVELS = np.concatenate([np.linspace(0, 0.99, 100), np.linspace(0.991, 1.0, 10)])
 """Shares of jobs at which a distribution is kept."""
 
 
-def use_data(suite: SuiteResults) -> pl.DataFrame:
+def use_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the mean utilisation of each scheduler, by intensity and GPUs.
 
     Returns:
@@ -79,7 +79,7 @@ def _draw_use(frame: pl.DataFrame, lineup: Lineup) -> Any:
     return figure
 
 
-def cdf_data(suite: SuiteResults) -> pl.DataFrame:
+def cdf_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the distribution of JCT over the completed jobs of all clean cells.
 
     Returns:
@@ -164,7 +164,7 @@ FEWEST = 3
 """Values of an axis for a curve and its slope."""
 
 
-def cost_data(suite: SuiteResults) -> pl.DataFrame:
+def cost_data(suite: ShownSuite) -> pl.DataFrame:
     """Return CPU time and memory of runs against what they get more expensive with.
 
     Formula: medians over seeds. A value belongs to an axis if all other axes of its cell are those

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from berthline.report.figures.figure_table import Drawn
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
     from berthline.runs.open_run import Run
 
 MOST_FAILURES = 50
 
 
-def suite_page(run: Run, suite: SuiteResults, figures: Sequence[Drawn]) -> str:
+def suite_page(run: Run, suite: ShownSuite, figures: Sequence[Drawn]) -> str:
     """Return the report of a suite as HTML."""
     plan = suite.plan
     return html_page(
@@ -59,7 +59,7 @@ def _code(text: str) -> str:
     return f"<code>{html.escape(text)}</code>"
 
 
-def _schedulers(suite: SuiteResults) -> str:
+def _schedulers(suite: ShownSuite) -> str:
     rows = []
     for name in suite.ranked:
         overall, worst = suite.overall[name], suite.worst(name)
@@ -105,7 +105,7 @@ def _number(value: float | None, digits: int = 3) -> str:
     return "∞" if math.isinf(value) else f"{value:,.{digits}f}"
 
 
-def _parts(suite: SuiteResults) -> str:
+def _parts(suite: ShownSuite) -> str:
     try:
         found = effects(suite)
     except NotShown:
@@ -132,7 +132,7 @@ def _parts(suite: SuiteResults) -> str:
     return table(html.escape(caption), heads, rows)
 
 
-def _perturbations(suite: SuiteResults) -> str:
+def _perturbations(suite: ShownSuite) -> str:
     try:
         found = against_twins(suite)
     except NotShown:
@@ -195,7 +195,7 @@ _PUBLISHED: dict[str, tuple[str, Callable[[float], float], int]] = {
 """Names of the published suites: our column, how it is read, and digits."""
 
 
-def _published(suite: SuiteResults) -> str:
+def _published(suite: ShownSuite) -> str:
     import polars as pl
 
     rows = []
@@ -226,7 +226,7 @@ def _published(suite: SuiteResults) -> str:
     return table(html.escape(caption), ["scheduler", *shown, "oracle_gap"], rows)
 
 
-def _failures(suite: SuiteResults) -> str:
+def _failures(suite: ShownSuite) -> str:
     if not suite.failures:
         return ""
     items = "".join(
@@ -247,7 +247,7 @@ def _place(failure: dict[str, object]) -> str:
     )
 
 
-def _facts(suite: SuiteResults) -> dict[str, object]:
+def _facts(suite: ShownSuite) -> dict[str, object]:
     plan = suite.plan
     return {
         "suite": plan.name,
@@ -259,7 +259,7 @@ def _facts(suite: SuiteResults) -> dict[str, object]:
     }
 
 
-def _perturbed_cells(suite: SuiteResults) -> int:
+def _perturbed_cells(suite: ShownSuite) -> int:
     import polars as pl
 
     return suite.cells.filter(pl.col("perturbation") != "")["cell"].n_unique()

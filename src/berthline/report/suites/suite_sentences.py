@@ -11,19 +11,19 @@ from berthline.experiments.robustness_measures import EXPLODES, SMALL_QUEUE
 from berthline.report.run_results import NotShown
 from berthline.report.suites.against_twin import against_twins, recovery_words
 from berthline.report.suites.parts_figure import WHOLE, effects
-from berthline.report.suites.suite_results import BEST_ON_VAL
+from berthline.report.suites.shown_suite import BEST_ON_VAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from berthline.evaluate.statistics.paired import Ratio
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 EVEN = 0.0005
 """Ratios nearer to 1 than this are 1 in three digits."""
 
 
-def suite_sentences(suite: SuiteResults) -> list[str]:
+def suite_sentences(suite: ShownSuite) -> list[str]:
     """Return the verdict, the most important sentence first."""
     told: list[str] = []
     if not suite.rules or len(suite.overall) < 2:
@@ -36,7 +36,7 @@ def suite_sentences(suite: SuiteResults) -> list[str]:
     return told
 
 
-def cautions(suite: SuiteResults) -> list[str]:
+def cautions(suite: ShownSuite) -> list[str]:
     """Return how far the verdict can be trusted."""
     found = []
     if suite.failures:
@@ -72,7 +72,7 @@ def ratio_words(ratio: Ratio, *, digits: int = 3) -> str:
     return f"{text} [{ratio.low:.{digits}f}, {ratio.high:.{digits}f}]"
 
 
-def _against_rules(suite: SuiteResults) -> list[str]:
+def _against_rules(suite: ShownSuite) -> list[str]:
     label = METRICS[suite.metric].label
     others = [name for name in suite.ranked if name not in suite.rules]
     told = []
@@ -108,7 +108,7 @@ def _against_rules(suite: SuiteResults) -> list[str]:
     return told
 
 
-def _in_the_tail(suite: SuiteResults, best: str) -> list[str]:
+def _in_the_tail(suite: ShownSuite, best: str) -> list[str]:
     """Return where the rule that is best by the metric loses in the tail."""
     column = "jct_p99"
     if suite.metric == column or suite.higher:
@@ -133,18 +133,18 @@ def _name(scheduler: str) -> str:
     return "the rule chosen on VAL" if scheduler == BEST_ON_VAL else scheduler
 
 
-def _is_worse(suite: SuiteResults, name: str) -> bool:
+def _is_worse(suite: ShownSuite, name: str) -> bool:
     one = suite.overall[name]
     if one.ratio is None or one.low is None or one.high is None:
         return False
     return one.high < 1 - EVEN if suite.higher else one.low > 1 + EVEN
 
 
-def _is_trained_in_parts(suite: SuiteResults) -> bool:
+def _is_trained_in_parts(suite: ShownSuite) -> bool:
     return any(part.name.endswith(f", {WHOLE}") for part in suite.plan.parts)
 
 
-def _of_parts(suite: SuiteResults) -> list[str]:
+def _of_parts(suite: ShownSuite) -> list[str]:
     told = []
     label = METRICS[suite.metric].label
     for part in suite.plan.parts:
@@ -174,7 +174,7 @@ def _of_parts(suite: SuiteResults) -> list[str]:
     return told
 
 
-def _of_perturbations(suite: SuiteResults) -> list[str]:
+def _of_perturbations(suite: ShownSuite) -> list[str]:
     try:
         found = against_twins(suite)
     except NotShown:
@@ -221,11 +221,11 @@ def _of_perturbations(suite: SuiteResults) -> list[str]:
     return told
 
 
-def _list(names: Sequence[str], suite: SuiteResults) -> str:
+def _list(names: Sequence[str], suite: ShownSuite) -> str:
     return "all schedulers" if len(names) == len(suite.schedulers) else ", ".join(names)
 
 
-def _costliest(suite: SuiteResults, found: Sequence[object]) -> list[str]:
+def _costliest(suite: ShownSuite, found: Sequence[object]) -> list[str]:
     from berthline.report.suites.against_twin import AgainstTwin
 
     known = [one for one in found if isinstance(one, AgainstTwin) and one.ratio.ratio is not None]

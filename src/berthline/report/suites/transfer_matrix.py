@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from berthline.report.figures.lineup import Lineup
-    from berthline.report.suites.suite_results import SuiteResults
+    from berthline.report.suites.shown_suite import ShownSuite
 
 
-def transfer_data(suite: SuiteResults) -> pl.DataFrame:
+def transfer_data(suite: ShownSuite) -> pl.DataFrame:
     """Return the ratio of every trained part to the best rule, in every cell.
 
     Returns:

@@ -120,7 +120,7 @@ def test_the_unit_of_a_trained_part_is_its_training_seed():
     assert first.verdict.startswith("worse by")
     # Holm: the smaller of two p-values counts twice.
     assert first.p_value == pytest.approx(2 * first.ratio.p_value)
-    assert second.verdict.startswith("equal in every window")
+    assert second.verdict.startswith("equal with every training seed")
     told = suite_sentences(suite)
     assert "A part of nothing is worth nothing" in told[0]
 

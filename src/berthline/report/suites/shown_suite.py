@@ -61,7 +61,7 @@ class CellRatio:
         return includes_one(self.low, self.high)
 
 
-class SuiteResults:
+class ShownSuite:
     """The results of a suite.
 
     Args:
@@ -138,7 +138,7 @@ class SuiteResults:
 
     @functools.cached_property
     def rules(self) -> list[str]:
-        """The fixed rules, without policies, bandits and choices on VAL: hindsight chooses from them."""
+        """The fixed rules, no policies or bandits: hindsight chooses from them."""
         named = set(self.plan.schedulers) or {
             part.name for part in self.plan.parts if part.scheduler
         }
@@ -280,7 +280,7 @@ class SuiteResults:
         return line_up(self.schedulers, baseline, [*others, *rules, *rest])
 
 
-def suite_results(run: Run) -> SuiteResults:
+def shown_suite(run: Run) -> ShownSuite:
     """Return the results of a suite.
 
     Raises:
@@ -295,7 +295,7 @@ def suite_results(run: Run) -> SuiteResults:
             expected="results to report",
             hint="failures.jsonl says why; run the suite again with --resume",
         )
-    return SuiteResults(run, found.plan, cells, found.failures)
+    return ShownSuite(run, found.plan, cells, found.failures)
 
 
 def _mean(values: list[float]) -> float:
