@@ -86,7 +86,7 @@ def _knock(address: str) -> None:
     """Raise if nothing listens at an address; Ray itself would try for minutes.
 
     Raises:
-        ConfigError: it is no address.
+        ConfigError: it is not an address.
         ClusterError: nothing listens there.
     """
     host, colon, port = address.rpartition(":")

@@ -66,7 +66,7 @@ def test_dry_run_writes_nothing(run, plan, tmp_path):
     before = sorted(tmp_path.iterdir())
     outcome = run("suite", plan, "--dry-run", "--out", str(tmp_path / "out"))
     assert outcome.code == 0
-    for text in (f"{RUNS} in about", "CPU time", "disk", "base-low-4"):
+    for text in (f"runs       {RUNS}\ntasks      about ", "CPU time", "disk", "base-low-4"):
         assert text in outcome.out
     assert sorted(tmp_path.iterdir()) == before
     found = run("suite", plan, "--dry-run", "--json").json

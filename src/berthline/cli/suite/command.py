@@ -45,7 +45,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Without a name, list the suites with their runs and the CPU time they take.
 
-    A suite of one's own is a TOML file. Interrupted, --resume goes on.
+    A suite of one's own is a TOML file. After an interruption --resume continues.
 
     Examples:
       berthline suite
@@ -112,7 +112,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     out: Out = None
     force: Force = False
     resume: Annotated[bool, arg(help_behavior_hint="")] = False
-    """Go on with an interrupted suite in --out, or repeat its failed runs."""
+    """Resume an interrupted suite in --out, or repeat its failed runs."""
 
 
 def main(argv: list[str]) -> int:

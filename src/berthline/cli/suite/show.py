@@ -67,7 +67,8 @@ def show_estimate(estimate: SuiteEstimate, planned: PlannedRuns) -> None:
             "suite": f"{estimate.suite}: {planned.plan.about}",
             "cells": f"{number(estimate.cells)}: {', '.join(names[:_MOST_SHOWN])}{more}",
             "schedulers": number(planned.number_of_schedulers),
-            "runs": f"{number(estimate.runs)} in about {counted(estimate.tasks, 'task')}",
+            "runs": number(estimate.runs),
+            "tasks": f"about {number(estimate.tasks)}",
             "job starts": number(estimate.job_starts),
             "CPU time": f"about {_about(estimate.cpu_seconds)}, from a sample of "
             f"{counted(estimate.sample, 'run')}"

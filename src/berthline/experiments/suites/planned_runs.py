@@ -2,7 +2,7 @@
 
 A *unit* is a regime with one seed: its clean window and the perturbed ones, which are made and
 measured together. Everything here is a function of the plan, so runs have the same names, seeds and
-order whatever part of the plan is made, and whoever makes it.
+order for any part of the plan, and on any engine.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlannedScheduler:
 
     Attributes:
         name: as in the plan; for a part that is trained, the name of the part.
-        part: the name of its part; empty = it is no part.
+        part: the name of its part; empty = it is not one.
         training_seed: of a part that is trained; None = it is not.
         text: what is run.
         identity: what it is, for the keys of runs: equal schedulers have the same.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 2
 """A run is made again once if its worker ended."""
 TASK_SECONDS = 1.0
-"""So much work goes into one message."""
+"""Work that goes into one message."""
 _SECONDS_PER_WORK = 6e-6
 """Of a unit of `Unit.work`, until some were measured."""
 _SHARE_OF_REST = 0.25
