@@ -64,6 +64,15 @@ def test_what_the_page_says_of_robustness_is_so():
         by_item("twin", "robustness", name) for name in ("fcfs+easy", "sjf+easy", "las+skip!las")
     )
     dip = "capacity-dip:50%/6h"
+    small = [
+        one
+        for one in of(ROWS, "robustness", "twin")
+        if one["item"].partition(":")[0] in ("arrival-noise", "phase-shift")
+    ]
+    held = [float(one["low"]) <= 1 <= float(one["high"]) for one in small]
+    assert sum(held) / len(held) > 0.9
+    hours = [one for one in of(ROWS, "robustness", "twin") if one["item"].endswith("%/1h")]
+    assert max(float(one["ratio"]) for one in hours) < 1.055
     assert 0.25 < (sjf[dip] - 1) / (fcfs[dip] - 1) < 0.45
     assert las["estimates:lognormal"] == pytest.approx(1, abs=0.005)
     assert las["run-times:lognormal"] < 0.92

@@ -189,8 +189,8 @@ def _in_training(suite: ShownSuite, part: str, group: str) -> list[str]:
     if not wins:
         return []
     return [
-        f"In training, {sum(wins)} of {len(wins)} policies of {group} beat the rule that was best on "
-        f"VAL ({', '.join(rules)}), by the return on held-out episodes."
+        f"In training, {sum(wins)} of {len(wins)} policies of {group} beat the rule that was best "
+        f"on VAL ({', '.join(rules)}), by the return on held-out episodes."
     ]
 
 
