@@ -276,7 +276,8 @@ def part_lines(rows: Sequence[Row]) -> list[str]:
         "| --- | --- | ---: | ---: | ---: | --- |",
     ]
     for one in rows:
-        p = f"{float(one['more']):.3f}" if one["more"] else "-"
+        p = "-" if not one["more"] else f"{max(float(one['more']), 0.001):.3f}"
+        p = f"<{p}" if one["more"] and float(one["more"]) < 0.001 else p
         lines.append(
             f"| {one['scheduler']} | {one['item']} | {interval(one)} | {p} | {one['count']} "
             f"| {one['words']} |"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -123,6 +124,23 @@ def test_the_unit_of_a_trained_part_is_its_training_seed():
     assert second.verdict.startswith("equal with every training seed")
     told = suite_sentences(suite)
     assert "A part of nothing is worth nothing" in told[0]
+
+
+def test_a_whole_that_does_not_beat_its_rule_in_training_is_told(tmp_path):
+    for number, ours in enumerate((-5.0, -4.0, -6.0)):
+        folder = tmp_path / "training" / "net, whole" / f"seed-{number}"
+        folder.mkdir(parents=True)
+        summary = {"best_heuristic": "sjf", "report": {"return": {"policy": ours, "sjf": -4.5}}}
+        (folder / "summary.json").write_text(json.dumps(summary))
+    rows = [row("x", "rule", seed, 90) for seed in range(8)]
+    rows += trained("net, whole", (1.0, 1.1), cells="x")
+    rows += trained("net, without a", (1.2, 1.3), cells="x")
+    parts = [(f"net, {name}", {"train": {}}) for name in ("whole", "without a")]
+    told = suite_sentences(suite_of(rows, schedulers=["rule"], parts=parts, path=tmp_path))
+    assert (
+        "In training, 1 of 3 policies of net beat the rule that was best on VAL (sjf), by the "
+        "return on held-out episodes." in told
+    )
 
 
 def test_a_part_that_could_be_chance_says_so():

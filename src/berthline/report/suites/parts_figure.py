@@ -7,6 +7,7 @@ are the same for all. A rule has no training seed, so its interval is about the 
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from berthline.report.figures.axes import (
     ratio_axis,
     ratio_range,
 )
-from berthline.report.figures.layout import SMALL, is_narrow
+from berthline.report.figures.layout import NARROW_NAME, SMALL, is_narrow
 from berthline.report.figures.lineup import COLOURS
 from berthline.report.run_results import NotShown
 
@@ -170,7 +171,7 @@ def _draw_parts(frame: pl.DataFrame, lineup: Lineup) -> Any:  # noqa: ARG001 - o
         places.append(at)
         labels.append(row["part"])
     height = 1.3 + 0.31 * (places[-1] + 2)
-    figure = new_figure(9.0, height, narrow_height=height + 0.4)
+    figure = new_figure(9.0, height, narrow_height=1.7 + 0.38 * (places[-1] + 2))
     axes = figure.subplots()
     ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
     ratio_axis(
@@ -191,8 +192,8 @@ def _draw_parts(frame: pl.DataFrame, lineup: Lineup) -> Any:  # noqa: ARG001 - o
             0.005, first - 0.75, group, fontsize=SMALL, fontweight="bold", va="center",
             transform=axes.get_yaxis_transform(),
         )  # fmt: skip
-    longest = 20 if is_narrow() else 40
-    axes.set_yticks(places, [t if len(t) <= longest else t[: longest - 1] + "…" for t in labels])
+    width = NARROW_NAME if is_narrow() else 40
+    axes.set_yticks(places, [textwrap.fill(label, width) for label in labels])
     axes.set_ylim(places[-1] + 0.6, -1.3)
     axes.grid(visible=False, axis="y")
     worse = "left" if frame["higher"][0] else "right"

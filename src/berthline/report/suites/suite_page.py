@@ -117,7 +117,7 @@ def _parts(suite: ShownSuite) -> str:
                 Entry(html.escape(one.group), one.group, "words"),
                 Entry(html.escape(one.part), one.part, "words"),
                 Entry(html.escape(ratio_words(one.ratio)), one.ratio.ratio or ""),
-                Entry(_number(one.p_value), "" if one.p_value is None else one.p_value),
+                Entry(_p_value(one.p_value), "" if one.p_value is None else one.p_value),
                 Entry(str(one.ratio.windows), float(one.ratio.windows)),
                 Entry(html.escape(one.verdict), one.verdict, "words"),
             ],
@@ -130,6 +130,10 @@ def _parts(suite: ShownSuite) -> str:
     )
     heads = ["of", "part", "ratio", "p, corrected", "seeds", "in words"]
     return table(html.escape(caption), heads, rows)
+
+
+def _p_value(p: float | None) -> str:
+    return "&lt;0.001" if p is not None and p < 0.001 else _number(p)
 
 
 def _perturbations(suite: ShownSuite) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from berthline.report.run_results import NotShown
 from berthline.report.suites.against_twin import against_twins, recovery_words
 from berthline.report.suites.parts_figure import WHOLE, effects
 from berthline.report.suites.shown_suite import BEST_ON_VAL
+from berthline.runs.run_layout import SEED_PREFIX, SUMMARY, TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,6 +162,7 @@ def _of_parts(suite: ShownSuite) -> list[str]:
             )
         else:
             told.append(f"{group} as a whole: {label} {ratio_words(ratio)} times the best rule's.")
+        told += _in_training(suite, part.name, group)
     try:
         found = effects(suite)
     except NotShown as reason:
@@ -172,6 +175,23 @@ def _of_parts(suite: ShownSuite) -> list[str]:
             told.append(f"{group}: no part makes a difference that can be shown.")
         told += [f"{group}, {one.part}: {one.verdict}." for one in clear]
     return told
+
+
+def _in_training(suite: ShownSuite, part: str, group: str) -> list[str]:
+    """Return how many policies of a part beat the rule that was best on VAL in their training."""
+    wins: list[bool] = []
+    rules: dict[str, None] = {}
+    for path in sorted((suite.run.path / TRAINING / part).glob(f"{SEED_PREFIX}*/{SUMMARY}")):
+        found = json.loads(path.read_bytes())
+        rule, returns = found["best_heuristic"], found["report"]["return"]
+        wins.append(returns["policy"] > returns[rule])
+        rules[rule] = None
+    if not wins:
+        return []
+    return [
+        f"In training, {sum(wins)} of {len(wins)} policies of {group} beat the rule that was best on "
+        f"VAL ({', '.join(rules)}), by the return on held-out episodes."
+    ]
 
 
 def _of_perturbations(suite: ShownSuite) -> list[str]:
