@@ -5,7 +5,7 @@ reads messages from its standard input and writes answers to its standard output
 preceded by its length. It ends when its input ends.
 
     to the worker     the setup once; then message after message
-    from the worker   any number of answers to a message, then Done
+    from the worker   Ready once; any number of answers to a message, then Done
 
 The module that does the work defines `main`, which calls `serve`. It should import little: every
 worker pays for its imports.
@@ -39,12 +39,19 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<Q")
 
+START_SECONDS = 60.0
+"""A worker may take this long to start, whatever its timeout."""
+
 MOST_ATTEMPTS = 3
 """A piece of work whose workers end so often is given up."""
 
 
 class Done:
     """Follows the last answer to a message."""
+
+
+class Ready:
+    """Says that a worker has started and has its setup: it comes before its first answer."""
 
 
 class _Ended:
@@ -135,6 +142,7 @@ class Worker:
         process: the process.
         is_busy: whether its answer to the last message is incomplete.
         has_ended: whether it is known to have ended.
+        is_ready: whether it has its setup.
         is_late: whether it was ended because it sent nothing for too long.
         heard: when it last sent something, or was sent something; on the monotonic clock.
     """
@@ -149,7 +157,7 @@ class Worker:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self.is_busy = self.has_ended = self.is_late = False
+        self.is_busy = self.has_ended = self.is_ready = self.is_late = False
         self.heard = time.monotonic()
         self._answers = answers
         self._setup: list[Any] = [setup]
@@ -235,6 +243,8 @@ class WorkerPool:
                     for idle in [new, *(one for one in self.workers if not one.is_busy)]:
                         if not idle.is_busy:
                             self._give(idle, next_message)
+            elif isinstance(answer, Ready):
+                worker.is_ready = True
             elif isinstance(answer, Done):
                 worker.is_busy = False
                 self._give(worker, next_message)
@@ -251,7 +261,8 @@ class WorkerPool:
             with contextlib.suppress(queue.Empty):
                 return self._answers.get(timeout=min(self._timeout / 4, 1.0))
             for worker in self.workers:
-                if worker.is_busy and time.monotonic() - worker.heard > self._timeout:
+                limit = self._timeout if worker.is_ready else max(self._timeout, START_SECONDS)
+                if worker.is_busy and time.monotonic() - worker.heard > limit:
                     worker.is_late = True
                     worker.process.kill()
         return self._answers.get()
@@ -296,6 +307,7 @@ def serve(start: Callable[[Any], Callable[[Any], Iterable[Any]]]) -> None:
     messages = sys.stdin.buffer
     try:
         answer = start(_receive(messages))
+        _send(answers, Ready())
         while True:
             for one in answer(_receive(messages)):
                 _send(answers, one)

@@ -129,6 +129,6 @@ def test_shares_that_are_none(text: str) -> None:
 def test_suites_that_train_are_refused(tmp_path: Path) -> None:
     plan = small_plan(SMALL + '\n[[parts]]\nname = "a"\ntrain = { algorithm = "ppo" }\n')
     with pytest.raises(ConfigError, match="trains policies"):
-        launch_slurm.write_script(plan, tmp_path, [], tasks=1, numbers=[0])
+        launch_slurm.write_script(plan, tmp_path, str, numbers=[0])
     assert shutil.which("sh")
     assert not Path(tmp_path / "shares").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from berthline.experiments.suites.suite_plan import CellTable, Part, SuitePlan
+from berthline.experiments.suites.suite_plan import CellTable, SuitePart, SuitePlan
 from berthline.experiments.suites.suite_tables import flat_names
 from berthline.report.suites.shown_suite import ShownSuite
 
@@ -37,7 +37,7 @@ def suite_of(rows, *, schedulers, parts=(), path=Path(), page="", **plan):
         schedulers=list(schedulers),
         seeds=1 + max(one["seed"] for one in rows),
         cells=[CellTable(workload="synthetic", cluster="uniform:1x4:V100")],
-        parts=[Part(name=name, **given) for name, given in parts],
+        parts=[SuitePart(name=name, **given) for name, given in parts],
         **plan,
     )
     return ShownSuite(types.SimpleNamespace(path=path), asked, frame, [])

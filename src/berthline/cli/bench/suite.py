@@ -71,7 +71,7 @@ class KeptSpeed(msgspec.Struct, frozen=True, kw_only=True):
     peak_mb: float
 
 
-class ResumeSpeed(msgspec.Struct, frozen=True, kw_only=True):
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of a new process until the last run begins, of a suite where only that is left."""
 
     suite: str
@@ -103,7 +103,7 @@ class SuitesReport(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     suites: list[SuiteSpeed]
     kept: KeptSpeed
-    resumed: ResumeSpeed
+    resumed: LastRun
     messages: list[MessageCost]
     engines: EngineSpeed | None
 
@@ -180,7 +180,7 @@ def _kept(place: Path, count: int) -> KeptSpeed:
     )
 
 
-def _resumed(plan: SuitePlan, place: Path) -> ResumeSpeed:
+def _resumed(plan: SuitePlan, place: Path) -> LastRun:
     """Make all runs but the last, and measure how long another process takes to go on."""
     out = place / "resumed"
     out.mkdir()
@@ -198,7 +198,7 @@ def _resumed(plan: SuitePlan, place: Path) -> ResumeSpeed:
     done, total, seconds = json.loads(_child(_RESUME, str(as_file), str(out)))
     if done != total - 1:
         raise AssertionError(f"{done} of {total} runs were kept, not all but one")
-    return ResumeSpeed(suite=plan.name, runs=total, cpu_seconds=seconds)
+    return LastRun(suite=plan.name, runs=total, cpu_seconds=seconds)
 
 
 def _child(code: str, *words: str) -> str:

@@ -53,7 +53,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline suite core --policy runs/meta --out runs/core
       berthline suite core --dry-run
       berthline suite core --only 'base-low-*' --seeds 2
-      berthline suite my.toml --engine ray --address 10.0.0.1:6379 --out runs/mine
       berthline suite status runs/core
     """
 
@@ -148,7 +147,9 @@ def main(argv: list[str]) -> int:
             resume=options.resume,
             yes=options.yes,
             command=shlex.join(["berthline", "suite", *argv]),
-            again=command_of(options),
+            again=lambda name: shlex.join(
+                [*command_of(options), "--only", name, "--workers", "1", "--debug"]
+            ),
             progress=report,
             remark=note,
         )

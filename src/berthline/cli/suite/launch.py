@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,11 @@ def _launch(plan: SuitePlan, options: Suite) -> int:
     if not missing:
         note(f"all {tasks} shares are finished; to collect them: {shlex.join(collecting)}")
         return 0
-    words = _whole_command(options)
-    script = launch_slurm.write_script(plan, directory, words, tasks=tasks, numbers=missing)
+    words = [sys.executable, "-m", *_whole_command(options), "--out", str(directory.resolve())]
+    command = f"{shlex.join(words)} --workers 1 --share"
+    script = launch_slurm.write_script(
+        plan, directory, lambda number: f"{command} {number}/{tasks}", numbers=missing
+    )
     said = launch_slurm.submit(script) if options.submit else ""
     facts = {
         "script": str(script),

@@ -12,7 +12,7 @@ from berthline.experiments.suites.planned_runs import PlannedRuns, training_seed
 from berthline.experiments.suites.suite_cells import USUAL_JOBS
 from berthline.experiments.suites.suite_work import TASK_SECONDS
 from berthline.experiments.suites.unit_worker import (
-    RunAnswer,
+    SuiteAnswer,
     SuiteRecord,
     SuiteSetup,
     UnitTask,
@@ -108,7 +108,7 @@ def _sampled(planned: PlannedRuns, seconds: float) -> Iterator[tuple[Unit, float
     places = [p for first in range(step) for p in range(first, len(planned.units), step)]
     for task in _tasks(planned, places):
         before = time.process_time()
-        answers = [one for one in answer([task]) if isinstance(one, RunAnswer)]
+        answers = [one for one in answer([task]) if isinstance(one, SuiteAnswer)]
         spent = (time.process_time() - before) / max(1, len(answers))
         for one in answers:
             if one.error is None:
@@ -127,7 +127,7 @@ def _tasks(planned: PlannedRuns, places: Sequence[int]) -> Iterator[UnitTask]:
             yield UnitTask(unit, tuple(clean + perturbed) or tuple(runs[:1]))
 
 
-def _bytes(answer: RunAnswer) -> int:
+def _bytes(answer: SuiteAnswer) -> int:
     """Return the size of a run in the file of finished runs, and in the tables."""
     record = msgspec.msgpack.decode(answer.record, type=SuiteRecord)
     line: Any = msgspec.structs.asdict(record.metrics)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from berthline.atomic_write import write_atomically
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from berthline.experiments.suites.suite_plan import SuitePlan
 
 SCRIPT = "suite.sbatch"
+_NUMBER = '"$SLURM_ARRAY_TASK_ID"'
 TASKS = 16
 """Tasks of an array job, unless the user says otherwise."""
 
@@ -111,23 +111,21 @@ def collect(plan: SuitePlan, directory: Path, into: KeptRuns) -> int:
 
 
 def write_script(
-    plan: SuitePlan, directory: Path, words: Sequence[str], *, tasks: int, numbers: Sequence[int]
+    plan: SuitePlan, directory: Path, command: Callable[[str], str], *, numbers: Sequence[int]
 ) -> Path:
     """Write the array job, and return its file.
 
     Args:
         plan: the suite.
         directory: the run directory.
-        words: a command that makes the runs of the plan.
-        tasks: number of shares.
-        numbers: those to be made.
+        command: returns the command that makes a share, given the text of its number.
+        numbers: the shares to be made.
 
     Raises:
         ConfigError: the suite trains policies.
         OutputError: the file cannot be written.
     """
     _check_untrained(plan)
-    command = shlex.join([sys.executable, "-m", *words, "--out", str(directory.resolve())])
     text = (
         "#!/bin/sh\n"
         f"# Suite {plan.name}: every task makes a share of the runs; see suite.toml.\n"
@@ -136,7 +134,7 @@ def write_script(
         "#SBATCH --ntasks=1\n"
         "#SBATCH --cpus-per-task=1\n"
         f"#SBATCH --output={shlex.quote(str(directory.resolve() / SHARES / 'task-%a.log'))}\n"
-        f'exec {command} --workers 1 --share "$SLURM_ARRAY_TASK_ID/{tasks}"\n'
+        f"exec {command(_NUMBER)}\n"
     )
     try:
         (directory / SHARES).mkdir(parents=True, exist_ok=True)

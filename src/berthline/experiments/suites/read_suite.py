@@ -57,5 +57,5 @@ def read_suite(directory: str | os.PathLike[str]) -> SuiteRun:
             f"cannot read the suite: {error}",
             where=str(path),
             expected="the run directory of a complete suite",
-            hint="to complete an interrupted one, run its command again with --resume",
+            hint="to complete an interrupted one, run it again with `resume`",
         ) from None

@@ -75,7 +75,7 @@ def run_suite(
     resume: bool = False,
     yes: bool = False,
     command: str = "berthline.experiments.suites.run_suite(...)",
-    again: Sequence[str] = (),
+    again: Callable[[str], str] | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> SuiteOutcome:
@@ -90,7 +90,7 @@ def run_suite(
         resume: resume an interrupted suite there, or repeat the runs that failed.
         yes: make even more runs than a suite usually has.
         command: the command line, for meta.json.
-        again: the words of a command that runs this plan, for the commands in failures.jsonl.
+        again: returns the command that repeats a run, given its name, for failures.jsonl.
         progress: called after each run with (done, total, label).
         remark: called with sentences about the plan.
 
@@ -278,12 +278,14 @@ def _in_order(work: SuiteWork) -> list[Failure]:
     return [failure for _, failure in sorted(work.failures.items())]
 
 
-def _failure_line(work: SuiteWork, failure: Failure, again: Sequence[str]) -> dict[str, Any]:
+def _failure_line(
+    work: SuiteWork, failure: Failure, again: Callable[[str], str] | None
+) -> dict[str, Any]:
     """Return a line of failures.jsonl."""
     run = failure.run
     unit, scheduler = work.planned.units[run.unit], work.planned.schedulers[run.scheduler]
     name = work.planned.name_of(unit, run)
-    words = again or ("berthline", "suite", work.planned.plan.name)
+    usual = f"berthline suite {work.planned.plan.name} --only {shlex.quote(name)}"
     return {
         "suite": work.planned.plan.name,
         "cell": unit.cells[run.cell].name,
@@ -293,7 +295,7 @@ def _failure_line(work: SuiteWork, failure: Failure, again: Sequence[str]) -> di
         "part": scheduler.part,
         "attempts": failure.attempts,
         "error": dataclasses.asdict(failure.error),
-        "command": shlex.join([*words, "--only", name, "--workers", "1", "--debug"]),
+        "command": usual if again is None else again(name),
     }
 
 

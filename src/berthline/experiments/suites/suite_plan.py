@@ -60,7 +60,7 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     perturbations: list[str] = []
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SuitePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scheduler of a suite with a name of its own: a rule, or a policy that is trained first.
 
     Attributes:
@@ -117,7 +117,7 @@ class SuitePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limit: int | None = None
     cells: list[CellTable]
     train: dict[str, Any] = {}
-    parts: list[Part] = []
+    parts: list[SuitePart] = []
 
     def table(self) -> dict[str, Any]:
         """Return the plan as a TOML table, without what has its default."""

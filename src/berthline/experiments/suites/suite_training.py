@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from berthline.engines.engine import Engine
-    from berthline.experiments.suites.suite_plan import Part, SuitePlan
+    from berthline.experiments.suites.suite_plan import SuitePart, SuitePlan
     from berthline.learn.training.trainer import TrainConfig
 
 _MERGED = ("env_options", "config")
@@ -80,7 +80,7 @@ def train_parts(
     return found
 
 
-def trained_parts(plan: SuitePlan) -> list[tuple[Part, TrainConfig]]:
+def trained_parts(plan: SuitePlan) -> list[tuple[SuitePart, TrainConfig]]:
     """Return the parts that are trained, and the settings of each.
 
     Raises:

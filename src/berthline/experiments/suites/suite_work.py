@@ -15,7 +15,7 @@ import msgspec
 from berthline.experiments.suites.planned_runs import PlannedRuns, RunId, Unit
 from berthline.experiments.suites.unit_worker import (
     ColumnsAnswer,
-    RunAnswer,
+    SuiteAnswer,
     SuiteRecord,
     UnitTask,
     columns_of_bytes,
@@ -184,7 +184,7 @@ class SuiteWork:
         self.doing[worker] = self._in_words(tasks)
         return tasks
 
-    def note(self, worker: Any, answer: RunAnswer | ColumnsAnswer) -> RunId | None:
+    def note(self, worker: Any, answer: SuiteAnswer | ColumnsAnswer) -> RunId | None:
         """Note an answer; return the run that has finished, if one has.
 
         Raises:

@@ -80,7 +80,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclasses.dataclass(frozen=True)
-class RunAnswer:
+class SuiteAnswer:
     """The result of one run, as bytes, or the error that ended it.
 
     Attributes:
@@ -154,7 +154,7 @@ class _Windows:
 def answers_of(setup: SuiteSetup) -> Callable[[list[UnitTask]], Iterator[Any]]:
     """Return what answers the messages of a suite."""
 
-    def answers(tasks: list[UnitTask]) -> Iterator[RunAnswer | ColumnsAnswer]:
+    def answers(tasks: list[UnitTask]) -> Iterator[SuiteAnswer | ColumnsAnswer]:
         for task in tasks:
             windows = _Windows(task.unit, setup)
             for cell in task.columns:
@@ -174,14 +174,14 @@ def main() -> None:
     serve(answers_of)
 
 
-def _answer(setup: SuiteSetup, unit: Unit, windows: _Windows, run: RunId) -> RunAnswer:
+def _answer(setup: SuiteSetup, unit: Unit, windows: _Windows, run: RunId) -> SuiteAnswer:
     began = time.process_time()
     try:
         record, jobs = _made(setup, unit, windows, run)
     except Exception as error:
-        return RunAnswer(run, error=ErrorText.of(error), seconds=time.process_time() - began)
+        return SuiteAnswer(run, error=ErrorText.of(error), seconds=time.process_time() - began)
     content = msgspec.msgpack.encode(record)
-    return RunAnswer(run, content, jobs, seconds=time.process_time() - began)
+    return SuiteAnswer(run, content, jobs, seconds=time.process_time() - began)
 
 
 def _made(

@@ -293,7 +293,7 @@ def shown_suite(run: Run) -> ShownSuite:
             "no run of the suite has finished",
             where=str(run.path),
             expected="results to report",
-            hint="failures.jsonl says why; run the suite again with --resume",
+            hint="failures.jsonl says why; resume the suite to make them again",
         )
     return ShownSuite(run, found.plan, cells, found.failures)
 
