@@ -26,10 +26,6 @@ def test_the_list(run):
     for one in found:
         assert one["runs"] > 0
         assert one["job_starts"] > one["runs"]
-    outcome = run("suite")
-    assert outcome.code == 0
-    for name in shipped_suites():
-        assert name in outcome.out
 
 
 def test_results(run, plan, tmp_path):
@@ -89,11 +85,27 @@ def test_other_schedulers(run, plan):
     assert [one["scheduler"] for one in found["schedulers"]] == ["fcfs", "sjf", "best-on-val"]
 
 
-def test_a_shipped_network_is_refused_where_it_does_not_fit(run, tmp_path):
-    path = tmp_path / "exact.toml"
-    path.write_text(SMALL.replace("policy = true", 'policy = true\nknowledge = "none"'))
-    outcome = run("suite", str(path), "--policy", "pick-small-kernel")
+def test_a_policy_is_one_more_scheduler(run, plan, tmp_path):
+    words = ("suite", plan, "--policy", "deadlines-v1", "--only", "*load=0.9*", "--seeds", "1")
+    outs = [tmp_path / workers for workers in ("1", "2")]
+    for out in outs:
+        assert run(*words, "--workers", out.name, "--out", str(out)).code == 0
+    assert digest(outs[0]) == digest(outs[1])
+    summary = json.loads((outs[0] / "summary.json").read_text())
+    names = [one["scheduler"] for one in summary["schedulers"]]
+    assert names == ["fcfs", "random+skip", "sjf+easy", "deadlines-v1"]
+    assert summary["chosen_on_val"] is None
+
+
+def test_a_policy_is_refused_where_it_does_not_fit(run, tmp_path):
+    path, out = tmp_path / "small.toml", tmp_path / "out"
+    path.write_text(FAILING)
+    outcome = run("suite", str(path), "--policy", "deadlines-v1", "--out", str(out))
     assert outcome.code == 2
+    assert "the policy does not fit 6 of 6 cells" in outcome.err
+    assert "knowledge 'estimate', not 'none'" in outcome.err
+    assert "base-low-2" in outcome.err or "and 3 more" in outcome.err
+    assert not out.exists()
 
 
 def test_the_command_of_a_failure_repeats_it(run, tmp_path):

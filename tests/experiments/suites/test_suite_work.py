@@ -25,7 +25,7 @@ print([work.key_of(unit, run).hex() for run in planned.runs_of(unit)])
 
 def test_keys_are_the_same_in_every_process() -> None:
     found = set()
-    for seed in range(1, 5):
+    for seed in range(1, 4):
         environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
         code = f"import sys; sys.path[:] = {sys.path!r}\n{KEYS}"
         found.add(

@@ -50,7 +50,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Examples:
       berthline suite
       berthline suite core --limit 200 --out runs/core
-      berthline suite core --policy runs/meta --out runs/core
+      berthline suite core --schedulers fcfs,sjf,f1 --seeds 2
       berthline suite core --dry-run
       berthline suite core --only 'base-low-*' --seeds 2
       berthline suite status runs/core
